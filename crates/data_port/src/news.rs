@@ -10,8 +10,8 @@ use godwit_api::record::{
     shown_places,
 };
 use godwit_api::rest::Timestamp;
-use godwit_engine::End;
-use godwit_engine::session::Engine;
+use godwit_engine::session::{Engine, ExaminationEnd};
+use godwit_engine::{End, StreamLoss};
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Open, TransferId};
 
@@ -88,28 +88,35 @@ pub(crate) fn ended(
     TransferNews::Ended(Box::new(record.with_rate()))
 }
 
-/// How a verification ended.
+/// How a verification ended, and how many entries were announced and failed.
 pub(crate) fn verified(
     start: TransferStart,
     since: Timestamp,
-    entries: u64,
-    lost: Option<String>,
+    (entries, failed): (u64, u64),
+    end: Result<ExaminationEnd, StreamLoss>,
 ) -> TransferNews {
+    let (code, message) = match end {
+        Ok(ExaminationEnd::Finished) if failed == 0 => (FailureCode::Complete, None),
+        Ok(ExaminationEnd::Finished) => (FailureCode::Different, None),
+        Ok(ExaminationEnd::Cancelled(reason)) => (FailureCode::Interrupted, Some(reason)),
+        Ok(ExaminationEnd::Refused(why)) => {
+            let code = FailureCode::of_number(Scope::Job, why.code);
+            (code, Some(why.message))
+        }
+        Err(loss) => (FailureCode::Interrupted, Some(loss.to_string())),
+    };
     let record = TransferRecord {
         start,
         started: since,
         ended: now(),
         bytes: 0,
         files: entries,
-        failed: 0,
+        failed,
         bytes_per_second: 0.0,
         streams: 1,
         bottleneck: None,
-        code: match lost {
-            Some(_) => FailureCode::Interrupted.into(),
-            None => FailureCode::Complete.into(),
-        },
-        message: lost,
+        code: code.into(),
+        message,
     };
     TransferNews::Ended(Box::new(record))
 }
@@ -236,7 +243,58 @@ fn places(request: &Open) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use godwit_proto::Error as WireFailure;
+
     use super::*;
+
+    #[test]
+    fn a_verification_without_a_good_end_is_not_recorded_as_complete() {
+        let taken_back = WireFailure {
+            code: ErrorCode::NOT_GRANTED.0,
+            message: "this access was taken back".to_owned(),
+            retryable: false,
+        };
+        let gave_up = ExaminationEnd::Cancelled("interrupted by the user".to_owned());
+        for (end, failed, code, says) in [
+            (Ok(ExaminationEnd::Finished), 0, FailureCode::Complete, None),
+            (
+                Ok(ExaminationEnd::Finished),
+                2,
+                FailureCode::Different,
+                None,
+            ),
+            (
+                Ok(gave_up),
+                0,
+                FailureCode::Interrupted,
+                Some("interrupted by the user"),
+            ),
+            (
+                Ok(ExaminationEnd::Refused(taken_back)),
+                1,
+                FailureCode::NotGranted,
+                Some("this access was taken back"),
+            ),
+        ] {
+            let start = TransferStart {
+                id: "0".to_owned(),
+                job: None,
+                identity: None,
+                peer: None,
+                owner: None,
+                direction: TransferDirection::Verify,
+                places: Vec::new(),
+                label: None,
+                request: None,
+            };
+            let TransferNews::Ended(record) = verified(start, now(), (7, failed), end) else {
+                panic!("no end");
+            };
+            assert_eq!(record.code, code);
+            assert_eq!((record.files, record.failed), (7, failed));
+            assert_eq!(record.message.as_deref(), says);
+        }
+    }
 
     #[test]
     fn a_refusal_speaks_about_the_peer_and_keeps_the_command() {

@@ -8,7 +8,7 @@ use godwit_api::record::TransferNews;
 use godwit_engine::session::{Examination, Findings, send_error, serve_verification};
 use godwit_engine::{Counters, limits};
 use godwit_net::{IdentityId, Stream};
-use godwit_proto::{Error as WireFailure, ErrorCode, Open, Opened, Record, TransferId};
+use godwit_proto::{Error as WireFailure, ErrorCode, Open, Opened, Record, TransferId, Verdict};
 use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
@@ -87,6 +87,7 @@ fn run(
         root,
         expected: asked.extra.then(|| Expected::new(&journals(shared))),
         entries: 0,
+        failed: 0,
         leave: shared.places.leave(peer, request)?,
         looked: Instant::now(),
         was_taken_back: false,
@@ -95,8 +96,8 @@ fn run(
     let since = news::now();
     (shared.config.tells)(&TransferNews::Started(start.clone()));
     let served = serve_verification(stream, &opened, transfer, &verifier, &findings, &mut one);
-    let lost = served.err().map(|loss| loss.to_string());
-    (shared.config.tells)(&news::verified(start, since, one.entries, lost));
+    let told = news::verified(start, since, (one.entries, one.failed), served);
+    (shared.config.tells)(&told);
     Ok(())
 }
 
@@ -119,6 +120,8 @@ struct One<'a> {
     root: TreeRoot,
     expected: Option<Expected>,
     entries: u64,
+    /// Entries whose copy is not as announced.
+    failed: u64,
     leave: Leave,
     /// When the rights were checked last, and whether they were gone then.
     looked: Instant,
@@ -139,6 +142,13 @@ impl Examination for One<'_> {
             }
         }
         Ok(())
+    }
+
+    fn answered(&mut self, verdicts: &[Verdict]) {
+        let failed = verdicts
+            .iter()
+            .filter(|verdict| matches!(verdict, Verdict::Failed(_)));
+        self.failed += failed.count() as u64;
     }
 
     fn extra(&mut self, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), WireFailure> {

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
 use serde_json::Value;
@@ -269,6 +270,37 @@ fn who_may_not_read_may_not_verify() {
     let outcome = verify(&world, &[], &world.url("tree"));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     outcome.says("you may not read from");
+}
+
+#[test]
+fn the_node_records_a_verification_that_found_a_difference() {
+    let mut world = Rig::new();
+    world.write("tree/x", "1");
+    world.write("tree/y", "2");
+    world.start(&[]);
+    world
+        .cp(&["--manifest", "m", "tree", &world.url("")])
+        .complete();
+    verify(&world, &[], &world.url("tree")).expect(0, "same");
+    fs::remove_file(world.path("export/tree/x")).expect("there");
+    verify(&world, &[], &world.url("tree")).expect(3, "different");
+    let until = Instant::now() + Duration::from_secs(60);
+    let records = loop {
+        let records = world.admin(&["accounting", "--json"]).out;
+        let records = records.lines().map(|line| {
+            let record: Value = serde_json::from_str(line).expect("a record");
+            (record["code"].clone(), record["failed"].clone())
+        });
+        let records: Vec<(Value, Value)> = records.collect();
+        // The client may end before the node has written its record.
+        if records.len() >= 3 || Instant::now() > until {
+            break records;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let complete = (Value::from("complete"), Value::from(0));
+    let different = (Value::from("different"), Value::from(1));
+    assert_eq!(records, [complete.clone(), complete, different]);
 }
 
 #[test]

@@ -14,11 +14,8 @@ use godwit_proto::{
     TransferId, Verdict,
 };
 
-use super::verify::{LOOK_EVERY, Pulse, announce, broke};
+use super::verify::{FRAMES_A_TURN, LOOK_EVERY, Pulse, announce, broke};
 use crate::{PANICKED, StreamLoss, limits, lock};
-
-/// Frames taken in one turn, before the caller is asked whether to continue.
-const FRAMES_A_TURN: usize = 64;
 
 /// Checks announced entries on separate threads.
 pub trait Examiner {
@@ -32,6 +29,17 @@ pub trait Examiner {
     fn has_failed(&self) -> bool;
 }
 
+/// How a served verification ended.
+#[derive(Debug)]
+pub enum ExaminationEnd {
+    /// All announced entries were answered.
+    Finished,
+    /// The client gave it up, for this reason.
+    Cancelled(String),
+    /// The client got this error.
+    Refused(WireFailure),
+}
+
 /// Callbacks that the daemon's side of a verification needs from its caller.
 pub trait Examination {
     /// Called for announced entries, in the order of the numbers.
@@ -39,6 +47,9 @@ pub trait Examination {
     /// # Errors
     /// Ends the verification with these words.
     fn announced(&mut self, records: &[Record]) -> Result<(), String>;
+
+    /// Called with the verdicts of some entries, once they were sent.
+    fn answered(&mut self, verdicts: &[Verdict]);
 
     /// Called when all entries were checked. If extra entries are requested, calls `each` with their names until it
     /// returns false.
@@ -95,7 +106,7 @@ pub fn serve_verification(
     examiner: &dyn Examiner,
     findings: &Findings,
     examination: &mut dyn Examination,
-) -> Result<(), StreamLoss> {
+) -> Result<ExaminationEnd, StreamLoss> {
     let mut head = Vec::new();
     opened.encode(&mut head).map_err(|error| StreamLoss::Wire {
         peer: stream.peer(),
@@ -107,7 +118,6 @@ pub fn serve_verification(
     let mut finish: Option<Finish> = None;
     loop {
         let mut taken = 0;
-        // Bounded, so that a client that never pauses cannot keep the rest of this loop from its turn.
         while taken < FRAMES_A_TURN && findings.is_empty() && examiner.has_room() {
             let Some((prelude, head)) = stream.try_recv()? else {
                 break;
@@ -125,7 +135,7 @@ pub fn serve_verification(
                 }
                 Frame::Manifest(manifest) => {
                     if let Err(message) = examination.announced(&manifest.records) {
-                        return refuse(stream, &internal(message));
+                        return refuse(stream, internal(message));
                     }
                     under_way += 1;
                     examiner.submit(manifest.seq.0, manifest.records);
@@ -136,7 +146,7 @@ pub fn serve_verification(
                     Pong { nonce: ping.nonce }.encode(&mut head);
                     stream.send(&head, &[])?;
                 }
-                Frame::Cancel(_) => return Ok(()),
+                Frame::Cancel(cancel) => return Ok(ExaminationEnd::Cancelled(cancel.reason)),
                 Frame::Pong(_) | Frame::Status(_) | Frame::Unknown { .. } => {}
                 other => {
                     return Err(broke(
@@ -147,7 +157,7 @@ pub fn serve_verification(
             }
         }
         if let Err(why) = examination.goes_on() {
-            return refuse(stream, &why);
+            return refuse(stream, why);
         }
         loop {
             let next = lock(&findings.ready).pop_front();
@@ -164,9 +174,10 @@ pub fn serve_verification(
                 error,
             })?;
             stream.send(&head, &[])?;
+            examination.answered(&answer.verdicts);
         }
         if examiner.has_failed() {
-            return refuse(stream, &internal(PANICKED.to_owned()));
+            return refuse(stream, internal(PANICKED.to_owned()));
         }
         if let Some(finish) = finish.as_ref().filter(|_| under_way == 0) {
             return end(stream, transfer, finish, examination);
@@ -187,7 +198,7 @@ fn end(
     transfer: TransferId,
     finish: &Finish,
     examination: &mut dyn Examination,
-) -> Result<(), StreamLoss> {
+) -> Result<ExaminationEnd, StreamLoss> {
     let mut batch: Vec<Record> = Vec::new();
     let mut section = 0;
     let mut seq = finish.seq;
@@ -213,7 +224,7 @@ fn end(
         return Err(loss);
     }
     if let Err(why) = searched {
-        return refuse(stream, &why);
+        return refuse(stream, why);
     }
     if !batch.is_empty() {
         announce(stream, transfer, seq + 1, batch)?;
@@ -227,7 +238,7 @@ fn end(
     finished.encode(&mut head);
     stream.send(&head, &[])?;
     stream.shutdown();
-    Ok(())
+    Ok(ExaminationEnd::Finished)
 }
 
 fn internal(message: String) -> WireFailure {
@@ -238,10 +249,10 @@ fn internal(message: String) -> WireFailure {
     }
 }
 
-fn refuse(stream: &mut dyn Stream, why: &WireFailure) -> Result<(), StreamLoss> {
+fn refuse(stream: &mut dyn Stream, why: WireFailure) -> Result<ExaminationEnd, StreamLoss> {
     let mut head = Vec::new();
     why.encode(&mut head);
     stream.send(&head, &[])?;
     stream.shutdown();
-    Ok(())
+    Ok(ExaminationEnd::Refused(why))
 }

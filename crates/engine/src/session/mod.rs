@@ -27,7 +27,7 @@ use godwit_proto::ErrorCode;
 pub use client::{Client, ClientReport, Outage, Watch, run};
 pub use connect::{Connector, Refusal};
 pub use daemon::{DaemonConnector, DaemonOptions, their_addresses};
-pub use examine::{Examination, Examiner, Findings, serve_verification};
+pub use examine::{Examination, ExaminationEnd, Examiner, Findings, serve_verification};
 pub use greet::{
     GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, receive_rest,
     require_capability, send_error,

@@ -22,6 +22,10 @@ use crate::{StreamLoss, limits};
 /// Manifests announced and not yet answered.
 const WINDOW: usize = 32;
 
+/// Frames that either end takes in one turn. Bounded, so that the other end, which may never pause, cannot keep the rest of the loop from its
+/// turn.
+pub(super) const FRAMES_A_TURN: usize = 64;
+
 /// Longest wait before the user's interrupt, or the daemon's end, is checked.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -163,7 +167,10 @@ impl Asking {
         let mut pulse = Pulse::new();
         let mut finish_said = false;
         loop {
-            while let Some((prelude, head)) = stream.try_recv()? {
+            for _ in 0..FRAMES_A_TURN {
+                let Some((prelude, head)) = stream.try_recv()? else {
+                    break;
+                };
                 pulse.heard = Instant::now();
                 let frame =
                     godwit_proto::decode(&prelude, &head).map_err(|error| StreamLoss::Wire {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use godwit_net::{Connection, StreamOptions, local_pair};
-use godwit_proto::{Manifest, Ping};
+use godwit_proto::{Cancel, Manifest, Ping};
 
 use super::*;
 use crate::session::receive_frame;
@@ -34,6 +34,8 @@ impl Examination for Ended {
         Ok(())
     }
 
+    fn answered(&mut self, _verdicts: &[Verdict]) {}
+
     fn extra(&mut self, _each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), WireFailure> {
         Ok(())
     }
@@ -48,7 +50,7 @@ impl Examination for Ended {
 }
 
 /// Serves a client that sent these frames before; the client's end of the connection is returned.
-fn served(frames: &[u8]) -> (Result<(), StreamLoss>, Connection) {
+fn served(frames: &[u8]) -> (Result<ExaminationEnd, StreamLoss>, Connection) {
     let (mut near, mut far) = local_pair(&StreamOptions::default()).expect("a pair");
     near.send_all(frames).expect("sent");
     let opened = Opened {
@@ -73,7 +75,10 @@ fn a_client_that_never_pauses_does_not_put_off_the_look_at_its_right() {
         Ping { nonce }.encode(&mut frames);
     }
     let (end, mut near) = served(&frames);
-    end.expect("served");
+    let Ok(ExaminationEnd::Refused(why)) = end else {
+        panic!("it ended by {end:?}");
+    };
+    assert_eq!(why.message, "it has expired");
     assert!(matches!(hear(&mut near), Frame::Opened(_)));
     for _ in 0..FRAMES_A_TURN {
         assert!(matches!(hear(&mut near), Frame::Pong(_)));
@@ -84,6 +89,18 @@ fn a_client_that_never_pauses_does_not_put_off_the_look_at_its_right() {
     assert_eq!(error.code, ErrorCode::NOT_GRANTED.0);
     assert_eq!(error.message, "it has expired");
     assert!(!error.retryable);
+}
+
+#[test]
+fn a_client_that_gives_up_is_no_finished_verification() {
+    let mut frame = Vec::new();
+    let reason = "interrupted by the user".to_owned();
+    Cancel { reason }.encode(&mut frame);
+    let (end, _near) = served(&frame);
+    assert!(
+        matches!(&end, Ok(ExaminationEnd::Cancelled(why)) if why == "interrupted by the user"),
+        "{end:?}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! Opens no real connection.
 
 use super::*;
+use crate::session::receive_frame;
 use godwit_net::{
     Connection, StreamCounters, StreamError, StreamOptions, TcpInfo, Waker, local_pair,
 };
@@ -67,10 +68,11 @@ impl Stream for Dying {
     }
 }
 
-/// Any number of batches of one entry.
+/// Any number of batches of one entry, until it is interrupted.
 #[derive(Default)]
 struct Batches {
     given: u64,
+    is_interrupted: bool,
 }
 
 impl Expectations for Batches {
@@ -81,19 +83,44 @@ impl Expectations for Batches {
     fn checked(&mut self, _record: &Record, _fault: Option<&Fault>) {}
     fn extra(&mut self, _path: &[u8]) {}
     fn goes_on(&mut self) -> bool {
-        true
+        !self.is_interrupted
     }
+}
+
+fn asking() -> Asking {
+    Asking {
+        unanswered: BTreeMap::new(),
+        next_seq: 1,
+        over: false,
+    }
+}
+
+#[test]
+fn a_daemon_that_never_pauses_does_not_put_off_the_interrupt() {
+    let (mut near, mut far) = local_pair(&StreamOptions::default()).expect("a pair");
+    let mut frames = Vec::new();
+    for nonce in 0..3 * FRAMES_A_TURN as u64 {
+        Ping { nonce }.encode(&mut frames);
+    }
+    far.send_all(&frames).expect("sent");
+    let mut batches = Batches {
+        is_interrupted: true,
+        ..Batches::default()
+    };
+    let end = asking().run(&mut near, TransferId([7; 16]), &mut batches);
+    assert!(matches!(end, Ok(VerifyEnd::Interrupted)));
+    let mut hear = || receive_frame(&mut far, Duration::from_secs(10)).expect("a frame");
+    for _ in 0..FRAMES_A_TURN {
+        assert!(matches!(hear(), Frame::Pong(_)));
+    }
+    assert!(matches!(hear(), Frame::Cancel(_)));
 }
 
 #[test]
 fn what_was_being_announced_when_the_connection_died_is_announced_again() {
     for left in [0, 1, 5] {
         let (inner, _other) = local_pair(&StreamOptions::default()).expect("a pair");
-        let mut asking = Asking {
-            unanswered: BTreeMap::new(),
-            next_seq: 1,
-            over: false,
-        };
+        let mut asking = asking();
         let mut batches = Batches::default();
         let end = asking.run(
             &mut Dying { inner, left },
