@@ -96,14 +96,14 @@ impl AskSites for Bordered {
         if let Some(named) = &named {
             self.asked.begin(named, Instant::now())?;
         }
-        let answer = self.sites.ask_for(mandate, site, question, go_on);
+        let mut answer = self.sites.ask_for(mandate, site, question, go_on);
+        if site.is_some() {
+            answer = of_node(answer);
+        }
         if let Some(named) = &named {
             self.asked.end(named, &answer, Instant::now());
         }
-        match site {
-            Some(_) => of_node(answer),
-            None => answer,
-        }
+        answer
     }
 
     fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {

@@ -117,6 +117,11 @@ fn is_silent(refusal: &Refusal) -> bool {
     refusal.code.is_one_of(&silent)
 }
 
+/// Whether a refusal leaves open if the node is of its site: it was not reached, is busy, or cannot read its state.
+fn says_nothing(refusal: &Refusal) -> bool {
+    refusal.retryable || is_silent(refusal)
+}
+
 /// The learned nodes of a site that are believed at a time, as they are asked.
 pub(crate) fn learned(site: &Site, at: Timestamp) -> Vec<Peer> {
     let nodes = site.believed(at).map(|node| Peer {
@@ -220,11 +225,11 @@ fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Ve
     }
     let mut away: Vec<Peer> = nodes.iter().filter(|one| is_known(one)).cloned().collect();
     let trusted = |identity: &str| identity == node.identity;
-    // Nodes that gave an answer of any kind.
+    // Nodes whose answer says whether they are of the site.
     let answered = Mutex::new(HashSet::new());
     let ask = |one: &Peer, question: &Question, within| {
         let answer = ask(shared, one, question, within, &|| true);
-        if !answer.as_ref().is_err_and(is_silent) {
+        if !answer.as_ref().is_err_and(says_nothing) {
             let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
             answered.insert(one.identity.clone());
         }
@@ -400,5 +405,7 @@ mod tests {
         assert!(is_silent(&refusal(code::UNREACHABLE)));
         assert!(is_silent(&refusal(code::GIVEN_UP)));
         assert!(!is_silent(&refusal(code::OTHER_CLUSTER)));
+        assert!(!says_nothing(&refusal(code::OTHER_CLUSTER)));
+        assert!(says_nothing(&Refusal::later(code::BUSY, "later")));
     }
 }

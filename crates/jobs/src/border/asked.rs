@@ -33,8 +33,8 @@ pub(super) struct Named<'a> {
 struct Site {
     left: u32,
     since: Instant,
-    /// Nodes that gave no good answer.
-    mute: Vec<(Peer, Instant)>,
+    /// Nodes that gave no good answer, and which answer each gave.
+    mute: Vec<(Peer, Instant, Refusal)>,
 }
 
 impl<'a> Named<'a> {
@@ -57,37 +57,46 @@ impl Asked {
     /// Whether the node may be asked now.
     ///
     /// # Errors
-    /// It gave no good answer a short while ago, or too many that its site named gave none.
+    /// Its answer of a short while ago, if that was no good one; or that too many nodes of its site gave none.
     pub(super) fn begin(&self, named: &Named<'_>, now: Instant) -> Result<(), Refusal> {
         let mut sites = self.lock();
         sites.retain(|_, site| site.is_of_interest(now));
         let site = sites
             .entry(named.by.to_owned())
             .or_insert_with(|| Site::new(now));
-        let no = |message: &str| Err(Refusal::later(code::UNREACHABLE, message));
         let is_short = site.left < IN_A_ROW / 2;
-        if is_short && site.mute.iter().any(|(mute, _)| mute == named.node) {
-            return no("it did not say a short while ago that it is of the site");
+        let mut mute = site.mute.iter().rev().filter(|_| is_short);
+        if let Some((_, _, no)) = mute.find(|(mute, ..)| mute == named.node) {
+            let message = format!("it answered a short while ago: {}", no.message);
+            return Err(Refusal {
+                message,
+                ..no.clone()
+            });
         }
         let Some(left) = site.left.checked_sub(1) else {
-            return no(
-                "its site has named too many nodes of late that do not say that they are of it",
-            );
+            let message =
+                "its site has named too many nodes of late that do not say that they are of it";
+            return Err(Refusal::later(code::UNREACHABLE, message));
         };
         site.left = left;
         Ok(())
     }
 
-    /// Notes the answer of a node.
+    /// Notes the answer of a node, whose texts are bounded.
     pub(super) fn end(&self, named: &Named<'_>, answer: &Result<Answer, Refusal>, now: Instant) {
         let mut sites = self.lock();
         let Some(site) = sites.get_mut(named.by) else {
             return;
         };
-        match answer {
-            Ok(Answer::Nodes(_)) => site.left = IN_A_ROW.min(site.left + 1),
-            _ => site.mute.push((named.node.clone(), now)),
-        }
+        let no = match answer {
+            Ok(Answer::Nodes(_)) => {
+                site.left = IN_A_ROW.min(site.left + 1);
+                return;
+            }
+            Ok(_) => Refusal::new(code::BROKEN, "an answer to another question"),
+            Err(no) => no.clone(),
+        };
+        site.mute.push((named.node.clone(), now, no));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Site>> {
@@ -114,7 +123,7 @@ impl Site {
             self.since = now;
         }
         self.mute
-            .retain(|(_, at)| now.duration_since(*at) < NOT_AGAIN_FOR);
+            .retain(|(_, at, _)| now.duration_since(*at) < NOT_AGAIN_FOR);
         !self.mute.is_empty() || self.left < IN_A_ROW
     }
 }
@@ -208,6 +217,31 @@ mod tests {
             tried += u32::try_from(of_second.count()).expect("few");
         }
         assert!((300..=IN_A_ROW + 300).contains(&tried), "{tried} tried");
+    }
+
+    /// A known node that refused counts as one that may have left its site; one that was not reached does not.
+    #[test]
+    fn a_node_that_refused_is_named_as_one_that_refused() {
+        let (asked, now) = (Asked::default(), Instant::now());
+        for number in 0..=IN_A_ROW / 2 {
+            assert!(is_asked(&asked, number, false, now));
+        }
+        let question = Question::Nodes {
+            path: Text::from("data"),
+            of: Some("gw1-known".to_owned()),
+        };
+        let refused = node(100);
+        let named = Named::of(None, Some(&refused), &question).expect("such a question");
+        asked.begin(&named, now).expect("not asked before");
+        let no = Refusal::new(code::OTHER_CLUSTER, "no node of this site");
+        asked.end(&named, &Err(no), now);
+        let again = asked.begin(&named, now).expect_err("too soon");
+        assert_eq!(again.code, code::OTHER_CLUSTER, "{again:?}");
+        assert!(!again.retryable, "{again:?}");
+        let silent = node(1);
+        let named = Named::of(None, Some(&silent), &question).expect("such a question");
+        let again = asked.begin(&named, now).expect_err("too soon");
+        assert_eq!(again.code, code::UNREACHABLE, "{again:?}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ struct Named {
     names: Mutex<BTreeMap<&'static str, Vec<&'static str>>>,
     asked: Mutex<Vec<(String, String)>>,
     first_is_away: AtomicBool,
-    second_has_left: AtomicBool,
+    second_refuses: Mutex<Option<Refusal>>,
 }
 
 fn peer(identity: &str) -> Peer {
@@ -57,13 +57,11 @@ impl AskSites for Named {
         if identity == FIRST && self.first_is_away.load(Ordering::SeqCst) {
             return Err(Refusal::later(code::UNREACHABLE, "no node answers"));
         }
-        match question {
-            Question::Nodes { of: Some(_), .. }
-                if identity == SECOND && self.second_has_left.load(Ordering::SeqCst) =>
-            {
-                Err(Refusal::new(code::OTHER_CLUSTER, "no node of this site"))
-            }
-            Question::Nodes { .. } => {
+        let refusal = self.second_refuses.lock().expect("no panic").clone();
+        let refusal = refusal.filter(|_| identity == SECOND);
+        match (question, refusal) {
+            (Question::Nodes { of: Some(_), .. }, Some(refusal)) => Err(refusal),
+            (Question::Nodes { .. }, _) => {
                 let names = self.names.lock().expect("no panic");
                 let named = names.get(identity).cloned().unwrap_or_default();
                 Ok(Answer::Nodes(named.into_iter().map(peer).collect()))
@@ -172,8 +170,15 @@ fn a_named_node_that_refuses_to_be_of_the_site_is_believed_no_longer_than_before
     };
     put(&jobs, Op::Site(Change::Put(site)));
     attempt(&jobs);
-    sites.second_has_left.store(true, Ordering::SeqCst);
+    let refuse = |refusal: Refusal| {
+        *sites.second_refuses.lock().expect("no panic") = Some(refusal);
+    };
+    // A busy node says nothing about its site.
+    refuse(Refusal::later(code::BUSY, "too many questions"));
     time.store(MORNING + 2 * HOUR, Ordering::SeqCst);
+    attempt(&jobs);
+    refuse(Refusal::new(code::OTHER_CLUSTER, "no node of this site"));
+    time.store(MORNING + 4 * HOUR, Ordering::SeqCst);
     attempt(&jobs);
     let site = jobs.replica().reader().object::<Site>("siteB");
     let nodes = site.expect("read").expect("there").nodes;
@@ -182,8 +187,8 @@ fn a_named_node_that_refuses_to_be_of_the_site_is_believed_no_longer_than_before
         .map(|node| (node.identity.as_str(), node.named))
         .collect();
     let expected = [
-        (FIRST, Some(Timestamp(MORNING + 2 * HOUR))),
-        (SECOND, Some(Timestamp(MORNING))),
+        (FIRST, Some(Timestamp(MORNING + 4 * HOUR))),
+        (SECOND, Some(Timestamp(MORNING + 2 * HOUR))),
     ];
     assert_eq!(named, expected);
     jobs.stop();
