@@ -2,7 +2,7 @@
 //! Reads no grants, and ends nothing (`keeper`).
 //!
 //! A transfer with many sources needs only the areas of the grants that cover its sources. A look costs as much as these areas, and nothing
-//! if no grant of the peer has changed.
+//! if no grant of the peer has changed. If an area is gone, the areas are formed again: narrower grants may cover the sources, too.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -27,9 +27,17 @@ const NEEDS_MAX: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct Leave {
     pub(crate) who: Who,
-    needs: Vec<Need>,
+    /// Of a request with more than [`APART_MAX`] sources: all of them.
+    many: Vec<Vec<u8>>,
+    held: Mutex<Held>,
+}
+
+/// The needs of a transfer, as they were formed last.
+#[derive(Debug, Default)]
+struct Held {
+    needs: HashSet<Need>,
     /// The grants by which all of them held at the last look.
-    held_by: Mutex<Option<Arc<Granted>>>,
+    by: Option<Arc<Granted>>,
 }
 
 /// An export and a path below it; `None` stands for a place outside all exports.
@@ -51,7 +59,7 @@ pub(crate) struct Round {
 
 impl Round {
     /// None while grants cannot be read.
-    fn granted(&self, grantor: &Grantor<'_>, who: &Who) -> Option<Arc<Granted>> {
+    pub(crate) fn granted(&self, grantor: &Grantor<'_>, who: &Who) -> Option<Arc<Granted>> {
         let all = self.all.get_or_init(|| grantor.all().ok()).as_ref()?;
         let mut found = self.found.borrow_mut();
         if let Some(known) = found.get(who) {
@@ -65,11 +73,11 @@ impl Round {
 
 impl Leave {
     /// Of a transfer that needs no right.
-    pub(crate) const fn unbound(who: Who) -> Self {
+    pub(crate) fn unbound(who: Who) -> Self {
         Self {
             who,
-            needs: Vec::new(),
-            held_by: Mutex::new(None),
+            many: Vec::new(),
+            held: Mutex::default(),
         }
     }
 
@@ -87,13 +95,9 @@ impl Leave {
         // While grants cannot be read no transfer begins: an earlier check has read them.
         let granted = grantor.granted(&who).ok();
         let granted = granted.as_ref();
-        let place_of = |path: &Vec<u8>| match find(exports, path) {
-            Ok(ExportPath::Below(export, below)) => Some((export.name.clone(), below)),
-            _ => None,
-        };
-        let mut needs: HashSet<Need> = HashSet::new();
+        let mut needs = needs_of(exports, granted, right, paths)?;
         if let (Right::Write, [path]) = (right, paths)
-            && let Some(place) = place_of(path)
+            && let Some(place) = place_of(exports, path)
         {
             let seen = granted.map_or_else(Vec::new, |granted| seen(granted, request, &place));
             needs.extend(seen.into_iter().map(|right| Need {
@@ -101,52 +105,97 @@ impl Leave {
                 right,
             }));
         }
-        let areas = match paths.len() > APART_MAX {
-            true => granted.map_or_else(Vec::new, |granted| granted.areas(exports, right)),
-            false => Vec::new(),
-        };
-        for path in paths {
-            let place = place_of(path).map(|place| widest(&areas, place));
-            needs.insert(Need { place, right });
-            if needs.len() > NEEDS_MAX {
-                return Err(Denial::new(
-                    ErrorCode::LIMIT,
-                    format!(
-                        "these sources need more than {NEEDS_MAX} rights, as many as one transfer may; name directories that they have in common, or fewer sources"
-                    ),
-                ));
-            }
-        }
         Ok(Self {
-            needs: needs.into_iter().collect(),
-            ..Self::unbound(who)
+            who,
+            many: match paths.len() > APART_MAX {
+                true => paths.to_vec(),
+                false => Vec::new(),
+            },
+            held: Mutex::new(Held { needs, by: None }),
         })
     }
 
     /// Why these rights no longer hold, if so. While grants cannot be read no transfer begins, and running ones continue.
-    pub(crate) fn taken_back(&self, grantor: &Grantor<'_>, round: &Round) -> Option<Denial> {
-        if self.needs.is_empty() {
+    pub(crate) fn taken_back(
+        &self,
+        exports: &[Export],
+        grantor: &Grantor<'_>,
+        round: &Round,
+    ) -> Option<Denial> {
+        let mut held = locked(&self.held);
+        if held.needs.is_empty() {
             return None;
         }
         let granted = round.granted(grantor, &self.who)?;
-        let mut held_by = locked(&self.held_by);
-        if held_by.as_ref().is_some_and(|last| last.says(&granted)) {
+        if held.by.as_ref().is_some_and(|last| last.says(&granted)) {
             return None;
         }
-        let no = self.needs.iter().find_map(|need| {
-            let place = need.place.as_ref();
-            let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
-            match need.right {
-                Right::List => granted.told(place).err(),
-                right => granted.allowed(place, right).err(),
-            }
-        });
-        *held_by = no.is_none().then_some(granted);
+        let mut no = first_refused(&granted, &held.needs);
+        if no.is_some() && !self.many.is_empty() {
+            let formed = needs_of(exports, Some(&granted), Right::Read, &self.many);
+            no = match formed {
+                Ok(needs) => {
+                    let no = first_refused(&granted, &needs);
+                    if no.is_none() {
+                        held.needs = needs;
+                    }
+                    no
+                }
+                Err(too_many) => Some(too_many),
+            };
+        }
+        held.by = no.is_none().then_some(granted);
         no.map(|no| Denial {
             message: format!("this access was taken back or has expired: {}", no.message),
             ..no
         })
     }
+}
+
+fn place_of(exports: &[Export], path: &[u8]) -> Option<(String, RelPath)> {
+    match find(exports, path) {
+        Ok(ExportPath::Below(export, below)) => Some((export.name.clone(), below)),
+        _ => None,
+    }
+}
+
+/// The needs of these paths: of many, the widest areas of grants that cover them.
+fn needs_of(
+    exports: &[Export],
+    granted: Option<&Granted>,
+    right: Right,
+    paths: &[Vec<u8>],
+) -> Result<HashSet<Need>, Denial> {
+    let areas = match paths.len() > APART_MAX {
+        true => granted.map_or_else(Vec::new, |granted| granted.areas(exports, right)),
+        false => Vec::new(),
+    };
+    let mut needs = HashSet::new();
+    for path in paths {
+        let place = place_of(exports, path).map(|place| widest(&areas, place));
+        needs.insert(Need { place, right });
+        if needs.len() > NEEDS_MAX {
+            return Err(Denial::new(
+                ErrorCode::LIMIT,
+                format!(
+                    "these sources need more than {NEEDS_MAX} rights, as many as one transfer may; name directories that they have in common, or fewer sources"
+                ),
+            ));
+        }
+    }
+    Ok(needs)
+}
+
+/// Why the first of these needs that is not granted is refused.
+fn first_refused(granted: &Granted, needs: &HashSet<Need>) -> Option<Denial> {
+    needs.iter().find_map(|need| {
+        let place = need.place.as_ref();
+        let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
+        match need.right {
+            Right::List => granted.told(place).err(),
+            right => granted.allowed(place, right).err(),
+        }
+    })
 }
 
 /// The right that a request asks for, and the paths where it does.

@@ -322,7 +322,7 @@ impl Places for Exports {
     }
 
     fn taken_back(&self, leave: &Leave, round: &Round) -> Option<Denial> {
-        leave.taken_back(&self.grantor(), round)
+        leave.taken_back(&self.exports, &self.grantor(), round)
     }
 }
 

@@ -86,10 +86,10 @@ fn many_sources_need_no_more_than_the_grants_that_cover_them() {
         grant("b", ""),
     ]);
     let many = asked(&pull((0..65_535).map(name))).unwrap_or_else(|no| panic!("{}", no.message));
-    assert_eq!(many.needs.len(), 3);
+    assert_eq!(locked(&many.held).needs.len(), 3);
     // Few paths are needed one by one, so it does not matter which grant covers each.
     let few = asked(&pull((0..30).map(name))).unwrap_or_else(|no| panic!("{}", no.message));
-    assert_eq!(few.needs.len(), 30);
+    assert_eq!(locked(&few.held).needs.len(), 30);
     // Nothing covers these.
     let apart = (0..=NEEDS_MAX).map(|number| format!("other/{number}"));
     let no = asked(&pull(apart)).expect_err("too many rights");
@@ -121,12 +121,12 @@ fn a_look_reads_the_grants_once_for_all_and_judges_those_alone_that_changed() {
         let round = Round::default();
         let gone = transfers
             .iter()
-            .map(|leave| leave.taken_back(&grantor, &round).is_some())
+            .map(|leave| leave.taken_back(&exports, &grantor, &round).is_some())
             .collect::<Vec<bool>>();
         assert_eq!(rules.reads.load(Ordering::SeqCst), before + 1);
         gone
     };
-    let held = |leave: &Leave| locked(&leave.held_by).clone();
+    let held = |leave: &Leave| locked(&leave.held).by.clone();
     assert_eq!(look(), [false; 3]);
     let first = held(&transfers[2]).expect("they hold");
     set(&[("b", "b")]);
@@ -137,4 +137,34 @@ fn a_look_reads_the_grants_once_for_all_and_judges_those_alone_that_changed() {
     assert!(Arc::ptr_eq(&first, &second));
     set(&[("q", ""), ("b", "")]);
     assert_eq!(look(), [false; 3]);
+}
+
+#[test]
+fn narrower_grants_that_stay_keep_a_transfer_of_many_sources_when_a_wider_one_ends() {
+    let exports = [export("data")];
+    let rules = Rules::default();
+    let grantor = Grantor {
+        home: std::path::Path::new("/nowhere"),
+        rules: &rules,
+    };
+    let set = |paths: &[&str]| {
+        let all = paths.iter().map(|path| grant("q", path));
+        *locked(&rules.now) = Arc::new(all.collect());
+    };
+    let ends = |leave: &Leave| leave.taken_back(&exports, &grantor, &Round::default());
+    set(&["", "dir0", "dir1/deep"]);
+    let name = |number: usize| format!("data/dir{}/deep/file{number}", number % 2);
+    let request = pull((0..100).map(name));
+    let leave = Leave::asked(&exports, &grantor, Who::itself(identity("q")), &request);
+    let leave = leave.unwrap_or_else(|no| panic!("{}", no.message));
+    assert_eq!(locked(&leave.held).needs.len(), 1);
+    set(&["dir0", "dir1/deep"]);
+    assert!(ends(&leave).is_none(), "all sources are covered");
+    assert_eq!(locked(&leave.held).needs.len(), 2);
+    set(&["dir0"]);
+    let no = ends(&leave).expect("half of the sources are not covered");
+    assert_eq!(no.code, ErrorCode::NOT_GRANTED);
+    // A file of grants that is being written is empty for a moment.
+    set(&["dir0", "dir1"]);
+    assert!(ends(&leave).is_none(), "they are covered again");
 }
