@@ -1,14 +1,15 @@
-//! How often a client tries to open a transfer.
+//! How often a client tries to open a transfer, and what it does not open at an older daemon.
 //! Nothing is transferred here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use godwit_engine::session::{Client, Connector, Refusal, run};
+use godwit_engine::session::{Client, Connector, Refusal, receive_frame, run};
 use godwit_engine::tuner::Bounds;
-use godwit_net::Connection;
-use godwit_proto::{DigestKind, Direction, ErrorCode, Open};
+use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
+use godwit_proto::hello::capability;
+use godwit_proto::{DigestKind, Direction, ErrorCode, Frame, Hello, Open};
 
 /// Refuses for a while like a peer that is away, and then for good.
 struct Away {
@@ -34,6 +35,74 @@ impl Connector for Away {
     }
 }
 
+/// A daemon without some capabilities, which answers HELLO and nothing else. Keeps its end of the connection.
+struct Older {
+    lacks: u64,
+    end: Mutex<Option<Connection>>,
+}
+
+impl Connector for Older {
+    fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
+        let (mut near, mut far) = local_pair(&StreamOptions::default()).expect("a pair");
+        near.send_all(first).expect("sent");
+        let mut head = Vec::new();
+        Hello::ours("godwit 0.0", capability::ALL & !self.lacks).encode(&mut head);
+        far.send_all(&head).expect("sent");
+        *self.end.lock().expect("no panic") = Some(far);
+        Ok(near)
+    }
+
+    fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
+        Err(Refusal::own(ErrorCode::INTERNAL, "nothing was opened"))
+    }
+
+    fn peer(&self) -> String {
+        "h".to_owned()
+    }
+}
+
+/// An older daemon would ignore the field, and name what the owner of the job may not see.
+#[test]
+fn a_push_that_hides_what_its_owner_may_not_see_is_not_opened_at_a_daemon_that_hides_nothing() {
+    let connector = Arc::new(Older {
+        lacks: capability::OWNER_SIGHT,
+        end: Mutex::default(),
+    });
+    let client = Client {
+        connector: Arc::clone(&connector) as Arc<dyn Connector>,
+        streams: Bounds::fixed(1),
+        retry_for: Duration::ZERO,
+        once: None,
+        retries_first: false,
+    };
+    let mut begin = |_: &_, _| Err(Refusal::own(ErrorCode::INTERNAL, "nothing begins"));
+    let open = Open {
+        may_not_list: true,
+        ..push()
+    };
+    let report = run(&client, &open, &mut begin, &mut |_| true);
+    let why = report.end.err().expect("refused").to_string();
+    for word in ["too old", "may not list", "nothing was begun"] {
+        assert!(why.contains(word), "{why}");
+    }
+    let end = connector.end.lock().expect("no panic").take();
+    let mut end = end.expect("a connection");
+    let mut hear = || receive_frame(&mut end, Duration::from_secs(10));
+    assert!(matches!(hear(), Ok(Frame::Hello(_))));
+    assert!(hear().is_err(), "only HELLO came");
+}
+
+fn push() -> Open {
+    Open {
+        direction: Direction::PUSH.0,
+        sources: vec![b"/a".to_vec()],
+        names: vec![b"a".to_vec()],
+        destination: b"data".to_vec(),
+        digest: DigestKind::CRC64_NVME.0.into(),
+        ..Open::default()
+    }
+}
+
 fn attempts(retries_first: bool, retry_for: Duration) -> u32 {
     let connector = Arc::new(Away {
         attempts: AtomicU32::new(0),
@@ -46,15 +115,7 @@ fn attempts(retries_first: bool, retry_for: Duration) -> u32 {
         retries_first,
     };
     let mut begin = |_: &_, _| Err(Refusal::own(ErrorCode::INTERNAL, "nothing begins"));
-    let open = Open {
-        direction: Direction::PUSH.0,
-        sources: vec![b"/a".to_vec()],
-        names: vec![b"a".to_vec()],
-        destination: b"data".to_vec(),
-        digest: DigestKind::CRC64_NVME.0.into(),
-        ..Open::default()
-    };
-    let report = run(&client, &open, &mut begin, &mut |_| true);
+    let report = run(&client, &push(), &mut begin, &mut |_| true);
     assert!(report.engine.is_none());
     let end = report.end.err().map(|refusal| refusal.to_string());
     assert!(end.is_none_or(|why| !why.contains("cannot be made")));

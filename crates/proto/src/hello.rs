@@ -55,7 +55,8 @@ pub mod capability {
     pub const MANDATE: u64 = 32768;
     /// Trees without the mounts inside them: `one_file_system` of a selection.
     pub const ONE_FILE_SYSTEM: u64 = 65536;
-    /// Rights of the owner of a job to see its destination: `may_list` and `may_read` of a question to run it.
+    /// Rights of the owner of a job to see its destination: `may_list` and `may_read` of a question to run it,
+    /// `may_not_list` and `may_not_read` of OPEN.
     pub const OWNER_SIGHT: u64 = 131_072;
     /// Parts of files that are compared with existing entries: `member` with `update`, `existing` or `ignore_existing`
     /// of a comparison.
@@ -104,7 +105,7 @@ pub mod capability {
             JUDGED_PARTS => {
                 "sparing what is there in a job of many nodes (--update, --existing, --ignore-existing); update it, or submit the job undivided"
             }
-            OWNER_SIGHT => "hiding what the owner of a job may not see",
+            OWNER_SIGHT => "hiding what the owner of a job may not list or read at the destination",
             MANDATE => "acting for a job of another site",
             SHARING => "--priority background and --congestion",
             _ => "",

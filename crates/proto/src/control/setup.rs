@@ -119,11 +119,12 @@ pub struct Open {
     /// In a pull, see [`Beacon`].
     #[prost(message, optional, tag = "40")]
     pub beacon: Option<Beacon>,
-    /// In a push: the owner of the job may not read at the destination, whatever the client may.
+    /// In a push: the owner of the job may not read at the destination, whatever the client may. Needs
+    /// [`capability::OWNER_SIGHT`].
     #[prost(bool, tag = "41")]
     pub may_not_read: bool,
     /// In a push: the owner of the job may not list the destination either. Entries that only the destination has are
-    /// not named.
+    /// not named. Needs [`capability::OWNER_SIGHT`].
     #[prost(bool, tag = "42")]
     pub may_not_list: bool,
 }
@@ -176,6 +177,10 @@ impl Open {
             | need(self.earlier.is_some(), capability::EARLIER)
             | need(self.random_order, capability::RANDOM_ORDER)
             | need(self.mandate.is_some(), capability::MANDATE)
+            | need(
+                self.may_not_read || self.may_not_list,
+                capability::OWNER_SIGHT,
+            )
             | need(self.frame_ends().len() > 1, capability::MANY_SOURCES)
     }
 

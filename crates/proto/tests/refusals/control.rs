@@ -275,6 +275,17 @@ fn a_request_names_what_the_daemon_must_be_able_to_do() {
     }));
     assert_eq!(bits, hello::capability::COMPARISON);
     assert!(!hello::capability::name(bits).is_empty());
+    // A daemon that ignored these would name and compare what the owner of the job may not see.
+    for (may_not_read, may_not_list) in [(true, false), (false, true)] {
+        let open = Open {
+            may_not_read,
+            may_not_list,
+            ..Open::default()
+        };
+        let bits = open.capabilities_needed();
+        assert_eq!(bits, hello::capability::OWNER_SIGHT);
+        assert!(!hello::capability::name(bits).is_empty());
+    }
     assert_eq!(hello::capability::name(1 << 63), "");
     assert_eq!(hello::capability::name(0), "");
 }
