@@ -1,6 +1,8 @@
 //! Owns whether two places are one, or one of them lies below the other, also where a file system takes several spellings for one name.
 //! Opens nothing, follows no link, and looks at the file system only when a place is made: never while places are compared.
 
+mod folded;
+
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -8,14 +10,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use folded::Folded;
+
 /// Destinations that are looked at one by one. Of more, the directories count.
 const PLACES_MAX: usize = 64;
 
-/// A name on the way to a place: how it is written, how it counts without the case of letters, and which file had it.
+/// A name on the way to a place: how it is written, how it counts where a file system folds names, and which file had it.
 #[derive(Clone, Debug)]
 struct Step {
     name: Vec<u8>,
-    folded: String,
+    folded: Folded,
     /// Device and inode; `None` while nothing has the name.
     file: Option<(u64, u64)>,
 }
@@ -25,17 +29,18 @@ impl Step {
         let there = fs::symlink_metadata(at).ok();
         Self {
             name: name.to_vec(),
-            folded: String::from_utf8_lossy(name).to_lowercase(),
+            folded: Folded::of(name),
             file: there.map(|there| (there.dev(), there.ino())),
         }
     }
 
-    /// Whether both are one name of one directory. Files tell spellings apart. While one of the names is free, letter case does not.
+    /// Whether both are one name of one directory. Files tell spellings apart. While one of the names is free, neither letter case nor the
+    /// form of composed letters does.
     fn meets(&self, other: &Self) -> bool {
         self.name == other.name
             || match (self.file, other.file) {
                 (Some(one), Some(other)) => one == other,
-                _ => self.folded == other.folded,
+                _ => self.folded.meets(&other.folded),
             }
     }
 }
@@ -120,6 +125,7 @@ mod tests {
         // Neither exists, so they may be one.
         assert!(meet("Data", "data/run"));
         assert!(meet("caf\u{c9}", "caf\u{e9}"));
+        assert!(meet("caf\u{e9}/x", "cafe\u{301}"));
         assert!(!meet("caf\u{e9}", "cafe\u{301}s"));
         fs::create_dir(directory.path().join("Data")).expect("made");
         fs::create_dir_all(directory.path().join("data")).expect("made");

@@ -1,0 +1,132 @@
+//! Owns whether a file system that folds names could take two names for one: by letter case, or by the form of composed letters.
+//! Looks at no file system. Keeps no table of letters: where a table would decide, two names count as one.
+//!
+//! Most file systems of Linux keep names as bytes. Directories of ext4 and f2fs that fold case, ZFS, HFS+ and shares of other systems may
+//! take the composed and the decomposed form of a letter for one name.
+
+/// A name as letters with their marks. Letter case is gone.
+#[derive(Clone, Debug)]
+pub(super) struct Folded(Vec<Letter>);
+
+/// A character, and the marks that follow it. A composed character has its marks within.
+#[derive(Clone, Debug, PartialEq)]
+struct Letter {
+    base: char,
+    marks: Vec<char>,
+}
+
+impl Folded {
+    pub(super) fn of(name: &[u8]) -> Self {
+        // To upper case first: a letter such as the German sharp s becomes two.
+        let text = String::from_utf8_lossy(name).to_uppercase().to_lowercase();
+        let mut letters: Vec<Letter> = Vec::new();
+        for each in text.chars() {
+            match letters.last_mut() {
+                Some(letter) if is_mark(each) => letter.marks.push(each),
+                _ => letters.push(Letter {
+                    base: each,
+                    marks: Vec::new(),
+                }),
+            }
+        }
+        // Marks at different places of a letter may come in any order.
+        for letter in &mut letters {
+            letter.marks.sort_unstable();
+        }
+        Self(letters)
+    }
+
+    /// Whether both may be forms of one name.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let mut pairs = self.0.iter().zip(&other.0);
+        self.0.len() == other.0.len() && pairs.all(|(one, other)| one.meets(other))
+    }
+}
+
+impl Letter {
+    /// Whether both may be forms of one letter. Only where one of the forms has marks can another form have them within its character,
+    /// which then is not of ASCII.
+    fn meets(&self, other: &Self) -> bool {
+        let is_composed = |letter: &Self| !letter.base.is_ascii();
+        let has_marks = !self.marks.is_empty() || !other.marks.is_empty();
+        self == other || has_marks && (is_composed(self) || is_composed(other))
+    }
+}
+
+/// Whether the character is the later part of a composed one: an accent, a vowel or a sign of another script, or a later part of a syllable.
+fn is_mark(each: char) -> bool {
+    matches!(
+        each,
+        '\u{300}'..='\u{36f}' // accents
+            | '\u{591}'..='\u{5c7}' // Hebrew
+            | '\u{653}'..='\u{655}' // Arabic
+            | '\u{93c}' // Devanagari
+            | '\u{9bc}' | '\u{9be}' | '\u{9d7}' // Bengali
+            | '\u{a3c}' // Gurmukhi
+            | '\u{b3c}' | '\u{b3e}' | '\u{b56}' | '\u{b57}' // Oriya
+            | '\u{bbe}' | '\u{bd7}' // Tamil
+            | '\u{c56}' // Telugu
+            | '\u{cc2}' | '\u{cd5}' | '\u{cd6}' // Kannada
+            | '\u{d3e}' | '\u{d57}' // Malayalam
+            | '\u{dca}' | '\u{dcf}' | '\u{ddf}' // Sinhala
+            | '\u{f71}'..='\u{fbc}' // Tibetan
+            | '\u{102e}' // Myanmar
+            | '\u{1161}'..='\u{11c2}' // Hangul
+            | '\u{1b35}' // Balinese
+            | '\u{1dc0}'..='\u{1dff}'
+            | '\u{20d0}'..='\u{20ff}'
+            | '\u{3099}' | '\u{309a}' // kana
+            | '\u{fe20}'..='\u{fe2f}'
+            | '\u{11000}'..='\u{11fff}' // later Indic scripts
+            | '\u{1d165}'..='\u{1d172}' // music
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_one_name_meet_and_other_names_do_not() {
+        let meets = |one: &str, other: &str| {
+            let (one, other) = (Folded::of(one.as_bytes()), Folded::of(other.as_bytes()));
+            assert_eq!(one.meets(&other), other.meets(&one));
+            one.meets(&other)
+        };
+        // Composed and decomposed: Latin with one and with two marks, Cyrillic, kana, Hangul, Devanagari.
+        for (composed, decomposed) in [
+            ("Caf\u{e9}", "cafe\u{301}"),
+            ("\u{1ead}", "a\u{323}\u{302}"),
+            ("\u{1ead}", "a\u{302}\u{323}"),
+            ("\u{1ead}", "\u{e2}\u{323}"),
+            ("a\u{302}\u{323}", "A\u{323}\u{302}"),
+            ("\u{439}", "\u{418}\u{306}"),
+            ("\u{304c}", "\u{304b}\u{3099}"),
+            ("\u{d55c}", "\u{1112}\u{1161}\u{11ab}"),
+            (
+                "\u{d558}\u{ae00}",
+                "\u{1112}\u{1161}\u{1100}\u{1173}\u{11af}",
+            ),
+            ("\u{958}", "\u{915}\u{93c}"),
+            ("\u{212b}", "\u{e5}"),
+            ("stra\u{df}e", "STRASSE"),
+        ] {
+            assert!(meets(composed, decomposed), "{composed} {decomposed}");
+        }
+        for (one, other) in [
+            ("cafe", "caf\u{e9}"),
+            ("cafe", "cafe\u{301}"),
+            ("caf\u{e9}", "caf\u{e8}"),
+            ("cafe\u{301}", "cafe\u{300}"),
+            ("cafe\u{301}", "cafa\u{301}"),
+            ("\u{e9}", "e\u{301}s"),
+            ("\u{65e5}\u{672c}", "\u{4e2d}\u{56fd}"),
+            ("\u{434}\u{43e}", "\u{43d}\u{435}"),
+            ("run1", "run2"),
+        ] {
+            assert!(!meets(one, other), "{one} {other}");
+        }
+        // Bytes that are no text are names, too.
+        assert!(Folded::of(b"\xffa").meets(&Folded::of(b"\xffA")));
+    }
+}
