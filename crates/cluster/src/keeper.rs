@@ -74,7 +74,7 @@ impl Shared {
     /// Why the disk under the state of this node takes no changes.
     pub(crate) fn disk_problem(&self) -> Option<String> {
         let checked = self.config.replica.check_disk();
-        checked.err().map(|error| error.to_string())
+        checked.err().map(|error| error.words())
     }
 
     /// Notes that the leader lives, and when the leader heard the others: a later leader starts from these times.

@@ -31,7 +31,7 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
     Ok(WorkView {
         at: shared.now(),
         told_by: shared.config.node.clone(),
-        problem: problem.map(|problem| problem.to_string()),
+        problem: problem.map(|problem| problem.words()),
         controller: runner.map(|runner| runner.node),
         ..view(work, &items)
     })

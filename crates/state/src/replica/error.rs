@@ -82,6 +82,20 @@ pub enum ProposeError {
     Ended(Ended),
 }
 
+impl ProposeError {
+    /// The message for users and other nodes, without paths of this machine. The log of the node has them.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Fault(fault) => fault.kind.to_string(),
+            Self::Ended(_) => {
+                "the node's state stopped; its log says why. Restart the node".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 /// Why the consensus ended.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[error("the node's state stopped: {0}. Restart the node")]
@@ -102,5 +116,31 @@ fn hint(leader: Option<&(u64, String)>) -> String {
     match leader {
         Some((number, address)) => format!("node {number} at {address} does"),
         None => "try again when a leader is known".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn words_for_others_name_no_path_of_the_machine() {
+        let file = Path::new("/home/op/godwit/state/state.db");
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let fault = Fault::io(file, full);
+        let ended = Ended(fault.to_string());
+        assert!(ended.to_string().contains("/home/op"));
+        let said = ProposeError::Ended(ended).words();
+        assert!(
+            said.contains("Restart the node") && !said.contains("/home"),
+            "{said}"
+        );
+        let said = ProposeError::Fault(fault).words();
+        assert!(
+            said.contains("make room") && !said.contains("/home"),
+            "{said}"
+        );
     }
 }

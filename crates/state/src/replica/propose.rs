@@ -221,13 +221,13 @@ pub(super) async fn hear(
                 Tried::Again(ProposeError::NotLeader { .. }) => LeaderReply::NotLeader,
                 Tried::Again(error)
                 | Tried::Ended(Err(error @ (ProposeError::Full { .. } | ProposeError::Fault(_)))) => {
-                    LeaderReply::Unable(error.to_string())
+                    LeaderReply::Unable(error.words())
                 }
                 Tried::Ended(Err(_)) => LeaderReply::Unknown,
             }
         }
         Err(ProposeError::Refused(error)) => LeaderReply::Refused(error),
-        Err(error @ ProposeError::Fault(_)) => LeaderReply::Unable(error.to_string()),
+        Err(error @ ProposeError::Fault(_)) => LeaderReply::Unable(error.words()),
         Err(ProposeError::Ended(Ended(what))) => return Err(io::Error::other(what)),
         Err(error) => return Err(io::Error::other(error.to_string())),
     };
