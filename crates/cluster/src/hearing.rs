@@ -10,13 +10,13 @@ use godwit_api::ask::{
 use godwit_api::endpoint::is_memory;
 use godwit_api::rest::NodeState;
 use godwit_state::{
-    Actor, Agreed, Command, CommandError, Effect, FormerNode, Join, Node, Object as _, Op,
+    Actor, Agreed, Command, CommandError, Effect, Fault, FormerNode, Join, Node, Object as _, Op,
     ProposeError, Timestamp, User, level_trouble,
 };
 
 use crate::carrier::peer_at;
 use crate::keeper::as_said;
-use crate::{Cluster, Shared, invite, known};
+use crate::{Cluster, Shared, invite, known, unread};
 
 impl AnswerCluster for Cluster {
     fn answer(&self, asker: &str, question: ClusterQuestion) -> Result<ClusterAnswer, Refusal> {
@@ -56,53 +56,56 @@ impl AnswerCluster for Cluster {
         Ok(peers.collect())
     }
 
-    fn is_member(&self, identity: &str) -> bool {
-        self.shared.is_member(identity)
+    fn is_member(&self, identity: &str) -> Result<bool, Refusal> {
+        self.has_member(identity).map_err(unread)
+    }
+}
+
+impl Cluster {
+    /// Whether the identity is that of a node of this cluster.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn has_member(&self, identity: &str) -> Result<bool, Fault> {
+        Ok(self.shared.number_of(identity)?.is_some())
     }
 }
 
 impl Shared {
-    pub(crate) fn is_member(&self, identity: &str) -> bool {
-        self.number_of(identity).is_some()
-    }
-
     /// The number of the node with this identity; None if it is no node of the cluster.
-    fn number_of(&self, identity: &str) -> Option<u64> {
+    fn number_of(&self, identity: &str) -> Result<Option<u64>, Fault> {
         let reader = self.config.replica.reader();
         let number = |identity: &str| {
             let rows = reader.objects_by::<Node>(identity);
             rows.map(|rows| rows.first().map(|row| row.number))
         };
-        // A node that cannot read the state takes no other for a member.
-        if number(&self.config.identity).ok()?.is_some() {
-            return number(identity).ok()?;
+        if number(&self.config.identity)?.is_some() {
+            return number(identity);
         }
         // A node that joined gets the state piece by piece, and the rows of the others come before its own row. Until its own row is there,
         // it also knows the others by the list that it got when it joined. A node with neither was removed, and has no members.
         let told = self.told();
         let others = told.iter().map(|node| (&node.identity, node.number));
         let mut others = others.filter(|(other, _)| *other == identity);
-        match told.is_empty() {
+        Ok(match told.is_empty() {
             true => None,
-            false => number(identity)
-                .ok()?
-                .or_else(|| others.next().map(|(_, number)| number)),
-        }
+            false => number(identity)?.or_else(|| others.next().map(|(_, number)| number)),
+        })
     }
 
     /// Whether a recovery removed the node with this identity.
-    fn was_left_behind(&self, identity: &str) -> bool {
+    fn was_left_behind(&self, identity: &str) -> Result<bool, Fault> {
         let former = self.config.replica.reader().object::<FormerNode>(identity);
-        matches!(former, Ok(Some(_)))
+        Ok(former?.is_some())
     }
 
     /// Lets nodes of this cluster speak; returns the number of the asking node. Others learn neither the name of this node nor the id of
     /// the cluster. Former nodes do after a recovery: they must not continue beside it.
     fn admit(&self, asker: &str, of: &str) -> Result<u64, Refusal> {
         let home = &self.config.home;
-        let number = self.number_of(asker);
+        let number = self.number_of(asker).map_err(unread)?;
         let is_of_before = home.is_recovered_from(of);
-        if is_of_before && (number.is_some() || self.was_left_behind(asker)) {
+        if is_of_before && (number.is_some() || self.was_left_behind(asker).map_err(unread)?) {
             let message = format!(
                 "the node {} was made the only one of its cluster by a recovery, and the asking node is of the cluster of before; have it join anew: godwit cluster leave, then godwit serve --join",
                 home.name
@@ -130,7 +133,7 @@ impl Shared {
     /// Refuses a node whose program is too far from the level of the cluster.
     fn fits(&self, known: u32) -> Result<(), Refusal> {
         let committed = Agreed(&self.config.replica.reader()).level();
-        let committed = committed.map_err(|error| Refusal::later(code::IO, error.to_string()))?;
+        let committed = committed.map_err(unread)?;
         match level_trouble(known, committed) {
             Some(trouble) => Err(Refusal::new(code::UNSUPPORTED, trouble)),
             None => Ok(()),
@@ -238,7 +241,7 @@ impl Cluster {
             "cluster: the node {name} joined, as number {number}"
         ));
         let rows = shared.nodes();
-        let rows = rows.map_err(|error| Refusal::later(code::IO, error.to_string()))?;
+        let rows = rows.map_err(unread)?;
         Ok(ClusterAnswer::Joined(Box::new(Joined {
             cluster: shared.config.home.cluster.clone(),
             name,
@@ -279,6 +282,6 @@ fn refusal(error: ProposeError, name: &str) -> Refusal {
             format!("the cluster has a node {name:?} already; choose another name with --name"),
         ),
         ProposeError::Refused(error) => Refusal::new(code::INVALID, error.to_string()),
-        error => Refusal::later(code::NO_LEADER, error.to_string()),
+        error => Refusal::later(code::NO_LEADER, error.words()),
     }
 }

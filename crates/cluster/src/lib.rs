@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use godwit_api::ask::{AskSites, KnownNode, Peer};
+use godwit_api::ask::{AskSites, KnownNode, Peer, Refusal, code};
 use godwit_api::rest::NodeResources;
 use godwit_api::watched::Watched;
 use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, Timestamp};
@@ -303,4 +303,10 @@ pub(crate) fn known(node: &Node) -> KnownNode {
         identity: node.identity.clone(),
         addresses: node.addresses.clone(),
     }
+}
+
+/// The asker may be a stranger, so it does not learn which file fails.
+pub(crate) fn unread(_: Fault) -> Refusal {
+    let message = "the node that was asked cannot read its state now; its log says why";
+    Refusal::later(code::IO, message)
 }

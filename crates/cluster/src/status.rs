@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, ClusterAnswer, ClusterQuestion, Question, Refusal, code};
+use godwit_api::ask::{Answer, ClusterAnswer, ClusterQuestion, Question, Refusal};
 use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NodeState};
 use godwit_state::{
     Actor, Agreed, Change, Command, CommandError, JobFilter, Member, Members, Node, Object as _,
@@ -12,7 +12,7 @@ use godwit_state::{
 };
 
 use crate::live::LOST_AFTER;
-use crate::{Cluster, Shared, peer};
+use crate::{Cluster, Shared, peer, unread};
 
 /// How long the leader may take to report the state of the cluster.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
@@ -52,7 +52,7 @@ impl Cluster {
                 if let Some(why) = shared.config.replica.check_ready().err()
                     && disk.is_none()
                 {
-                    view.problem.get_or_insert_with(|| why.to_string());
+                    view.problem.get_or_insert_with(|| why.words());
                 }
                 let mut nodes = view.nodes.iter_mut();
                 if let Some(own) = nodes.find(|node| node.number == home.number) {
@@ -67,9 +67,8 @@ impl Cluster {
     /// How the cluster is, as this node sees it.
     pub(crate) fn view_here(&self) -> Result<ClusterView, Refusal> {
         let shared = &self.shared;
-        let failed = |error: godwit_state::Fault| Refusal::later(code::IO, error.to_string());
-        let rows = shared.nodes().map_err(failed)?;
-        let running = running(shared).map_err(failed)?;
+        let rows = shared.nodes().map_err(unread)?;
+        let running = running(shared).map_err(unread)?;
         let members = Members(&shared.config.replica).all();
         let leads = shared.config.replica.is_leader();
         let problem = shared.config.replica.check_ready().err();
@@ -136,10 +135,10 @@ impl Cluster {
             cluster: shared.config.home.cluster.clone(),
             told_by: shared.config.home.name.clone(),
             leader: leader.map(|leader| leader.name),
-            problem: problem.map(|problem| problem.to_string()),
+            problem: problem.map(|problem| problem.words()),
             level: Agreed(&shared.config.replica.reader())
                 .level()
-                .map_err(failed)?,
+                .map_err(unread)?,
             nodes,
         })
     }

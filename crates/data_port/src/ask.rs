@@ -24,7 +24,7 @@ use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
 use crate::allow::{Denial, Who, find};
-use crate::begin::may_write;
+use crate::begin::HolderRights;
 use crate::claims::{By, Spot};
 use crate::gate::Full;
 use crate::{Shared, news};
@@ -55,16 +55,15 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     let mut ask = first;
     for _ in 0..QUESTIONS_MAX {
         // A node that joins is a member from then on.
-        let is_known = is_member(shared, peer) || shared.places.may_ask(peer).is_ok();
-        let answered = match is_known {
-            true => {
+        let answered = match let_in(shared, peer) {
+            Ok(()) => {
                 let asked = Question::parse(&ask.document).and_then(|question| {
                     let mandate = Question::mandate_of(&ask.document)?;
                     Ok((Who { peer, mandate }, question))
                 });
                 reply(shared, stream, peer, ask.number, asked)
             }
-            false => reply_to_stranger(shared, stream, peer, &ask),
+            Err(no) => reply_to_stranger(shared, stream, peer, &ask, &no),
         };
         if answered.is_none() {
             return;
@@ -85,6 +84,7 @@ fn reply_to_stranger(
     stream: &mut dyn Stream,
     peer: IdentityId,
     ask: &Ask,
+    no: &Denial,
 ) -> Option<()> {
     let address = stream.peer();
     // A stream that has no address is not of a stranger.
@@ -96,10 +96,8 @@ fn reply_to_stranger(
         false => None,
     };
     let Some(Question::Cluster(question)) = question else {
-        if let Err(no) = shared.places.may_ask(peer) {
-            news::refused(shared, peer, &address, None, &no);
-            send_error(stream, no.code, &no.message, no.retryable);
-        }
+        news::refused(shared, peer, &address, None, no);
+        send_error(stream, no.code, &no.message, no.retryable);
         return None;
     };
     let joins = matches!(*question, ClusterQuestion::Join(_));
@@ -124,9 +122,30 @@ fn reply_to_stranger(
 }
 
 /// Whether the peer is a node of this node's cluster.
-pub(crate) fn is_member(shared: &Shared, peer: IdentityId) -> bool {
+///
+/// # Errors
+/// The state cannot be read.
+pub(crate) fn is_member(shared: &Shared, peer: IdentityId) -> Result<bool, Refusal> {
     let cluster = shared.config.cluster.as_ref();
-    cluster.is_some_and(|cluster| cluster.is_member(&peer.to_string()))
+    cluster.map_or(Ok(false), |cluster| cluster.is_member(&peer.to_string()))
+}
+
+/// Lets in the nodes of this node's cluster, and peers with a grant. While the state cannot be read a peer without a grant may be such a
+/// node, so it is not refused for good.
+fn let_in(shared: &Shared, peer: IdentityId) -> Result<(), Denial> {
+    let unread = match is_member(shared, peer) {
+        Ok(true) => return Ok(()),
+        Ok(false) => None,
+        Err(refusal) => Some(refusal),
+    };
+    let granted = shared.places.may_ask(peer);
+    granted.map_err(|no| match unread {
+        None => no,
+        Some(Refusal { message, .. }) => Denial {
+            retryable: true,
+            ..Denial::new(ErrorCode::INTERNAL, message)
+        },
+    })
 }
 
 /// Answers one question. None if the connection is of no further use.
@@ -205,9 +224,12 @@ fn answer(
         ),
     };
     // The nodes of a cluster act for the same users, and the asking node has checked their rights.
-    let is_member = || who.mandate.is_none() && is_member(shared, peer);
+    let is_member = || match who.mandate {
+        Some(_) => Ok(false),
+        None => is_member(shared, peer),
+    };
     let read = || -> Result<Box<here::May<'_>>, Refusal> {
-        if is_member() {
+        if is_member()? {
             return Ok(Box::new(|_, _, _| Ok(())));
         }
         let granted = shared.places.granted(who).map_err(refusal)?;
@@ -218,7 +240,7 @@ fn answer(
     };
     let held = held::Held::new(&read);
     let may = |export: &str, path: &godwit_store::RelPath, right| held.may(export, path, right);
-    let is_member = is_member();
+    let is_member = is_member()?;
     let mut last = Instant::now();
     let mut go_on = |done: u64| {
         // Nothing may come before the reply, so any data is the end of the connection.
@@ -256,7 +278,8 @@ fn answer(
         return about_jobs(shared, who, &question);
     }
     let is_written = |spot: &Spot| shared.table.is_written(spot);
-    let may_hold = |by: &By, asked: &Text| may_write(shared, by, asked);
+    let rights = HolderRights::new(shared);
+    let may_hold = |by: &By, asked: &Text| rights.may_write(by, asked);
     let holder = claim::Holder {
         may_hold: &may_hold,
         by: match is_member {
@@ -318,7 +341,7 @@ fn nodes(
     may(export, &below, Right::Write).or_else(|_| may(export, &below, Right::Read))?;
     // Another site may falsely name this node as its node, and so lead the asker here.
     if let Some(of) = of
-        && !cluster.is_member(of)
+        && !cluster.is_member(of)?
     {
         let message = format!("{of} is no node of this site");
         return Err(Refusal::new(code::OTHER_CLUSTER, message));
@@ -371,3 +394,6 @@ fn refusal(denial: Denial) -> Refusal {
         retryable: denial.retryable,
     }
 }
+
+#[cfg(test)]
+mod tests;

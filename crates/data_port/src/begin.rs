@@ -22,7 +22,7 @@ use godwit_proto::{Beacon, DigestKind, Direction, ErrorCode, Mapping, Open, Tran
 use godwit_run::build::EndConfig;
 use godwit_tree::{Arrived, Fence};
 
-pub(crate) use self::asked::may_write;
+pub(crate) use self::asked::HolderRights;
 use self::asked::share_of;
 use self::free::PATIENCE;
 pub(crate) use self::free::wanted_file;

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Refusal, code};
+use godwit_api::grant::lasting::{Look, UNREAD_MAX};
 use godwit_api::job::{ClaimId, Text};
 use godwit_net::IdentityId;
 use godwit_proto::parts::PART_BYTES_MIN;
@@ -42,7 +43,7 @@ const CLAIMS_MAX: usize = 1024;
 const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
 
 /// Says whether the holder of a claim may still write at its place.
-pub(crate) type MayHold<'a> = dyn Fn(&By, &Text) -> bool + 'a;
+pub(crate) type MayHold<'a> = dyn Fn(&By, &Text) -> Look<()> + 'a;
 
 /// All claims of a node.
 #[derive(Default)]
@@ -64,6 +65,10 @@ struct Held {
     members: HashMap<IdentityId, Entry>,
     by: By,
     lease: Arc<Lease>,
+    /// Since when the right of the holder cannot be read.
+    unread_since: Option<Instant>,
+    /// The keeper found the right of the holder gone at its last look.
+    was_gone: bool,
 }
 
 /// The destination of a claim.
@@ -103,18 +108,19 @@ impl ClaimTable {
         may_hold: &MayHold<'_>,
     ) -> Result<(), Refusal> {
         let mut table = locked(&self.claims);
-        let overlapping = table.iter().find(|(claim, held)| {
-            **claim != wish.claim
+        let overlapping = table.iter_mut().find_map(|(claim, held)| {
+            let holds = *claim != wish.claim
                 && held.lease.holds_at(now)
                 && held.spot.overlaps(&wish.spot)
-                && held.holds(now, may_hold)
+                && held.holds(now, may_hold);
+            holds.then_some(held)
         });
-        if let Some((_, held)) = overlapping {
+        if let Some(held) = overlapping {
             let wished = std::slice::from_ref(&wish.place.absolute);
             return Err(Refusal::later(code::BUSY, held.shown(wished)));
         }
         // The id alone gives no right to a claim: otherwise others could learn the holder's claims from it.
-        let other = table.get(&wish.claim);
+        let other = table.get_mut(&wish.claim);
         if let Some(other) = other.filter(|held| !held.is_of(&wish.by)) {
             if other.holds(now, may_hold) {
                 let wished = std::slice::from_ref(&wish.place.absolute);
@@ -178,6 +184,8 @@ impl ClaimTable {
             members: members.map(|member| (member, Entry::new())).collect(),
             by: wish.by,
             lease,
+            unread_since: None,
+            was_gone: false,
         };
         table.insert(wish.claim, held);
         Ok(())
@@ -278,6 +286,17 @@ impl ClaimTable {
                 ),
             ));
         };
+        if held.is_unread_for_long(now) {
+            return Err(Denial {
+                retryable: true,
+                ..Denial::new(
+                    ErrorCode::BUSY,
+                    format!(
+                        "this node cannot read whether the holder of the claim {claim} may still write there; its operator sees why with: godwit access list"
+                    ),
+                )
+            });
+        }
         if !is_within(base, &held.place.absolute) {
             return Err(busy(format!(
                 "the claim {claim} is for {}, and nothing outside",
@@ -307,16 +326,30 @@ impl ClaimTable {
         now: Instant,
         may_hold: &MayHold<'_>,
     ) -> Option<Denial> {
-        let table = locked(&self.claims);
-        let held = table.values().find(|held| {
-            held.lease.holds_at(now)
+        let mut table = locked(&self.claims);
+        let held = table.values_mut().find_map(|held| {
+            let holds = held.lease.holds_at(now)
                 && destinations.overlap(&held.spot)
-                && held.holds(now, may_hold)
+                && held.holds(now, may_hold);
+            holds.then_some(held)
         })?;
         Some(Denial::new(
             ErrorCode::BUSY,
             held.shown(destinations.paths()),
         ))
+    }
+
+    /// Looks at the rights of all holders.
+    pub(crate) fn look(&self, now: Instant, may_hold: &MayHold<'_>) {
+        let mut table = locked(&self.claims);
+        for held in table.values_mut().filter(|held| held.lease.holds_at(now)) {
+            let found = may_hold(&held.by, &held.place.asked);
+            let is_gone = matches!(found, Look::Gone(()));
+            // Twice in a row: a file of grants that is being written is empty for a moment.
+            if std::mem::replace(&mut held.was_gone, is_gone) || !is_gone {
+                held.note(&found, now);
+            }
+        }
     }
 
     /// The tags of the temporary files that members of claims that hold may be writing.
@@ -341,11 +374,31 @@ impl Held {
     }
 
     /// Whether the claim still holds. It ends when its holder has lost the right to write there.
-    fn holds(&self, now: Instant, may_hold: &MayHold<'_>) -> bool {
-        if !may_hold(&self.by, &self.place.asked) {
-            self.lease.end();
-        }
+    fn holds(&mut self, now: Instant, may_hold: &MayHold<'_>) -> bool {
+        let found = may_hold(&self.by, &self.place.asked);
+        self.note(&found, now);
         self.lease.holds_at(now)
+    }
+
+    /// Notes whether the holder has the right. While that cannot be read the claim keeps its place, and after a time its members write
+    /// nothing.
+    fn note(&mut self, found: &Look<()>, now: Instant) {
+        match found {
+            Look::Holds => self.unread_since = None,
+            Look::Gone(()) => self.lease.end(),
+            Look::Unread(()) => {
+                self.unread_since.get_or_insert(now);
+                if self.is_unread_for_long(now) {
+                    let all: HashSet<IdentityId> = self.members.keys().copied().collect();
+                    self.set_members(&all, &all);
+                }
+            }
+        }
+    }
+
+    fn is_unread_for_long(&self, now: Instant) -> bool {
+        let since = self.unread_since;
+        since.is_some_and(|since| now.saturating_duration_since(since) >= UNREAD_MAX)
     }
 
     /// Admits these members. Transfers of former members end, and so do those of the members to fence.

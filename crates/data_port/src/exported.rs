@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::NodePlace;
+use godwit_api::grant::lasting::Look;
 use godwit_proto::FaultCode;
 use godwit_run::local::{Access, ExportedFiles, LocalError, LocalSource, hint};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
@@ -157,9 +158,11 @@ impl ExportedFiles for Exported {
     }
 
     fn claimed(&self, destinations: &[Vec<u8>]) -> Option<String> {
+        // The keeper ends the claim of a holder that has lost its right.
+        let places = Spots::look(destinations);
         let no = self
             .claims
-            .refuses(&Spots::look(destinations), Instant::now(), &|_, _| true);
+            .refuses(&places, Instant::now(), &|_, _| Look::Holds);
         no.map(|no| no.message)
     }
 }

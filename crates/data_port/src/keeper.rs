@@ -11,9 +11,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use godwit_api::job::Text;
 use godwit_engine::End;
 
 use crate::allow::Denial;
+use crate::begin::HolderRights;
+use crate::claims::By;
 use crate::leave::Round;
 use crate::session::{Claim, Session, locked};
 use crate::table::Entry;
@@ -32,8 +35,7 @@ const LINGER: Duration = Duration::from_secs(10);
 /// opens a new transfer and resumes from the journal.
 pub(crate) const SUSPEND_AFTER: Duration = Duration::from_secs(10);
 
-const CLAIM_ENDED: &str =
-    "the claim of its job has ended at this node; the job gives its work to a member again";
+const CLAIM_ENDED: &str = "the claim of its job has ended at this node, or the node cannot read the right of the claim's holder; the job gives its work to a member again";
 
 const STOOD_STILL: &str =
     "this node, or the file system of the export, stood still for a while: look at the mount there";
@@ -92,6 +94,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         let due = now >= next_look;
         if due {
             next_look = now + LOOK_EVERY;
+            let rights = HolderRights::new(shared);
+            let may_hold = |by: &By, asked: &Text| rights.may_write(by, asked);
+            shared.config.claims.look(now, &may_hold);
         }
         let grants_due = now >= next_grant_look;
         if grants_due {

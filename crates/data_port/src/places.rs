@@ -82,6 +82,11 @@ pub(crate) trait Places: Send + Sync {
         ))
     }
 
+    /// The rights of the peer in a look at the rights of many; None while they cannot be read.
+    fn granted_in(&self, _round: &Round, _who: &Who) -> Option<Arc<Granted>> {
+        None
+    }
+
     /// The rights that a transfer needs for as long as it runs. An agent needs none.
     fn leave(&self, peer: IdentityId, request: &Open) -> Result<Leave, Denial> {
         Ok(Leave::unbound(Who::opens(peer, request)))
@@ -289,6 +294,10 @@ impl Places for Exports {
 
     fn granted(&self, who: &Who) -> Result<Granted, Denial> {
         self.grantor().granted(who)
+    }
+
+    fn granted_in(&self, round: &Round, who: &Who) -> Option<Arc<Granted>> {
+        round.granted(&self.grantor(), who)
     }
 
     fn may_open(&self, who: &Who, request: &Open) -> Result<(), Denial> {

@@ -150,7 +150,7 @@ impl Access<'_> {
         let reader = shared.replica.reader();
         let is_own = |own: Peer| own.identity == mandate.asker;
         let is_here =
-            (shared.config.own)().is_some_and(is_own) || (shared.config.is_member)(&mandate.asker);
+            (shared.config.own)().is_some_and(is_own) || (shared.config.is_member)(&mandate.asker)?;
         if !is_here && Agreed(&reader).asker(&mandate.job)?.as_ref() != Some(&mandate.asker) {
             return Ok(None);
         }

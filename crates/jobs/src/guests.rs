@@ -20,7 +20,9 @@ use godwit_api::ask::{
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{ChangeJob, JobView, is_request_id};
-use godwit_state::{Actor, AuditEntry, Command, CommandError, Job, JobState, Op, ProposeError};
+use godwit_state::{
+    Actor, AuditEntry, Command, CommandError, Fault, Job, JobState, Op, ProposeError,
+};
 
 use crate::error::JobsError;
 use crate::stored::Guest;
@@ -194,8 +196,9 @@ fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
 /// Whether the asker is a node of this cluster and means a job of this cluster by that id.
 fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
     let found = jobs.shared.replica.reader().job(job);
-    let found = found.map_err(|error| refuse(&error.into()))?.is_some();
-    Ok(found && (jobs.shared.config.is_member)(asker))
+    let unread = |error: Fault| refuse(&error.into());
+    let found = found.map_err(unread)?.is_some();
+    Ok(found && (jobs.shared.config.is_member)(asker).map_err(unread)?)
 }
 
 fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {

@@ -61,8 +61,8 @@ use godwit_api::rest::{
 };
 use godwit_run::{Env, local::ExportedFiles};
 use godwit_state::{
-    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
-    Schedule, Site, Timestamp,
+    Actor, Command, Cursor, Fault, JobChange, JobFilter, JobOp, Op, Replica, Role,
+    Runner as RunnerName, Schedule, Site, Timestamp,
 };
 
 pub use access::{Access, Granted, grant_of, rule_of};
@@ -114,7 +114,7 @@ pub struct JobsConfig {
     /// How other sites reach this node: without addresses until it listens. None where it never does.
     pub own: Arc<dyn Fn() -> Option<Peer> + Send + Sync>,
     /// Whether an identity is that of a node of this cluster.
-    pub is_member: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    pub is_member: Arc<dyn Fn(&str) -> Result<bool, Fault> + Send + Sync>,
     /// The exports of this node.
     pub exported: Arc<dyn ExportedFiles>,
     /// Makes the surroundings of one attempt.

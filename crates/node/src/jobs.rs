@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::PORT_DEFAULT;
-use godwit_api::ask::{AnswerCluster as _, Peer};
+use godwit_api::ask::Peer;
 use godwit_api::grant::{Grant, Mandate};
 use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
@@ -91,7 +91,7 @@ pub(crate) fn start(
         },
         is_member: {
             let cluster = opened.cluster.clone();
-            Arc::new(move |identity| cluster.is_member(identity))
+            Arc::new(move |identity| cluster.has_member(identity))
         },
         exported: served,
         make_env: Arc::new(make_env),

@@ -228,5 +228,8 @@ pub trait AnswerCluster: Send + Sync {
     fn nodes(&self, export: &str) -> Result<Vec<Peer>, Refusal>;
 
     /// Whether the identity is that of a node of this cluster.
-    fn is_member(&self, identity: &str) -> bool;
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    fn is_member(&self, identity: &str) -> Result<bool, Refusal>;
 }

@@ -10,6 +10,7 @@ use godwit_api::ask::{
 };
 use godwit_api::failure::FailureCode;
 use godwit_api::grant::Right;
+use godwit_api::grant::lasting::Look;
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_run::local::Access;
@@ -88,7 +89,7 @@ impl Here {
         let own = Holder {
             by: By::Here,
             // Rights of other sites are checked on the data port.
-            may_hold: &|_, _| true,
+            may_hold: &|_, _| Look::Holds,
         };
         if let Some(answered) = self.claim(question, &own, may, &|_| false) {
             return answered;

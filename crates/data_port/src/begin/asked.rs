@@ -1,10 +1,13 @@
 //! Translates a request into the terms of the tree and the engine, and decides whether a member may come in.
 //! Opens no place.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::grant::Right;
+use godwit_api::grant::lasting::Look;
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_engine::{Order, Share};
@@ -18,6 +21,7 @@ use crate::allow::{Denial, find};
 use crate::ask::is_member;
 use crate::claims::{By, MemberLease};
 use crate::export::ExportPath;
+use crate::leave::Round;
 
 /// Lets a member in, by the claim that it names; `None` for a transfer that is no member.
 pub(super) fn entered(
@@ -40,24 +44,54 @@ pub(super) fn entered(
     Ok(Some((hold, Membership { node, ..membership })))
 }
 
-/// Whether the holder of a claim may write at the claimed place. No holder may write at a place that does not exist any more. The nodes of
-/// a cluster act for the same users, and the claiming node has checked their rights.
-pub(crate) fn may_write(shared: &Shared, by: &By, asked: &Text) -> bool {
-    let who = match by {
-        By::Here => return true,
-        By::Member(peer) => return is_member(shared, *peer),
-        By::Peer(who) => who,
-    };
-    match find(&shared.config.exports, &asked.0) {
-        Ok(ExportPath::Below(export, path)) => {
-            let granted = shared.places.granted(who);
-            let wished = (export.name.as_str(), &path);
-            granted.is_ok_and(|granted| {
-                let may = granted.allowed_at(Timestamp(0), wished, Right::Write);
-                may.is_ok()
-            })
+/// One look at the rights of the holders of claims to write at their places.
+pub(crate) struct HolderRights<'a> {
+    shared: &'a Shared,
+    round: Round,
+    members: RefCell<HashMap<IdentityId, Look<()>>>,
+}
+
+impl<'a> HolderRights<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            round: Round::default(),
+            members: RefCell::default(),
         }
-        _ => false,
+    }
+
+    /// Whether the holder of a claim may write at the claimed place. No holder may write at a place that does not exist any more.
+    pub(crate) fn may_write(&self, by: &By, asked: &Text) -> Look<()> {
+        let who = match by {
+            By::Here => return Look::Holds,
+            By::Member(peer) => return self.is_member(*peer),
+            By::Peer(who) => who,
+        };
+        let Ok(ExportPath::Below(export, path)) = find(&self.shared.config.exports, &asked.0)
+        else {
+            return Look::Gone(());
+        };
+        let Some(granted) = self.shared.places.granted_in(&self.round, who) else {
+            return Look::Unread(());
+        };
+        let wished = (export.name.as_str(), &path);
+        match granted.allowed_at(Timestamp(0), wished, Right::Write) {
+            Ok(()) => Look::Holds,
+            Err(_) => Look::Gone(()),
+        }
+    }
+
+    /// The nodes of a cluster act for the same users, and the claiming node has checked their rights.
+    fn is_member(&self, peer: IdentityId) -> Look<()> {
+        let mut members = self.members.borrow_mut();
+        let found = members
+            .entry(peer)
+            .or_insert_with(|| match is_member(self.shared, peer) {
+                Ok(true) => Look::Holds,
+                Ok(false) => Look::Gone(()),
+                Err(_) => Look::Unread(()),
+            });
+        found.clone()
     }
 }
 

@@ -17,7 +17,7 @@ use godwit_tree::select::Select;
 use godwit_tree::{DestinationPlace, DestinationRequest, Earlier, Keeper, PreparedDestination};
 
 use super::apart::{Marked, marked};
-use super::asked::{entered, kept_at, may_write, select_of};
+use super::asked::{HolderRights, entered, kept_at, select_of};
 use super::free::{prepare, tell_damage};
 use super::{Beginning, StartedEnd, journals, place_for};
 use crate::admit::admit;
@@ -180,7 +180,8 @@ impl<'a> Beginning<'a, '_> {
             return Ok((prepared, None));
         }
         let shared = self.shared;
-        let may_hold = |by: &By, asked: &Text| may_write(shared, by, asked);
+        let rights = HolderRights::new(shared);
+        let may_hold = |by: &By, asked: &Text| rights.may_write(by, asked);
         let claims = &shared.config.claims;
         let entering = claims.enter_alone();
         match claims.refuses(writes_to, Instant::now(), &may_hold) {

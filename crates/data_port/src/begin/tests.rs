@@ -3,8 +3,9 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use godwit_api::ask::{Answer, ClaimPlace, Mark, Question};
+use godwit_api::ask::{Answer, AnswerCluster, ClaimPlace, Mark, Question};
 use godwit_api::grant::Grant;
+use godwit_api::grant::lasting::Look;
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::watched::Watched;
 use godwit_engine::tuner::Bounds;
@@ -55,6 +56,15 @@ fn export(path: &std::path::Path) -> Export {
 
 /// A daemon with the export `data`, whose grants are in the file.
 pub(crate) fn daemon(home: &std::path::Path, identity: &Identity) -> Daemon {
+    daemon_in(home, identity, None)
+}
+
+/// The same, in a cluster.
+pub(crate) fn daemon_in(
+    home: &std::path::Path,
+    identity: &Identity,
+    cluster: Option<Arc<dyn AnswerCluster>>,
+) -> Daemon {
     for directory in ["journals", "export"] {
         std::fs::create_dir_all(home.join(directory)).expect("made");
     }
@@ -80,7 +90,7 @@ pub(crate) fn daemon(home: &std::path::Path, identity: &Identity) -> Daemon {
         keep_for: wait,
         claims: Arc::default(),
         jobs: None,
-        cluster: None,
+        cluster,
         web: None,
         tells: Arc::new(|_| {}),
         log: Arc::new(|_| {}),
@@ -175,7 +185,7 @@ fn no_transfer_begins_between_the_look_for_writers_and_the_claim() {
     )
     .claiming(Arc::clone(&claims));
     let may = |_: &str, _: &RelPath, _| Ok(());
-    let may_hold = |_: &By, _: &Text| true;
+    let may_hold = |_: &By, _: &Text| Look::Holds;
     let holder = Holder {
         may_hold: &may_hold,
         by: By::Here,

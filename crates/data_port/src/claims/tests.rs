@@ -28,8 +28,17 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
 }
 
 /// Every holder has its rights.
-fn anybody(_: &By, _: &Text) -> bool {
-    true
+fn anybody(_: &By, _: &Text) -> Look<()> {
+    Look::Holds
+}
+
+/// All holders but this one have their rights.
+fn without(letter: &str) -> impl Fn(&By, &Text) -> Look<()> {
+    let holder = identity(letter);
+    move |by, _| match by.peer() == Some(holder) {
+        true => Look::Gone(()),
+        false => Look::Holds,
+    }
 }
 
 fn member(claim: u8, epoch: u64) -> Member {
@@ -235,7 +244,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
         .expect("room for others");
 
     // A claim whose holder has lost the right keeps no other claim out.
-    let without_a = |by: &By, _: &Text| by.peer() != Some(identity("a"));
+    let without_a = without("a");
     let within = |letter: &str| {
         let claim = ClaimId(*b"fedcba9876543210");
         Wish {
@@ -249,14 +258,10 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
         .expect("the claim of before has ended");
 
     let there = Spots::look(&[b"/srv/data/more".to_vec()]);
-    let may = |letter: &str| {
-        let holder = identity(letter);
-        move |by: &By, _: &Text| by.peer() != Some(holder)
-    };
-    assert!(table.refuses(&there, now, &may("a")).is_some());
-    assert!(table.refuses(&there, now, &may("q")).is_none());
+    assert!(table.refuses(&there, now, &without("a")).is_some());
+    assert!(table.refuses(&there, now, &without("q")).is_none());
     // It has ended for good.
-    assert!(table.refuses(&there, now, &may("a")).is_none());
+    assert!(table.refuses(&there, now, &without("a")).is_none());
 }
 
 /// The id of a claim can be guessed, so it gives no right to the claim.
@@ -354,7 +359,7 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     set(5_000, "b").expect_err("as many as one may hold");
     set(5_001, "q").expect("room for another node");
     let there = Spots::look(&[b"/srv/data/7/below".to_vec()]);
-    let without_b = |by: &By, _: &Text| by.peer() != Some(identity("b"));
+    let without_b = without("b");
     assert!(table.refuses(&there, now, &anybody).is_some());
     assert!(table.refuses(&there, now, &without_b).is_none());
     // As a peer the removed node cannot renew its claim.
@@ -364,4 +369,46 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     let as_peer = By::Peer(Who::itself(identity("b")));
     let renewed = table.renew(ClaimId(id), 1, lasts, now, &as_peer);
     assert_eq!(renewed.expect_err("no member").code, code::NO_SUCH_CLAIM);
+}
+
+/// A disk may fail for a moment, and the right is still there afterwards.
+#[test]
+fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let later = |seconds| now + Duration::from_secs(seconds);
+    let unread = |_: &By, _: &Text| Look::Unread(());
+    let of_q = Wish {
+        by: By::Peer(Who::itself(identity("q"))),
+        ..wish(1, 1, "data/set", 60)
+    };
+    table.set(of_q, now, &anybody).expect("set");
+    let enter = |now| {
+        let entered = table.enter(&member(1, 1), identity("a"), b"/srv/data/set", now);
+        entered.map(|(hold, _)| hold)
+    };
+    let hold = enter(now).ok().expect("a member");
+    let there = Spots::look(&[b"/srv/data/set/below".to_vec()]);
+    // Neither a transfer nor another claim takes the place.
+    assert!(table.refuses(&there, later(1), &unread).is_some());
+    let other = table.set(wish(2, 1, "data/set", 60), later(2), &unread);
+    assert!(other.expect_err("it holds").retryable);
+    table.look(later(3), &unread);
+    assert!(hold.holds_at(later(3)));
+    let long = later(1) + UNREAD_MAX;
+    table.look(long, &unread);
+    assert!(!hold.holds_at(long), "its writes are refused");
+    let no = enter(long).err().expect("nothing new begins");
+    assert!(no.retryable, "{}", no.message);
+    // The next look finds the right again.
+    table.look(later(20), &anybody);
+    assert!(!hold.holds_at(later(20)));
+    assert!(enter(later(20)).is_ok());
+    assert!(table.refuses(&there, later(20), &anybody).is_some());
+    // Gone for a moment is not gone; gone twice is.
+    table.look(later(21), &without("q"));
+    table.look(later(22), &anybody);
+    table.look(later(23), &without("q"));
+    assert!(enter(later(23)).is_ok());
+    table.look(later(24), &without("q"));
+    assert!(enter(later(24)).is_err());
 }

@@ -51,8 +51,11 @@ pub(super) fn check_left(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refu
     let noted = Agreed(&shared.replica.reader()).asker(job);
     let noted = noted.map_err(|error| refuse(&error.into()))?;
     let is_own = |own: Peer| own.identity == asker;
-    let is_here = || (shared.config.is_member)(asker) || (shared.config.own)().is_some_and(is_own);
-    if noted.as_deref() != Some(asker) || is_here() {
+    if noted.as_deref() != Some(asker) || (shared.config.own)().is_some_and(is_own) {
+        return Ok(());
+    }
+    let is_member = (shared.config.is_member)(asker);
+    if is_member.map_err(|error| refuse(&error.into()))? {
         return Ok(());
     }
     let message = format!("{asker} has left the cluster whose job {job} is");

@@ -141,7 +141,7 @@ impl World {
             clock: godwit_jobs::Clock::default(),
             sites: Arc::new(Asker::new(here, tls)),
             own: Arc::new(|| None),
-            is_member: Arc::new(|_| false),
+            is_member: Arc::new(|_| Ok(false)),
             exported: exported.clone(),
             make_env: Arc::new(move |_| Env {
                 process: process.clone(),

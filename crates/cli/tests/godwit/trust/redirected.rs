@@ -29,8 +29,8 @@ impl AnswerCluster for Liar {
         Ok(self.0.clone())
     }
 
-    fn is_member(&self, _: &str) -> bool {
-        true
+    fn is_member(&self, _: &str) -> Result<bool, Refusal> {
+        Ok(true)
     }
 }
 

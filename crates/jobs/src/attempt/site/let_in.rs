@@ -109,8 +109,9 @@ fn keep_out(third: &SiteAttempt<'_>, way: Direction) {
     let Some(own) = (third.shared.config.own)() else {
         return;
     };
+    // While the state cannot be read it is not known which nodes keep their access. The next attempt takes back the access of others.
     let is_cluster = (third.shared.config.is_member)(&own.identity);
-    if !is_cluster {
+    if !is_cluster.unwrap_or(false) {
         return;
     }
     let mut keep = third.runners(way);
