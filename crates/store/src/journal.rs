@@ -13,6 +13,7 @@ mod directory;
 mod done;
 mod load;
 mod record;
+mod room;
 
 use std::collections::HashMap;
 use std::fmt;

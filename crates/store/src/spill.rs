@@ -52,7 +52,7 @@ pub fn unnamed_file(directory: &Path) -> io::Result<File> {
 /// Bytes that are free in the file system of a directory; None where it does not say.
 type Room = fn(&Path) -> Option<u64>;
 
-fn room_in(directory: &Path) -> Option<u64> {
+pub(crate) fn room_in(directory: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(directory).ok()?;
     (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
 }

@@ -17,9 +17,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::open_with_room;
+use crate::spill::room_in;
 
 use super::load::{self, Loaded, ReplayError};
 use super::record::{self, Kind};
+use super::room;
 use super::{
     CLAIM_BYTES, Journal, JournalError, JournalHeader, JournalKey, LockedFile, Recovered, Tail,
 };
@@ -104,6 +106,8 @@ impl JournalDirectory {
         }
         self.check_free(&path, &header)?;
         let journal = self.create(path, &header)?;
+        // Where no journal makes way, the room of the disk is the bound.
+        let _ = room::make_way(&self.path, room_in(&self.path));
         // Others need not wait for the disk.
         drop(lock);
         // Before anything is made at the destination: entries there must never outlive the mapping that made them.
@@ -324,7 +328,7 @@ fn tag_of(journal: &Path) -> Option<u64> {
 }
 
 /// A lock that another process may want at once: released when dropped.
-struct Locked(File);
+pub(super) struct Locked(pub(super) File);
 
 impl Drop for Locked {
     fn drop(&mut self) {
