@@ -1,8 +1,10 @@
 //! Makes one connection to a node: a Unix socket, or TLS over TCP.
 //! Sends no request.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use rustix::process::geteuid;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream, lookup_host};
@@ -25,6 +28,8 @@ use crate::transport::{Target, Tls};
 
 /// Time for the name, for each address, and for TLS: five lost packets in a row at the kernel's timing.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+
+const ROOT: u32 = 0;
 
 /// Addresses of one name that are tried, the first ones: two machines with an address of each family.
 const ADDRESSES_MAX: usize = 4;
@@ -133,12 +138,51 @@ async fn unix(
         source,
     };
     match timeout(CONNECT_DEADLINE, UnixStream::connect(socket)).await {
-        Ok(Ok(stream)) => Ok(stream),
+        Ok(Ok(stream)) => {
+            let by = stream.peer_cred().map_err(failed)?.uid();
+            match other_user(socket, by, geteuid().as_raw()) {
+                None => Ok(stream),
+                Some(why) => Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, why))),
+            }
+        }
         Ok(Err(error)) => Err(match error.kind() {
             // A socket that a killed node left refuses.
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(),
             _ => failed(error),
         }),
         Err(_late) => Err(failed(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Why the user `by` may not answer at a socket: only root, the calling user `own`, and the owner of the directory of the socket may. Any
+/// other user may have made a socket of this name while the node was down.
+fn other_user(socket: &Path, by: u32, own: u32) -> Option<String> {
+    let directory = socket.parent();
+    let directory = directory.filter(|path| !path.as_os_str().is_empty());
+    let owner = fs::metadata(directory.unwrap_or_else(|| Path::new("."))).map(|meta| meta.uid());
+    if by == ROOT || by == own || owner.is_ok_and(|owner| owner == by) {
+        return None;
+    }
+    Some(format!(
+        "a program of another user (uid {by}) answers there, who owns neither the directory nor this command; \
+         have the node serve a socket in a directory of its user: godwit serve --socket"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_other_user_answers_in_the_name_of_a_node() {
+        let directory = tempfile::tempdir().expect("made");
+        let owner = fs::metadata(directory.path()).expect("there").uid();
+        let (own, stranger) = (owner.wrapping_add(1), owner.wrapping_add(2));
+        let socket = directory.path().join("socket");
+        for by in [ROOT, own, owner] {
+            assert_eq!(other_user(&socket, by, own), None, "{by}");
+        }
+        let why = other_user(&socket, stranger, own).expect("refused");
+        assert!(why.contains(&format!("uid {stranger}")), "{why}");
     }
 }
