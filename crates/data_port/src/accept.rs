@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_api::record::StrangerDid;
-use godwit_engine::session::{greet_client, receive_frame, receive_rest, send_error};
+use godwit_engine::session::{GreetError, greet_client, receive_frame, receive_rest, send_error};
 use godwit_net::{
     AcceptOptions, IdentityId, Stream, StreamOptions, Waker, Wants, accept, client_wants,
 };
@@ -149,9 +149,26 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
             .handshake_deadline
             .saturating_sub(began.elapsed())
     };
+    // Nodes of the cluster ask each other with long documents. No other peer without a grant has a reason to.
+    let is_let_in = known.is_some() || ask::is_member(shared, peer) == Ok(true);
+    if !is_let_in {
+        stream.keep_heads_up_to(ask::STRANGER_BYTES_MAX);
+    }
     let frame = greet_client(&mut stream, left()).and_then(|_| receive_frame(&mut stream, left()));
+    stream.keep_heads_up_to(u32::MAX);
     let frame = match frame {
         Ok(frame) => frame,
+        Err(error @ GreetError::TooLong { .. }) => {
+            // As any other request of this peer is answered.
+            let no = ask::let_in(shared, peer).err().unwrap_or_else(|| Denial {
+                retryable: true,
+                ..Denial::new(ErrorCode::PROTOCOL, error.to_string())
+            });
+            let address = stream.peer();
+            news::refused(shared, peer, &address, None, &no);
+            send_error(&mut stream, no.code, &no.message, no.retryable);
+            return;
+        }
         Err(error) => {
             // A known peer that closes without a request is no event: of several connections a client may need one.
             if known.is_none() {

@@ -39,8 +39,8 @@ const REST_MAX: Duration = Duration::from_secs(120);
 const FENCED_WITHIN: Duration = Duration::from_secs(5);
 const FENCED_LOOK: Duration = Duration::from_millis(20);
 
-/// Longest question of a stranger: to join, with as many exports of long names as a node may have.
-const STRANGER_BYTES_MAX: usize = 64 << 10;
+/// Longest request of a stranger: to join, with as many exports of long names as a node may have.
+pub(crate) const STRANGER_BYTES_MAX: u32 = 64 << 10;
 
 /// How often the asker hears that the work is alive.
 pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
@@ -91,10 +91,7 @@ fn reply_to_stranger(
     let host = address
         .parse::<SocketAddr>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |at| at.ip());
-    let question = match ask.document.len() <= STRANGER_BYTES_MAX {
-        true => Question::parse(&ask.document).ok(),
-        false => None,
-    };
+    let question = Question::parse(&ask.document).ok();
     let Some(Question::Cluster(question)) = question else {
         news::refused(shared, peer, &address, None, no);
         send_error(stream, no.code, &no.message, no.retryable);
@@ -132,7 +129,7 @@ pub(crate) fn is_member(shared: &Shared, peer: IdentityId) -> Result<bool, Refus
 
 /// Lets in the nodes of this node's cluster, and peers with a grant. While the state cannot be read a peer without a grant may be such a
 /// node, so it is not refused for good.
-fn let_in(shared: &Shared, peer: IdentityId) -> Result<(), Denial> {
+pub(crate) fn let_in(shared: &Shared, peer: IdentityId) -> Result<(), Denial> {
     let unread = match is_member(shared, peer) {
         Ok(true) => return Ok(()),
         Ok(false) => None,
@@ -213,7 +210,8 @@ fn answer(
             | Question::Revoke { .. }
             | Question::Past(_)
     );
-    let is_short = question.is_about_jobs() && !is_long;
+    // A claim that waited behind long questions of others would end before its renewal.
+    let is_short = question.is_about_jobs() && !is_long || matches!(question, Question::Renew(_));
     let _place = match is_short {
         true => None,
         false => Some(

@@ -36,6 +36,9 @@ pub struct Connection {
     payload_in_inbox: bool,
     /// Remaining payload bytes of the last returned frame.
     payload_due: usize,
+    /// Longest head that is kept; of a longer one, the bytes that were dropped so far.
+    head_bytes_max: u32,
+    head_bytes_dropped: usize,
     /// Number of payload bytes that ends a wait.
     input_bytes: u32,
     outgoing: OutBuffer,
@@ -102,6 +105,8 @@ impl Connection {
             stall_limit: options.stall_limit,
             ended_since: None,
             early_bytes: None,
+            head_bytes_max: u32::MAX,
+            head_bytes_dropped: 0,
             relayed: false,
             channel: 0,
             counters: StreamCounters::default(),
@@ -119,6 +124,11 @@ impl Connection {
     /// Allows blocks on this connection only up to this much content, until there is a better connection.
     pub fn carry_blocks_up_to(&mut self, early_bytes: u64) {
         self.early_bytes = Some(early_bytes);
+    }
+
+    /// Keeps no head that is longer than this: its frame is returned without one.
+    pub fn keep_heads_up_to(&mut self, bytes: u32) {
+        self.head_bytes_max = bytes;
     }
 
     /// Marks the socket as leading to a program that outlives this process and relays everything.

@@ -190,7 +190,14 @@ fn a_stranger_hears_the_same_whatever_it_asks_for() {
     fs::write(rig.daemon_home.join("grants"), "").expect("written");
     let (export, none) = (rig.url("copy"), rig.url("copy").replace("/data/", "/none/"));
     let pulled = rig.url("file");
+    // A request that is longer than one of a stranger may be is not kept, and has the same answer.
+    let sources: Vec<String> = (0..400)
+        .map(|number| rig.url(&format!("{}/{number}", "d".repeat(200))))
+        .collect();
+    let mut long: Vec<&str> = sources.iter().map(String::as_str).collect();
+    long.push("here/");
     for line in [
+        long,
         vec!["file", &export],
         vec!["file", &none],
         vec!["--encryption", "none", "file", &export],

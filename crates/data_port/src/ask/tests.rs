@@ -3,12 +3,14 @@
 
 use std::sync::Mutex;
 
-use godwit_api::ask::{AnswerCluster, ClusterAnswer, Peer};
+use godwit_api::ask::{AnswerCluster, ClusterAnswer, Peer, RenewClaim};
 use godwit_api::grant::lasting::Look;
-use godwit_net::Identity;
+use godwit_api::job::ClaimId;
+use godwit_net::{Identity, StreamOptions, local_pair};
 
 use super::*;
 use crate::begin::tests::daemon_in;
+use crate::gate::Slot;
 use crate::session::locked;
 
 /// Gives one answer about every identity; None while the state cannot be read.
@@ -63,5 +65,44 @@ fn a_member_is_not_gone_while_the_state_cannot_be_read() {
     assert_eq!((no.code, no.retryable), (ErrorCode::INTERNAL, true));
     assert_eq!(holds(), Look::Unread(()));
     assert!(is_member(shared, peer).is_err());
+    daemon.stop();
+}
+
+/// Four identities can keep all places of long questions.
+#[test]
+fn a_claim_is_renewed_while_no_place_for_a_long_question_is_free() {
+    let home = tempfile::tempdir().expect("a directory");
+    let identity = Identity::load_or_create(home.path()).expect("a key");
+    let members = Arc::new(Members(Mutex::new(Some(true))));
+    let mut daemon = daemon_in(home.path(), &identity, Some(members));
+    let shared = &daemon.shared;
+    let mut taken: Vec<Slot<IdentityId>> = Vec::new();
+    let other = tempfile::tempdir().expect("a directory");
+    for number in 0.. {
+        let home = other.path().join(number.to_string());
+        std::fs::create_dir(&home).expect("made");
+        let peer = *Identity::load_or_create(&home).expect("a key").id();
+        let before = taken.len();
+        while let Ok(place) = shared.gate.question(&[peer]) {
+            taken.push(place);
+        }
+        if taken.len() == before {
+            break;
+        }
+    }
+    let (mut near, _far) = local_pair(&StreamOptions::default()).expect("a pair");
+    let who = Who::itself(*identity.id());
+    let mut asked = |question| answer(shared, &mut near, &who, 1, question).err();
+    let refused = asked(Question::Stat {
+        path: Text::from("data"),
+    });
+    assert_eq!(refused.expect("no place").code, code::BUSY);
+    let refused = asked(Question::Renew(RenewClaim {
+        claim: ClaimId([7; 16]),
+        epoch: 1,
+        lease_ms: 8_000,
+    }));
+    assert_eq!(refused.expect("never set").code, code::NO_SUCH_CLAIM);
+    drop(taken);
     daemon.stop();
 }

@@ -1,6 +1,7 @@
 //! Rights to write while a destination is claimed, and the writes that an ending claim stops.
 
-use std::time::Duration;
+use std::fs;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::code;
 use godwit_api::event::{Event, Status};
@@ -129,4 +130,36 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
     // Free for all.
     let plain = world.run(world.spec(1, &[]));
     assert_eq!(plain.summary().status, Status::Complete, "{plain:?}");
+}
+
+#[test]
+fn a_claim_keeps_its_place_while_the_grants_cannot_be_read_and_its_members_stop_soon() {
+    let world = World::new();
+    world.file("big", PART + (32 << 20));
+    world
+        .ask(0, &world.claim(1, Duration::from_secs(240)))
+        .expect("claimed");
+    let last = world.parts("big")[1..].to_vec();
+    let slow = world.begin(world.member(0, last.clone(), &[("limit", "1MB")]));
+    slow.heard
+        .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 0));
+    let grants = world.path("node0/grants");
+    let kept = fs::read(&grants).expect("there");
+    fs::write(&grants, "no grant\n").expect("written");
+    // The lease lasts for minutes, and the part for half of one.
+    let ended = slow.end();
+    ended.result.as_ref().expect_err("stopped");
+    assert_eq!(ended.digests(1), [None]);
+    fs::write(&grants, kept).expect("written");
+    world.renew(0, 1).expect("the claim still holds");
+    // Members come in from the next look at the grants on.
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let again = world.run(world.member(0, last.clone(), &[]));
+        if again.digests(1) != [None] {
+            break;
+        }
+        assert!(Instant::now() < until, "{again:?}");
+    }
+    world.release(0).expect("released");
 }

@@ -142,9 +142,10 @@ impl Refusal {
                 GreetError::Stream(error) if error.is_retryable() => ErrorCode::UNREACHABLE,
                 GreetError::Deadline { .. } => ErrorCode::SILENT,
                 GreetError::Lacks { .. } | GreetError::Version { .. } => ErrorCode::VERSION,
-                GreetError::Stream(_) | GreetError::Wire { .. } | GreetError::Unexpected { .. } => {
-                    ErrorCode::PROTOCOL
-                }
+                GreetError::Stream(_)
+                | GreetError::Wire { .. }
+                | GreetError::TooLong { .. }
+                | GreetError::Unexpected { .. } => ErrorCode::PROTOCOL,
             },
             Self::Daemon { code, .. } | Self::Start { code, .. } | Self::Own { code, .. } => *code,
             Self::Gone(_) => ErrorCode::LOST,

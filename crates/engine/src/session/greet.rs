@@ -56,6 +56,12 @@ pub enum GreetError {
         /// The missing capability.
         what: &'static str,
     },
+    /// The frame was longer than the other side may send now, and was not kept.
+    #[error("{peer}: the request is longer than the node takes from a peer that it does not know")]
+    TooLong {
+        /// The other side.
+        peer: String,
+    },
     /// The two sides have no protocol version in common.
     #[error("{peer}: {mismatch}")]
     Version {
@@ -108,6 +114,11 @@ pub(super) fn receive_frame_while(
     let until = Instant::now() + deadline;
     loop {
         if let Some((prelude, head)) = stream.try_recv()? {
+            if head.len() < prelude.head_bytes as usize {
+                return Err(GreetError::TooLong {
+                    peer: stream.peer(),
+                });
+            }
             return match godwit_proto::decode(&prelude, &head) {
                 Ok(Frame::Block(_)) => Err(GreetError::Unexpected {
                     peer: stream.peer(),

@@ -20,9 +20,21 @@ impl Connection {
             if let Some(first) = self.opened.first_chunk::<PRELUDE_BYTES>() {
                 let prelude =
                     Prelude::decode(first).map_err(|error| self.error_peer(error.to_string()))?;
-                needed += prelude.head_bytes as usize;
+                let is_too_long = prelude.head_bytes > self.head_bytes_max;
+                needed += prelude.head_bytes as usize - self.head_bytes_dropped;
                 if self.opened.len() >= needed {
-                    return self.cut_frame(prelude, needed).map(Some);
+                    let (prelude, mut head) = self.cut_frame(prelude, needed)?;
+                    if is_too_long {
+                        self.head_bytes_dropped = 0;
+                        head = Vec::new();
+                    }
+                    return Ok(Some((prelude, head)));
+                }
+                if is_too_long {
+                    let arrived = self.opened.len() - PRELUDE_BYTES;
+                    self.opened.truncate(PRELUDE_BYTES);
+                    self.head_bytes_dropped += arrived;
+                    needed -= arrived;
                 }
             }
             if !self.open_more(needed - self.opened.len())? {
@@ -212,5 +224,48 @@ impl Connection {
             Ok(_) => Ok(()),
             Err(error) => Err(self.error_network("poll", error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use godwit_proto::{FrameKind, Prelude};
+
+    use crate::{Stream as _, StreamOptions, local_pair};
+
+    #[test]
+    fn a_head_that_is_too_long_is_not_kept_and_the_frames_around_it_are_whole() {
+        let (mut near, mut far) = local_pair(&StreamOptions::default()).expect("a pair");
+        far.keep_heads_up_to(1_000);
+        let lengths = [999, 1_000, 1_001, 1 << 20, 7];
+        let sending = thread::spawn(move || {
+            for bytes in lengths {
+                let prelude = Prelude {
+                    kind: FrameKind::OPEN,
+                    head_bytes: bytes,
+                    ..Prelude::default()
+                };
+                let mut frame = prelude.encode().to_vec();
+                frame.resize(frame.len() + bytes as usize, b'x');
+                near.send_all(&frame).expect("sent");
+            }
+            near
+        });
+        for bytes in lengths {
+            let (prelude, head) = loop {
+                if let Some(frame) = far.try_recv().expect("received") {
+                    break frame;
+                }
+                assert!(far.opened.len() <= 64 << 10, "a long head is kept");
+                far.wait(Duration::from_secs(10)).expect("waited");
+            };
+            assert_eq!(prelude.head_bytes, bytes);
+            let kept = if bytes <= 1_000 { bytes as usize } else { 0 };
+            assert_eq!(head.len(), kept);
+        }
+        drop(sending.join().expect("sent"));
     }
 }
