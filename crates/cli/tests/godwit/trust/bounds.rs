@@ -20,6 +20,7 @@ use godwit_run::{Home, client_tls};
 
 use super::super::cluster::guests::rules;
 use super::super::rig::Rig;
+use super::super::sites::{submit, wait_for};
 use super::{Trust, allow, ask, peer};
 
 fn asker(rig: &Rig) -> Asker {
@@ -85,6 +86,35 @@ fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
         "{held} claims of one identity; another one hears {other:?}"
     );
     other.expect("there is room for others");
+}
+
+/// The lease of a claim may last for an hour.
+#[test]
+fn a_claim_ends_with_the_right_of_its_holder_for_the_jobs_of_the_node_itself_too() {
+    let trust = Trust::new();
+    trust.b.write("export/own", b"of B");
+    allow(&trust.b, &trust.c.identity, "data", &["--write"]);
+    let claimed = ask(&trust.c, &trust.b, None, &claim(1, 1));
+    claimed.expect("claimed");
+    let tried = || {
+        let id = submit(&trust.b, "here:/data/own", "here:/data/in/c1", &[]);
+        wait_for(&trust.b, &id, |job| {
+            job["state"] == "complete" || !job["reason"].is_null()
+        })
+    };
+    let held_up = tried();
+    assert_eq!(held_up["reason"]["code"], "busy_destination", "{held_up}");
+    let denied = trust.b.admin(&["access", "deny", &trust.c.identity]);
+    assert_eq!(denied.code, Some(0), "{denied:?}");
+    let until = Instant::now() + super::DEADLINE;
+    loop {
+        let job = tried();
+        if job["state"] == "complete" {
+            break;
+        }
+        assert!(Instant::now() < until, "it is still held up: {job}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Access for a job at this number of paths, for an hour.
