@@ -1,6 +1,7 @@
 //! Owns the accounting of a node: one line of JSON for each transfer that ended, in a file a day.
 //! Decides nothing about transfers, and loses a line rather than hold one up.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -16,6 +17,9 @@ const DAY_MILLIS: i64 = 86_400_000;
 
 /// Bytes of the records of one day: some hundred thousand transfers. A peer may begin and end transfers without end.
 const DAY_BYTES_MAX: u64 = 64 << 20;
+
+/// Of one identity, or of one user, so that it leaves room for the records of others.
+const DAY_BYTES_OF_ONE_MAX: u64 = DAY_BYTES_MAX / 8;
 
 /// Bytes of all records; the oldest days go first.
 const ALL_BYTES_MAX: u64 = 2 << 30;
@@ -41,6 +45,15 @@ struct Open {
     bytes: u64,
     /// The last record could not be written, and that was reported.
     complained: bool,
+    /// What each identity or user has had written since this process began the day.
+    shares: HashMap<String, Share>,
+}
+
+#[derive(Default)]
+struct Share {
+    bytes: u64,
+    /// It took all of its room, and that was reported.
+    complained: bool,
 }
 
 impl Accounting {
@@ -59,6 +72,26 @@ impl Accounting {
         line.push('\n');
         let day = record.ended.0.div_euclid(DAY_MILLIS);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.day != day {
+            open.shares.clear();
+        }
+        let start = &record.start;
+        let who = start.identity.as_ref().or(start.owner.as_ref());
+        let share = open
+            .shares
+            .entry(who.cloned().unwrap_or_default())
+            .or_default();
+        share.bytes += line.len() as u64;
+        if share.bytes > DAY_BYTES_OF_ONE_MAX {
+            let is_new = !std::mem::replace(&mut share.complained, true);
+            return is_new.then(|| {
+                format!(
+                    "{}: the records of {} take all of their room of this day; its later transfers of the day have no record",
+                    self.directory.display(),
+                    who.map_or("this node", String::as_str)
+                )
+            });
+        }
         let Err(error) = self.write(&mut open, day, &line) else {
             open.complained = false;
             return None;
@@ -264,6 +297,29 @@ mod tests {
         let today = fs::metadata(&left[1]).expect("there").len();
         assert!(today <= DAY_BYTES_MAX + 1, "{today}");
         assert_eq!(full.add(&record(3 * DAY_MILLIS)), None);
+    }
+
+    #[test]
+    fn one_identity_leaves_room_for_the_records_of_others() {
+        let home = tempfile::tempdir().expect("a directory");
+        let accounting = Accounting::new(home.path(), Duration::from_secs(86_400));
+        let of = |who: &str, day: i64| {
+            let mut record = record(day * DAY_MILLIS);
+            record.start.identity = Some(who.to_owned());
+            record.message = Some("x".repeat(1 << 20));
+            record
+        };
+        let said: Vec<String> = (0..20)
+            .filter_map(|_| accounting.add(&of("gw1-x", 0)))
+            .collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("the records of gw1-x take"), "{said:?}");
+        assert_eq!(accounting.add(&of("gw1-y", 0)), None);
+        let path = directory(home.path()).join(name_of(0));
+        let bytes = fs::metadata(&path).expect("there").len();
+        assert!(bytes < DAY_BYTES_OF_ONE_MAX + (2 << 20), "{bytes}");
+        // Each day has its room.
+        assert_eq!(accounting.add(&of("gw1-x", 1)), None);
     }
 
     #[test]
