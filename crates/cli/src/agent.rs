@@ -43,7 +43,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let mut output = pipe::output().map_err(Failure::local)?;
     if let Some(port) = matches.get_one::<std::ffi::OsString>("relay") {
         let port = port.to_str().and_then(|text| text.parse().ok());
-        let port = port.ok_or_else(|| Failure::usage("--relay takes a port"))?;
+        let port = port.ok_or_else(|| Failure::usage("--relay needs a port number"))?;
         return relay(port, input, output);
     }
     if !matches.get_flag("stdio") {
@@ -90,7 +90,7 @@ fn check(start: &Start) -> Result<&Start, Failure> {
         return Err(Failure::new(
             FailureCode::VersionMismatch,
             format!(
-                "this godwit ({SOFTWARE}) and that of the client ({}) have no version of their exchange in common; update the older one",
+                "this godwit ({SOFTWARE}) and the client's godwit ({}) share no version of the agent protocol; update the older one",
                 start.software.escape_default()
             ),
         ));
@@ -131,7 +131,7 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
         }),
         log: Arc::new(|line: &str| complain(line)),
     };
-    outlet::begin(|lines| complain(&format!("{lines} lines of the log were dropped here")))
+    outlet::begin(|lines| complain(&format!("{lines} log lines were dropped here")))
         .map_err(Failure::local)?;
     let agent = Agent::start(config, listener).map_err(Failure::local)?;
     Ok((agent, started(&identity, port)))
@@ -167,7 +167,7 @@ fn listen(start: &Start) -> Result<(TcpListener, u16), Failure> {
             Some((first, last)) => {
                 format!("no port of --data-ports {first}-{last} is free: {error}")
             }
-            None => format!("no port can be listened on: {error}"),
+            None => format!("this machine cannot listen on any port: {error}"),
         })
     })?;
     let port = listener.local_addr().map_err(Failure::local)?.port();
@@ -223,7 +223,7 @@ fn relay(port: u16, input: File, mut output: File) -> Result<Exit, Failure> {
         Ok(socket) => socket,
         Err(error) => {
             let problem = format!(
-                "the agent of this transfer is not here ({error}); does this name lead to several machines?"
+                "the agent of this transfer does not run on this machine ({error}); does the host name resolve to several machines?"
             );
             say(&mut output, &Started::refusal(SOFTWARE, &problem))?;
             return Ok(Exit::Failed);
@@ -296,7 +296,7 @@ fn hear<M: AgentMessage>(input: &mut File) -> Result<M, Failure> {
         };
         reader
             .take(&buffer[..bytes])
-            .map_err(|_error| broken("this is no godwit speaking"))?;
+            .map_err(|_error| broken("the program at the other end is not godwit"))?;
     }
     M::from_body(reader.body().unwrap_or_default()).map_err(broken)
 }

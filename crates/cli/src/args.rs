@@ -145,14 +145,14 @@ pub(crate) fn choosing() -> impl Iterator<Item = &'static Setting> {
 
 fn cp(make: Make) -> Command {
     let command = Command::new("cp")
-        .about("Copy files and directories: here, by ssh, to and from nodes")
+        .about("Copy files and directories on this machine, by ssh, or to and from nodes")
         .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
         .after_help(
             "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH (a node), - (standard input or \
              output), mem:SIZE (bytes from memory, a source), null: (a destination that keeps nothing).\n\n\
-             Directories recurse. An existing directory, or a trailing slash, as destination means \"into\"; several \
-             sources need one of the two.\n\
-             The same command again resumes what was interrupted.",
+             Directories recurse. If the destination exists as a directory or ends with a slash, sources \
+             are copied into it; several sources need such a destination.\n\
+             To resume an interrupted copy, run the same command again.",
         );
     make.with_settings(command, Scope::Cp).arg(paths())
 }
@@ -162,9 +162,9 @@ fn sync(make: Make) -> Command {
         .about("Make a destination equal a source, sending only what differs")
         .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
         .after_help(
-            "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a slash \
-             behind it changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
-             be done. Endpoints are those of godwit cp. The same command again resumes what was interrupted.",
+            "DESTINATION itself becomes equal to SOURCE, whether or not it exists: \
+             no directory is added below it, and a trailing slash changes nothing. Entries that only the destination has are kept unless --delete \
+             is given; --dry-run shows the changes without making them. Endpoints are written as for godwit cp. To resume an interrupted copy, run the same command again.",
         );
     make.with_settings(command, Scope::Sync).arg(paths())
 }
@@ -205,7 +205,7 @@ fn trust() -> Command {
         .arg(positional(
             "identity",
             "IDENTITY",
-            "What `godwit id` prints on the node's side",
+            "The node's identity, as `godwit id` prints it on the node",
         ))
 }
 
@@ -213,13 +213,13 @@ fn verify(make: Make) -> Command {
     let command = Command::new("verify")
         .about("Check a copy by a manifest, reading it at full speed")
         .after_help(
-            "Names each entry that is missing or differs. Exit codes: 0 the same, 3 differences, 1 it could not be checked.",
+            "Names each entry that is missing or differs. Exit codes: 0 equal, 3 differences found, 1 the copy could not be checked.",
         );
     make.with_settings(command, Scope::Verify)
         .arg(positional(
             "manifest-file",
             "MANIFEST",
-            "What godwit cp --manifest, or godwit manifest, has written",
+            "The manifest, written by godwit cp --manifest or godwit manifest",
         ))
         .arg(positional(
             "copy",
@@ -230,7 +230,7 @@ fn verify(make: Make) -> Command {
 
 fn manifest(make: Make) -> Command {
     let command = Command::new("manifest")
-        .about("Write down what a directory or file holds, with a digest of each file");
+        .about("Write a manifest of a directory or file: its entries, and a digest of each file");
     make.with_settings(command, Scope::Manifest)
         .arg(positional("source", "SOURCE", "The directory or file"))
         .arg(positional("manifest-file", "FILE", "The manifest"))
@@ -239,7 +239,7 @@ fn manifest(make: Make) -> Command {
 /// Called by another godwit, never by people.
 fn agent() -> Command {
     Command::new("agent")
-        .about("Serve one transfer of another godwit, which calls this through ssh")
+        .about("Serve one transfer for another godwit, which starts this command through ssh")
         .hide(true)
         .arg(switch("stdio", "Speak on standard input and output"))
         .arg(
@@ -248,13 +248,14 @@ fn agent() -> Command {
                 .value_name("PORT")
                 .value_parser(ValueParser::os_string())
                 .conflicts_with("stdio")
-                .help("Lead a stream to the agent that listens on this port"),
+                .help("Forward a stream to the agent that listens on this port"),
         )
 }
 
 fn generate(make: Make) -> Command {
-    let command = Command::new("gen")
-        .about("Make a data set by specification, always the same for the same seed");
+    let command = Command::new("gen").about(
+        "Make a data set from a specification; the same seed always makes the same data set",
+    );
     make.with_settings(command, Scope::Gen)
         .arg(
             Arg::new("scale")
@@ -262,41 +263,42 @@ fn generate(make: Make) -> Command {
                 .value_name("FACTOR")
                 .default_value("1")
                 .value_parser(clap::value_parser!(f64))
-                .help("Multiplies the bytes: by fewer or more files, or where there are few, by smaller or larger ones"),
+                .help("Multiplies the total size: it changes the number of files or, if the files are few, their sizes"),
         )
         .arg(
             Arg::new("compressible")
                 .long("compressible")
                 .value_name("FRACTION")
                 .value_parser(clap::value_parser!(f64))
-                .help("The part of the contents that a compressor saves, from 0 to 1"),
+                .help("The fraction of the contents that a compressor can remove, from 0 to 1"),
         )
         .arg(positional(
             "spec",
             "SPEC",
             "COUNTxSIZE, COUNTxMIN..MAX, COUNTx~MEDIAN or the name of a mix, several separated by commas",
         ))
-        .arg(positional("directory", "DIR", "Where to make it").value_hint(ValueHint::DirPath))
+        .arg(positional("directory", "DIR", "Directory of the new data set").value_hint(ValueHint::DirPath))
 }
 
 fn doctor() -> Command {
     Command::new("doctor")
-        .about("Say what would stop or limit a transfer, and how to mend it")
+        .about("Report problems that would stop or limit a transfer, and their remedies")
         .after_help(
-            "ENDPOINT is a path of this machine, whose storage is looked at (the working directory where none is named), or\n\
-             another side and the way to it: [USER@]HOST:[PATH] by ssh, or a node, godwit://HOST[:PORT]/[EXPORT/PATH].\n\
-             Of two, the first is taken as the source, any other as a destination: there the storage is measured.\n\
-             What `godwit cp` would be told by environment and settings file is taken into account.\n\
-             It changes nothing here and nothing there, and needs no privileges. Exit codes: 0 fine, 1 something would stop a\n\
+            "ENDPOINT is a path of this machine whose storage is measured (default: the working directory), or\n\
+             another machine, to which the path is measured: [USER@]HOST:[PATH] by ssh, or a node, godwit://HOST[:PORT]/[EXPORT/PATH].\n\
+             With two endpoints, the first is the source and the second the destination; a single one is a destination.\n\
+             The storage of a destination is measured, too.\n\
+             The environment and the settings file count as they do for `godwit cp`.\n\
+             The command changes nothing on either machine and needs no privileges. Exit codes: 0 fine, 1 something would stop a\n\
              transfer, 2 usage.",
         )
         .arg(switch("json", "Print one JSON object instead of text"))
         .arg(switch(
             "path",
-            "Measure the path to a node from memory to memory, for three seconds: it is loaded with all it takes",
+            "Measure the path to a node from memory to memory; this loads the path fully for three seconds",
         ))
         .arg(
-            positional("endpoint", "ENDPOINT", "A path, another side, or one of each")
+            positional("endpoint", "ENDPOINT", "A local path, another machine, or one of each")
                 .required(false)
                 .num_args(0..=2)
                 .value_hint(ValueHint::AnyPath),
@@ -308,13 +310,14 @@ fn limit() -> Command {
         .about("List this user's transfers that run here, and change how fast they may send")
         .override_usage("godwit limit [OPTIONS] [[TRANSFER] RATE]")
         .after_help(
-            "TRANSFER is the beginning of its number, or the number of its process; it may be left out if only one runs.\n\
-             RATE is as in --limit: 300MB, 2.5Gbit/s, none. It holds at once, also where the other side sends, and until the\n\
-             transfer ends; it is told once the sending side obeys.",
+            "TRANSFER is the beginning of the transfer's number, or its process number; leave TRANSFER out if only\n\
+             one transfer runs.\n\
+             RATE is as in --limit: 300MB, 2.5Gbit/s, none. The new limit applies at once, even if the other side sends, and\n\
+             until the transfer ends. The command prints the limit once the sending side has confirmed it.",
         )
         .arg(switch("json", "Print one JSON object a transfer instead of text"))
         .arg(
-            positional("words", "TRANSFER RATE", "Which transfer, and its new limit")
+            positional("words", "TRANSFER RATE", "The transfer, and its new limit")
                 .required(false)
                 .num_args(0..=2),
         )
@@ -322,7 +325,7 @@ fn limit() -> Command {
 
 fn completions() -> Command {
     Command::new("completions")
-        .about("Print what a shell needs to complete godwit's commands, flags and values")
+        .about("Print a script by which a shell completes godwit's commands, flags and values")
         .arg(
             Arg::new("shell")
                 .value_name("SHELL")
@@ -339,7 +342,7 @@ fn man() -> Command {
             positional(
                 "directory",
                 "DIRECTORY",
-                "Where to write them; without it godwit(1) is printed",
+                "Directory for the pages; without a directory, godwit(1) is printed",
             )
             .required(false)
             .value_hint(ValueHint::DirPath),

@@ -52,7 +52,7 @@ impl Connectors for Ways {
         }
         let mut terminal = std::io::stderr();
         let question = format!(
-            "{address} is not known here. It says it is\n  {found}\nIts operator sees the same by: godwit id. Trust it from now on? [y/N] "
+            "{address} is not known here. It says it is\n  {found}\nIts operator can check this with: godwit id. Trust it from now on? [y/N] "
         );
         terminal
             .write_all(question.as_bytes())

@@ -80,7 +80,7 @@ fn grants_are_given_and_taken_back() {
     let (code, complaint) = refused(home.path(), &["access", "deny", &id, "--export", "data"]);
     assert_eq!(code, 1);
     assert!(
-        complaint.contains("may still write all exports, by a grant that reaches further"),
+        complaint.contains("may still write all exports, by a wider grant"),
         "{complaint}"
     );
     told(home.path(), &["access", "deny", &id]);
@@ -130,9 +130,9 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
         ),
         (&["cp", "a", ":b"], "./:b"),
         (&["cp", "null:", "b"], "can only be a destination"),
-        (&["manifest", ".", "-"], "has to be a file"),
-        (&["verify", "-", "."], "has to be a file"),
-        (&["cp", "--failed", "-", "a", "b"], "has to be a file"),
+        (&["manifest", ".", "-"], "must be a file"),
+        (&["verify", "-", "."], "must be a file"),
+        (&["cp", "--failed", "-", "a", "b"], "must be a file"),
         (
             &["cp", "a", "godwit://h/data/../x"],
             "`..` would lead out of the export",
@@ -280,7 +280,7 @@ fn what_is_typed_for_a_node_is_checked_before_it_is_asked() {
         ),
         (
             &["job", "submit", "here:/a", "here:/b", "--after", "noon"],
-            "--after: \"noon\" is no time: write 22:00",
+            "--after: \"noon\" is not a time: write 22:00",
         ),
         (
             &[
@@ -295,11 +295,11 @@ fn what_is_typed_for_a_node_is_checked_before_it_is_asked() {
         ),
         (
             &["job", "submit", "here:/a", "here:/b", "--limit", "fast"],
-            "is no rate",
+            "is not a rate",
         ),
         (
             &["job", "submit", "here:/a", "here:/b", "--retries", "few"],
-            "retries: \"few\" is no whole number",
+            "retries: \"few\" is not an allowed whole number",
         ),
         (
             &["job", "list", "--state", "done"],

@@ -199,7 +199,7 @@ fn dial(shared: &Arc<Shared>) -> Vec<Dialled> {
             .spawn(body);
     }
     drop(outcomes);
-    let mut problems = vec!["it could not be tried".to_owned(); targets.len()];
+    let mut problems = vec!["the test could not run".to_owned(); targets.len()];
     for (number, became) in outcome {
         problems[number] = became.err().unwrap_or_default();
     }

@@ -71,7 +71,7 @@ fn check_ends(
     }
     if comparison.delete && is_listed {
         return Err(Failure::usage(
-            "--delete and --files-from contradict each other: what a list does not name is not to be deleted",
+            "--delete and --files-from contradict each other: --delete would delete all entries that the list does not name",
         ));
     }
     if sources.is_empty() {

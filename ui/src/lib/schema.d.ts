@@ -1787,7 +1787,7 @@ export interface components {
         };
         /** @description A site to add or replace. */
         NewSite: {
-            /** @description Addresses of its nodes, each as `HOST[:PORT]`. */
+            /** @description Addresses of the site's nodes, each as `HOST[:PORT]`. */
             addresses: string[];
             /** @description Free text. */
             comment?: string;
@@ -2277,7 +2277,7 @@ export interface components {
         };
         /** @description A site. */
         SiteView: {
-            /** @description Addresses of its nodes. */
+            /** @description Addresses of the site's nodes. */
             addresses: string[];
             /** @description Free text. */
             comment: string;

@@ -22,7 +22,7 @@ pub enum RoleName {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSite {
-    /// Addresses of its nodes, each as `HOST[:PORT]`.
+    /// Addresses of the site's nodes, each as `HOST[:PORT]`.
     pub addresses: Vec<String>,
     /// Identity that its nodes prove.
     pub identity: String,
@@ -49,7 +49,7 @@ pub struct IndependentNode {
 pub struct SiteView {
     /// Name of the site.
     pub name: String,
-    /// Addresses of its nodes.
+    /// Addresses of the site's nodes.
     pub addresses: Vec<String>,
     /// Identity that its nodes prove.
     pub identity: String,

@@ -173,7 +173,7 @@ impl Connectors for OneWay {
     fn start_agent(&self, way: SshWay<'_>, _order: &AgentOrder) -> Result<StartedAgent, Refusal> {
         Err(Refusal::own(
             ErrorCode::INTERNAL,
-            format!("{}: an agent starts no other agent", way.login),
+            format!("{}: an agent cannot start another agent", way.login),
         ))
     }
 

@@ -83,7 +83,7 @@ impl ToldList {
             }
             let part = buffer
                 .get_mut(..length)
-                .ok_or_else(|| io::Error::other("a part is longer than any may be"))?;
+                .ok_or_else(|| io::Error::other("a part of the list is longer than the limit"))?;
             input.read_exact(part)?;
             self.kept.write_all_at(part, bytes)?;
             bytes += length as u64;

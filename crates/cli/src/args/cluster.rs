@@ -11,38 +11,38 @@ pub(super) fn cluster() -> Command {
     let offline = |name: &'static str, about: &'static str, yes: &'static str| {
         Command::new(name).about(about).arg(switch("yes", yes))
     };
-    family("cluster", "Join nodes to one mover, and see how they are")
+    family("cluster", "Join nodes to a cluster, and show their states")
         .subcommands([
             Command::new("invite")
                 .about("Print a token by which one node can join")
                 .arg(value(
                     "expires",
                     "TIME",
-                    "How long it is good [default: 1h]",
+                    "Lifetime of the token [default: 1h]",
                 )),
-            Command::new("status").about("List the nodes, who leads, who votes, and how each is"),
+            Command::new("status").about("List the nodes: the leader, the voters, and the state of each node"),
             Command::new("drain")
-                .about("Have a node take no more jobs; those that it runs go on at other nodes")
-                .arg(switch("undo", "Have the node take jobs again"))
+                .about("Stop a node from taking jobs; its running jobs move to other nodes")
+                .arg(switch("undo", "Let a drained node take jobs again"))
                 .arg(node()),
             Command::new("promote")
-                .about("Have a node vote before others, if there are more nodes than seats")
+                .about("Prefer a node as a voter, if the cluster has more nodes than voters")
                 .arg(node()),
             Command::new("remove")
                 .about("Remove a node from the cluster")
-                .arg(switch("force", "Even if it lives and is not drained"))
+                .arg(switch("force", "Remove the node even if it is alive and not drained"))
                 .arg(node()),
         ])
         .subcommands([
             offline(
                 "recover",
-                "Make the stopped node of this home the only one, after a majority was lost",
-                "Yes, a majority is lost for good",
+                "Make the stopped node of this home the only node of its cluster, after a majority was lost",
+                "Confirm that a majority is lost for good",
             ),
             offline(
                 "leave",
-                "Have the stopped node of this home forget its cluster",
-                "Yes, even if its state is the only one",
+                "Make the stopped node of this home forget its cluster",
+                "Confirm, even if no other node has the state",
             ),
         ])
 }

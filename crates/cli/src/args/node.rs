@@ -27,15 +27,15 @@ pub(super) fn commands(make: Make) -> [Command; 14] {
 }
 
 /// The note on places behind the help of each command that takes places.
-const PLACES: &str = "A place is SITE:/EXPORT/PATH. The site here: is the node that is asked; godwit site list names the others.";
+const PLACES: &str = "A place is SITE:/EXPORT/PATH. The site `here:` is the node that receives this command; godwit site list names the others.";
 
 fn list() -> Command {
     reaching(Command::new("ls"))
         .about("List a directory of a node or site, or the exports of a site")
         .after_help(format!(
-            "{PLACES}\nSITE:/ lists the exports that may be used there, with their room."
+            "{PLACES}\nSITE:/ lists the exports that you may use, with their free space."
         ))
-        .arg(switch("all", "Names that begin with a dot, too").short('a'))
+        .arg(switch("all", "Include names that begin with a dot").short('a'))
         .arg(some_places("Directories, files, or sites as SITE:/"))
 }
 
@@ -46,7 +46,7 @@ fn make_directory() -> Command {
         .arg(
             switch(
                 "parents",
-                "Make missing directories above, too; one that is there is fine",
+                "Make missing parent directories as well; an existing directory is no error",
             )
             .short('p'),
         )
@@ -57,9 +57,9 @@ fn remove() -> Command {
     reaching(Command::new("rm"))
         .about("Remove files and directories at a node or site")
         .after_help(format!(
-            "{PLACES}\nLinks are removed, never followed. An export itself stays. Exit codes: 0 removed, 3 something stayed."
+            "{PLACES}\nLinks are removed, never followed. An export itself is never removed. Exit codes: 0 all removed, 3 some entries could not be removed."
         ))
-        .arg(switch("recursive", "Directories with all that is in them").short('r'))
+        .arg(switch("recursive", "Remove directories with their contents").short('r'))
         .arg(some_places("What to remove"))
 }
 
@@ -68,31 +68,31 @@ fn rename() -> Command {
         .about("Rename a file or directory within an export")
         .override_usage("godwit mv [OPTIONS] SOURCE DESTINATION")
         .after_help(format!(
-            "{PLACES}\nA DESTINATION that is a directory, or ends with a slash, means \"into\".\n\
-             Between exports and sites, copy: godwit job submit does that."
+            "{PLACES}\nIf DESTINATION is a directory or ends with a slash, the entry moves into it.\n\
+             To move data between exports or sites, copy it with godwit job submit."
         ))
-        .arg(switch("force", "Replace a file that stands there").short('f'))
-        .arg(positional("places", "SOURCE DESTINATION", "What to rename, and how").num_args(2))
+        .arg(switch("force", "Replace an existing file at the destination").short('f'))
+        .arg(positional("places", "SOURCE DESTINATION", "The entry, and its new name").num_args(2))
 }
 
 fn clean() -> Command {
     reaching(Command::new("clean"))
-        .about("Remove temporary files of interrupted transfers that nobody can resume")
+        .about("Remove temporary files of interrupted transfers that can no longer be resumed")
         .after_help(format!(
-            "{PLACES}\nFiles that a transfer of that node needs, running or to be resumed, stay. Transfers of other machines into the\n\
-             same storage cannot be seen from there; --older-than leaves their files alone."
+            "{PLACES}\nFiles that a running or resumable transfer of the node needs are kept. The node cannot see transfers of\n\
+             other machines into the same storage; --older-than protects the files of those transfers."
         ))
-        .arg(switch("dry-run", "Say what would be removed, and remove nothing").short('n'))
+        .arg(switch("dry-run", "List the files that would be removed, and remove nothing").short('n'))
         .arg(value(
             "older-than",
             "TIME",
-            "Leave files that were written to in this time [default: 1h]",
+            "Keep files written within this time [default: 1h]",
         ))
         .arg(
-            value("job", "ID", "Remove at once what this job left that has ended, and nothing else")
+            value("job", "ID", "Remove only the temporary files of this ended job, whatever their age")
                 .conflicts_with_all(["places", "older-than"]),
         )
-        .arg(some_places("Directories to look through").required(false).required_unless_present("job"))
+        .arg(some_places("Directories to search").required(false).required_unless_present("job"))
 }
 
 /// One place or more.
@@ -101,36 +101,36 @@ fn some_places(help: &'static str) -> Arg {
 }
 
 fn job(make: Make) -> Command {
-    let id = || positional("id", "ID", "Which job; the beginning of its id is enough");
+    let id = || positional("id", "ID", "The job; the beginning of its id is enough");
     let ids = || {
         id().num_args(1..)
-            .help("Which jobs; the beginnings of their ids are enough")
+            .help("The jobs; the beginnings of their ids are enough")
     };
-    family("job", "Submit jobs to a node, watch and steer them").subcommands([
+    family("job", "Submit jobs to a node, watch them and control them").subcommands([
         submit(make),
         Command::new("list")
-            .about("List jobs: how far each is, or why it waits")
+            .about("List jobs: the progress of each, or the reason why it waits")
             .arg(value("state", "STATE,...", "Only jobs in one of these states"))
             .arg(value("owner", "USER", "Only jobs of this user"))
             .arg(value("site", "SITE", "Only jobs to or from this site"))
-            .arg(value("label", "TEXT", "Only jobs with this in their label"))
-            .arg(switch("all", "Also jobs that have ended, the newest 1000")),
-        Command::new("show").about("Show all that is known of a job").arg(id()),
+            .arg(value("label", "TEXT", "Only jobs whose label contains this text"))
+            .arg(switch("all", "Include ended jobs, the newest 1000")),
+        Command::new("show").about("Show all facts about a job").arg(id()),
         Command::new("watch")
-            .about("Show how a job goes on until it ends")
+            .about("Show the progress of a job until it ends")
             .after_help(
-                "Exit codes: 0 the job is complete, 3 entries failed, 1 it failed or was cancelled. To stop watching does not \
-                 stop the job.",
+                "Exit codes: 0 the job is complete, 3 entries failed, 1 it failed or was cancelled. The job continues when \
+                 you stop watching it.",
             )
             .arg(id()),
-        Command::new("pause").about("Stop jobs for a time; what has arrived stays").arg(ids()),
+        Command::new("pause").about("Pause jobs; data that has arrived is kept").arg(ids()),
         Command::new("resume").about("Let paused jobs run again").arg(ids()),
         Command::new("cancel")
-            .about("Give jobs up; what has arrived stays")
-            .arg(value("comment", "TEXT", "Why, for those who look later"))
+            .about("Cancel jobs; data that has arrived is kept")
+            .arg(value("comment", "TEXT", "The reason, shown with the job"))
             .arg(ids()),
         Command::new("retry")
-            .about("Try jobs again now that have failed, or wait for their next attempt")
+            .about("Run jobs again now that have failed or wait for their next attempt")
             .arg(ids()),
         Command::new("limit")
             .about("Change how fast a job may go")
@@ -139,25 +139,25 @@ fn job(make: Make) -> Command {
         Command::new("priority")
             .about("Change when a job runs: higher runs first")
             .arg(id())
-            .arg(positional("priority", "N", "A whole number; 0 is usual").allow_hyphen_values(true)),
+            .arg(positional("priority", "N", "A whole number; the default is 0").allow_hyphen_values(true)),
         Command::new("label")
             .about("Change the label of a job")
             .arg(id())
             .arg(positional("label", "TEXT", "The label").allow_hyphen_values(true)),
         Command::new("log")
             .about("Print the log of a job")
-            .arg(switch("follow", "Go on until the job ends"))
+            .arg(switch("follow", "Keep printing until the job ends"))
             .arg(id()),
         Command::new("report")
             .about("Print the attempts, figures and failed entries of a job")
             .arg(
-                value("html", "FILE", "Write a page with plots to this file instead (- is standard output)")
+                value("html", "FILE", "Write an HTML page with plots to this file instead (- is standard output)")
                     .value_hint(ValueHint::FilePath),
             )
             .arg(id()),
         Command::new("manifest")
-            .about("Print the manifest that a job wrote")
-            .after_help("A copy is checked against it by godwit verify, and by godwit job submit --verify.")
+            .about("Print the manifest that a job has written")
+            .after_help("Check a copy against this manifest with godwit verify or godwit job submit --verify.")
             .arg(id()),
     ])
 }
@@ -167,18 +167,19 @@ fn submit(make: Make) -> Command {
         .about("Submit a job that copies or verifies, and print its id")
         .override_usage("godwit job submit [OPTIONS] SOURCE... DESTINATION")
         .after_help(
-            "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. The site here: is the node that is asked; godwit site list\n\
-             names the others. A slash behind the destination, or several sources, mean \"into\", as with godwit cp.\n\
+            "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. The site `here:` is the node that receives this command;\n\
+             godwit site list names the others. With a trailing slash at the destination, or with several sources,\n\
+             sources are copied into the destination, as with godwit cp.\n\
              TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).\n\
-             Files of rules and names are read here, at the submission.",
+             Files of rules and names are read on this machine when the job is submitted.",
         )
         .arg(value("after", "TIME", "Do not begin before this time: 22:00, friday, 2026-12-24"))
-        .arg(value("deadline", "TIME", "Give the job up at this time, or at the end of this day"))
+        .arg(value("deadline", "TIME", "End the job as failed if it is not complete by this time, or by the end of this day"))
         .arg(switch("wait", "Watch the job until it ends; the exit code is that of godwit job watch"))
         .arg(value(
             "idempotency-key",
             "KEY",
-            "Submit only once, however often this command runs with this key",
+            "Submit the job only once, even if this command runs again with the same key",
         ));
     job_options(make, command)
 }
@@ -186,17 +187,21 @@ fn submit(make: Make) -> Command {
 /// The options and the places of a job, which a schedule shares.
 pub(super) fn job_options(make: Make, command: Command) -> Command {
     let command = command
-        .arg(value("label", "TEXT", "Text by which people know the job"))
+        .arg(value(
+            "label",
+            "TEXT",
+            "A text that helps people recognise the job",
+        ))
         .arg(value(
             "limit",
             "RATE",
-            "Not faster than this: 300MB, 2.5Gbit/s",
+            "Limit of the job's rate: 300MB, 2.5Gbit/s",
         ))
         .arg(value("priority", "N", "Higher runs first [default: 0]").allow_hyphen_values(true))
         .arg(value(
             "divide",
             "WHEN",
-            "Divide the work among nodes: auto (where a site has several), always or never",
+            "Divide the work among nodes: auto (if a site has several nodes), always or never",
         ))
         .arg(value(
             "retries",
@@ -217,7 +222,7 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
         .arg(
             switch(
                 "manifest",
-                "Write a manifest of what arrives; godwit job manifest prints it",
+                "Write a manifest of the arrived entries; godwit job manifest prints the manifest",
             )
             .conflicts_with("verify"),
         )
@@ -242,15 +247,15 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
 
 fn top() -> Command {
     reaching(Command::new("top"))
-        .about("Show nodes, jobs and who does what as they run, refreshed each second")
-        .arg(switch("once", "Print what is so now, and end"))
-        .after_help("On no terminal it prints once. Control-C ends it. --json prints one document: cluster, jobs, work.")
+        .about("Show nodes, jobs and the node that runs each job, refreshed every second")
+        .arg(switch("once", "Print the present state once, and exit"))
+        .after_help("If standard output is not a terminal, the command prints once. Control-C ends the command. --json prints one document: cluster, jobs, work.")
 }
 
 fn site() -> Command {
     family(
         "site",
-        "Name other nodes to a node, so that jobs can use them",
+        "Register other nodes as sites, so that jobs can use them",
     )
     .subcommands([
         Command::new("add")
@@ -259,7 +264,7 @@ fn site() -> Command {
                 value(
                     "identity",
                     "IDENTITY",
-                    "What `godwit id` prints on its nodes; several, in the order of the addresses, if its nodes are no cluster",
+                    "Identity of the site, as `godwit id` prints it there; several for nodes without a cluster, in the order of their addresses",
                 )
                 .required(true)
                 .value_delimiter(',')
@@ -269,22 +274,20 @@ fn site() -> Command {
             .arg(positional(
                 "name",
                 "NAME",
-                "How jobs name it: NAME:/EXPORT/PATH",
+                "Name of the site in jobs: NAME:/EXPORT/PATH",
             ))
             .arg(
-                positional("address", "HOST[:PORT]", "Addresses of its nodes")
+                positional("address", "HOST[:PORT]", "Addresses of the site's nodes")
                     .num_args(1..)
                     .value_delimiter(','),
             ),
         Command::new("list").about("List sites"),
         Command::new("test")
-            .about("Ask a site whether it answers, and what may be used there")
+            .about("Test whether a site answers, and list the exports that you may use")
             .arg(positional("name", "NAME", "Which site")),
-        super::rules::limit(
-            "Change how fast jobs with a site may go together, and how many run at once",
-        )
-        .arg(positional("name", "NAME", "Which site; * is each"))
-        .arg(super::rules::rate()),
+        super::rules::limit("Limit the total rate of jobs with a site, and how many run at once")
+            .arg(positional("name", "NAME", "The site; * means each site"))
+            .arg(super::rules::rate()),
         Command::new("remove")
             .about("Remove a site")
             .arg(positional("name", "NAME", "Which site")),
@@ -294,23 +297,21 @@ fn site() -> Command {
 fn node() -> Command {
     family(
         "node",
-        "Ask a node about itself, and say which one is the right one",
+        "Show facts about a node, and choose the node to talk to",
     )
     .subcommands([
-        Command::new("status").about("Show the node, its exports, and who asks"),
+        Command::new("status").about("Show the node, its exports, and your own user name and role"),
         Command::new("limits")
             .about("List the limits of nodes, users, sites and jobs, and the shares of users"),
-        super::rules::limit(
-            "Change how fast the jobs of a node may go together, and how many run at once",
-        )
-        .arg(
-            value("of", "NODE", "Which node of the cluster [default: each]")
-                .conflicts_with("each-job"),
-        )
-        .arg(switch("each-job", "Of each job that has no limit of its own").conflicts_with("jobs"))
-        .arg(super::rules::rate()),
+        super::rules::limit("Limit the total rate of a node's jobs, and how many run at once")
+            .arg(
+                value("of", "NODE", "The node of the cluster [default: each node]")
+                    .conflicts_with("each-job"),
+            )
+            .arg(switch("each-job", "The default limit of each job").conflicts_with("jobs"))
+            .arg(super::rules::rate()),
         Command::new("trust")
-            .about("Remember the key or certificate of a node for --node")
+            .about("Remember the key or certificate of a node for later use with --node")
             .arg(positional(
                 "url",
                 "URL",
@@ -344,43 +345,43 @@ pub(super) fn access() -> Command {
         )
     };
     Command::new("access")
-        .about("Say who may do what in the exports of this machine's node, and what its users may do at sites")
+        .about("Allow or deny access to the exports of this machine's node, and its users' access to sites")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommands([
             Command::new("list")
-                .about("List who may do what, until when, and where that is kept")
+                .about("List all access rights: subject, place, end, and where each right is stored")
                 .arg(json()),
             Command::new("allow")
-                .about("Let a client or user in; a running node obeys at once")
+                .about("Grant access to a client or user; a running node applies the change at once")
                 .arg(subject())
-                .arg(export("In this export, or below this path of it (repeatable); %XX stands for a byte"))
-                .arg(switch("all-exports", "In all exports, also in those that come later"))
-                .arg(site("At this site, in this export of it, or below this path; for users of the node (repeatable)"))
+                .arg(export("In this export, or below a path of the export (repeatable); %XX stands for a byte"))
+                .arg(switch("all-exports", "In all exports, including exports added later"))
+                .arg(site("At this site, in one of its exports, or below a path there; only for users of the node (repeatable)"))
                 .group(
                     ArgGroup::new("where")
                         .args(["export", "all-exports", "site"])
                         .required(true),
                 )
-                .arg(switch("read", "Let it read and list (the default without another right)"))
-                .arg(switch("write", "Let it write and delete"))
-                .arg(switch("list", "Let it list directories"))
-                .arg(switch("delete", "Let it delete and rename"))
-                .arg(value("expires", "TIME", "When this ends: friday, 90d, or with the day 2027-01-31 [default: never]"))
-                .arg(value("comment", "TEXT", "Who it is, and why")),
+                .arg(switch("read", "Allow reading and listing (the default if no right is named)"))
+                .arg(switch("write", "Allow writing and deleting"))
+                .arg(switch("list", "Allow listing directories"))
+                .arg(switch("delete", "Allow deleting and renaming"))
+                .arg(value("expires", "TIME", "When the access ends: friday, 90d, or at the end of the day 2027-01-31 [default: never]"))
+                .arg(value("comment", "TEXT", "A note: the person or purpose behind this access")),
             Command::new("deny")
-                .about("Take back what was allowed; a running node obeys at once, and ends transfers")
+                .about("Revoke access; a running node applies the change at once and ends transfers that lose their access")
                 .arg(subject())
-                .arg(export("Only in this export, or below this path of it (repeatable); without it everywhere"))
-                .arg(site("Only at this site, in this export of it, or below this path (repeatable)").conflicts_with("export")),
+                .arg(export("Only in this export, or below a path of the export (repeatable) [default: everywhere]"))
+                .arg(site("Only at this site, in one of its exports, or below a path there (repeatable)").conflicts_with("export")),
         ])
 }
 
 /// The transfers that the node of this machine recorded.
 pub(super) fn accounting() -> Command {
     Command::new("accounting")
-        .about("List the transfers that this machine's node has recorded: who, what, how much, how it ended")
+        .about("List the transfers that this machine's node has recorded: client, place, amount, outcome")
         .after_help("TIME is 2026-11-24, 2026-11-24T22:00 (both local time), 2026-11-24T22:00Z, or 7d (ago).")
         .arg(switch("json", "Print the records as JSON, one a line, instead of text"))
         .arg(value("since", "TIME", "Only transfers that ended then or later"))
@@ -390,17 +391,21 @@ pub(super) fn accounting() -> Command {
 /// The settings of the node of this machine.
 pub(super) fn config() -> Command {
     Command::new("config")
-        .about("Look at the settings of a node before it is started")
+        .about("Check the settings of a node before the node is started")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
         .subcommand(
             Command::new("check")
-                .about("Say all that is wrong with a settings file; nothing is started")
+                .about("List every error in a settings file; nothing is started")
                 .arg(
-                    positional("file", "FILE", "The file; without it that of godwit serve")
-                        .required(false)
-                        .value_hint(ValueHint::FilePath),
+                    positional(
+                        "file",
+                        "FILE",
+                        "The settings file [default: the file of godwit serve]",
+                    )
+                    .required(false)
+                    .value_hint(ValueHint::FilePath),
                 ),
         )
 }
@@ -426,7 +431,7 @@ fn reaching(command: Command) -> Command {
             value(
                 "node",
                 "URL",
-                "https://HOST[:PORT]; without it the node at GODWIT_SOCKET, of GODWIT_HOME, of this user, or of the system [environment: GODWIT_NODE]",
+                "The node, as https://HOST[:PORT] [default: the node of this machine, found by GODWIT_SOCKET, by GODWIT_HOME, as this user's or as the system's; environment: GODWIT_NODE]",
             )
             .global(true)
             .help_heading(heading),
@@ -435,7 +440,7 @@ fn reaching(command: Command) -> Command {
             value(
                 "token-file",
                 "FILE",
-                "File with the token for --node, closed to others [environment: GODWIT_TOKEN_FILE]",
+                "File with the token for --node, readable only by its owner [environment: GODWIT_TOKEN_FILE]",
             )
             .value_hint(ValueHint::FilePath)
             .global(true)
@@ -445,7 +450,7 @@ fn reaching(command: Command) -> Command {
             value(
                 "fingerprint",
                 "SHA256",
-                "Key or certificate that --node must show; without it the one of godwit node trust, or one that this system trusts",
+                "Fingerprint of the key or certificate that --node must show [default: the one given to godwit node trust, or any certificate that this system trusts]",
             )
             .global(true)
             .help_heading(heading),
@@ -463,20 +468,20 @@ pub(super) fn value(name: &'static str, form: &'static str, help: &'static str) 
 
 pub(super) fn backup() -> Command {
     Command::new("backup")
-        .about("Save what a node knows: its keys, grants, sites, users, rules and jobs")
+        .about("Save a node's keys, grants, sites, users, rules and jobs")
         .after_help(
-            "The node may run meanwhile. The backup holds keys, so only its owner may read it. It holds no data of exports, and \
-             no log or report of a job.",
+            "The node may run meanwhile. The backup holds keys, so only the owner of the backup may read it. The backup holds no data of exports, \
+             and no log or report of a job.",
         )
-        .arg(positional("directory", "DIRECTORY", "Where to; it must not be there"))
+        .arg(positional("directory", "DIRECTORY", "Directory for the backup; the directory must not exist"))
 }
 
 pub(super) fn restore() -> Command {
     Command::new("restore")
-        .about("Put a backup in the place of what a node knows")
+        .about("Restore a node's keys, grants, sites, users, rules and jobs from a backup")
         .after_help(
-            "Stop the node first. The files that are there are kept beside the restored ones. Jobs that ran when the backup was made go \
-             on where their transfers are now.",
+            "Stop the node first. The present files are kept beside the restored files. Jobs that ran when the backup was made resume \
+             from the present state of their transfers.",
         )
-        .arg(positional("directory", "DIRECTORY", "What godwit backup has made"))
+        .arg(positional("directory", "DIRECTORY", "A directory made by godwit backup"))
 }

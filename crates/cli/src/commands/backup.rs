@@ -59,7 +59,7 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
     let directory = place(matches)?;
     if fs::symlink_metadata(&directory).is_ok() {
         return Err(Failure::usage(format!(
-            "{}: it is there already; name a directory that is not",
+            "{}: this directory already exists; name a new one for the backup",
             directory.display()
         )));
     }
@@ -67,7 +67,7 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
         return Err(Failure::new(
             FailureCode::HomeUnusable,
             format!(
-                "{}: no node has run with this home; set GODWIT_HOME to that of the node",
+                "{}: no node has run with this home; set GODWIT_HOME to the node's home",
                 home.path().display()
             ),
         ));
@@ -85,7 +85,7 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
     }
     let label = made?;
     print(&format!(
-        "saved what {} knows to {}; it holds keys: keep it as you keep those",
+        "saved the state of {} to {}; the backup holds keys: protect it as you protect the keys",
         label.identity,
         directory.display()
     ));
@@ -144,21 +144,18 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
     ];
     owner::give(home.path(), &written).map_err(|error| failed(home.path(), error))?;
     print(&format!(
-        "restored {} into {}, as it was in {}",
+        "restored {} into {}; the backup was made in {}",
         label.identity,
         home.path().display(),
         directory.display()
     ));
     if restored.others > 0 {
         print(
-            "the node is alone now; have the other nodes of its cluster join anew (on each: godwit cluster leave, then godwit serve --join)",
+            "the node is now the only one of its cluster; make the other nodes join again (on each: godwit cluster leave, then godwit serve --join)",
         );
     }
     if let Some(moved) = moved {
-        print(&format!(
-            "the files that were there are in {}",
-            moved.display()
-        ));
+        print(&format!("the earlier files are in {}", moved.display()));
     }
     Ok(Exit::Complete)
 }
@@ -202,7 +199,7 @@ fn read_label(directory: &Path) -> Result<Label, Failure> {
     let file = directory.join(LABEL);
     let none = |why: String| Failure::usage(format!("{}: {why}", file.display()));
     let text = read(&file)?.ok_or_else(|| {
-        none("it is missing; name a directory that godwit backup has made".to_owned())
+        none("this file is missing; name a directory made by godwit backup".to_owned())
     })?;
     let label: Label = serde_json::from_slice(&text).map_err(|error| none(error.to_string()))?;
     if label.version != VERSION {

@@ -16,7 +16,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     match matches.subcommand() {
         Some(("check", own)) => check(own),
         _ => Err(Failure::usage(
-            "config: name what to do: godwit config check",
+            "config: name a subcommand: godwit config check",
         )),
     }
 }
@@ -38,7 +38,7 @@ fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
     let shown = path.display();
     if !path.exists() {
         print(&format!(
-            "{shown} does not exist; a node without settings was checked"
+            "{shown} does not exist; the default settings were checked"
         ));
     }
     let addresses = |all: &[std::net::SocketAddr]| {
@@ -56,6 +56,6 @@ fn check(matches: &ArgMatches) -> Result<Exit, Failure> {
     if !plan.manage.is_empty() {
         print(&format!("API and page at {}", addresses(&plan.manage)));
     }
-    print(&format!("{shown}: nothing is wrong"));
+    print(&format!("{shown}: no errors found"));
     Ok(Exit::Complete)
 }

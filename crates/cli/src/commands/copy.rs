@@ -44,7 +44,7 @@ pub(super) fn run_sync(
 fn refuse_closed(stream: i32, name: &str) -> Result<(), Failure> {
     if godwit_sys::closed::was_closed(stream) {
         return Err(Failure::usage(format!(
-            "-: {name} is closed; the program that started this one must connect it"
+            "-: {name} is closed; the program that starts godwit must keep it open"
         )));
     }
     Ok(())
@@ -142,7 +142,7 @@ fn taken_for_a_machine(sources: &[Endpoint]) -> Vec<String> {
         std::fs::symlink_metadata(&text).ok()?;
         let text = text.to_string_lossy();
         Some(format!(
-            "{text} means a path of the machine {}; for the local file write ./{text}",
+            "{text} means a path on the machine {}; for the local file write ./{text}",
             place.login
         ))
     });
@@ -171,13 +171,13 @@ fn describe(
     let destination = sources.pop().filter(|_| !sources.is_empty());
     let Some(destination) = destination else {
         return Err(Failure::usage(match kind {
-            JobKind::Sync => "name what to copy and where to: godwit sync SOURCE DESTINATION",
-            _ => "name what to copy and where to: godwit cp SOURCE... DESTINATION",
+            JobKind::Sync => "name a source and a destination: godwit sync SOURCE DESTINATION",
+            _ => "name a source and a destination: godwit cp SOURCE... DESTINATION",
         }));
     };
     if settings.comparison.delete && settings.selection.files_from.is_some() {
         return Err(Failure::usage(
-            "--delete and --files-from contradict each other: what a list does not name is not to be deleted",
+            "--delete and --files-from contradict each other: --delete would delete all entries that the list does not name",
         ));
     }
     Ok(JobSpec {
@@ -269,7 +269,7 @@ fn nothing_chosen(matches: &ArgMatches) -> Result<(), Failure> {
         .find(|setting| setting.obeyed_by == ObeyedBy::Rules && typed.contains_key(setting.name));
     match choosing.map(|setting| setting.name) {
         Some(name) => Err(Failure::usage(format!(
-            "--{name}: standard input is one file, whose size and time nobody knows before it ends: there is nothing to choose from; leave --{name} out"
+            "--{name}: standard input is a single file whose size and time are unknown until it ends, so --{name} cannot choose; leave --{name} out"
         ))),
         None => Ok(()),
     }

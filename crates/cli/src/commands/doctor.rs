@@ -41,8 +41,11 @@ fn subjects<'a>(
     endpoints: impl Iterator<Item = &'a OsStr>,
 ) -> Result<(Directory, Option<OtherSide>, bool), Failure> {
     let (mut paths, mut far) = (Vec::new(), None);
-    let twice =
-        || Failure::usage("name at most one path and one other side: godwit doctor [PATH] [HOST]");
+    let twice = || {
+        Failure::usage(
+            "name at most one local path and one other machine: godwit doctor [PATH] [HOST]",
+        )
+    };
     for text in endpoints {
         match parse(text)? {
             Named::Path(path) => paths.push((path, far.is_none())),
@@ -127,7 +130,7 @@ fn parse(text: &OsStr) -> Result<Named, Failure> {
 fn both_nowhere(first: &Path, second: &Path) -> Failure {
     let (first, second) = (first.display(), second.display());
     Failure::usage(format!(
-        "neither {first} nor {second} is a path here; name the machine with a colon, as in {first}: or {second}:"
+        "neither {first} nor {second} is a path on this machine; if one of them is a machine, write it with a colon: {first}: or {second}:"
     ))
 }
 

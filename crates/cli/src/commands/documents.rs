@@ -137,7 +137,7 @@ fn write_page(
     }
     tail.control("SH", ["SEE ALSO"]);
     tail.text([roman(if program {
-        "Each command has a page of its own: godwit-cp(1) and so on. The user's guide comes with the program: docs/guide.md."
+        "Each command has its own page, such as godwit-cp(1). The user's guide comes with the program: docs/guide.md."
     } else {
         "godwit(1)"
     })]);

@@ -21,7 +21,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     if !(scale > 0.0 && scale <= generator::SCALE_MAX) {
         let max = generator::SCALE_MAX;
         return Err(Failure::usage(format!(
-            "--scale is above 0 and at most {max}"
+            "--scale must be above 0 and at most {max}"
         )));
     }
     spec = spec.scaled(scale);
@@ -59,6 +59,8 @@ fn hundredths(fraction: f64) -> Result<u8, Failure> {
     if (0.0..=1.0).contains(&fraction) {
         Ok((fraction * 100.0).round() as u8)
     } else {
-        Err(Failure::usage("--compressible is from 0 to 1".to_owned()))
+        Err(Failure::usage(
+            "--compressible must be from 0 to 1".to_owned(),
+        ))
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
                 [one] => set(home, one, limit, json)?,
                 _ => {
                     return Err(Failure::usage(
-                        "several transfers run: name one, godwit limit TRANSFER RATE; godwit limit lists them",
+                        "several transfers run: name one with godwit limit TRANSFER RATE; godwit limit lists them",
                     ));
                 }
             }
@@ -76,12 +76,12 @@ fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
         (None, _) => Err(Failure::new(
             FailureCode::NoSuchTransfer,
             format!(
-                "{}: no transfer of this user that runs here is called so; godwit limit lists them",
+                "{}: this user runs no transfer of this name here; godwit limit lists the transfers",
                 printable(name)
             ),
         )),
         (Some(_), Some(_)) => Err(Failure::usage(format!(
-            "{}: several transfers begin so; write more digits",
+            "{}: the names of several transfers begin like this; write more digits",
             printable(name)
         ))),
     }

@@ -134,7 +134,7 @@ fn required<'a>(matches: &'a ArgMatches, name: &str) -> Result<&'a OsString, Fai
 fn not_a_stream(path: &Path) -> Result<&Path, Failure> {
     if path == Path::new("-") {
         return Err(Failure::usage(
-            "-: a manifest or list has to be a file; one that is called so is named as ./-",
+            "-: a manifest or list must be a file; for a file named - write ./-",
         ));
     }
     Ok(path)

@@ -87,7 +87,7 @@ impl Asker<'_> {
                 Ok((answer, exchange))
             }
             Ok(Frame::Error(error)) => Err(Unanswered::Refused(error.message)),
-            Ok(other) => Err(lost(format!("an answer of another kind: {}", other.name()))),
+            Ok(other) => Err(lost(format!("an unexpected answer: {}", other.name()))),
             Err(GreetError::Deadline { .. }) => Err(Unanswered::Silent),
             Err(error) => Err(lost(error.to_string())),
         }
@@ -130,13 +130,17 @@ impl Asker<'_> {
             Err(Unanswered::Silent) => {
                 findings.stop(
                     "path MTU",
-                    "small packets arrive and full ones do not: something on the way drops what is too large for it and does not say so".to_owned(),
+                    "small packets arrive and full-size packets do not: a device on the path silently drops packets that are too large for it".to_owned(),
                     Some("let ICMP `fragmentation needed` through the firewalls; or as root on both machines: sysctl -w net.ipv4.tcp_mtu_probing=1".to_owned()),
                 );
                 return;
             }
             Err(why) => {
-                findings.note("path MTU", format!("it cannot be looked at: {why}"), None);
+                findings.note(
+                    "path MTU",
+                    format!("the place cannot be checked: {why}"),
+                    None,
+                );
                 return;
             }
         };
@@ -175,7 +179,7 @@ impl Asker<'_> {
         let answer = match self.ask(&question, WORK_DEADLINE) {
             Ok((answer, _)) => answer,
             Err(why) => {
-                let message = format!("{} cannot be looked at: {why}", self.whose);
+                let message = format!("{} cannot be checked: {why}", self.whose);
                 findings.note("machine there", message, None);
                 return None;
             }
@@ -207,7 +211,7 @@ fn tell_mtu(path: &Path, findings: &mut Findings) {
     );
     if *least < MTU_BYTES_USUAL {
         let mend =
-            "is there a tunnel on the way? Packets this small cost both sides processor time";
+            "does a tunnel lie on the path? Packets this small cost both sides processor time";
         findings.note("path MTU", message, Some(mend.to_owned()));
     } else {
         findings.fine("path MTU", message);
@@ -241,7 +245,7 @@ fn processor(whose: &str, machine: &MachineSeen, settings: &CpSettings, findings
             way,
             what: format!("the processor of {whose} ({used} streams on {cores} cores)"),
             bytes_per_second: all,
-            mend: "more cores there, if that is too little".to_owned(),
+            mend: "if that is too slow: more cores there".to_owned(),
         });
     }
 }
@@ -255,16 +259,16 @@ fn storage_there(
 ) {
     let problem = &storage.problem;
     if !problem.is_empty() {
-        let elsewhere = "name a place there that you may write to";
+        let elsewhere = "name a place on that machine that you may write to";
         if problem.contains(MUST_EXIST) {
             let mend = login.and_then(|login| make_above(login, place));
             let mend = mend.unwrap_or_else(|| elsewhere.to_owned());
             findings.stop("storage there", format!("{place}: {problem}"), Some(mend));
         } else if problem.contains(NO_DIRECTORY) {
-            let mend = "name another place there".to_owned();
+            let mend = "name another place on that machine".to_owned();
             findings.stop("storage there", format!("{place}: {problem}"), Some(mend));
         } else {
-            let message = format!("{place}: it was not measured: {problem}");
+            let message = format!("{place}: not measured: {problem}");
             findings.note("storage there", message, Some(elsewhere.to_owned()));
         }
         return;
@@ -291,7 +295,7 @@ fn storage_there(
             way,
             what: format!("{verb} {place} of {whose}"),
             bytes_per_second: rate,
-            mend: "faster storage there, if that is too little".to_owned(),
+            mend: "if that is too slow: faster storage there".to_owned(),
         });
     }
 }
@@ -304,6 +308,8 @@ fn make_above(login: &Login, place: &str) -> Option<String> {
     if above.bytes().all(is_plain) && !above.starts_with('-') {
         Some(format!("ssh {login} mkdir -p {above}"))
     } else {
-        Some(format!("make {above} there, with all above it"))
+        Some(format!(
+            "make the directory {above} on that machine, with its parent directories"
+        ))
     }
 }

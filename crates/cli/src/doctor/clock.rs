@@ -64,11 +64,11 @@ impl Difference {
             ahead => (ahead, "ahead of"),
         };
         let message = format!(
-            "that of {whose} is {seconds:.6} s {word} ours, give or take {:.6} s",
+            "the clock of {whose} is {seconds:.6} s {word} ours, within {:.6} s",
             self.uncertainty.as_secs_f64()
         );
         if self.is_notable() {
-            let mend = "as root, where it is wrong: timedatectl set-ntp true (--update, --newer and --older compare times that both machines gave)";
+            let mend = "as root, on the machine whose clock is wrong: timedatectl set-ntp true (--update, --newer and --older compare times of both machines)";
             findings.note("clock", message, Some(mend.to_owned()));
         } else {
             findings.fine("clock", message);

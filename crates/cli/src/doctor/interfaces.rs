@@ -42,7 +42,7 @@ fn judge(
         findings.fine(
             "interfaces",
             format!(
-                "{}; a transfer can use each as a path of its own",
+                "{}; a transfer can use each of them as a separate path",
                 names.join(", ")
             ),
         );
@@ -50,10 +50,10 @@ fn judge(
         findings.note(
             "interfaces",
             format!(
-                "{}; this kernel lets only root bind a connection to one, so the routing decides which is used",
+                "{}; this kernel lets only root bind a connection to an interface, so the routing chooses the interface",
                 names.join(", ")
             ),
-            Some("a kernel from Linux 5.7 on, or for each address: ip route add default via GATEWAY dev INTERFACE table N; ip rule add from ADDRESS table N".to_owned()),
+            Some("Linux 5.7 or newer, or for each address: ip route add default via GATEWAY dev INTERFACE table N; ip rule add from ADDRESS table N".to_owned()),
         );
     }
     let mut networks: BTreeMap<(u32, u8), Vec<&str>> = BTreeMap::new();
@@ -75,7 +75,7 @@ fn judge(
             findings.note(
                 "interfaces",
                 format!(
-                    "{} are in one network, and each answers for the addresses of all: paths over them may not come about",
+                    "{} are in one network, and each answers ARP for the addresses of all: paths over these interfaces may not work",
                     shared.join(" and ")
                 ),
                 Some("as root, on both sides: sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2".to_owned()),
@@ -90,7 +90,7 @@ fn judge(
         findings.note(
             "interfaces",
             format!(
-                "{}: what comes in from where the routing would not send is dropped (rp_filter=1), which may cut off paths to distant machines",
+                "{}: the kernel drops packets that arrive on an interface other than the route back uses (rp_filter=1); this may cut off paths to distant machines",
                 strict.join(", ")
             ),
             Some("as root: sysctl -w net.ipv4.conf.all.rp_filter=2, or source routing".to_owned()),

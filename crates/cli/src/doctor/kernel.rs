@@ -108,8 +108,8 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
     };
     let has_bound = bound < BOUND_MAX;
     let at_most = match has_bound {
-        true => format!("{} at most with this round trip", human_rate(bound)),
-        false => "which bounds nothing with this round trip".to_owned(),
+        true => format!("at most {} at this RTT", human_rate(bound)),
+        false => "which is no limit at this RTT".to_owned(),
     };
     let message = format!(
         "{}{of}: {} for each of {streams} connections, {at_most}",
@@ -158,7 +158,7 @@ fn congestion(path: Option<&Path>, findings: &mut Findings) {
         if is_far && !used.starts_with("bbr") {
             let mend = format!("{at}as root: {first}sysctl -w net.ipv4.tcp_congestion_control=bbr");
             let message = format!(
-                "{at}{used}; over a line this long each lost packet costs it much, bbr less"
+                "{at}{used}; at this RTT each lost packet slows it down much, and bbr less"
             );
             findings.note("congestion control", message, Some(mend));
         } else {

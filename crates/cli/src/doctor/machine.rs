@@ -45,7 +45,7 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     let mend = if cipher != Cipher::ChaCha20Poly1305 && other > seals {
         "--cipher chacha20-poly1305 is faster on this processor".to_owned()
     } else {
-        "more cores, if that is too little".to_owned()
+        "if that is too slow: more cores".to_owned()
     };
     if cipher != Cipher::ChaCha20Poly1305 && other > seals {
         findings.note("processor", message, Some(mend.clone()));

@@ -109,7 +109,10 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
         tell_way(&path, findings);
     } else if hello.capabilities & capability::EXAMINE == 0 {
         tell_way(&path, findings);
-        let message = format!("{} cannot be asked more", hello.software.escape_default());
+        let message = format!(
+            "{} cannot be asked further",
+            hello.software.escape_default()
+        );
         findings.note("version", message, Some("update it there".to_owned()));
     } else {
         let whose = caller.address.to_string();
@@ -151,12 +154,16 @@ fn look_there(
         Err(Unanswered::Refused(why)) => {
             // The finding on access has already reported this.
             tell_way(path, findings);
-            findings.note("clock", format!("it is not told: {why}"), None);
+            findings.note("clock", format!("the answer is missing: {why}"), None);
             return;
         }
         Err(why) => {
             tell_way(path, findings);
-            findings.note("clock", format!("it cannot be compared: {why}"), None);
+            findings.note(
+                "clock",
+                format!("the clocks cannot be compared: {why}"),
+                None,
+            );
             return;
         }
     }
@@ -223,7 +230,7 @@ impl Caller {
                 "node",
                 format!("{} says it is {found}, and is not known here", self.address),
                 Some(format!(
-                    "if its operator confirms that (godwit id, there): godwit trust {} {found}",
+                    "if its operator confirms this identity (with godwit id on that machine): godwit trust {} {found}",
                     self.address
                 )),
             ),
@@ -242,7 +249,7 @@ impl Caller {
             }
             Ok(other) => {
                 return Err(failed(format!(
-                    "{}: {} instead of a hello",
+                    "{}: sent sent {} instead of a hello",
                     self.address,
                     other.name()
                 )));
@@ -270,22 +277,22 @@ impl Caller {
             DialError::Connect { source, .. }
                 if source.kind() == std::io::ErrorKind::ConnectionRefused =>
             {
-                "start it there: godwit serve --export NAME=PATH; or name the port it listens on"
+                "start a node there with: godwit serve --export NAME=PATH; or name the port that the node listens on"
                     .to_owned()
             }
             DialError::Connect { .. } => format!(
-                "see that the host is up and a firewall lets TCP port {} through",
+                "check that the host is up and that firewalls let TCP port {} through",
                 self.address.port()
             ),
             DialError::Resolve { .. } => "check the name".to_owned(),
             DialError::NotGodwit { .. } => {
-                "name the port of godwit serve; 7272 is usual".to_owned()
+                "name the port of godwit serve; the default is 7272".to_owned()
             }
             DialError::WrongIdentity { found, .. } => format!(
-                "if its operator says that the key was replaced: godwit trust {} {found}",
+                "if its operator confirms that the key was replaced: godwit trust {} {found}",
                 self.address
             ),
-            _ => "try again; if it stays, ask the node's operator".to_owned(),
+            _ => "try again; if it fails again, ask the node's operator".to_owned(),
         };
         Box::new(("node", error.to_string(), Some(mend)))
     }
@@ -382,7 +389,7 @@ impl Caller {
                     return None;
                 }
                 Ok(Frame::Error(error)) => return Some(error.message),
-                Ok(other) => return Some(format!("an answer of another kind: {}", other.name())),
+                Ok(other) => return Some(format!("an unexpected answer: {}", other.name())),
                 Err(error) => return Some(error.to_string()),
             }
         }

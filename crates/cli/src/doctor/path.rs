@@ -79,15 +79,10 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) {
                 way,
                 what: format!("the path {verb} {}, as measured", node.node),
                 bytes_per_second: rate,
-                mend: "a faster network or more of its interfaces, if that is too little"
-                    .to_owned(),
+                mend: "if that is too slow: a faster network, or more interfaces".to_owned(),
             });
         }
-        Err(failure) => findings.note(
-            "path",
-            format!("it was not measured: {}", failure.message),
-            None,
-        ),
+        Err(failure) => findings.note("path", format!("not measured: {}", failure.message), None),
     }
 }
 

@@ -87,13 +87,13 @@ fn examine(
         .map_err(|error| lost(error.to_string()))?;
     let theirs = match receive_frame(&mut stream, HELLO_DEADLINE) {
         Ok(Frame::Hello(hello)) => hello,
-        Ok(other) => return Err(lost(format!("{} instead of a hello", other.name()))),
+        Ok(other) => return Err(lost(format!("sent {} instead of a hello", other.name()))),
         Err(error) => return Err(lost(error.to_string())),
     };
     findings.fine(
         "ssh",
         format!(
-            "{whose} was there after {:.3} s, and godwit with it",
+            "{whose} answered after {:.3} s, with its godwit",
             took.as_secs_f64()
         ),
     );
@@ -106,7 +106,10 @@ fn examine(
         ..Path::new(&whose)
     };
     if theirs.capabilities & capability::EXAMINE == 0 {
-        let message = format!("{} cannot be asked more", theirs.software.escape_default());
+        let message = format!(
+            "{} cannot be asked further",
+            theirs.software.escape_default()
+        );
         findings.note("version", message, Some("update it there".to_owned()));
         return Ok(Some(path));
     }
@@ -122,8 +125,7 @@ fn examine(
         login: Some(&place.login),
     };
     let data = if settings.via_ssh {
-        let message =
-            "all goes through ssh (via-ssh is set), so no port is needed; beside ssh is faster";
+        let message = "all data goes through ssh (via-ssh is set), so no other port is needed; data beside ssh is faster";
         findings.note("data connections", message.to_owned(), None);
         None
     } else {
@@ -185,7 +187,11 @@ fn measure(asker: &mut Asker<'_>, path: &mut Path, findings: &mut Findings) {
                 path.clock = Some(clock);
             }
         }
-        Err(why) => findings.note("round trip", format!("it cannot be measured: {why}"), None),
+        Err(why) => findings.note(
+            "round trip",
+            format!("the RTT cannot be measured: {why}"),
+            None,
+        ),
     }
 }
 
@@ -196,16 +202,16 @@ fn refused(refusal: &Refusal, login: &Login, gave_up: Option<Duration>) -> Stop 
         return (
             "ssh",
             format!(
-                "{login}: ssh did not get there within {} s",
+                "{login}: ssh made no connection within {} s",
                 after.as_secs()
             ),
             Some(format!(
-                "see where it stops: ssh -v {login} true. If that is in the exchange of keys, packets of full size vanish on the way; as root on both machines: sysctl -w net.ipv4.tcp_mtu_probing=1"
+                "find the step at which ssh stops: ssh -v {login} true. If it stops in the key exchange, full-size packets get lost on the path; as root on both machines: sysctl -w net.ipv4.tcp_mtu_probing=1"
             )),
         );
     }
     let by_itself = refusal.is_authentication() || message.contains(": ssh");
-    let mend = by_itself.then(|| format!("see that this works by itself: ssh {login} true"));
+    let mend = by_itself.then(|| format!("make this command work first: ssh {login} true"));
     ("ssh", message, mend)
 }
 
@@ -249,11 +255,11 @@ fn shell(whose: &str, noise: &[u8], findings: &mut Findings) {
     findings.note(
         "shell",
         format!(
-            "that of {whose} prints {} bytes before a command runs ({}); godwit passes them over, scp and rsync do not",
+            "the shell of {whose} prints {} bytes before a command runs ({}); godwit skips this text, scp and rsync do not",
             noise.len(),
             text.trim()
         ),
-        Some("there, print in interactive shells only, as by this line in front of ~/.bashrc: [ -t 0 ] || return".to_owned()),
+        Some("make it print in interactive shells only, for example with this first line of ~/.bashrc there: [ -t 0 ] || return".to_owned()),
     );
 }
 
@@ -345,7 +351,7 @@ impl Reaching {
             shown(from_there)
         );
         let ports = self.ports.map_or_else(
-            || "a range of ports, and name it with --data-ports FIRST-LAST".to_owned(),
+            || "a range of ports, named with --data-ports FIRST-LAST".to_owned(),
             |(first, last)| format!("TCP ports {first}-{last}"),
         );
         match (out, back) {
@@ -379,7 +385,7 @@ impl Reaching {
                 .spawn(body);
         }
         drop(outcomes);
-        let unknown = || "it could not be tried".to_owned();
+        let unknown = || "the test could not run".to_owned();
         let mut all: Vec<(String, String)> = self
             .targets
             .iter()

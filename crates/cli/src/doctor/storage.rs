@@ -40,7 +40,7 @@ pub(super) fn look(directory: &Directory, findings: &mut Findings) {
             parent
         }
         Err(error) => {
-            let mend = "check the name, and who may go there";
+            let mend = "check the name and the permissions of its directories";
             findings.stop(
                 "storage",
                 format!("{shown}: {error}"),
@@ -61,7 +61,7 @@ pub(super) fn look(directory: &Directory, findings: &mut Findings) {
         refused(
             directory,
             "the file system is read-only",
-            "mount it for writing, or ",
+            "mount the file system for writing, or ",
             findings,
         );
         return;
@@ -69,11 +69,11 @@ pub(super) fn look(directory: &Directory, findings: &mut Findings) {
     let no_names = room.f_files > 0 && room.f_favail == 0;
     if free < ROOM_BYTES_MIN || no_names {
         let what = if no_names {
-            "no further file can be made (no inodes are free)".to_owned()
+            "no more files can be made (no inodes are free)".to_owned()
         } else {
             format!("only {} are free", human_size(free))
         };
-        refused(directory, &what, "make room there, or ", findings);
+        refused(directory, &what, "free some space there, or ", findings);
         return;
     }
     match nameless(path).and_then(|file| measure(&file, MEASURE)) {
@@ -94,7 +94,9 @@ pub(super) fn look(directory: &Directory, findings: &mut Findings) {
         Err(error) => {
             let what = format!("no file can be written there: {error}");
             let mend = match error.kind() {
-                io::ErrorKind::PermissionDenied => "let the user who runs godwit write there, or ",
+                io::ErrorKind::PermissionDenied => {
+                    "give the user who runs godwit write permission there, or "
+                }
                 _ => "",
             };
             refused(directory, &what, mend, findings);
@@ -114,7 +116,7 @@ fn refused(directory: &Directory, what: &str, mend: &str, findings: &mut Finding
     } else {
         findings.note(
             "storage",
-            format!("{shown}: {what}; nothing can arrive there, and its rates are not known"),
+            format!("{shown}: {what}; no data can arrive there, and its rates are unknown"),
             None,
         );
     }
@@ -126,7 +128,7 @@ fn bound(way: Direction, verb: &str, rate: u64, shown: &str, findings: &mut Find
         way,
         what: format!("{verb} {shown}"),
         bytes_per_second: rate,
-        mend: "faster storage, if that is too little".to_owned(),
+        mend: "if that is too slow: faster storage".to_owned(),
     });
 }
 

@@ -261,7 +261,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
     let outcome = allow(&rig, &["--export", "data"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     outcome
-        .says("whether data is exported is not known")
+        .says("cannot find out whether data is exported")
         .says("no node runs with this home");
     // The settings of the node may say it.
     fs::write(
@@ -301,7 +301,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
     outcome
         .says(&format!("{us} may now write export data:/run4 until "))
         .says(&home)
-        .says("obeys at once");
+        .says("applies it at once");
 
     let client = Client::local(rig.daemon_home.clone()).expect("a client");
     client
@@ -343,7 +343,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
     outcome
         .says("may no longer write export data:/run4")
         .says("may no longer read and write export data:/run4/b")
-        .says("may still read export data, by a grant that reaches further");
+        .says("may still read export data, by a wider grant");
     let outcome = told(&rig, &["access", "deny", &us]);
     outcome.says("may no longer read export data");
     let left = told(&rig, &["access", "list", "--json"]).out;
@@ -351,7 +351,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
         left.lines().count() == 1 && left.contains("user:otto"),
         "{left}"
     );
-    told(&rig, &["access", "deny", &us]).says("had no such access");
+    told(&rig, &["access", "deny", &us]).says("did not have this access");
 }
 
 #[test]

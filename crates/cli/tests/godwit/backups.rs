@@ -37,7 +37,7 @@ fn what_a_node_knew_is_there_again_after_a_loss() {
     let backup = rig.path("backup");
     let backup = backup.to_str().expect("text");
     let said = told(&rig, &["backup", backup]);
-    assert!(said.contains("it holds keys"), "{said}");
+    assert!(said.contains("the backup holds keys"), "{said}");
     let mode = fs::metadata(backup).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     for file in fs::read_dir(backup).expect("listed") {
@@ -49,7 +49,7 @@ fn what_a_node_knew_is_there_again_after_a_loss() {
         assert_eq!(mode.mode() & 0o077, 0);
     }
     let again = rig.admin(&["backup", backup]);
-    refused(&again, 2, "it is there already");
+    refused(&again, 2, "already exists");
     submit("after");
 
     // Not while it runs.
@@ -61,7 +61,7 @@ fn what_a_node_knew_is_there_again_after_a_loss() {
     rig.end_daemon(Signal::TERM);
     fs::remove_dir_all(&rig.daemon_home).expect("lost");
     let said = told(&rig, &["restore", backup]);
-    assert!(!said.contains("the files that were there"), "{said}");
+    assert!(!said.contains("the earlier files are"), "{said}");
     assert_eq!(told(&rig, &["id"]), identity);
     rig.serve(&[]);
     let jobs = told(&rig, &["job", "list", "--all"]);
@@ -104,7 +104,7 @@ fn what_is_no_backup_is_refused_and_changes_nothing() {
     fs::write(&label, text.replace("\"version\": 1", "\"version\": 2")).expect("written");
     refused(&rig.admin(&line), 2, "this program knows version 1");
     fs::remove_file(&label).expect("there");
-    refused(&rig.admin(&line), 2, "that godwit backup has made");
+    refused(&rig.admin(&line), 2, "made by godwit backup");
     fs::write(&label, text).expect("written");
     let state = backup.join("state.db");
     let whole = fs::read(&state).expect("there");

@@ -136,7 +136,7 @@ fn a_node_obeys_the_file_that_it_is_given_and_flags_come_first() {
     let file = rig.path("node.toml").display().to_string();
     let checked = rig.admin(&["config", "check", &file]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    checked.says("exports archive = ").says("nothing is wrong");
+    checked.says("exports archive = ").says("no errors found");
     let mut command = Command::new(env!("CARGO_BIN_EXE_godwit"));
     command.env("GODWIT_HOME", &rig.daemon_home).args([
         "serve",

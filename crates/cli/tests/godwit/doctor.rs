@@ -107,7 +107,7 @@ fn a_healthy_node_is_found_healthy_and_nothing_changes() {
             ("version", "protocol 1"),
             ("storage", "writes"),
             ("storage there", "data/d"),
-            ("clock", "give or take"),
+            ("clock", "s, within"),
             ("processor", " with crc64-nvme ("),
             ("processor there", "aes-256-gcm"),
             ("open files", "at a time"),

@@ -111,7 +111,7 @@ fn each_transfer_has_two_lines_and_a_record_and_each_refusal_a_command() {
     let table = rig.admin(&["accounting", "--since", "1h"]);
     table.says("data/in/run42").says("complete").says("receive");
     let none = rig.admin(&["accounting", "--until", "1h"]);
-    none.says("no transfer is recorded");
+    none.says("no transfers are recorded");
     assert_eq!(rig.admin(&["accounting", "--since", "soon"]).code, Some(2));
 }
 

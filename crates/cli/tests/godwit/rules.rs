@@ -23,7 +23,7 @@ fn refused(rig: &Rig, line: &[&str], words: &str) {
 fn limits_and_shares_are_set_listed_and_removed() {
     let mut rig = Rig::new();
     rig.serve(&[]);
-    assert!(told(&rig, &["node", "limits"]).contains("nothing is limited"));
+    assert!(told(&rig, &["node", "limits"]).contains("there are no limits"));
     let window = "mon-fri 08:00-18:00 100MB/s";
     let zone = ["--time-zone", "Europe/Berlin"];
     let line = [
@@ -32,7 +32,7 @@ fn limits_and_shares_are_set_listed_and_removed() {
     ]
     .concat();
     let site = rig.admin(&line);
-    site.says("the node knows no site siteB yet");
+    site.says("the node does not know site siteB yet");
     let site = site.out;
     assert!(
         site.contains(
@@ -51,7 +51,7 @@ fn limits_and_shares_are_set_listed_and_removed() {
         "share 3",
         "each node",
         "2.50 GB/s",
-        "each job without a limit of its own",
+        "each job that has no other limit",
         "250 MB/s",
         "otherwise 1.00 GB/s",
     ] {
@@ -66,7 +66,7 @@ fn limits_and_shares_are_set_listed_and_removed() {
     assert!(!told(&rig, &["node", "limits"]).contains("siteB"));
     for (line, words) in [
         (&["site", "limit", "siteB", "none"][..], "siteB"),
-        (&["node", "limit", "fast"], "is no rate"),
+        (&["node", "limit", "fast"], "is not a rate"),
         (
             &["node", "limit", "1GB", "--window", "mon 8-9 1MB"],
             "write DAYS FROM-TO RATE",
@@ -86,7 +86,7 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
     let mut rig = Rig::new();
     rig.write("export/run42/a", "alpha");
     rig.serve(&[]);
-    assert!(told(&rig, &["schedule", "list"]).contains("there is no schedule"));
+    assert!(told(&rig, &["schedule", "list"]).contains("there are no schedules"));
     let places = ["here:/data/run42", "here:/data/nightly/"];
     let options = [
         "--exclude",
@@ -115,7 +115,7 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
     assert_eq!(added["job"]["label"], "nightly", "{added}");
 
     let off = told(&rig, &["schedule", "disable", "night"]);
-    assert!(off.contains("submits nothing"), "{off}");
+    assert!(off.contains("submits no jobs"), "{off}");
     let disabled = one(&rig);
     assert_eq!(disabled["disabled"], true, "{disabled}");
     assert_eq!(disabled["job"], added["job"]);
@@ -136,7 +136,7 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
         ),
         (
             [&["schedule", "add", "n", "0 22 * * *"], &places[..], &ages].concat(),
-            "--newer: a schedule would count this age from now",
+            "--newer: a schedule cannot use an age",
         ),
     ] {
         refused(&rig, &line, words);
@@ -165,15 +165,15 @@ fn a_webhook_is_added_listed_and_removed() {
     let again = rig.admin(&["webhook", "add", "chat", url, "--disabled"]);
     assert_eq!((again.code, again.out.as_str()), (Some(0), ""), "{again:?}");
     assert!(told(&rig, &["webhook", "list"]).contains("yes"));
-    assert!(told(&rig, &["webhook", "deliveries", "chat"]).contains("nothing was sent"));
+    assert!(told(&rig, &["webhook", "deliveries", "chat"]).contains("no messages were sent"));
     told(&rig, &["webhook", "remove", "chat"]);
-    assert!(told(&rig, &["webhook", "list"]).contains("there is no webhook"));
+    assert!(told(&rig, &["webhook", "list"]).contains("there are no webhooks"));
     rig.write("open", "whsec_c2VjcmV0IHRoYXQgaXMgbG9uZyBlbm91Z2g=\n");
     let open = rig.path("open").display().to_string();
     for (line, words) in [
         (
             &["webhook", "add", "x", url, "--event", "lost"][..],
-            "is no state",
+            "is not a job state",
         ),
         (&["webhook", "add", "x", "ftp://x"], "url"),
         (

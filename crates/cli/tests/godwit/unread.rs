@@ -241,7 +241,7 @@ fn nothing_is_chosen_from_an_input() {
         for input in INPUTS {
             let end = cp(&rig, &[&flag, value, "-", "new"], input);
             assert_eq!(end.code, Some(2), "{flag}: {}", end.said());
-            end.says(&format!("{flag}: standard input is one file"));
+            end.says(&format!("{flag}: standard input is a single file"));
             assert!(!rig.path("new").exists(), "{flag}");
         }
     }

@@ -44,7 +44,7 @@ fn describe(target: &Target, path: &RelPath, error: &StoreError) -> String {
         ),
         StoreErrorKind::ReadOnly => (
             "the file system is read-only".to_owned(),
-            "mount it for writing, or name another place".to_owned(),
+            "mount the file system for writing, or name another place".to_owned(),
         ),
         StoreErrorKind::NotFound => (
             format!("{around} is not there any more"),

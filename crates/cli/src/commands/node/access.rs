@@ -33,14 +33,14 @@ pub(super) fn run(
         ("site", "remove") => {
             let name = text(matches, "name")?;
             client.sites().remove(&name)?;
-            print(&format!("the site {} is removed", printable(&name)));
+            print(&format!("site {} removed", printable(&name)));
         }
         ("user", "add") => add_user(matches, client)?,
         ("user", "list") => list_users(matches, client)?,
         ("user", "remove") => {
             let name = text(matches, "name")?;
             client.users().remove(&name)?;
-            print(&format!("the user {} is removed", printable(&name)));
+            print(&format!("user {} removed", printable(&name)));
         }
         ("token", "create") => create_token(matches, client)?,
         ("token", "list") => list_tokens(matches, client)?,
@@ -49,7 +49,7 @@ pub(super) fn run(
         ("token", "revoke") => {
             let id = text(matches, "id")?;
             client.tokens().revoke(&id)?;
-            print(&format!("the token {} is revoked", printable(&id)));
+            print(&format!("token {} revoked", printable(&id)));
         }
         ("node", "status") => {
             let node = client.node()?;
@@ -141,7 +141,7 @@ fn test_site(name: &str, client: &Client) -> Result<(), Failure> {
     let shown = printable(name);
     let exports = client.places().space(format!("{name}:/").as_bytes());
     let exports = exports.map_err(|error| Failure {
-        message: format!("the test of the site {shown}: {error}"),
+        message: format!("testing the site {shown}: {error}"),
         ..Failure::from(error)
     })?;
     let named = |export: &ExportRoom| {
@@ -160,8 +160,8 @@ fn test_site(name: &str, client: &Client) -> Result<(), Failure> {
             named.join(", ")
         )),
         true => print(&format!(
-            "{shown} answers, but you may use nothing there: its admin runs godwit access allow {} --export EXPORT:/PATH, \
-             and users who are not admins need a rule here, too",
+            "{shown} answers, but you may use nothing there: an admin of that site can allow it with godwit \
+             access allow {} --export EXPORT:/PATH; users who are not admins also need a rule at this node",
             client.node().map_or_else(
                 |_| "THE-IDENTITY-OF-THIS-NODE".to_owned(),
                 |node| node.identity
@@ -178,7 +178,7 @@ fn list_sites(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     if sites.is_empty() {
-        print("the node knows no other site; godwit site add names one to it");
+        print("the node knows no other site; add one with: godwit site add");
         return Ok(());
     }
     let rows: Vec<Vec<String>> = sites
@@ -219,9 +219,9 @@ fn add_user(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     let how = match (user.disabled, user.has_password) {
-        (true, _) => "is let in nowhere",
+        (true, _) => "is locked out",
         (false, true) => "has a password",
-        (false, false) => "has no password: tokens and the node's own machine let it in",
+        (false, false) => "has no password: log-in works with tokens, or on the node's own machine",
     };
     print(&format!(
         "{} is {} and {how}",
@@ -278,7 +278,7 @@ fn create_token(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     };
     // Only the secret goes to standard output, so that it can be redirected into a file.
     complain(&format!(
-        "token {} of {}, {}, {until}; keep it in a file with mode 600, it is not shown again",
+        "token {} of {}, {}, {until}; keep the token in a file with mode 600: it is not shown again",
         created.token.id,
         created.token.user,
         role_word(created.token.role)
@@ -294,7 +294,7 @@ fn list_tokens(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     if tokens.is_empty() {
-        print("there is no token; godwit token create makes one");
+        print("there are no tokens; godwit token create makes one");
         return Ok(());
     }
     let clock = Clock::now();
@@ -357,7 +357,7 @@ fn role(matches: &ArgMatches) -> Result<RoleName, Failure> {
         Some("viewer") => Ok(RoleName::Viewer),
         Some("operator") => Ok(RoleName::Operator),
         Some("admin") => Ok(RoleName::Admin),
-        _ => Err(Failure::usage("--role: write viewer, operator or admin")),
+        _ => Err(Failure::usage("--role: must be viewer, operator or admin")),
     }
 }
 

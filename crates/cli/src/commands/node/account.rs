@@ -39,7 +39,7 @@ pub(super) fn change_password(matches: &ArgMatches, client: &Client) -> Result<(
                     let new = terminal.ask("New password: ")?;
                     if terminal.ask("New password again: ")? != new {
                         return Err(Failure::usage(
-                            "the two new passwords differ; nothing is changed",
+                            "the two new passwords differ; the password was not changed",
                         ));
                     }
                     new
@@ -50,7 +50,7 @@ pub(super) fn change_password(matches: &ArgMatches, client: &Client) -> Result<(
     };
     let change = NewPassword { current, new };
     client.account().change_password(&change)?;
-    print("the password is changed; all other sessions and log-ins of yours have ended");
+    print("password changed; all your other sessions and log-ins have ended");
     Ok(())
 }
 
@@ -59,8 +59,8 @@ pub(super) fn end_others(matches: &ArgMatches, client: &Client) -> Result<(), Fa
     let made = matches.get_flag("made");
     client.account().end_others(made)?;
     print(match made {
-        true => "all other sessions, log-ins and tokens of yours have ended",
-        false => "all other sessions and log-ins of yours have ended",
+        true => "all your other sessions, log-ins and tokens have ended",
+        false => "all your other sessions and log-ins have ended",
     });
     Ok(())
 }
@@ -91,7 +91,7 @@ impl Terminal {
     fn open() -> Result<Self, Failure> {
         let failed = |error: io::Error| {
             Failure::usage(format!(
-                "there is no terminal to ask for the passwords ({error}); name files that hold them with --current-file and --password-file"
+                "the passwords cannot be asked for without a terminal ({error}); put them in files, and name these with --current-file and --password-file"
             ))
         };
         let file = File::options()

@@ -64,13 +64,13 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     }
     if unreadable > 0 {
         complain(&format!(
-            "{}: {unreadable} lines are no records; a crash may have cut them off",
+            "{}: {unreadable} lines are damaged and were skipped; a crash may have cut them off",
             directory.display()
         ));
     }
     if !json && rows.is_empty() {
         print(&format!(
-            "no transfer is recorded in {}",
+            "no transfers are recorded in {}",
             directory.display()
         ));
     } else if !json {

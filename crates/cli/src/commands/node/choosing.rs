@@ -27,7 +27,7 @@ pub(super) fn read_lasting(matches: &ArgMatches) -> Result<Choice, Failure> {
     for (name, when) in [("newer", &settings.newer), ("older", &settings.older)] {
         if matches!(when, Some(When::Ago(_))) {
             return Err(Failure::usage(format!(
-                "--{name}: a schedule would count this age from now, and not from each of its jobs; write a date"
+                "--{name}: a schedule cannot use an age, because the age would count from now and not from the start of each job; write a date"
             )));
         }
     }
@@ -68,7 +68,7 @@ fn names(place: &ListPlace, from0: bool) -> Result<Vec<Text>, Failure> {
     let content = content.map_err(|error| refused(&error.to_string()))?;
     if content.len() > SPEC_BYTES_MAX {
         return Err(refused(&format!(
-            "the list is too long: a job keeps {SPEC_BYTES_MAX} bytes at most. Use godwit cp, or name directories with --recursive"
+            "the list is too long: a job can keep at most {SPEC_BYTES_MAX} bytes. Use godwit cp, or name directories with --recursive"
         )));
     }
     let end = if from0 { 0 } else { b'\n' };
@@ -78,7 +78,7 @@ fn names(place: &ListPlace, from0: bool) -> Result<Vec<Text>, Failure> {
         .map(|name| Text(name.to_vec()))
         .collect();
     if names.is_empty() {
-        return Err(refused("the list is empty, so the job would bring nothing"));
+        return Err(refused("the list is empty, so the job would copy nothing"));
     }
     Ok(names)
 }

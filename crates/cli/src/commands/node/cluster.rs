@@ -40,7 +40,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
             };
             let view = client.cluster().change(&name, &wish)?;
             let what = match draining {
-                true => "takes no more jobs; those that it runs go on at other nodes",
+                true => "takes no more jobs; its running jobs move to other nodes",
                 false => "takes jobs again",
             };
             tell(json, &view, &format!("{} {what}", printable(&name)));
@@ -53,7 +53,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
             };
             let view = client.cluster().change(&name, &wish)?;
             let what = format!(
-                "{} will vote as soon as it has the whole state",
+                "{} will vote as soon as it has received the whole state",
                 printable(&name)
             );
             tell(json, &view, &what);
@@ -62,7 +62,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
             let name = text(matches, "name")?;
             client.cluster().remove(&name, matches.get_flag("force"))?;
             print(&format!(
-                "{} is no node of the cluster any more; to use it again, run on it: godwit cluster leave",
+                "{} is no longer a node of the cluster; to use the node again, run on its machine: godwit cluster leave",
                 printable(&name)
             ));
         }
@@ -94,7 +94,7 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
     // Only the token goes to standard output, so that it can be redirected into a file.
     let address = invite.addresses.first().map_or("HOST:PORT", String::as_str);
     complain(&format!(
-        "good once, until {}; write it to a file on the new node (chmod 600), and there: godwit serve --join {} --token-file FILE",
+        "this token works once, until {}; write the token to a file on the new node (chmod 600), and run there: godwit serve --join {} --token-file FILE",
         Clock::now().show(invite.expires),
         printable(address)
     ));
@@ -104,7 +104,10 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
 
 fn show(view: &ClusterView) {
     if let Some(problem) = &view.problem {
-        complain(&format!("told by {}: {problem}", printable(&view.told_by)));
+        complain(&format!(
+            "reported by {}: {problem}",
+            printable(&view.told_by)
+        ));
     }
     for line in work::problems(view) {
         complain(&printable(&line));
@@ -125,7 +128,7 @@ fn show(view: &ClusterView) {
         ],
         &rows,
     ));
-    print(&format!("level {} is in use", view.level));
+    print(&format!("the cluster uses level {}", view.level));
 }
 
 fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
@@ -159,7 +162,7 @@ fn give(home: &Home) -> Result<(), Failure> {
 pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     if !matches.get_flag("yes") {
         return Err(Failure::usage(
-            "this node becomes the only one of its cluster, and what only other nodes know is lost; if a majority of the voters is gone for good, say: godwit cluster recover --yes",
+            "this makes the node the only one of its cluster, and changes that only other nodes have are lost; if a majority of the voters is gone for good, run: godwit cluster recover --yes",
         ));
     }
     let identity = home.identity()?.id().to_string();
@@ -176,7 +179,7 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
         format!(" The earlier files are kept in {}.", kept.display())
     });
     print(&format!(
-        "{} is the only node of its cluster now; start it with godwit serve, and have the others join anew (on each: godwit cluster leave, then godwit serve --join).{kept}",
+        "{} is now the only node of its cluster; start it with godwit serve, and make the others join again (on each: godwit cluster leave, then godwit serve --join).{kept}",
         printable(&member.name)
     ));
     Ok(Exit::Complete)
@@ -190,7 +193,7 @@ pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Ex
         .is_none_or(|member| member.number == NUMBER_ALONE);
     if first && !matches.get_flag("yes") {
         return Err(Failure::usage(
-            "this node was the first of its cluster, so its state (jobs, users, rules) may be the only one; if another node of the cluster has it (see there: godwit cluster status), or nothing of it is needed, say: godwit cluster leave --yes",
+            "this node was the first of its cluster, so it may have the only copy of the state (jobs, users, rules); if another node of the cluster has the state (run godwit cluster status there), or you do not need the state, run: godwit cluster leave --yes",
         ));
     }
     let state = home.path().join("state");
@@ -203,6 +206,6 @@ pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Ex
     let kept = kept.map_or(String::new(), |kept| {
         format!("; its state is kept in {}", kept.display())
     });
-    print(&format!("this node is of no cluster now{kept}"));
+    print(&format!("this node belongs to no cluster now{kept}"));
     Ok(Exit::Complete)
 }

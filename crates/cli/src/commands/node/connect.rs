@@ -27,7 +27,7 @@ pub(super) fn connect(matches: &ArgMatches) -> Result<Client, Failure> {
         for option in ["token-file", "fingerprint"] {
             if matches.contains_id(option) {
                 return Err(Failure::usage(format!(
-                    "--{option} is for a node elsewhere: add --node https://HOST; a node of this machine knows who calls"
+                    "--{option} is for a node on another machine: add --node https://HOST; a node on this machine identifies the caller by itself"
                 )));
             }
         }
@@ -40,7 +40,7 @@ pub(super) fn connect(matches: &ArgMatches) -> Result<Client, Failure> {
         .or_else(|| std::env::var_os("GODWIT_TOKEN_FILE").filter(|file| !file.is_empty()))
         .ok_or_else(|| {
             Failure::usage(
-                "a node elsewhere asks for a token: name its file with --token-file or GODWIT_TOKEN_FILE; on the node's machine, godwit token create makes one",
+                "a node on another machine needs a token: name the token's file with --token-file or GODWIT_TOKEN_FILE; make a token on the node's machine with godwit token create",
             )
         })?;
     let token = Token::load(Path::new(&file)).map_err(Failure::usage)?;

@@ -126,7 +126,7 @@ fn list(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     if matches.get_flag("json") {
         views.iter().for_each(print_json);
     } else if views.is_empty() {
-        print("nobody may do anything; godwit access allow lets a client in");
+        print("there are no grants; grant access to a client with: godwit access allow");
     } else {
         let rows: Vec<Vec<String>> = views.iter().map(|view| row(view, &clock)).collect();
         let head = ["WHO", "WHERE", "MAY", "ENDS", "KEPT IN", "COMMENT"];
@@ -210,11 +210,11 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         };
         print(&match changed {
             true => format!("{subject} may now {}", says(&grant, &clock)),
-            false => format!("{subject} could {} before", says(&grant, &clock)),
+            false => format!("{subject} could already {}", says(&grant, &clock)),
         });
     }
     match in_state {
-        true => complain("this stands in the state of the node or cluster; all its nodes obey"),
+        true => complain("stored in the state of the node or cluster; it applies at all its nodes"),
         false => tell_place(home, &node),
     }
     Ok(Exit::Complete)
@@ -227,13 +227,13 @@ fn check_sites(is_at_sites: bool, subject: &Subject, node: &Running) -> Result<(
     }
     if let Subject::Identity(_) = subject {
         return Err(Failure::usage(
-            "--site: a rule at a site is for a user of this node (user:NAME); what an identity may do there is allowed at that site",
+            "--site: a rule at a site is for a user of this node (user:NAME); rights of an identity are granted at that site itself",
         ));
     }
     match node.silence() {
         None => Ok(()),
         Some(why) => Err(Failure::local(format!(
-            "--site: rules at sites stand in the state of a running node, which does not answer: {why}; start it with: godwit serve"
+            "--site: rules at sites are stored by a running node, and the node does not answer: {why}; start the node with: godwit serve"
         ))),
     }
 }
@@ -245,14 +245,14 @@ fn tell_place(home: &Home, node: &Running) {
     let system = super::connect::system_home();
     complain(&match (&node.rules, system) {
         (Some(_), _) => {
-            format!("this stands in {file}; the node that runs with this home obeys at once")
+            format!("stored in {file}; the node that runs with this home applies it at once")
         }
         (None, Some(other)) if other != home.path() => format!(
-            "this stands in {file}, but no node runs with this home. The node that runs has the home {0}; to change its grants: GODWIT_HOME={0} godwit access …",
+            "stored in {file}, but no node runs with this home. A node runs with the home {0}; to change its grants, run: GODWIT_HOME={0} godwit access …",
             other.display()
         ),
         (None, _) => format!(
-            "this stands in {file}; no node runs with this home now, and one that is started obeys it"
+            "stored in {file}; no node runs with this home now; a node started later applies it"
         ),
     });
 }
@@ -271,7 +271,7 @@ fn check_exports(places: &[Where], node: &Running, home: &Home) -> Result<(), Fa
         Ok(known) => known,
         Err(why) => {
             complain(&format!(
-                "whether {} is exported is not known: {why}",
+                "cannot find out whether {} is exported: {why}",
                 named
                     .iter()
                     .map(|name| name.as_str())
@@ -300,7 +300,7 @@ fn known_exports(node: &Running, home: &Home) -> Result<(Vec<String>, String), S
         let names = exports.into_iter().map(|export| export.name).collect();
         return Ok((names, format!("the node of {}", home.path().display())));
     }
-    let nothing = "no node runs with this home, and its settings name no export";
+    let nothing = "no node runs with this home, and the settings in this home name no export";
     let values = crate::commands::settings_of(Scope::Serve, home);
     let settings = values
         .and_then(|values| Ok(ServeSettings::from_values(&values)?))
@@ -357,11 +357,11 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         print(&format!("{who} may no longer {}", says(grant, &clock)));
     }
     if removed.is_empty() {
-        print(&format!("{subject} had no such access"));
+        print(&format!("{subject} did not have this access"));
     }
     if let Some(why) = node.silence() {
         complain(&format!(
-            "only the file {} was looked at; rules in the node's state, if there are any, still hold: {why}",
+            "only the file {} was checked; rules in the node's state, if there are any, still apply: {why}",
             home.path().join("grants").display()
         ));
     }
@@ -374,7 +374,7 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     // Success would mislead: the denied access is still allowed by another grant.
     if let Some(grant) = left.iter().find(still) {
         return Err(Failure::local(format!(
-            "{subject} may still {}, by a grant that reaches further; end that one by: godwit access deny {subject}{}",
+            "{subject} may still {}, by a wider grant; end the wider grant with: godwit access deny {subject}{}",
             says(grant, &clock),
             match (&grant.site, &grant.area) {
                 (Some(_), _) => format!(" --site {}", grant.place()),
@@ -417,7 +417,7 @@ type Where = (Option<String>, Area);
 /// The named places: exports of this node, or of sites.
 fn places(matches: &ArgMatches) -> Result<Vec<Where>, Failure> {
     let exports = named(matches, "export", |text| match text.parse() {
-        Ok(Area::All) => Err("write --all-exports for that".to_owned()),
+        Ok(Area::All) => Err("for all exports write --all-exports".to_owned()),
         Ok(area) => Ok((None, area)),
         Err(error) => Err(error.to_string()),
     })?;

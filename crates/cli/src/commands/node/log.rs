@@ -50,7 +50,7 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
         }
         if ended {
             for (node, why) in &missing {
-                complain(&printable(&format!("what {node} wrote is missing: {why}")));
+                complain(&printable(&format!("the log of {node} is missing: {why}")));
             }
             return Ok(match missing.is_empty() {
                 true => Exit::Complete,

@@ -74,7 +74,7 @@ fn exports(site: &[u8], json: bool, client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     if rooms.is_empty() {
-        print("no export there may be used");
+        print("you may use none of its exports");
         return Ok(());
     }
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), human_size);

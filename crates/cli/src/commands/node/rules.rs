@@ -53,7 +53,7 @@ pub(super) fn limit(family: &str, matches: &ArgMatches, client: &Client) -> Resu
     }
     if !is_known(scope, &name, client) {
         complain(&format!(
-            "the node knows no {} yet; the limit holds from the moment on when it does",
+            "the node does not know {} yet; the limit will apply once it does",
             what(scope, &name)
         ));
     }
@@ -90,7 +90,9 @@ pub(super) fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failur
         return Ok(Exit::Complete);
     }
     if limits.is_empty() && shares.is_empty() {
-        print("nothing is limited; see godwit node limit, site limit, user limit and user share");
+        print(
+            "there are no limits; set them with godwit node limit, site limit, user limit and user share",
+        );
         return Ok(Exit::Complete);
     }
     let of_limits = limits
@@ -116,7 +118,7 @@ pub(super) fn share(matches: &ArgMatches, client: &Client) -> Result<Exit, Failu
     match matches.get_flag("json") {
         true => print_json(&share),
         false => print(&format!(
-            "{}: share {}; a user without one has 1",
+            "{}: share {}; the default share is 1",
             what(LimitScopeName::Owner, &share.owner),
             share.weight
         )),
@@ -129,7 +131,7 @@ fn what(scope: LimitScopeName, name: &str) -> String {
         LimitScopeName::Node => "node",
         LimitScopeName::Owner => "user",
         LimitScopeName::Site => "site",
-        LimitScopeName::JobDefault => return "each job without a limit of its own".to_owned(),
+        LimitScopeName::JobDefault => return "each job that has no other limit".to_owned(),
     };
     match name {
         EACH => format!("each {kind}"),

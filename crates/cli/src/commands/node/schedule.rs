@@ -18,7 +18,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
         "remove" => {
             let id = text(matches, "id")?;
             Schedules::of(client).remove(&id)?;
-            print(&format!("the schedule {} is removed", printable(&id)));
+            print(&format!("schedule {} removed", printable(&id)));
         }
         _ => {
             let schedule = match sub {
@@ -52,7 +52,7 @@ fn switch(id: &str, disabled: bool, client: &Client) -> Result<ScheduleView, Fai
     let found = found.into_iter().find(|schedule| schedule.id == id);
     let found = found.ok_or_else(|| {
         Failure::usage(format!(
-            "there is no schedule {}; godwit schedule list names them",
+            "there is no schedule {}; list the schedules with: godwit schedule list",
             printable(id)
         ))
     })?;
@@ -75,7 +75,7 @@ fn switch(id: &str, disabled: bool, client: &Client) -> Result<ScheduleView, Fai
 fn told(schedule: &ScheduleView, clock: &Clock) -> String {
     let name = printable(&schedule.id);
     match (schedule.disabled, schedule.next) {
-        (true, _) => format!("the schedule {name} submits nothing until it is enabled"),
+        (true, _) => format!("the schedule {name} is disabled and submits no jobs"),
         (false, Some(next)) => format!(
             "the schedule {name} submits its next job at {}",
             clock.show(next)
@@ -91,7 +91,7 @@ fn list(json: bool, client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     if schedules.is_empty() {
-        print("there is no schedule; godwit schedule add makes one");
+        print("there are no schedules; godwit schedule add makes one");
         return Ok(());
     }
     let clock = Clock::now();

@@ -47,7 +47,7 @@ pub(super) fn run(
     }
     watch::run(client, &job.id, json, started).inspect_err(|_failure| {
         complain(&format!(
-            "the job {0} goes on without this command; see it with: godwit job show {0}",
+            "job {0} continues without this command; show it with: godwit job show {0}",
             job.id
         ));
     })
@@ -65,7 +65,7 @@ pub(super) fn describe(
     let destination = sources
         .pop()
         .filter(|_| !sources.is_empty())
-        .ok_or_else(|| Failure::usage("name at least one source, and a destination"))?;
+        .ok_or_else(|| Failure::usage("name at least one source and a destination"))?;
     godwit_jobs::check_source_count(sources.len()).map_err(Failure::usage)?;
     Ok(NewJob {
         kind: match (matches.get_flag("sync"), matches.get_flag("verify")) {
@@ -97,7 +97,7 @@ fn divide(matches: &ArgMatches) -> Result<Divide, Failure> {
     let word = optional(matches, "divide")?.unwrap_or_else(|| "auto".to_owned());
     Divide::from_word(&word).ok_or_else(|| {
         let words = Divide::WORDS.join(", ");
-        Failure::usage(format!("--divide {word:?}: write one of {words}"))
+        Failure::usage(format!("--divide {word:?}: must be one of {words}"))
     })
 }
 
@@ -105,7 +105,7 @@ fn divide(matches: &ArgMatches) -> Result<Divide, Failure> {
 pub(super) fn limit(text: &str) -> Result<u64, Failure> {
     parse_rate(text).map_err(|error| {
         Failure::usage(format!(
-            "{text:?} is no rate: {error}; write 300MB, 2.5Gbit/s or none"
+            "{text:?} is not a rate: {error}; write 300MB, 2.5Gbit/s or none"
         ))
     })
 }
@@ -120,9 +120,7 @@ pub(super) fn number<T: std::str::FromStr>(
     }
     let text = text(matches, name)?;
     text.parse().map(Some).map_err(|_error| {
-        Failure::usage(format!(
-            "{name}: {text:?} is no whole number that is allowed here"
-        ))
+        Failure::usage(format!("{name}: {text:?} is not an allowed whole number"))
     })
 }
 

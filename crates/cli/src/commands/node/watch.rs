@@ -123,7 +123,7 @@ impl Watched {
         if progress.failed > self.failed {
             let failed = counted(progress.failed, "entry");
             self.output.note(&format!(
-                "{failed} failed so far; see them with: godwit job log {id}"
+                "{failed} entries failed so far; list them with: godwit job log {id}"
             ));
         }
         self.failed = progress.failed;

@@ -23,7 +23,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
         _ => {
             let id = text(matches, "id")?;
             Webhooks::of(client).remove(&id)?;
-            print(&format!("the webhook {} is removed", printable(&id)));
+            print(&format!("webhook {} removed", printable(&id)));
         }
     }
     Ok(Exit::Complete)
@@ -50,9 +50,9 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
     let url = printable(&made.url);
     complain(&match &made.secret {
         Some(_) => format!(
-            "{url} hears of jobs; its messages are signed with this key, which is not shown again"
+            "job events are sent to {url}; the messages are signed with this key, which is not shown again"
         ),
-        None => format!("{url} hears of jobs"),
+        None => format!("job events are sent to {url}"),
     });
     // Only the key goes to standard output, so that it can be redirected into a file.
     if let Some(secret) = &made.secret {
@@ -68,7 +68,7 @@ fn list(json: bool, client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     if webhooks.is_empty() {
-        print("there is no webhook; godwit webhook add makes one");
+        print("there are no webhooks; godwit webhook add makes one");
         return Ok(());
     }
     let rows: Vec<Vec<String>> = webhooks
@@ -100,7 +100,7 @@ fn deliveries(id: &str, json: bool, client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     if deliveries.is_empty() {
-        print("nothing was sent of late");
+        print("no messages were sent recently");
         return Ok(());
     }
     let clock = Clock::now();

@@ -71,7 +71,7 @@ impl Clock {
     fn parse_at(&self, option: &str, text: &str, edge: Edge) -> Result<Timestamp, Failure> {
         let failed = |what: &str| {
             Failure::usage(format!(
-                "{option}: {text:?} {what}: write 22:00, friday, 2026-12-24, 2026-12-24T22:00 (all local time), 2026-12-24T22:00Z, or 90min (from now)"
+                "{option}: {text:?} {what}; write 22:00, friday, 2026-12-24, 2026-12-24T22:00 (all local time), 2026-12-24T22:00Z, or 90min (from now)"
             ))
         };
         let time = self.day(text, edge).or_else(|| self.read(text));
@@ -121,7 +121,7 @@ impl Clock {
         };
         time.ok_or_else(|| {
             Failure::usage(format!(
-                "{option}: {text:?} is no time: write 2026-11-24, 2026-11-24T22:00 (both local time), 2026-11-24T22:00Z, or 7d (ago)"
+                "{option}: {text:?} is not a time: write 2026-11-24, 2026-11-24T22:00 (both local time), 2026-11-24T22:00Z, or 7d (ago)"
             ))
         })
     }

@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Result<NewWindow, Failure> {
     };
     let mut words = text.splitn(3, ' ').map(str::trim);
     let (Some(named), Some(span), Some(rate)) = (words.next(), words.next(), words.next()) else {
-        return Err(refused("a part is missing"));
+        return Err(refused("days, times or rate are missing"));
     };
     let days = days(named).ok_or_else(|| refused("the days cannot be read"))?;
     let (from, to) = span

@@ -52,7 +52,7 @@ pub(super) fn states(text: &str) -> Result<Vec<JobState>, Failure> {
             known().find(|known| state(*known) == word).ok_or_else(|| {
                 let words: Vec<&str> = known().map(state).collect();
                 Failure::usage(format!(
-                    "--state: {word:?} is no state of a job; these are: {}",
+                    "--state: {word:?} is not a job state; the states are: {}",
                     words.join(", ")
                 ))
             })

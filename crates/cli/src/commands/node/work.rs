@@ -24,7 +24,7 @@ pub(super) fn text(work: &WorkView) -> String {
 fn head(work: &WorkView) -> String {
     let by = match &work.controller {
         Some(node) => format!("controlled by {node}"),
-        None => "no node controls it now".to_owned(),
+        None => "no node controls the job now".to_owned(),
     };
     let done = &work.done;
     printable(&format!(
@@ -39,25 +39,22 @@ fn head(work: &WorkView) -> String {
 fn trouble(work: &WorkView) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(problem) = &work.problem {
-        lines.push(format!(
-            "may be old, as {} knows it: {problem}",
-            work.told_by
-        ));
+        lines.push(format!("may be outdated, from {}: {problem}", work.told_by));
     }
     if work.waits_for_target {
         lines.push(
-            "a node of the destination is out of reach and may still write: files are put together later"
+            "a node of the destination cannot be reached and may still write: files are assembled later"
                 .to_owned(),
         );
     }
     if !work.waits_for_writers.is_empty() {
         lines.push(format!(
-            "lost nodes may still write: {}; files are put together once they cannot",
+            "lost nodes may still write: {}; files are assembled once these nodes cannot write any more",
             work.waits_for_writers.join(", ")
         ));
     }
     if let Some(reason) = &work.trouble {
-        lines.push(format!("last trouble of a node: {}", reason.text));
+        lines.push(format!("last problem of a node: {}", reason.text));
     }
     lines.iter().map(|line| printable(line)).collect()
 }
@@ -181,10 +178,7 @@ pub(super) fn cluster(view: &ClusterView) -> String {
     );
     let mut lines = Vec::new();
     if let Some(problem) = &view.problem {
-        lines.push(format!(
-            "may be old, as {} knows it: {problem}",
-            view.told_by
-        ));
+        lines.push(format!("may be outdated, from {}: {problem}", view.told_by));
     }
     lines.extend(problems(view));
     let shown = |line: String| table::cut(&printable(&line), table::width());

@@ -43,7 +43,7 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
     assert_no_temporaries(&there.export);
     let told = site.nodes[2].admin(&["cluster", "status"]).out;
     assert!(
-        told.contains("LEVEL") && told.contains("level 5 is in use"),
+        told.contains("LEVEL") && told.contains("the cluster uses level 5"),
         "{told}"
     );
     // Back to the older program: the cluster is beyond it by now.

@@ -33,10 +33,10 @@ fn a_healthy_machine_is_found_healthy_and_nothing_changes() {
     let found = look(&far, None, &["here", "far:data"], &[]);
     found.is_fine();
     for (name, words) in [
-        ("ssh", "far was there"),
+        ("ssh", "far answered"),
         ("version", "protocol 1"),
         ("data connections", "dialled from here: 127."),
-        ("clock", "give or take"),
+        ("clock", "s, within"),
         ("processor there", "far encrypts"),
         ("storage there", "data: "),
         ("storage", "here: "),
@@ -114,9 +114,12 @@ fn a_word_that_is_no_path_here_is_the_machine_beside_one_that_is() {
         assert_eq!(found.checks("storage").len(), 1, "{line:?}");
     }
     for (line, words) in [
-        (["far", "new"], "neither far nor new is a path here"),
-        (["run", "run/f"], "at most one path"),
-        (["far:", "far:x"], "at most one path"),
+        (
+            ["far", "new"],
+            "neither far nor new is a path on this machine",
+        ),
+        (["run", "run/f"], "at most one local path"),
+        (["far:", "far:x"], "at most one local path"),
     ] {
         let told = far.run(&["doctor", line[0], line[1]]);
         assert_eq!(told.code, Some(2), "{}", told.said());
@@ -130,7 +133,7 @@ fn a_destination_there_that_cannot_be_stops() {
     far.write("home/file", "f");
     for (place, mend) in [
         ("no/such/place", "ssh far mkdir -p no/such"),
-        ("~/it's/new/", "make it's there"),
+        ("~/it's/new/", "make the directory it's on that machine"),
         ("/no/such/place", "ssh far mkdir -p /no/such"),
         ("file/in", "name another place"),
     ] {
@@ -379,7 +382,7 @@ fn packets_that_are_too_large_for_the_way_are_told_and_so_is_who_keeps_that_secr
             // Not even ssh gets through.
             let hasty = ("GODWIT_HANDSHAKE_DEADLINE", "1s");
             let found = look(&far, Some(near), &["far:"], &[hasty]);
-            found.stops("ssh", "did not get there within 6 s", "tcp_mtu_probing=1");
+            found.stops("ssh", "made no connection within 6 s", "tcp_mtu_probing=1");
         },
     );
 }
