@@ -17,19 +17,19 @@ const HABITS: &[(&[&str], &str)] = &[
             "--delete-delay",
             "--delete-after",
         ],
-        "it is called --delete: that deletes last, and only if nothing failed",
+        "use --delete, which deletes last, and only if nothing failed",
     ),
     (
         &["--delete-excluded"],
-        "what is excluded is not touched, with --delete neither; leave the --exclude out, or remove it there yourself",
+        "excluded entries are never touched, not even with --delete; leave the --exclude out, or remove these entries yourself",
     ),
     (
         &["--delete-missing-args", "--ignore-missing-args"],
-        "a source that is not there is named, the others are copied, and the exit code is 3; leave it out",
+        "a missing source is reported, the others are copied, and the exit code is 3; leave this option out",
     ),
     (
         &["--ignore-errors"],
-        "with errors nothing is deleted, so that nothing goes that could only not be read; mend them, and run it again",
+        "after errors nothing is deleted, because the source may hold entries that could not be read; correct the errors, and run the command again",
     ),
     (
         &[
@@ -42,7 +42,7 @@ const HABITS: &[(&[&str], &str)] = &[
             "--zl",
             "--skip-compress",
         ],
-        "nothing is compressed on the way; leave it out",
+        "godwit does not compress data on the network; leave this option out",
     ),
     (
         &[
@@ -58,31 +58,31 @@ const HABITS: &[(&[&str], &str)] = &[
             "--executability",
             "--create-empty-src-dirs",
         ],
-        "modes, times, links, holes and empty directories are kept without a flag; leave it out",
+        "modes, times, links, holes and empty directories are kept without a flag; leave this option out",
     ),
     (
         &["-l"],
-        "links are kept without a flag; leave it out. For the limit of scp: --limit 10MiB",
+        "links are kept without a flag; leave this option out. For the limit of scp: --limit 10MiB",
     ),
     (
         &["-S"],
-        "holes are kept without a flag; leave it out. For another program than ssh: --rsh PROGRAM",
+        "holes are kept without a flag; leave this option out. For another program than ssh: --rsh PROGRAM",
     ),
     (
         &["-o"],
-        "-a keeps owners with all else, --owner keeps them alone; for an option of ssh: --rsh 'ssh -o OPTION'",
+        "-a keeps owners and all other metadata, --owner keeps only owners; for an option of ssh: --rsh 'ssh -o OPTION'",
     ),
     (
         &["-g", "-A", "-X", "-D", "--devices", "--metadata"],
-        "-a keeps owners, groups, access lists, attributes and special files; one by one: --owner, --group, --acls, --xattrs, --specials",
+        "-a keeps owners, groups, access lists, attributes and special files; to choose single ones: --owner, --group, --acls, --xattrs, --specials",
     ),
     (
         &["-M"],
-        "-a keeps owners, groups, access lists, attributes and special files; options of the program there go into --remote-command",
+        "-a keeps owners, groups, access lists, attributes and special files; put options for the program on the other machine into --remote-command",
     ),
     (
         &["--no-owner", "--no-group", "--no-o", "--no-g"],
-        "owners and groups are kept only with -a, --owner or --group; leave those out",
+        "owners and groups are kept only with -a, --owner or --group; leave those flags out",
     ),
     (
         &[
@@ -93,7 +93,7 @@ const HABITS: &[(&[&str], &str)] = &[
             "--omit-dir-times",
             "--omit-link-times",
         ],
-        "modes and times are always kept, as far as the destination can; leave it out",
+        "modes and times are always kept, as far as the destination supports them; leave this option out",
     ),
     (
         &["-U", "--atimes", "-N", "--crtimes"],
@@ -101,19 +101,19 @@ const HABITS: &[(&[&str], &str)] = &[
     ),
     (
         &["--chmod"],
-        "modes arrive as they are; change them there with chmod once all is copied",
+        "modes are copied unchanged; change them at the destination with chmod after the copy",
     ),
     (
         &["--chown", "--usermap", "--groupmap"],
-        "--owner and --group give entries to whom they belong here, by name; change them there with chown once all is copied",
+        "--owner and --group keep owners and groups by name; change them at the destination with chown after the copy",
     ),
     (
         &["--super", "--fake-super"],
-        "-a keeps what the user at the destination may set, and what could not be kept is told in the end; leave it out",
+        "-a keeps the metadata that the user at the destination may set, and the summary lists the rest; leave this option out",
     ),
     (
         &["-P"],
-        "a terminal shows progress, and what was interrupted goes on without a flag; leave it out. For the port of scp: --rsh 'ssh -p PORT'",
+        "a terminal shows progress, and interrupted transfers resume without a flag; leave this option out. For the port of scp: --rsh 'ssh -p PORT'",
     ),
     (
         &[
@@ -128,11 +128,11 @@ const HABITS: &[(&[&str], &str)] = &[
             "--temp-dir",
             "--info",
         ],
-        "a terminal shows progress, and what was interrupted goes on without a flag, from temporary names in the directory where it belongs; leave it out",
+        "a terminal shows progress, and interrupted transfers resume without a flag, from temporary files in the directory of the destination file; leave this option out",
     ),
     (
         &["--inplace"],
-        "a file has its name only when it is whole, so what was there stays until then; leave it out",
+        "a new file gets its final name only when it is complete, so the old file stays until then; leave this option out",
     ),
     (
         &[
@@ -143,40 +143,40 @@ const HABITS: &[(&[&str], &str)] = &[
             "--fuzzy",
             "--no-W",
         ],
-        "a file that differs is always sent whole; leave it out",
+        "a file that differs is always sent whole; leave this option out",
     ),
     (
         &["--preallocate", "--fsync"],
-        "room is taken and all is on the disk before it has its name, unless --no-sync says otherwise; leave it out",
+        "space is reserved, and a file is durable before it gets its final name (unless --no-sync is given); leave this option out",
     ),
     (
         &["--remove-source-files", "--remove-sent-files"],
-        "sources stay as they are; check the copy with godwit manifest and godwit verify, then remove them yourself",
+        "sources are never removed; check the copy with godwit manifest and godwit verify, then remove the sources yourself",
     ),
     (
         &["-b", "--backup", "--backup-dir", "--suffix"],
-        "nothing is kept of what is replaced; copy it elsewhere first, or spare it with --ignore-existing or --update",
+        "replaced files are not kept; copy them elsewhere first, or protect them with --ignore-existing or --update",
     ),
     (
         &["--link-dest", "--copy-dest", "--compare-dest"],
-        "no earlier copy is looked at but the destination itself; a snapshot of its file system keeps an earlier state",
+        "files are compared only with the destination itself; to keep an earlier state, take a snapshot of its file system",
     ),
     (
         &["-I", "--ignore-times"],
-        "--force sends what seems the same, --checksum compares contents",
+        "--force sends even files that seem unchanged; --checksum compares contents",
     ),
     (
         &["--modify-window", "-@"],
-        "a time in whole seconds counts as the same within its second; for coarser ones: --size-only or --checksum",
+        "a time in whole seconds equals any time within that second; for coarser times use --size-only or --checksum",
     ),
     (&["--checksum-choice", "--cc"], "it is called --digest"),
     (
         &["-m", "--prune-empty-dirs"],
-        "directories are made even if nothing in them is taken; remove them there with find DIR -type d -empty -delete",
+        "directories are made even if none of their contents are copied; remove empty ones at the destination with find DIR -type d -empty -delete",
     ),
     (
         &["-d", "--dirs", "--max-depth"],
-        "directories are taken with all that is in them; for the first level alone: --exclude '/*/*'",
+        "directories are copied with all their contents; for the first level alone: --exclude '/*/*'",
     ),
     (
         &["-R", "--relative"],
@@ -184,43 +184,43 @@ const HABITS: &[(&[&str], &str)] = &[
     ),
     (
         &["--no-relative", "--no-R", "--no-implied-dirs"],
-        "names of --files-from are relative to the source and keep their directories; others go by their last name; leave it out",
+        "names in a --files-from list are relative to the source and keep their directories; other sources are copied by their last name; leave this option out",
     ),
     (
         &["-i", "--itemize-changes", "--interactive", "--list-only"],
-        "--dry-run --verbose says of each entry what would be done; for a key of ssh: --rsh 'ssh -i KEY'",
+        "--dry-run --verbose prints the planned action for each entry; for a key of ssh: --rsh 'ssh -i KEY'",
     ),
     (
         &["--out-format", "--log-format", "--use-json-log"],
-        "--json prints all that happens for programs, --log-file writes it down, --verbose names entries",
+        "--json prints all events for programs, --log-file writes them to a file, --verbose names entries",
     ),
     (
         &["--log-level"],
-        "--verbose names entries, --log-file writes everything down",
+        "--verbose names entries, --log-file writes all events to a file",
     ),
     (
         &["-h", "--human-readable"],
-        "sizes are always printed for people, with --json for programs; leave it out",
+        "sizes are always printed with units, and with --json as plain numbers; leave this option out",
     ),
     (
         &["-e", "-J"],
-        "options of ssh go into --rsh, as in --rsh 'ssh -p 2222'",
+        "put options for ssh into --rsh, as in --rsh 'ssh -p 2222'",
     ),
     (
         &["-F"],
-        "options of ssh go into --rsh, as in --rsh 'ssh -F FILE'; rules are --exclude and --include",
+        "put options for ssh into --rsh, as in --rsh 'ssh -F FILE'; rules are --exclude and --include",
     ),
     (
         &["-4", "-6", "--ipv4", "--ipv6"],
-        "for ssh: --rsh 'ssh -4' or --rsh 'ssh -6'; data takes the addresses of --channel, if it is given",
+        "for ssh: --rsh 'ssh -4' or --rsh 'ssh -6'; data uses the addresses of --channel, if --channel is given",
     ),
     (
         &["-B", "--protocol", "--sockopts", "--blocking-io"],
-        "leave it out; for an ssh that asks nothing: --rsh 'ssh -o BatchMode=yes'",
+        "leave this option out; for an ssh that never asks questions: --rsh 'ssh -o BatchMode=yes'",
     ),
     (
         &["-3"],
-        "leave it out: data goes straight between the two machines, and never by way of this one",
+        "leave this option out: data goes directly between the two machines, and never through this one",
     ),
     (
         &[
@@ -231,7 +231,7 @@ const HABITS: &[(&[&str], &str)] = &[
             "--secluded-args",
             "--no-s",
         ],
-        "no shell looks at names there; leave it out",
+        "no shell on the other machine expands names; leave this option out",
     ),
     (
         &["--port"],
@@ -239,17 +239,17 @@ const HABITS: &[(&[&str], &str)] = &[
     ),
     (
         &["--password-file"],
-        "nodes take no passwords: godwit access allow lets a client in; ssh asks as it always does",
+        "nodes take no passwords: grant access to a client with godwit access allow; ssh asks for passwords as usual",
     ),
     (&["--rsync-path"], "it is called --remote-command"),
     (&["--bwlimit"], "it is called --limit"),
     (
         &["--timeout", "--contimeout"],
-        "--stall-deadline is for connections that stand still, --handshake-deadline for those that do not come, --retry-for for going on after a loss",
+        "--stall-deadline limits how long a connection may stand still, --handshake-deadline how long a new connection may take, and --retry-for how long to retry after a loss",
     ),
     (
         &["--retries", "--low-level-retries", "--retries-sleep"],
-        "what is lost is sent again for as long as --retry-for says; leave it out",
+        "lost data is sent again for as long as --retry-for allows; leave this option out",
     ),
     (
         &[
@@ -258,15 +258,15 @@ const HABITS: &[(&[&str], &str)] = &[
             "--max-duration",
             "--max-transfer",
         ],
-        "end it with timeout -s INT DURATION godwit …: the same command goes on where it stopped",
+        "limit the time with timeout -s INT DURATION godwit …: the same command resumes the transfer",
     ),
     (
         &["--transfers", "--checkers", "--multi-thread-streams"],
-        "--streams is the number of connections, which large files share; comparing needs no such number",
+        "--streams is the number of connections, which large files share; comparing files needs no such setting",
     ),
     (
         &["--buffer-size", "--use-mmap"],
-        "--memory is the most for blocks on their way",
+        "--memory limits the memory for blocks in flight",
     ),
     (
         &[
@@ -278,11 +278,11 @@ const HABITS: &[(&[&str], &str)] = &[
             "--tpslimit",
             "--track-renames",
         ],
-        "names are compared while data moves, in the order in which they are found, and what was renamed is sent again; leave it out",
+        "names are compared while data moves, in the order in which they are found, and renamed files are sent again; leave this option out",
     ),
     (
         &["--immutable"],
-        "--ignore-existing leaves what is there as it is",
+        "--ignore-existing leaves existing entries unchanged",
     ),
     (
         &["--max-age", "--min-age"],
@@ -290,7 +290,7 @@ const HABITS: &[(&[&str], &str)] = &[
     ),
     (
         &["--filter", "--filter-from", "-f", "--cvs-exclude"],
-        "--exclude and --include take rules, --exclude-from and --include-from files of them, in the order of the command line",
+        "--exclude and --include take rules, --exclude-from and --include-from take files of rules; rules apply in the order of the command line",
     ),
     (
         &["--files-from-raw"],
@@ -308,11 +308,11 @@ const HABITS: &[(&[&str], &str)] = &[
             "--keep-dirlinks",
             "--munge-links",
         ],
-        "links are copied as links, wherever they lead; nothing follows them but a slash behind a source",
+        "links are copied as links, wherever they lead; only a trailing slash at a source follows a link",
     ),
     (
         &["-q", "--quiet"],
-        "leave it out and send standard output elsewhere, or use --json",
+        "leave this option out and redirect standard output, or use --json",
     ),
 ];
 

@@ -59,11 +59,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "godwit cp --streams 8 --limit 5Gbit/s run42/ godwit://dtn2.example.org/data/",
-                "a long line that others use, too",
+                "a shared long-distance path",
             ),
             example(
                 "godwit cp --priority background run42/ godwit://dtn2.example.org/data/",
-                "only what nobody else wants of the network",
+                "use only spare capacity of the network",
             ),
             example(
                 "godwit cp --verify a.h5 b.h5 godwit://dtn2.example.org/data/in/",
@@ -80,7 +80,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "godwit sync run42/ godwit://dtn2.example.org/data/run42 --delete --dry-run",
-                "what would be sent and deleted",
+                "show the entries that would be sent and deleted",
             ),
             example(
                 "godwit sync run42/ godwit://dtn2.example.org/data/run42 --delete",
@@ -115,7 +115,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "godwit verify --content-only --extra run42.manifest /archive/run42",
-                "a copy here; name what it has more, forget modes and times",
+                "a local copy; also list extra entries, ignore modes and times",
             ),
         ],
     ),
@@ -147,14 +147,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "id",
         &[example(
             "godwit id",
-            "gw1-... is what others need to know of you",
+            "others identify you by this gw1-... name",
         )],
     ),
     (
         "trust",
         &[example(
             "godwit trust dtn2.example.org gw1-...",
-            "what `godwit id` printed there",
+            "identity, as `godwit id` prints it there",
         )],
     ),
     (
@@ -175,10 +175,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "limit",
         &[
             example("godwit limit", "what runs, and how fast it may send"),
-            example("godwit limit 300MB", "the one that runs, in bytes a second"),
+            example(
+                "godwit limit 300MB",
+                "limit the only running transfer, in bytes per second",
+            ),
             example(
                 "godwit limit 4f1c none",
-                "one of several: no limit any more",
+                "remove the limit of one of several transfers",
             ),
         ],
     ),
@@ -191,15 +194,15 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "godwit doctor alice@dtn2:/data",
-                "a machine that ssh reaches: ports, clocks, disks, packets, buffers",
+                "a machine reached by ssh: ports, clocks, disks, packets, buffers",
             ),
             example(
                 "godwit doctor godwit://dtn2.example.org/data/",
-                "the way to a node, who I am there, what I may do",
+                "the path to a node, my identity there, my rights",
             ),
             example(
                 "godwit doctor --json run42/ godwit://dtn2.example.org/data/",
-                "before a push, for a script",
+                "check before a push, for a script",
             ),
         ],
     ),

@@ -139,7 +139,7 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
         ),
         (
             &["cp", "godwit://a/x", "godwit://b/x"],
-            "two nodes do not talk to each other",
+            "cannot copy between two nodes",
         ),
         (
             &["serve", "--export", "data"],

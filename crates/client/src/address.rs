@@ -28,11 +28,11 @@ pub enum NodeAddress {
 pub enum AddressError {
     /// Another scheme, or none.
     #[error(
-        "{0:?}: write https://HOST or https://HOST:PORT; without --node the node of this machine is asked"
+        "{0:?}: write https://HOST or https://HOST:PORT; without --node the command asks the node of this machine"
     )]
     Scheme(String),
     /// Something follows the host.
-    #[error("{0:?}: nothing may follow the host and the port")]
+    #[error("{0:?}: remove the text after the host and the port")]
     Path(String),
     /// The host or the port is wrong.
     #[error("{text:?}: {reason}")]

@@ -74,7 +74,7 @@ impl Target {
         match timeout(CONNECT_DEADLINE, connector.connect(name, stream)).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(self.tls_fault(tls, &error)),
-            Err(_late) => Err(self.unreachable("it began no TLS in time")),
+            Err(_late) => Err(self.unreachable("no TLS handshake began in time")),
         }
     }
 
@@ -86,9 +86,9 @@ impl Target {
         let addresses: Vec<SocketAddr> = match found.await {
             Ok(Ok(addresses)) => addresses.take(ADDRESSES_MAX).collect(),
             Ok(Err(error)) => return Err(self.unreachable(error)),
-            Err(_late) => return Err(self.unreachable("no answer about its name in time")),
+            Err(_late) => return Err(self.unreachable("the name was not resolved in time")),
         };
-        let mut fault = "its name has no address".to_owned();
+        let mut fault = "the name has no address".to_owned();
         for address in addresses {
             match timeout(CONNECT_DEADLINE, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {

@@ -15,7 +15,7 @@ use crate::pin::Fingerprint;
 pub enum ClientError {
     /// Nothing listens at the socket of a home directory.
     #[error(
-        "no node runs with the home {0}; start one with: GODWIT_HOME={0} godwit serve --export NAME=PATH; for a node with another home set GODWIT_HOME, for one elsewhere add --node https://HOST",
+        "no node runs with the home {0}; start one with: GODWIT_HOME={0} godwit serve --export NAME=PATH; for a node with another home set GODWIT_HOME, for a node on another machine add --node https://HOST",
         home.display()
     )]
     NotRunning {
@@ -32,7 +32,7 @@ pub enum ClientError {
     },
     /// No connection came up.
     #[error(
-        "{node} cannot be reached: {reason}; check its address, that it runs, and that no firewall is in between"
+        "{node} cannot be reached: {reason}; check the address, that the node runs, and that no firewall blocks the connection"
     )]
     Unreachable {
         /// Which node.
@@ -42,7 +42,7 @@ pub enum ClientError {
     },
     /// The node showed another certificate than the pinned one.
     #[error(
-        "{node} showed a certificate whose key is {shown}, but {expected} is expected: the node has a new certificate, or somebody else answers. Ask its operator for the fingerprint of the key; if it is new, run: godwit node trust URL FINGERPRINT"
+        "{node} showed a certificate whose key is {shown}, but {expected} is expected: the node has a new certificate, or another machine answers. Ask the node's operator for the fingerprint of the key; if the key is new, run: godwit node trust URL FINGERPRINT"
     )]
     OtherCertificate {
         /// Which node.
@@ -65,7 +65,9 @@ pub enum ClientError {
         reason: String,
     },
     /// The node took too long.
-    #[error("{node} did not answer within {seconds} s; whether it did what was asked is not known")]
+    #[error(
+        "{node} did not answer within {seconds} s; the request may or may not have been carried out"
+    )]
     TimedOut {
         /// Which node.
         node: String,
@@ -73,7 +75,9 @@ pub enum ClientError {
         seconds: u64,
     },
     /// The connection broke while the node was to answer.
-    #[error("the connection to {node} broke: {reason}; whether it did what was asked is not known")]
+    #[error(
+        "the connection to {node} broke: {reason}; the request may or may not have been carried out"
+    )]
     Broken {
         /// Which node.
         node: String,
@@ -82,7 +86,7 @@ pub enum ClientError {
     },
     /// The answer is none of the API.
     #[error(
-        "{node} gave an answer that this program cannot read: {reason}; do both have the same version?"
+        "this program cannot read the answer of {node}: {reason}; check that both have the same version"
     )]
     Answer {
         /// Which node.
@@ -99,7 +103,7 @@ pub enum ClientError {
         problem: Box<Problem>,
     },
     /// Several jobs have ids with this beginning.
-    #[error("{prefix}: the ids of several jobs begin so ({}); write more signs", examples.join(", "))]
+    #[error("{prefix}: the ids of several jobs begin like this ({}); write more characters", examples.join(", "))]
     Ambiguous {
         /// The beginning.
         prefix: String,

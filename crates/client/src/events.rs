@@ -149,7 +149,7 @@ impl Events<'_> {
                 {
                     return Err(ClientError::Answer {
                         node: self.client.node_name(),
-                        reason: format!("its events are malformed ({fault:?})"),
+                        reason: format!("the event stream is malformed ({fault:?})"),
                     });
                 }
             }

@@ -110,7 +110,7 @@ fn root(shared: &Shared, who: &Who, source: &[u8]) -> Result<TreeRoot, Denial> {
         Some(SourcePlace::Failed(failed)) => Err(failed.no),
         _ => Err(Denial::new(
             ErrorCode::SOURCE,
-            "mem: and null: hold nothing that could be verified",
+            "mem: and null: cannot be verified",
         )),
     }
 }

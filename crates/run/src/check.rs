@@ -79,7 +79,7 @@ fn check_ends(
     }
     if sources.len() > SOURCES_MAX {
         return Err(Failure::usage(format!(
-            "{} sources: a transfer takes {SOURCES_MAX} at most; name their directory, or list them with --files-from",
+            "{} sources: a transfer takes at most {SOURCES_MAX}; name a directory above them, or list them with --files-from",
             sources.len()
         )));
     }
@@ -93,23 +93,23 @@ fn check_ends(
     {
         if flag == "--delete-before" {
             return Err(Failure::usage(
-                "--delete-before looks at the source twice, so it writes no manifest: leave out --manifest, or run godwit manifest at the source",
+                "--delete-before scans the source twice, so it cannot write a manifest: leave out --manifest, or run godwit manifest at the source",
             ));
         }
         return Err(Failure::usage(format!(
-            "{flag} leaves entries at the destination that were not compared with the source, and --manifest would vouch for them: leave out one of the two, or run godwit manifest at the source"
+            "{flag} keeps entries at the destination without comparing them with the source, so a manifest would list unchecked entries: leave out {flag} or --manifest, or run godwit manifest at the source"
         )));
     }
     let is_pipe = |endpoint: &Endpoint| *endpoint == Endpoint::Stdio;
     if settings.order == Order::Random && (sources.iter().any(is_pipe) || is_pipe(destination)) {
         return Err(Failure::usage(
-            "standard input and output have an order, so it cannot be random: give --order source",
+            "standard input and output are read and written in order, so the order cannot be random: give --order source",
         ));
     }
     let counterpart = comparison.counterpart;
     if counterpart && sources.len() > 1 {
         return Err(Failure::usage(
-            "sync takes one source, for the destination is its counterpart: sync each by itself, or use godwit cp to put several into one directory",
+            "sync takes one source, because the destination becomes equal to it: sync each source separately, or use godwit cp to copy several into one directory",
         ));
     }
     if counterpart && (is_synthetic(sources) || is_synthetic(std::slice::from_ref(destination))) {

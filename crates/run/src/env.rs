@@ -28,7 +28,7 @@ use crate::local::ExportedFiles;
 pub const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
 
 /// The beginning of the message on two machines that cannot reach each other.
-pub const UNREACHABLE: &str = "no connection for data to";
+pub const UNREACHABLE: &str = "no data connection to";
 
 /// State shared by all transfers of a process. Clones are handles of the same state.
 #[derive(Clone, Debug, Default)]

@@ -88,7 +88,7 @@ fn make(path: &Path) -> Result<(), Failure> {
         .create(path)
         .map_err(|error| {
             Failure::new(FailureCode::HomeUnusable, format!(
-                "{}: this directory for keys and journals cannot be made: {error}; set GODWIT_HOME to one that is yours to write",
+                "{}: this directory for keys and journals cannot be made: {error}; set GODWIT_HOME to a directory that you may write to",
                 path.display()
             ))
         })

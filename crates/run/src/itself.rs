@@ -93,18 +93,18 @@ pub fn judge_pull(open: &Open, sources: &[Vec<u8>], destinations: &[Vec<u8>]) ->
 }
 
 /// Part of the message on ends that look like one directory, where no beacon could be lit.
-const BY_LOOKS: &str = "; a directory of each end has one inode number and one time of change, and the destination takes no mark that would show them to be two";
+const BY_LOOKS: &str = "; a directory at each end has the same inode number and time of change, and no mark can be written at the destination to tell the two apart";
 
 /// The note for a transfer that deletes although no beacon could be lit at its destination.
 pub fn unproved(destination: &[u8]) -> String {
     format!(
-        "{}: no mark can be written here, so --delete cannot prove that the source lies elsewhere; it very probably does, since device, inode and time of change of its directories differ. Where both ends may be one file system, stop and compare them first",
+        "{}: no mark can be written here, so --delete cannot prove that the source is a different directory; very probably it is, since device, inode and time of change of its directories differ. If both ends may be one file system, stop and compare them first",
         shown(destination)
     )
 }
 
 /// The message to a client that must open the transfer again with a beacon.
-pub const WANTS_BEACON: &str = "the source may see the file system of the destination by another mount, and wants to look for it";
+pub const WANTS_BEACON: &str = "the source may see the destination's file system through another mount, and asks to check this";
 
 fn reason_of(open: &Open, from: End<'_>, to: End<'_>) -> Option<String> {
     let deletes = open.deletes();
@@ -121,7 +121,7 @@ fn by_ground((from, to): (End<'_>, End<'_>), deletes: bool, bounded: bool) -> Op
         true => meeting(&without_mounts(from.1), &without_mounts(to.1), deletes),
         false => meeting(from.1, to.1, deletes),
     };
-    const BY_MOUNT: &str = "; a directory is mounted in two places, or has two spellings";
+    const BY_MOUNT: &str = "; the same directory is mounted in two places, or has two spellings";
     meeting.map(|meeting| said(meeting, from.0, to.0, BY_MOUNT))
 }
 

@@ -95,7 +95,7 @@ pub trait ExportedFiles: Send + Sync {
 /// Part of the message on a missing parent directory of a destination.
 pub const MUST_EXIST: &str = "this directory must exist";
 /// Part of the message on a parent that is no directory.
-pub const NO_DIRECTORY: &str = "this is not a directory, so nothing can be in it";
+pub const NO_DIRECTORY: &str = "this is not a directory, so it cannot contain entries";
 
 /// A source.
 pub struct LocalSource {
@@ -294,9 +294,9 @@ pub fn destination(
 /// A guess at what the user meant by a source that does not exist.
 pub fn hint(path: &[u8]) -> &'static str {
     if path.iter().any(|byte| b"*?[".contains(byte)) {
-        "; patterns are not expanded in names: name the directory, and what to take of it by --include and --exclude"
+        "; patterns in names are not expanded: name the directory, and choose its entries with --include and --exclude"
     } else if path.starts_with(b"~") || path.windows(2).any(|pair| pair == b"/~") {
-        "; only ~/ at the beginning means something, the home"
+        "; of the forms with ~ only ~/ at the beginning is expanded, to the home directory"
     } else {
         ""
     }

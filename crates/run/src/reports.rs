@@ -77,7 +77,7 @@ impl Reports {
             })?),
             None if settings.sign || settings.manifest_sorted => {
                 return Err(Failure::usage(
-                    "--sign and --manifest-sorted are about a manifest: name its file with --manifest FILE",
+                    "--sign and --manifest-sorted need a manifest: name its file with --manifest FILE",
                 ));
             }
             None => None,

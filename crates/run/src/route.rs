@@ -9,12 +9,12 @@ use godwit_api::login::Login;
 pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
     if let Some(source) = sources.iter().find(|source| is_null(source)) {
         return Err(format!(
-            "{source} yields nothing: it can only be a destination"
+            "{source} holds no data: it can only be a destination"
         ));
     }
     if is_memory(destination) {
         return Err(format!(
-            "{destination} can only be a source; null: takes everything and keeps nothing"
+            "{destination} can only be a source; null: discards all data that it receives"
         ));
     }
     if let Some(memory) = sources.iter().find(|source| is_memory(source))
@@ -26,13 +26,16 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
         return Err("- (standard input) must be the only source".to_owned());
     }
     if *destination == Endpoint::Stdio && (sources.len() > 1 || sources.contains(destination)) {
-        return Err("- (standard output) takes one file, which is not standard input".to_owned());
+        return Err(
+            "- (standard output) takes one file, and standard input is not allowed as its source"
+                .to_owned(),
+        );
     }
     let mut machines = sources.iter().map(machine);
     let first = machines.next().unwrap_or(Machine::This);
     if machines.any(|machine| machine != first) {
         return Err(
-            "the sources must be on one machine: copy from each machine in turn".to_owned(),
+            "all sources must be on one machine: copy from each machine in turn".to_owned(),
         );
     }
     match (first, machine(destination)) {
@@ -41,7 +44,7 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
         (Machine::Ssh(login), _) => Err(not_lent(sources, destination, login)),
         (_, Machine::Ssh(login)) => Err(not_lent(sources, destination, login)),
         _ => Err(format!(
-            "{destination}: two nodes do not talk to each other: run godwit cp on the machine of one of them, as somebody whom the other one lets in (godwit access allow, there), or {}",
+            "{destination}: godwit cp cannot copy between two nodes: run it on the machine of one node, as a user whom the other node allows (godwit access allow, there), or {}",
             by_way_of_here(sources, destination)
         )),
     }
@@ -56,7 +59,7 @@ fn not_lent(sources: &[Endpoint], destination: &Endpoint, login: &Login) -> Stri
     };
     let words: Vec<String> = sources.iter().chain([destination]).map(there).collect();
     format!(
-        "{destination}: between a node and another machine nothing goes from here, for the node would not know who comes; run it there, as somebody whom the node lets in: ssh {login} godwit cp {}; or {}",
+        "{destination}: a copy between a node and another machine cannot be started from here, because the node would not know the user; run it on that machine, as a user whom the node allows: ssh {login} godwit cp {}; or {}",
         words.join(" "),
         by_way_of_here(sources, destination)
     )
@@ -65,7 +68,7 @@ fn not_lent(sources: &[Endpoint], destination: &Endpoint, login: &Login) -> Stri
 fn by_way_of_here(sources: &[Endpoint], destination: &Endpoint) -> String {
     let words: Vec<String> = sources.iter().map(ToString::to_string).collect();
     format!(
-        "by way of this machine: godwit cp {} DIR/, then godwit cp DIR/NAME {destination}",
+        "copy through this machine: godwit cp {} DIR/, then godwit cp DIR/NAME {destination}",
         words.join(" ")
     )
 }

@@ -59,7 +59,7 @@ fn rules(sources: &[RuleSource], from0: bool) -> Result<Vec<job::Rule>, Failure>
         }
         if rules.len() > RULES_MAX {
             return Err(Failure::usage(format!(
-                "there are more than {RULES_MAX} patterns to include and exclude; to name many entries use --files-from"
+                "more than {RULES_MAX} patterns to include and exclude; to name many entries use --files-from"
             )));
         }
     }
@@ -100,7 +100,7 @@ fn moment(when: &When) -> Result<job::When, Failure> {
             let modified = std::fs::metadata(path).and_then(|meta| meta.modified());
             let modified = modified.map_err(|error| {
                 Failure::usage(format!(
-                    "{}: {error}; --newer and --older take a time, as 2026-01-31 or 2d, or a file that is there",
+                    "{}: {error}; --newer and --older take a time such as 2026-01-31 or 2d, or an existing file",
                     path.display()
                 ))
             })?;

@@ -258,9 +258,9 @@ impl Job<'_> {
             failure.code = FailureCode::CannotResume;
             report.summary.status = Status::Failed;
             self.run.events.note(if self.from_input {
-                "standard input cannot be read again, so this cannot be resumed; nothing of it has the final name: give the whole input once more"
+                "standard input cannot be read again, so the transfer cannot be resumed; no file has its final name yet: give the whole input once more"
             } else {
-                "standard output has a part of the file, so this cannot be resumed: begin anew"
+                "standard output already has a part of the file, so the transfer cannot be resumed: start again"
             });
         }
         report
@@ -344,15 +344,15 @@ impl Job<'_> {
     fn note_digest_kept(&self) {
         self.run
             .events
-            .note("the unfinished transfer is finished with the --digest that it was begun with");
+            .note("an unfinished transfer must be resumed with the --digest of its first run");
     }
 }
 
 /// Why a transfer from standard input does not restart.
-const INPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and standard input cannot be read again; give the whole input once more";
+const INPUT_IS_GONE: &str = "the other side stopped or forgot the transfer, and standard input cannot be read again; give the whole input once more";
 
 /// Why a transfer to standard output does not restart.
-const OUTPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and what standard output got of it cannot be taken back; begin anew";
+const OUTPUT_IS_GONE: &str = "the other side stopped or forgot the transfer, and data already written to standard output cannot be taken back; start again";
 
 /// The message for a job that the user stopped.
 const INTERRUPTED: &str = "interrupted by the user";

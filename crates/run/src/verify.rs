@@ -73,7 +73,7 @@ impl Checklist {
         let trailer = whole
             .trailer()
             .cloned()
-            .ok_or_else(|| refused("it has no end".to_owned()))?;
+            .ok_or_else(|| refused("the manifest has no end".to_owned()))?;
         check_signature(&trailer, signed_by).map_err(refused)?;
         Ok(Self {
             own: Arc::new(OwnFiles::new(manifest.key())),
@@ -186,7 +186,7 @@ fn check(
     let findings = Findings::new(Arc::clone(events), env.started, whole);
     if failed_before > 0 {
         events.note(&format!(
-            "{}: {failed_before} entries of the data set failed when it was written, and are not in it",
+            "{}: {failed_before} entries failed when this manifest was written, and the manifest does not list them",
             manifest.shown
         ));
     }
@@ -213,7 +213,7 @@ fn check(
         Endpoint::Ssh(place) => remote::check_by_ssh(&asked, checklist, place)?,
         other => {
             return Err(Failure::usage(format!(
-                "{other} holds nothing that could be verified; name a path, HOST:PATH or godwit://HOST/EXPORT/PATH"
+                "{other} cannot be verified; name a path, HOST:PATH or godwit://HOST/EXPORT/PATH"
             )));
         }
     };
@@ -235,7 +235,7 @@ fn check(
         return Err(Failure::new(
             FailureCode::VerificationIncomplete,
             format!(
-                "of {expected} entries only {entries} were answered for: nothing can be said of the copy; check it again"
+                "only {entries} of {expected} entries were checked, so the result is unknown; check the copy again"
             ),
         ));
     }

@@ -303,7 +303,7 @@ fn jobs_that_are_too_many_wait_for_their_turn_and_can_be_stopped_meanwhile() {
     for number in 0..4 {
         world.tree(number);
     }
-    let waits = |event: &Event| matches!(event, Event::Note { message } if message.contains("waits for its turn"));
+    let waits = |event: &Event| matches!(event, Event::Note { message } if message.contains("this transfer waits, with"));
     let first = world.begin(0, &[("limit", SLOW)]);
     first.heard.wait_for(has_begun);
     let [cancelled, paused, last] = [1, 2, 3].map(|number| {
@@ -436,7 +436,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
                 selection: Some(list),
                 ..copy("tree0", "copy0", &[])
             },
-            "no list was given",
+            "the list is missing",
         ),
     ] {
         let heard = Arc::new(Heard::default());

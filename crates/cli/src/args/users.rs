@@ -29,7 +29,7 @@ pub(super) fn user() -> Command {
         Command::new("list").about("List users"),
         Command::new("passwd")
             .about("Change your own password; all your other sessions and log-ins end")
-            .after_help("Without the two files the command asks at the terminal. You must be logged in to the node as the user whose password changes.")
+            .after_help("Without the two files the command asks for passwords at the terminal. You must be logged in to the node as the user whose password changes.")
             .arg(
                 value("current-file", "FILE", "File with the present password, readable only by its owner")
                     .value_hint(ValueHint::FilePath),

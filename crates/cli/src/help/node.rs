@@ -10,7 +10,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "godwit access allow gw1-... --export data:/run42 --read --write --expires 90d --comment Ada",
-                "one directory of an export, both ways, for a time",
+                "one directory of an export, to read and write, until a date",
             ),
             example("godwit access list", "who may do what"),
         ],
@@ -74,8 +74,8 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "godwit job submit here:/data/run42 siteB:/archive/run42 --label night-42",
                 "queue a copy",
             ),
-            example("godwit job list", "what runs, what waits, and why"),
-            example("godwit job watch 2zq", "how it goes on, until it ends"),
+            example("godwit job list", "running and waiting jobs"),
+            example("godwit job watch 2zq", "show progress until the job ends"),
         ],
     ),
     (
@@ -83,11 +83,11 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "godwit job submit here:/data/run42 siteB:/archive/run42 --label night-42 --limit 20Gbit --after 22:00",
-                "tonight, and not faster than that",
+                "start tonight, with a limit",
             ),
             example(
                 "godwit job submit siteB:/archive/run42 here:/data/in/ --deadline 12h --wait",
-                "fetch it, and wait for the end",
+                "fetch the data, and wait for the end",
             ),
             example(
                 "godwit job submit here:/data/a here:/data/b siteB:/archive/ --setting streams=8 --setting verify",
@@ -99,7 +99,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "godwit job submit here:/data/run42 siteB:/archive/run42 --exclude '*.tmp' --newer 2d",
-                "what has changed in two days, without temporary files",
+                "changes of the last two days, without temporary files",
             ),
         ],
     ),
@@ -108,11 +108,11 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "godwit job list --label night",
-                "those with this in their label",
+                "jobs with this text in their label",
             ),
             example(
                 "godwit job list --state failed,partial --owner alice",
-                "what went wrong for one user",
+                "failed jobs of one user",
             ),
         ],
     ),
@@ -127,7 +127,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "job resume",
-        &[example("godwit job resume 2zq", "let it run again")],
+        &[example("godwit job resume 2zq", "resume the job")],
     ),
     (
         "job cancel",
@@ -140,7 +140,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "job retry",
         &[example(
             "godwit job retry 2zq",
-            "do not wait for the next attempt",
+            "retry now, without waiting for the next attempt",
         )],
     ),
     (
@@ -152,7 +152,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "job priority",
-        &[example("godwit job priority 2zq 10", "before those with 0")],
+        &[example("godwit job priority 2zq 10", "before priority 0")],
     ),
     (
         "job label",
@@ -160,7 +160,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "job log",
-        &[example("godwit job log --follow 2zq", "as it is written")],
+        &[example("godwit job log --follow 2zq", "print new lines")],
     ),
     (
         "job report",
@@ -168,7 +168,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
             example("godwit job report 2zq", "as text"),
             example(
                 "godwit job report 2zq --html run42.html",
-                "as one page with plots",
+                "write one page with plots",
             ),
         ],
     ),
@@ -182,7 +182,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "top",
         &[
-            example("godwit top", "nodes, and all that runs or waits"),
+            example("godwit top", "nodes, and all running or waiting jobs"),
             example("godwit top --once", "the same once"),
         ],
     ),
@@ -200,14 +200,14 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "mkdir",
         &[example(
             "godwit mkdir -p siteB:/archive/2026/run42",
-            "with the directories above",
+            "make the parent directories as well",
         )],
     ),
     (
         "rm",
         &[
             example("godwit rm siteB:/archive/x", "a file or an empty directory"),
-            example("godwit rm -r siteB:/archive/old", "with all that is in it"),
+            example("godwit rm -r siteB:/archive/old", "with its contents"),
         ],
     ),
     (
@@ -221,10 +221,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "clean",
         &[
             example("godwit clean --dry-run siteB:/archive", "what would go?"),
-            example("godwit clean --job 01jdq8", "what a cancelled job left"),
+            example("godwit clean --job 01jdq8", "files of a cancelled job"),
             example(
                 "godwit clean siteB:/archive --older-than 7d",
-                "only what rests for a week",
+                "only files not written for a week",
             ),
         ],
     ),
@@ -233,38 +233,38 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "godwit cluster invite > token",
-                "on any node: one other may join",
+                "on any node: let one other node join",
             ),
             example(
                 "godwit serve --export data=/srv --join dtn1:7272 --token-file token",
-                "on the other one",
+                "on the node that joins",
             ),
-            example("godwit cluster status", "who is there, and how each is"),
+            example("godwit cluster status", "show the nodes and their states"),
         ],
     ),
     (
         "cluster invite",
         &[
-            example("godwit cluster invite > token", "good once, for an hour"),
+            example("godwit cluster invite > token", "a token for one node"),
             example("godwit cluster invite --expires 10m", "for ten minutes"),
         ],
     ),
     (
         "cluster status",
-        &[example("godwit cluster status", "as the leader sees it")],
+        &[example("godwit cluster status", "the leader's view")],
     ),
     (
         "cluster drain",
         &[
-            example("godwit cluster drain dtn2", "before its machine is stopped"),
-            example("godwit cluster drain dtn2 --undo", "when it is back"),
+            example("godwit cluster drain dtn2", "before stopping the machine"),
+            example("godwit cluster drain dtn2 --undo", "machine is back"),
         ],
     ),
     (
         "cluster promote",
         &[example(
             "godwit cluster promote dtn4",
-            "a vote for the steadier machine",
+            "let the more reliable machine vote",
         )],
     ),
     (
@@ -272,11 +272,11 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "godwit cluster remove dtn2",
-                "a node that is drained or lost",
+                "remove a drained or lost node",
             ),
             example(
                 "godwit cluster remove --force dtn2",
-                "one that still answers",
+                "remove a node that still answers",
             ),
         ],
     ),
@@ -284,7 +284,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "cluster recover",
         &[example(
             "godwit cluster recover --yes",
-            "two of three voters burnt",
+            "after the loss of two of three voters",
         )],
     ),
     (
@@ -308,7 +308,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "site add",
         &[example(
             "godwit site add siteB dtn1.siteb.org:7272 --identity gw1-...",
-            "what `godwit id` printed there",
+            "identity, as `godwit id` prints it there",
         )],
     ),
     ("site list", &[example("godwit site list", "all of them")]),
@@ -316,7 +316,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "site test",
         &[example(
             "godwit site test siteB",
-            "it answers, and lets you in where",
+            "does the site answer, and which exports may I use?",
         )],
     ),
     ("site remove", &[example("godwit site remove siteB", "one")]),
@@ -332,11 +332,11 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             example(
                 "godwit user add alice --role operator",
-                "by tokens, and from her account on the node's machine",
+                "log-in by tokens, and from her account on the node's machine",
             ),
             example(
                 "godwit user add bob --role viewer --password-file bob.password",
-                "by the page, too",
+                "log-in also through the page",
             ),
         ],
     ),
@@ -344,10 +344,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "user passwd",
         &[
-            example("godwit user passwd", "asks at the terminal"),
+            example("godwit user passwd", "asks for passwords at the terminal"),
             example(
                 "godwit user passwd --current-file old --password-file new",
-                "by files that only their owner can read",
+                "passwords from files that only their owner can read",
             ),
         ],
     ),
@@ -356,7 +356,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "token",
         &[example(
             "godwit token create --role operator --expires 90d > token",
-            "for a script elsewhere; then chmod 600 token",
+            "for a script on another machine; then chmod 600 token",
         )],
     ),
     (
@@ -433,7 +433,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "schedule add",
         &[example(
             "godwit schedule add nightly '0 22 * * mon-fri' here:/data/run42 siteB:/archive/run42 --sync --exclude '*.tmp'",
-            "on working days, what is new since",
+            "on working days, files newer than a date",
         )],
     ),
     (
@@ -459,19 +459,19 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "godwit webhook add chat https://chat.example.org/godwit --event failed,partial",
                 "what went wrong",
             ),
-            example("godwit webhook list", "who hears of jobs"),
+            example("godwit webhook list", "list the webhooks"),
         ],
     ),
     (
         "webhook add",
         &[example(
             "godwit webhook add chat https://chat.example.org/godwit --event failed,partial > key",
-            "what went wrong; the file gets the key of its signatures",
+            "report failed jobs; the key of the signatures goes to the file",
         )],
     ),
     (
         "webhook list",
-        &[example("godwit webhook list", "who hears of jobs")],
+        &[example("godwit webhook list", "list the webhooks")],
     ),
     (
         "webhook deliveries",
@@ -486,13 +486,13 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "node status",
-        &[example("godwit node status", "its exports, and who asks")],
+        &[example("godwit node status", "exports, and your own name")],
     ),
     (
         "node trust",
         &[example(
             "godwit node trust https://dtn1.example.org 5891b5b5...",
-            "what the node printed at its start",
+            "the fingerprint that the node printed at its start",
         )],
     ),
 ];

@@ -70,10 +70,10 @@ pub(super) fn regained(event: &ConnectionRegained) -> String {
     let after = span(time(event.lost_seconds));
     match &event.channel {
         Some(channel) => format!(
-            "godwit: connection regained on {} after {after}",
+            "godwit: connection restored on {} after {after}",
             named(channel)
         ),
-        None => format!("godwit: connection regained after {after}"),
+        None => format!("godwit: connection restored after {after}"),
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         };
         assert_eq!(
             regained(&event),
-            "godwit: connection regained on channel 1 (eth1\\u{1b}) after 3 s"
+            "godwit: connection restored on channel 1 (eth1\\u{1b}) after 3 s"
         );
     }
 }

@@ -132,7 +132,7 @@ impl PlainLines {
             Status::Interrupted => "interrupted; the same command resumes it",
             Status::Partial => "partial; the entries named above failed",
             Status::Complete if summary.dry_run => {
-                "complete; a dry run, so nothing was changed: this is what would be done"
+                "complete; a dry run: nothing was changed, and the lines above show the planned actions"
             }
             other => other.name(),
         };
@@ -205,7 +205,7 @@ impl PlainLines {
 
     pub(super) fn extra(&self, path: &[u8]) -> String {
         format!(
-            "extra     {}: it is not in the manifest",
+            "extra     {}: not in the manifest",
             printable(&String::from_utf8_lossy(path))
         )
     }

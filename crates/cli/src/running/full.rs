@@ -71,7 +71,7 @@ impl Seen {
                 let needed = human_size(total.saturating_sub(self.arrived));
                 format!("up to {needed} more are needed")
             }
-            None => "how much more is needed is not known, for the scan has not ended".to_owned(),
+            None => "the scan has not ended, so the missing space is unknown".to_owned(),
         };
         let message = format!(
             "the destination is full, and the transfer has stopped: {needed}. {path}: {}",

@@ -103,7 +103,7 @@ pub(crate) fn set_limit(home: &Home, found: &Found, limit: u64) -> Result<Runnin
     let answered = ask(&home.running()?, &found.name, &question).map_err(|error| {
         Failure::new(
             FailureCode::NoSuchTransfer,
-            format!("the transfer does not answer: {error}; it may have ended"),
+            format!("the transfer does not answer: {error}; perhaps the transfer has ended"),
         )
     })?;
     match answered.error {

@@ -129,9 +129,11 @@ impl Shared {
         let unconfirmed = self.control.confirm_limit(limit, CONFIRM_DEADLINE).err()?;
         Some(match unconfirmed {
             Unconfirmed::Over => "the transfer has ended".to_owned(),
-            Unconfirmed::Overridden => "somebody else has set another limit meanwhile".to_owned(),
+            Unconfirmed::Overridden => {
+                "another command has set a different limit meanwhile".to_owned()
+            }
             Unconfirmed::Late => format!(
-                "the sending end has not confirmed within {} s: there is no connection now, or its version is too old to change a limit; it is asked again once there is one",
+                "the sending side has not confirmed the limit within {} s: there is no connection now, or its version is too old to change a limit; godwit asks again once there is a connection",
                 CONFIRM_DEADLINE.as_secs()
             ),
         })

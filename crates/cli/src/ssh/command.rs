@@ -25,7 +25,7 @@ impl Rsh {
     pub(crate) fn new(rsh: &OsStr, remote_command: &OsStr) -> Result<Self, Failure> {
         let words = split(rsh).ok_or_else(|| {
             Failure::usage(format!(
-                "--rsh {}: a quote is not closed, or nothing is there",
+                "--rsh {}: the value is empty, or a quote is not closed",
                 rsh.display()
             ))
         })?;
@@ -34,7 +34,7 @@ impl Rsh {
             return Err(Failure::new(
                 FailureCode::SshFailed,
                 format!(
-                    "{} is not here: install OpenSSH's client, or name another program with --rsh",
+                    "{} is not installed here: install OpenSSH's client, or name another program with --rsh",
                     program.display()
                 ),
             ));

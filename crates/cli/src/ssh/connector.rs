@@ -197,7 +197,7 @@ impl SshConnector {
                 later(login, error.to_string())
             } else {
                 Refusal::Unreachable(format!(
-                    "{}, or send all through ssh with --via-ssh",
+                    "{}, or send all data through ssh with --via-ssh",
                     unreachable(&login.to_string(), &error)
                 ))
             }

@@ -131,18 +131,18 @@ impl Peer<'_> {
             let (older, remedy) = if theirs.1 < AGENT_VERSION {
                 (
                     "older",
-                    "install this version there, or name another one with --remote-command",
+                    "install this version on that machine, or name another program with --remote-command",
                 )
             } else {
                 (
                     "newer",
-                    "update this machine's, or name another one with --remote-command",
+                    "update godwit on this machine, or name another program there with --remote-command",
                 )
             };
             return Err(no(
                 ErrorCode::VERSION,
                 format!(
-                    "its godwit ({}) is too much {older} than this one ({}); {remedy}",
+                    "the godwit there ({}) is too much {older} than this one ({}); {remedy}",
                     started.software.escape_default(),
                     super::SOFTWARE
                 ),
@@ -156,7 +156,7 @@ impl Peer<'_> {
 
     fn no_answer(&self, error: &ReadError, noise: &[u8]) -> Refusal {
         let what = match error {
-            ReadError::Noise => "it prints much and no agent answers",
+            ReadError::Noise => "the login prints much text, and no agent answers",
             ReadError::TooLong => "its agent broke the protocol",
         };
         self.process.terminate();
@@ -172,8 +172,8 @@ impl Peer<'_> {
         let complaint = self.process.complaint();
         self.process.terminate();
         let what = match heard {
-            true => "no agent answers behind what is printed there",
-            false => "ssh brings no answer",
+            true => "after the text that the login prints, no agent answers",
+            false => "no answer comes through ssh",
         };
         let said = match complaint.as_str() {
             "" => String::new(),
@@ -181,7 +181,7 @@ impl Peer<'_> {
         };
         Refusal::Start {
             message: format!(
-                "{}: {what}, for {} s{said}: ssh hangs, or the machine or the shell there does; try `ssh {} true`. --retry-for says how long to wait{}",
+                "{}: {what}, for {} s{said}: ssh, the other machine or its shell hangs; try `ssh {} true`. --retry-for says how long to wait{}",
                 self.login,
                 self.limit.patience.as_secs(),
                 self.login.host,
@@ -224,7 +224,7 @@ impl Peer<'_> {
         };
         match status.and_then(|status| status.code()) {
             Some(255) if complaint.is_empty() => {
-                ("ssh failed and did not say why".to_owned(), ErrorCode::SSH)
+                ("ssh failed without a message".to_owned(), ErrorCode::SSH)
             }
             Some(255) => (format!("ssh: {complaint}"), ErrorCode::SSH),
             Some(127) => (
@@ -235,7 +235,7 @@ impl Peer<'_> {
             ),
             Some(126) => (
                 format!(
-                    "`{command}` cannot be run there: install a godwit for that machine, or name another one with --remote-command{said}"
+                    "`{command}` cannot run there: install a godwit built for that machine, or name another program with --remote-command{said}"
                 ),
                 ErrorCode::BAD_COMMAND,
             ),

@@ -95,7 +95,7 @@ fn where_the_deletion_is_refused_nothing_is_sent() {
     ];
     let refused = rig.client(&line);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    refused.says("writes no manifest");
+    refused.says("cannot write a manifest");
     let line = [
         "sync",
         "--json",

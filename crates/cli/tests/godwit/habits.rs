@@ -25,7 +25,10 @@ fn help_among_other_words_is_a_mistake_and_alone_is_help() {
         is_usage(&world.client(line), "-h");
         assert!(!world.path("d").exists(), "{line:?}");
     }
-    is_usage(&world.client(&["sync", "-avh", "s", "d"]), "leave it out");
+    is_usage(
+        &world.client(&["sync", "-avh", "s", "d"]),
+        "leave this option out",
+    );
     for line in [
         &["-h"][..],
         &["--help"],

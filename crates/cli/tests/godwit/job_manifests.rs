@@ -147,7 +147,7 @@ fn what_makes_no_sense_about_a_manifest_is_refused_at_once() {
         ),
         (
             &["--manifest", "--setting", "existing"],
-            "--existing leaves entries",
+            "--existing keeps entries",
         ),
     ] {
         let outcome = rig.admin(&[&ends[..], more].concat());

@@ -167,7 +167,7 @@ fn the_screen_shows_the_loss_with_running_seconds() {
     );
     assert!(!screen.concat().contains("limited by"), "{screen:?}");
     rig.daemon().signal(Signal::CONT);
-    terminal.wait_for("godwit: connection regained after");
+    terminal.wait_for("godwit: connection restored after");
     rig.kill_daemon();
     terminal.wait_for("godwit: connection lost:");
     terminal.wait_for(" s of 5 min)");

@@ -257,7 +257,9 @@ fn reports_in_the_data_set_are_not_copied_and_not_in_the_manifest() {
             let outcome = rig.begin_cp(&tree, &line).wait();
             outcome.complete();
             for name in ["--failed sub/f", "--log-file sub/log"] {
-                outcome.says(&format!("{name}: it lies in the source, and is left out"));
+                outcome.says(&format!(
+                    "{name}: this report lies in the source and is not copied"
+                ));
             }
             assert_eq!(names(at), ["a", "sub"], "{line:?}");
             assert_eq!(names(&at.join("sub")), ["b"], "{line:?}");
@@ -272,7 +274,7 @@ fn reports_in_the_data_set_are_not_copied_and_not_in_the_manifest() {
             let root: &[&str] = if listed { &[] } else { &["."] };
             assert_eq!(lines, [root, &["a", "sub", "sub/b"]].concat(), "{text}");
             if !listed {
-                outcome.says("--manifest m: it lies in the source, and is left out");
+                outcome.says("--manifest m: this report lies in the source and is not copied");
                 let line = ["verify".as_ref(), "tree/m".as_ref(), at.as_os_str()];
                 let outcome = rig.client(&line);
                 assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -297,7 +299,9 @@ fn a_manifest_at_rest_leaves_itself_out() {
     for name in ["tree/m", "tree/m", "tree/sub/m"] {
         let outcome = rig.client(&["manifest", "tree", name]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        outcome.says(&format!("{name}: it lies in the source, and is left out"));
+        outcome.says(&format!(
+            "{name}: this report lies in the source and is not copied"
+        ));
         let outcome = rig.client(&["verify", "--extra", name, "tree"]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         fs::hard_link(rig.path(name), rig.path("kept")).expect("made");
@@ -313,7 +317,7 @@ fn a_manifest_at_rest_leaves_itself_out() {
     assert!(text.contains("\tm\n") && !text.contains("sub/m"), "{text}");
     fs::hard_link(rig.path("tree/m"), rig.path("tree/other")).expect("made");
     let outcome = rig.client(&["manifest", "tree", "tree/m"]);
-    outcome.says("tree/m: it lies in the source, and is left out, with its other names");
+    outcome.says("tree/m: this report lies in the source and is not copied, with the other names of the file");
 }
 
 #[test]
@@ -340,7 +344,7 @@ fn deletion_spares_what_reports_are_called() {
         let line = ["sync", "--delete", &name, "tree", "copy"];
         let outcome = rig.client(&line);
         assert_eq!(outcome.code, Some(2), "{outcome:?}");
-        outcome.says("copy/r.txt: it lies in the destination copy");
+        outcome.says("copy/r.txt: this report lies in the destination copy");
         let _ = fs::remove_file(rig.path("copy/r.txt"));
         assert_eq!(names(&rig.path("copy")), ["a", "m"], "{report}");
     }

@@ -102,7 +102,7 @@ fn a_source_that_is_missing_is_named_once() {
     );
     let outcome = world.client(&["cp", "not*ing", "dir"]);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    outcome.says("patterns are not expanded");
+    outcome.says("patterns in names are not expanded");
 }
 
 #[test]

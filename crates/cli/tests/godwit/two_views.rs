@@ -290,7 +290,7 @@ fn a_destination_that_takes_no_mark_is_known_by_what_it_looks_like() {
         }
     }
     // Nothing meets here, and nothing proves it.
-    let doubt = "cannot prove that the source lies elsewhere";
+    let doubt = "cannot prove that the source is a different directory";
     for (from, to) in [
         (own("one/apart"), own("two/top")),
         (own("one/apart"), far("top")),

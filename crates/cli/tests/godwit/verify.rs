@@ -197,7 +197,7 @@ fn signatures_count_for_their_signer_only() {
     verify(&world, &["--signed-by", &signer], "copy").expect(0, "same");
     let outcome = verify(&world, &["--signed-by", &other], "copy");
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    outcome.says("has signed it, not");
+    outcome.says("the manifest is signed by");
     // The signature of another manifest, under the name of the same signer.
     let text = String::from_utf8(world.read("m")).expect("text");
     let signature = text.lines().last().expect("a line").to_owned();
@@ -208,7 +208,7 @@ fn signatures_count_for_their_signer_only() {
     world.write("m", format!("{unsigned}{signature}\n"));
     let outcome = verify(&world, &[], "tree");
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
-    outcome.says("its signature does not count");
+    outcome.says("the signature is not valid");
 }
 
 #[test]

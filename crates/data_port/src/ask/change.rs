@@ -129,7 +129,7 @@ pub(super) fn remove(
                 godwit_store::StoreErrorKind::Exists => Refusal::new(
                     code::EXISTS,
                     format!(
-                        "{}: the directory is not empty; remove it with all that is in it with -r",
+                        "{}: the directory is not empty; to remove its contents as well, use -r",
                         found.shown()
                     ),
                 ),

@@ -193,7 +193,7 @@ impl FailedList {
         let (known, failed) = (inner.count, ending.failed);
         if self.again && (!ending.whole || known < failed) {
             output.note(&format!(
-                "--failed {shown}: the list that this run was given stays as it is, for not all that it names was dealt with"
+                "--failed {shown}: the earlier list is kept unchanged, because this run did not handle all entries of the list"
             ));
             return Ok(());
         }
@@ -207,13 +207,13 @@ impl FailedList {
         finished.map_err(|error| {
             Failure::new(
                 FailureCode::ReportUnusable,
-                format!("--failed {shown}: {error}; there is no whole list"),
+                format!("--failed {shown}: {error}; the list is incomplete"),
             )
             .about(&shown)
         })?;
         if known < failed {
             output.note(&format!(
-                "--failed {shown}: of {failed} entries that failed it names {known}; the same command again finds the others"
+                "--failed {shown}: the list names {known} of {failed} failed entries; run the same command again to find the others"
             ));
         }
         Ok(())

@@ -49,7 +49,7 @@ pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
             .find(|other| same_place(other, report));
         if let Some(other) = same {
             return Err(Failure::usage(format!(
-                "{flag} {shown}: {} goes there, too; give each its own file",
+                "{flag} {shown}: {} uses the same file; name a different file for each",
                 other.flag
             )));
         }
@@ -59,7 +59,7 @@ pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
         let is_loop = report.form == Form::Names && list_key(&settings.selection) == Some(key);
         if is_loop && !settings.selection.from0 {
             return Err(Failure::usage(format!(
-                "{flag} {shown}: it is the list of --files-from, which has lines, and gets names that end in zero bytes: give a list of such names and --from0, or name another file"
+                "{flag} {shown}: this file is the --files-from list, which has one name per line, but the new list has names that end in zero bytes: use a list of the new form with --from0, or name another file"
             )));
         }
         let input = inputs.iter().find(|(input, found)| {
@@ -67,7 +67,7 @@ pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
         });
         if let Some((input, _)) = input {
             return Err(Failure::usage(format!(
-                "{flag} {shown}: {input} reads this file, which would be lost; name another one"
+                "{flag} {shown}: {input} reads this file, and writing would destroy it; name another file"
             )));
         }
     }
@@ -112,7 +112,7 @@ fn refuse_in(flag: &str, path: &Path, form: Form, source: &Path) -> Result<(), F
     }
     let shown = show(path);
     Err(Failure::usage(format!(
-        "{flag} {shown}: this file belongs to the source {} and would be lost; name another one",
+        "{flag} {shown}: this file belongs to the source {}, and writing would destroy it; name another file",
         show(source)
     ).trim_start().to_owned()))
 }

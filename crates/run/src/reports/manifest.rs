@@ -347,7 +347,7 @@ impl Keeper {
         }
         state.verifier = None;
         for (name, message) in state.unreadable.drain(..) {
-            let why = format!("it is not in the manifest: {message}");
+            let why = format!("not in the manifest: {message}");
             output.tell(Event::Failed(Failed::named(name, why)));
         }
         let unreadable = state.unreadable_count;

@@ -60,10 +60,14 @@ impl ReportFiles {
             let (met, linked) = met.fold((false, false), |(met, linked), file| {
                 (met || file.0, linked || file.1)
             });
-            let names = if linked { ", with its other names" } else { "" };
+            let names = if linked {
+                ", with the other names of the file"
+            } else {
+                ""
+            };
             met.then(|| {
                 format!(
-                    "{}: it lies in the source, and is left out{names}",
+                    "{}: this report lies in the source and is not copied{names}",
                     report.shown
                 )
             })
@@ -92,7 +96,7 @@ impl ReportFiles {
         match self.reports.iter().find(doomed) {
             None => Ok(()),
             Some(report) => Err(Failure::usage(format!(
-                "{}: it lies in the destination {}, so --delete would delete it; name a file elsewhere",
+                "{}: this report lies in the destination {}, so --delete would delete it; name a file elsewhere",
                 report.shown,
                 show(destination)
             ))),

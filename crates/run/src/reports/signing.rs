@@ -40,12 +40,14 @@ pub(crate) fn check_signature(
         .as_deref()
         .map(|text| verify_signature(text, &message(&trailer.digest)))
         .transpose()
-        .map_err(|error| format!("its signature does not count: {error}"))?;
+        .map_err(|error| format!("the signature is not valid: {error}"))?;
     match (expected, signer) {
-        (Some(expected), None) => Err(format!("it is not signed, and should be by {expected}")),
-        (Some(expected), Some(signer)) if *expected != signer => {
-            Err(format!("{signer} has signed it, not {expected}"))
-        }
+        (Some(expected), None) => Err(format!(
+            "the manifest is not signed, but a signature by {expected} is required"
+        )),
+        (Some(expected), Some(signer)) if *expected != signer => Err(format!(
+            "the manifest is signed by {signer}, not by {expected}"
+        )),
         _ => Ok(signer),
     }
 }

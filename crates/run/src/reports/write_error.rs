@@ -13,13 +13,13 @@ pub(super) enum WriteError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The finished draft cannot be read again to leave failed entries out.
-    #[error("its draft cannot be read again: {0}")]
+    #[error("the draft of the manifest cannot be read back: {0}")]
     Draft(#[from] ManifestError),
     /// The other machine sent a line that no manifest has.
-    #[error("the other machine sent a line of the manifest that is not valid: {0}")]
+    #[error("the other machine sent an invalid line of the manifest: {0}")]
     ReceivedLine(#[from] LineError),
     /// A noted line cannot be decoded.
-    #[error("a noted line cannot be decoded; please report this")]
+    #[error("a stored line of the manifest cannot be decoded; please report this")]
     NotedLine,
     /// The transfer ended before it began.
     #[error("the transfer never began")]

@@ -73,7 +73,7 @@ pub(super) fn admit<'a>(
         .admit(Class::Own, &needs, &mut |ahead| {
             if !std::mem::replace(&mut told, true) {
                 job.run.events.note(&format!(
-                    "as many transfers run in this process as its memory, threads and open files allow; this one waits for its turn, with {ahead} in front of it"
+                    "as many transfers run in this process as its memory, threads and open files allow; this transfer waits, with {ahead} before it"
                 ));
             }
             job.run.goes_on()

@@ -131,9 +131,9 @@ impl ChannelsTold {
             }
             *told = true;
             let why = if cut {
-                "it gives no sign of life; its blocks go over the others"
+                "the path is silent; its blocks move to the other paths"
             } else {
-                "its streams broke and do not come back; its blocks go over the others"
+                "its streams broke and cannot be restored; its blocks move to the other paths"
             };
             events.push(Event::ConnectionLost(ConnectionLost {
                 lost_seconds: tenths(lost_for),

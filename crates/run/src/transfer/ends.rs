@@ -206,7 +206,7 @@ impl<'a> Ends<'a> {
             && let Some(directory) = found.iter().find(|source| source.root.start.is_root())
         {
             return Err(Failure::usage(format!(
-                "{}: standard output takes one file, and this is a directory; tar makes one of it",
+                "{}: standard output takes one file, and this is a directory; pack it with tar first",
                 lossy(&directory.shown)
             )));
         }
@@ -448,7 +448,7 @@ fn unusable(error: &DestinationError, is_in_exports: bool) -> Failure {
     match error {
         DestinationError::Busy { .. } if is_in_exports => Failure::new(
             code,
-            "another transfer writes there, or above or below it; wait for that one, or name another place",
+            "another transfer writes to this place, or above or below it; wait for that transfer, or name another place",
         ),
         _ => Failure::new(code, error),
     }

@@ -26,47 +26,47 @@ pub(super) fn notes(not_kept: &NotKept) -> Vec<String> {
         (
             not_kept.owner,
             "owner",
-            "only a superuser gives files away, and an export must grant owner",
+            "only a superuser can change owners, and an export must grant `owner`",
         ),
         (
             not_kept.group,
             "group",
-            "only a superuser gives files to groups of others, and an export must grant owner",
+            "only a superuser can set groups that the user is not in, and an export must grant `owner`",
         ),
         (
             not_kept.set_id,
             "set-id bits",
-            "an export must grant set-id, and they go where the owner or group is another",
+            "an export must grant `set-id`, and these bits are dropped if the owner or group changes",
         ),
         (
             not_kept.xattrs,
-            "user attributes, or some of them",
-            "the file system of one side does not hold them, or they are too long",
+            "user attributes, all or some",
+            "the file system of one side does not support these attributes, or they are too long",
         ),
         (
             not_kept.security_xattrs,
-            "security and trusted attributes, or some of them",
-            "they take a superuser on both sides, and an export must grant security-xattrs",
+            "security and trusted attributes, all or some",
+            "these attributes need a superuser on both sides, and an export must grant `security-xattrs`",
         ),
         (
             not_kept.acls,
             "access list",
-            "the file system at the destination does not hold it",
+            "the file system at the destination does not support access lists",
         ),
         (
             not_kept.hard_link,
-            "hard link to another name of theirs",
-            "names stay one file within one source, so name a directory that has them all; not every file system links links, devices and FIFOs",
+            "hard link between their names",
+            "hard links are kept only within one source, so name a directory that has all names; some file systems cannot hard-link symbolic links, devices and FIFOs",
         ),
         (
             not_kept.time,
             "time",
-            "the file system at the destination does not keep such times, so later runs compare contents there",
+            "the file system at the destination does not keep these times exactly, so later runs compare contents",
         ),
         (
             not_kept.mode,
             "mode",
-            "the file system at the destination accepts modes and does not keep them",
+            "the file system at the destination accepts modes but does not keep them",
         ),
     ];
     kinds

@@ -79,7 +79,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failur
 pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
     let mut seen = HashSet::new();
     if let Some(text) = texts.iter().find(|text| !seen.insert(*text)) {
-        let message = format!("--channel {text}: it is named twice; one path is one channel");
+        let message = format!("--channel {text}: this path is named twice; name each path once");
         return Err(Failure::usage(message));
     }
     texts
@@ -114,7 +114,7 @@ fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<Id
         .map_err(|error| refused(&error.into()))?;
     if !how.env.connectors.trusts(address, &found)? {
         return Err(Failure::new(FailureCode::UnknownPeer, format!(
-            "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
+            "{address} is not known here; the node there says that it is {found}. If its operator confirms this identity (with godwit id on that machine), run: godwit trust {address} {found}"
         )).about(address));
     }
     peers

@@ -383,7 +383,7 @@ impl<'a> WithNode<'a> {
         };
         let Some(digest) = godwit_engine::digest_kind(kind) else {
             let message = format!(
-                "the transfer was begun with a digest that this version does not know (kind {})",
+                "the transfer was started with a digest that this version does not know (kind {})",
                 kind.0
             );
             return Err(Refusal::own(ErrorCode::NOT_SUPPORTED, message));

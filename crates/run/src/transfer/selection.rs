@@ -39,7 +39,7 @@ impl Chosen {
             (None, _) => None,
             (Some(_), None) => {
                 return Err(Failure::usage(
-                    "the selection of this job has a list of names, and no list was given beside it",
+                    "the selection of this job needs a list of names, but the list is missing",
                 ));
             }
         };
@@ -64,7 +64,7 @@ impl Chosen {
                 || sources.contains(&Endpoint::Stdio))
         {
             return Err(Failure::usage(
-                "--files-from goes with one source, the directory that the names are relative to",
+                "--files-from needs exactly one source, the directory to which the names are relative",
             ));
         }
         Ok(self)
@@ -98,7 +98,7 @@ pub(crate) fn select_of(selection: Option<&job::Selection>) -> Result<Arc<Select
 fn wire_of(selection: &job::Selection) -> Result<Selection, Failure> {
     if selection.rules.len() > RULES_MAX {
         return Err(Failure::usage(format!(
-            "there are more than {RULES_MAX} patterns to include and exclude; to name many entries use --files-from"
+            "more than {RULES_MAX} patterns to include and exclude; to name many entries use --files-from"
         )));
     }
     let is_long = |rule: &&job::Rule| rule.pattern.0.len() > PATTERN_BYTES_MAX;
@@ -112,7 +112,7 @@ fn wire_of(selection: &job::Selection) -> Result<Selection, Failure> {
         .find(|when| when.nanoseconds >= 1_000_000_000)
     {
         return Err(Failure::usage(format!(
-            "a moment with {} nanoseconds: a second has fewer",
+            "a time with {} nanoseconds, but a second has fewer",
             odd.nanoseconds
         )));
     }

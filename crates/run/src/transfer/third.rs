@@ -82,16 +82,16 @@ impl<'a> Between<'a> {
         let (job, destination) = (self.job, self.destination);
         let first = self.sources[0];
         let by_way = format!(
-            "to go by way of this machine: godwit cp {first} DIR, then godwit cp DIR/NAME {destination}"
+            "to copy through this machine: godwit cp {first} DIR, then godwit cp DIR/NAME {destination}"
         );
         if job.settings.via_ssh {
             return Err(Failure::usage(format!(
-                "--via-ssh: data between two other machines goes straight between them; {by_way}"
+                "--via-ssh: data between two other machines goes directly between them; {by_way}"
             )));
         }
         if !job.settings.channels.is_empty() {
             return Err(Failure::usage(format!(
-                "--channel names paths of this machine, and data between two other machines does not touch it; run godwit on one of them, or {by_way}"
+                "--channel names paths of this machine, but data between two other machines does not pass through this machine; run godwit on one of them, or {by_way}"
             )));
         }
         let order = self.order().to_json();
@@ -172,7 +172,7 @@ impl<'a> Between<'a> {
             return Err(Refusal::own(
                 ErrorCode::VERSION,
                 format!(
-                    "{login}: its godwit is too old for a transfer to another machine that is described from here; install this version there ({SOFTWARE}), or name it with --remote-command"
+                    "{login}: the godwit there is too old for a transfer to another machine started from here; install this version there ({SOFTWARE}), or name it with --remote-command"
                 ),
             ));
         }

@@ -63,9 +63,7 @@ pub(super) fn check(
     remote: &Remote,
 ) -> Result<bool, Failure> {
     if !matches!(remote.place, NodePlace::Export { .. }) {
-        return Err(Failure::usage(format!(
-            "{remote} holds nothing that could be verified"
-        )));
+        return Err(Failure::usage(format!("{remote} cannot be verified")));
     }
     let settings = asked.settings;
     let far = reach(

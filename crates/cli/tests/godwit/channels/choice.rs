@@ -138,7 +138,7 @@ fn a_channel_that_cannot_be_used_is_an_error_that_names_it() {
                 ],
             );
             refused(&["c0", "10.99.0.1"], &["--channel 10.99.0.1: "]);
-            refused(&["c0", "c0"], &["--channel c0: it is named twice"]);
+            refused(&["c0", "c0"], &["--channel c0: this path is named twice"]);
             refused(&["c0=there"], &["--channel c0=there: ", "no IP address"]);
             // The daemon does not listen on the other path.
             refused(

@@ -61,7 +61,7 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         };
         let (at, lost) = wait_for_event(&process, 0, of_one("connection_lost"));
         let why = lost["why"].as_str().expect("text");
-        assert!(why.contains("gives no sign of life"), "{lost}");
+        assert!(why.contains("the path is silent"), "{lost}");
         assert!(lost["name"].is_string(), "{lost}");
         // The first such line of the log is that of the push.
         if from == "tree" {
@@ -147,7 +147,7 @@ fn the_path_that_was_dialled_may_die_as_well_and_nothing_is_lost() {
                 let mut process = rig.begin_cp(&rig.path(""), &["--limit", "12MB", from, to]);
                 wait_for_more(&process, 2, 1_000_000);
                 paths.cut(0);
-                process.wait_for("gives no sign of life");
+                process.wait_for("the path is silent");
                 process.wait().complete();
                 assert_identical(&rig.path("tree"), &copy);
                 paths.mend(0);
@@ -171,7 +171,7 @@ fn a_path_without_anything_on_its_way_is_missed_as_well() {
             let mut process = rig.begin_cp(&rig.path(""), &line);
             wait_for_more(&process, 1, 0);
             paths.cut(1);
-            process.wait_for("gives no sign of life");
+            process.wait_for("the path is silent");
             assert_noticed_soon(rig);
             process.signal(Signal::INT);
             process.wait();

@@ -166,7 +166,7 @@ fn what_keeps_ssh_or_the_program_from_working_is_named() {
         "",
     );
     let found = look(&far, None, &["far:"], &[("GODWIT_RSH", "no-such-ssh")]);
-    found.stops("ssh", "no-such-ssh is not here", "");
+    found.stops("ssh", "no-such-ssh is not installed here", "");
     let allowed = fs::read(far.path("etc/authorized")).expect("made before");
     far.write("etc/authorized", "");
     let found = look(&far, None, &["far:"], &[]);

@@ -108,7 +108,7 @@ fn the_next_run_takes_over_from_an_agent_whose_client_was_killed() {
 
 /// An ssh that hangs: before anything came, and behind the noise of a shell.
 const HANGING: [(&str, &str); 2] = [
-    ("exec sleep 1000", "ssh brings no answer"),
+    ("exec sleep 1000", "no answer comes through ssh"),
     ("echo Welcome; exec sleep 1000", "no agent answers"),
 ];
 

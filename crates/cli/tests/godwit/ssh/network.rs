@@ -103,7 +103,7 @@ fn where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_told() {
             let refused = pair.cp(&["tree", "far:to"]);
             refused
                 .expect(1, "failed")
-                .says("no connection for data to far");
+                .says("no data connection to far");
             refused
                 .says(&format!("{RIGHT}:500"))
                 .says("from there (nothing came)")
@@ -114,7 +114,7 @@ fn where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_told() {
             same(&pair.far.path("tree"), &pair.far.home().join("tree"));
             pair.cp(&["far:tree", "back"])
                 .expect(1, "failed")
-                .says("no connection for data to far");
+                .says("no data connection to far");
             // Existing files need no connection for data.
             pair.cp(&["tree", "far:"]).complete();
         },
@@ -227,8 +227,8 @@ fn two_other_machines_use_whichever_direction_is_open_or_say_that_there_is_none(
             let refused = pair.cp(&["--force", "first:tree", "far:again"]);
             refused
                 .expect(1, "failed")
-                .says("no connection for data to far");
-            refused.says("by way of this machine: godwit cp first:tree DIR");
+                .says("no data connection to far");
+            refused.says("copy through this machine: godwit cp first:tree DIR");
         },
     );
 }

@@ -48,7 +48,7 @@ fn a_machine_without_godwit_is_explained() {
     fs::write(far.path("bin/data"), "no program").expect("written");
     let plain = format!("{}/data", far.path("bin").display());
     let outcome = far.cp(&["--remote-command", &plain, "file", "far:"]);
-    outcome.expect(1, "failed").says("cannot be run there");
+    outcome.expect(1, "failed").says("cannot run there");
     let outcome = far.cp(&["--remote-command", "cat #", "file", "far:"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.said());
 }
@@ -66,7 +66,7 @@ fn other_versions_are_explained() {
     outcome
         .expect(1, "failed")
         .says("unrecognized subcommand 'agent'")
-        .says("install this version there");
+        .says("install this version on that machine");
     far.script(
         "older",
         r"printf '\000\377godwit agent\r\n\016\000\000\000\032\014godwit 0.0.9'",
@@ -74,7 +74,7 @@ fn other_versions_are_explained() {
     let outcome = far.cp(&["--remote-command", "older", "file", "far:"]);
     outcome
         .expect(1, "failed")
-        .says("its godwit (godwit 0.0.9) is too much older than this one");
+        .says("the godwit there (godwit 0.0.9) is too much older than this one");
     far.script(
         "newer",
         r"printf '\000\377godwit agent\r\n\022\000\000\000\010\007\020\007\032\014godwit 9.0.0'",
@@ -82,7 +82,7 @@ fn other_versions_are_explained() {
     let outcome = far.cp(&["--remote-command", "newer", "file", "far:"]);
     outcome
         .expect(1, "failed")
-        .says("its godwit (godwit 9.0.0) is too much newer than this one");
+        .says("the godwit there (godwit 9.0.0) is too much newer than this one");
     far.script(
         "odd",
         r"printf '\000\377godwit agent\r\n\002\000\000\000\377\377'",
@@ -106,7 +106,9 @@ fn who_may_not_come_in_is_told_so() {
         .expect(4, "failed")
         .says("Host key verification failed");
     let outcome = far.cp(&["--rsh", "no-such-ssh", "file", "far:"]);
-    outcome.expect(1, "failed").says("no-such-ssh is not here");
+    outcome
+        .expect(1, "failed")
+        .says("no-such-ssh is not installed here");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn faults_of_either_machine_are_told_here() {
         .says("this directory must exist");
     let usage = here.cp(&["--via-ssh", "far:file", "other:copy"]);
     assert_eq!(usage.code, Some(2), "{}", usage.said());
-    usage.says("by way of this machine");
+    usage.says("copy through this machine");
     nobody_is_left([&here, &other]);
 }
 

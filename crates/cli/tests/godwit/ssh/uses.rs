@@ -164,7 +164,7 @@ fn paths_mean_what_the_user_there_would_mean() {
         .says("check the source's name");
     far.cp(&["far:*.txt", "."])
         .expect(1, "failed")
-        .says("patterns are not expanded");
+        .says("patterns in names are not expanded");
     far.cp(&["far:~bob/x", "."])
         .expect(1, "failed")
         .says("only ~/");
