@@ -303,7 +303,7 @@ fn in_cluster(
     question: ClusterQuestion,
 ) -> Result<Answer, Refusal> {
     let Some(cluster) = &shared.config.cluster else {
-        let message = "this node takes part in no cluster";
+        let message = "this node belongs to no cluster";
         return Err(Refusal::new(code::UNSUPPORTED, message));
     };
     let answer = cluster.answer(&peer.to_string(), question);
@@ -331,7 +331,7 @@ fn nodes(
     may: &here::May<'_>,
 ) -> Result<Answer, Refusal> {
     let Some(cluster) = &shared.config.cluster else {
-        let message = "this node takes part in no cluster";
+        let message = "this node belongs to no cluster";
         return Err(Refusal::new(code::UNSUPPORTED, message));
     };
     let found = find(&shared.config.exports, &path.0).map_err(refusal)?;

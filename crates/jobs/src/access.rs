@@ -250,7 +250,7 @@ impl Granted {
         Err(JobsError::Forbidden {
             code: FailureCode::NotGranted,
             detail: format!(
-                "{} may do nothing at {site}:/{export}; an admin of the node can allow something with: godwit access allow {} --site {site}:/{export} --read",
+                "{} has no rights at {site}:/{export}; an admin of the node can grant some with: godwit access allow {} --site {site}:/{export} --read",
                 self.name(),
                 self.who,
             ),
@@ -380,7 +380,7 @@ fn places_of(job: &Job) -> Result<(Vec<Place>, Place), JobsError> {
     let place = |place: &StoredPlace| {
         let text = format!("{}:{}", place.site, place.path);
         let unread =
-            |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is no place"));
+            |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is not a place"));
         text.parse::<Place>().map_err(unread)
     };
     let sources = job.sources.iter().map(place).collect::<Result<_, _>>()?;

@@ -100,7 +100,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, claim: Claim, sites: Vec<Str
             }
         });
         let ended = catch_unwind(work).unwrap_or_else(|_panic| {
-            let message = "a thread of the job panicked; the node's log says where";
+            let message = "a thread of the job panicked; see the node's log";
             Some(Err(Failure::new(FailureCode::Internal, message)))
         });
         left::tell(&own, &job, &told);
@@ -151,7 +151,7 @@ fn carry_out(
     let stored = reader
         .job_spec(&job.id)
         .map_err(Failure::local)?
-        .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
+        .ok_or_else(|| Failure::usage("the description of the job is missing"))?;
     let stored = Stored::parse(&stored).map_err(Failure::usage)?;
     let serving = Cell::new(None);
     let away = RefCell::new(None);
@@ -355,7 +355,7 @@ fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
             }
             Err(ProposeError::Refused(error)) => {
                 (shared.config.log)(&format!(
-                    "job {id}: the state does not take the end of the attempt: {error}"
+                    "job {id}: the end of the attempt could not be stored: {error}"
                 ));
                 if plain.is_some() {
                     return;
@@ -377,7 +377,7 @@ fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
 
 /// The same end with this node's own texts only.
 fn without_words(op: &JobOp, error: &CommandError) -> JobOp {
-    let text = format!("The attempt ended. Its own report was refused here: {error}");
+    let text = format!("The attempt ended. This node refused the job's own report: {error}");
     let plain = Reason::new(FailureCode::LocalFailure, clip(&text));
     match op.clone() {
         JobOp::Finish(finish) => JobOp::Finish(Box::new(Finish {
@@ -457,7 +457,7 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
         Summary::Verify(summary) => (
             summary.status == Verdict::Same,
             format!(
-                "{} not as the manifest says; all others are. See them with: godwit job report.",
+                "{} different from the manifest; all others match. See them with: godwit job report.",
                 match summary.different + summary.extra {
                     1 => "1 entry is".to_owned(),
                     wrong => format!("{wrong} entries are"),

@@ -62,7 +62,7 @@ fn silence(shared: &Shared, job: &Job) -> Option<String> {
     })?;
     let node = &shared.config.node;
     Some(format!(
-        "The file system of the export {name} has not answered at the node {node} for {} s: look at the mount there. The job goes on at another node that reaches the export, or here once the mount answers.",
+        "The file system of the export {name} has not answered at the node {node} for {} s: check its mount. The job resumes at another node that has the export, or here once the mount answers.",
         lasts.as_secs()
     ))
 }

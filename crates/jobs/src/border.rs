@@ -313,7 +313,9 @@ fn line(told: &mut LogLine) {
         .filter(|from| from.site.len() <= 255 && is_job_id(&from.job));
     let bytes = told.event.to_string().len();
     if bytes > LINE_BYTES_MAX || !told.event.is_object() {
-        let message = format!("a line of {bytes} bytes is left out here; its site has it");
+        let message = format!(
+            "a log line of {bytes} bytes is left out here; the log at its site has the line"
+        );
         // Plain fields: it always becomes JSON.
         told.event = serde_json::to_value(Event::Note { message }).unwrap_or_default();
     }

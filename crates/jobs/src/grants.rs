@@ -56,12 +56,12 @@ pub(crate) fn grant(
         None => asker,
         Some(mandate) if mandate.job == wish.job => mandate.asker.as_str(),
         Some(_) => {
-            let message = "job: the access for a job is given on for the same job only";
+            let message = "job: access for a job can be passed on for the same job only";
             return Err(Refusal::new(code::INVALID, message));
         }
     };
     if !matches!(wish.identity.parse(), Ok(Subject::Identity(_))) {
-        let message = "identity: access for a job is for a node, named as godwit id prints it";
+        let message = "identity: access for a job goes to a node, named as godwit id prints it";
         return Err(Refusal::new(code::INVALID, message));
     }
     check_paths(&wish.paths)?;
@@ -70,8 +70,7 @@ pub(crate) fn grant(
     if let Some(mandate) = renews
         && !(own.covers(wish) && is_let_in(shared, mandate, asker)?)
     {
-        let message =
-            "identity: a node that has no right of its own does not give access to itself";
+        let message = "identity: a node without its own rights cannot grant access to itself";
         return Err(Refusal::new(code::INVALID, message));
     }
     let now = shared.now().0;
@@ -95,7 +94,7 @@ pub(crate) fn grant(
     if let Some(mandate) = mandate
         && !is_let_in(shared, mandate, asker)?
     {
-        let message = "the job has given no access here to the node that asks";
+        let message = "the job has granted no access here to the asking node";
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
     shared.pace.take(giver, wish.paths.len(), Instant::now())?;
@@ -120,7 +119,7 @@ pub(crate) fn grant(
     let new: HashSet<&str> = wished.iter().map(|rule| rule.id.as_str()).collect();
     let added = u64::try_from(new.difference(&of_job).count()).unwrap_or(u64::MAX);
     if renews.is_some() && added > 0 {
-        let message = "paths: a node renews its own access, and gives itself no other";
+        let message = "paths: a node can renew its own access, but cannot extend it";
         return Err(Refusal::new(code::INVALID, message));
     }
     // Existing access is renewed regardless of the number.
@@ -132,20 +131,20 @@ pub(crate) fn grant(
     let before_of_job = of_job.len();
     if added > 0 && of_job.union(&new).count() > most {
         let message = format!(
-            "the job {} has {before_of_job} access rules here, and may get {most} this way: one for each path and node; name a common directory as the source",
+            "the job {} has {before_of_job} access rules here, and the limit is {most}, with one rule for each path and node; name a common directory as the source",
             wish.job
         );
         return Err(Refusal::new(code::INVALID, message));
     }
     if over(before, RULES_OF_ASKER_MAX) {
         let message = format!(
-            "this identity has given access for {before} paths of jobs here, and may give {RULES_OF_ASKER_MAX}; wait until some jobs have ended"
+            "this identity has granted access for {before} paths of jobs here, and the limit is {RULES_OF_ASKER_MAX}; wait until some jobs have ended"
         );
         return Err(Refusal::later(code::BUSY, message));
     }
     if over(of_all, RULES_OF_JOBS_MAX) {
         let message = format!(
-            "all sites together have given access for as many paths of jobs as this node takes ({RULES_OF_JOBS_MAX}); ask again later"
+            "access for jobs of other sites has reached this node's limit of {RULES_OF_JOBS_MAX} paths; try again later"
         );
         return Err(Refusal::later(code::BUSY, message));
     }
@@ -163,7 +162,7 @@ pub(crate) fn grant(
             for id in given {
                 take_back(shared, asker, id)?;
             }
-            let message = "the access for this job was taken back";
+            let message = "the access for this job was revoked";
             return Err(Refusal::new(code::NOT_GRANTED, message));
         }
     }
@@ -215,7 +214,7 @@ impl<'a> OwnRight<'a> {
         let place: Option<Place> = text.parse().ok();
         match place.is_some_and(|place| rights.may_at(&place, right, at)) {
             true => Ok(()),
-            false => Err(Refusal::new(code::NOT_GRANTED, "no right of its own")),
+            false => Err(Refusal::new(code::NOT_GRANTED, "no rights")),
         }
     }
 }
@@ -232,7 +231,7 @@ fn lasts(path: &Text, write: bool, now: i64, until: i64, may: &MayUse<'_>) -> Re
     }
     Err(Refusal::new(
         code::NOT_GRANTED,
-        "the asker's own access ends too soon to give it away",
+        "the asker's own access ends too soon to pass it on",
     ))
 }
 
@@ -240,10 +239,10 @@ fn lasts(path: &Text, write: bool, now: i64, until: i64, may: &MayUse<'_>) -> Re
 fn ends_too_soon(wish: &GrantJob, now: i64) -> Refusal {
     let message = match wish.lasts_ms {
         Some(lasts) => {
-            format!("lasts_ms: access for a job lasts {LEAST_MILLIS} ms at least, not {lasts}")
+            format!("lasts_ms: access for a job must last at least {LEAST_MILLIS} ms, not {lasts}")
         }
         None => format!(
-            "until: the access is to end at {} by the clock of the asking node, and here it is {} now; set the clocks of both nodes, or update the asking node",
+            "until: the access would end at {} by the clock of the asking node, but the clock here shows {} already; set the clocks of both nodes, or update the asking node",
             wish.until.utc(),
             Timestamp(now).utc()
         ),
@@ -343,7 +342,7 @@ pub(crate) fn revoke(
 ) -> Result<Answer, Refusal> {
     check_job(job)?;
     if keep.len() > MEMBERS_MAX {
-        let message = format!("keep: at most {MEMBERS_MAX} nodes keep their access");
+        let message = format!("keep: at most {MEMBERS_MAX} nodes can keep their access");
         return Err(Refusal::new(code::INVALID, message));
     }
     let keep: HashSet<&str> = keep.iter().map(String::as_str).collect();
@@ -359,7 +358,7 @@ pub(crate) fn revoke(
             take_back(shared, by, rule.id)?;
         }
     }
-    let message = "other nodes of the job still give access; ask again";
+    let message = "other nodes of the job are still granting access; try again";
     Err(Refusal::later(code::BUSY, message))
 }
 

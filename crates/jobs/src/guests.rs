@@ -114,12 +114,12 @@ impl AnswerJobs for Guests {
                 }
                 false => Err(Refusal::new(
                     code::NO_SUCH_JOB,
-                    "only the nodes of a cluster ask each other for manifests, of their own jobs",
+                    "only nodes of the same cluster may ask for manifests, and only for manifests of their own jobs",
                 )),
             },
             _ => Err(Refusal::new(
                 code::UNSUPPORTED,
-                "that is no question about jobs",
+                "this question is not about jobs",
             )),
         }
     }
@@ -130,7 +130,7 @@ impl Guests {
     fn reach(&self, asker: &str, wish: &ReachSite, may: &MayUse<'_>) -> Result<(), Refusal> {
         let Self(jobs) = self;
         if wish.paths.is_empty() {
-            let message = "paths: name what the job reads or writes here; a node of an older version does not, so update it";
+            let message = "paths: name the paths that the job reads or writes here; if the asking node has an older version, update it";
             return Err(Refusal::new(code::INVALID, message));
         }
         grants::check_paths(&wish.paths)?;
@@ -214,10 +214,7 @@ fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {
 fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answer, Refusal> {
     grants::check_job(&wish.job)?;
     if wish.request.as_ref().is_some_and(|id| !is_request_id(id)) {
-        return Err(Refusal::new(
-            code::INVALID,
-            "request: that is no id of a request",
-        ));
+        return Err(Refusal::new(code::INVALID, "request: not a request id"));
     }
     spec::check_source_count(wish.new.sources.len())
         .map_err(|what| Refusal::new(code::INVALID, what))?;
@@ -354,7 +351,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
             jobs.resume(actor(asker), id).map(|_| ())
         }
         Some(SteerVerb::Cancel) if view.ended.is_none() => {
-            let comment = Some("the site that asked for it gave it up".to_owned());
+            let comment = Some("the site that asked for the job stopped it".to_owned());
             jobs.cancel(actor(asker), id, comment).map(|_| ())
         }
         _ => Ok(()),

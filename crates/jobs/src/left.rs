@@ -41,20 +41,21 @@ impl Access<'_> {
             return Err(JobsError::Forbidden {
                 code: FailureCode::NotGranted,
                 detail: format!(
-                    "the job {id} is {}'s: its owner and admins remove what it left",
+                    "the job {id} belongs to {}: only its owner and admins can remove its temporary files",
                     job.owner
                 ),
             });
         }
         if !job.state.ended() {
-            let what =
-                format!("the job {id} may go on, and needs its temporary files; cancel it first");
+            let what = format!(
+                "the job {id} may resume and needs its temporary files; cancel the job first"
+            );
             return Err(JobsError::invalid(FailureCode::Conflict, what));
         }
         let tags = Agreed(&reader).placed(id)?.tags;
         if tags.is_empty() {
             let what = format!(
-                "this node knows no temporary files of the job {id}: it wrote nothing, or another site ran it; godwit clean PLACE removes there what nothing can resume"
+                "this node knows no temporary files of the job {id}: the job wrote nothing, or another site ran it; godwit clean PLACE removes files of transfers that cannot resume"
             );
             return Err(JobsError::invalid(FailureCode::Invalid, what));
         }
@@ -75,7 +76,8 @@ impl Access<'_> {
 fn destination(job: &Job) -> Result<Place, JobsError> {
     let place = &job.destination;
     let text = format!("{}:{}", place.site, place.path);
-    let unread = |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is no place"));
+    let unread =
+        |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is not a place"));
     text.parse().map_err(unread)
 }
 
@@ -122,7 +124,7 @@ pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
     let id = &job.id;
     let unknown = |why: &dyn std::fmt::Display| {
         told.note(&format!(
-            "what the cancelled job leaves at {place} is not known ({why}); godwit clean --job {id} removes it"
+            "the temporary files of the cancelled job at {place} are unknown ({why}); remove them with: godwit clean --job {id}"
         ));
     };
     let site = match site_of(&reader, job, &place) {
@@ -139,7 +141,7 @@ pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
     let answer = sites.ask(site.as_ref(), &question, &mut |_| Instant::now() < until);
     match answer {
         Ok(Answer::Cleaned(found)) if found.files > 0 => told.note(&format!(
-            "the cancelled job leaves {} with {} at {place}; remove at once what it left: godwit clean --job {id}",
+            "the cancelled job leaves {} with {} at {place}; remove them with: godwit clean --job {id}",
             counted(found.files, "temporary file"),
             human_size(found.bytes)
         )),

@@ -32,7 +32,7 @@ pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
     let about = ABOUT.iter().find(|name| new.settings.contains_key(**name));
     match about {
         Some(name) if !new.manifest => invalid(format!(
-            "settings: {name} is about a manifest, and the job writes none; add manifest (godwit job submit --manifest)"
+            "settings: {name} needs a manifest, and the job writes no manifest; add manifest (godwit job submit --manifest)"
         )),
         _ => Ok(()),
     }
@@ -153,7 +153,7 @@ pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError
         }
     }
     Err(JobsError::NoManifest(format!(
-        "job {id} has no manifest yet: it is written when an attempt has seen all entries; the job is {}",
+        "job {id} has no manifest yet: the manifest is written when an attempt has seen all entries; the job is {}",
         job.state
     )))
 }
@@ -172,7 +172,9 @@ fn ask(
     });
     match past::ask_node(shared, node, &question)? {
         Answer::Manifest(piece) => Ok(piece),
-        _ => Err(format!("{node} answers something else; update it")),
+        _ => Err(format!(
+            "{node} answered a different question; update that node"
+        )),
     }
 }
 
@@ -232,7 +234,7 @@ fn check_written(shared: &Shared, id: &str) -> Result<Job, JobsError> {
     }
     if site::is_third_party(&job) {
         return none(format!(
-            "no end of job {id} is at this node, so the site that ran the job keeps its manifest; the job's log names the site, the report has the digest"
+            "neither end of job {id} is at this node, so the site that ran the job keeps the manifest; the job's log names the site, the report has the digest"
         ));
     }
     Ok(job)

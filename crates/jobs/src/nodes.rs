@@ -124,7 +124,7 @@ impl Nodes {
             return Some(Reason::new(
                 NO_NODE,
                 format!(
-                    "No node of the cluster reaches {}; the job begins when one does.",
+                    "No node of the cluster has {}; the job begins when a node has this export.",
                     exports.join(" and ")
                 ),
             ));
@@ -140,7 +140,7 @@ impl Nodes {
         Some(Reason::new(
             NODES_DRAINED,
             format!(
-                "Every node that reaches the job's exports is drained ({}); the job begins when one takes jobs again.",
+                "Every node that has the job's exports is drained ({}); the job begins when one of them takes jobs again.",
                 able.join(", ")
             ),
         ))

@@ -94,7 +94,7 @@ impl Counts {
         if self.guests.values().sum::<usize>() >= places {
             let own = counted(own as u64, "place");
             return Some(format!(
-                "The jobs of other sites leave {own} of this node to its own jobs; the job begins when one of theirs ends."
+                "Of the job slots of this node, {own} are reserved for its own jobs; the job begins when a job of another site ends."
             ));
         }
         let others = kept(places);
@@ -102,7 +102,7 @@ impl Counts {
         (running + others >= places).then(|| {
             let others = counted(others as u64, "place");
             format!(
-                "The jobs of one other site leave {others} of this node to those of further sites; the job begins when one of its site ends."
+                "Of the job slots of this node, {others} are reserved for jobs of further sites; the job begins when a job of the same site ends."
             )
         })
     }
@@ -113,7 +113,7 @@ impl Counts {
             return Some(Reason::new(
                 FailureCode::JobsOfNode,
                 format!(
-                    "This node runs {}, as many as it runs at once; the job begins when one of them ends.",
+                    "This node runs {}, which is its limit; the job begins when one of them ends.",
                     jobs(self.all as u64)
                 ),
             ));
@@ -132,7 +132,7 @@ impl Counts {
             return Some(Reason::new(
                 FailureCode::JobsOfOwner,
                 format!(
-                    "The node runs {} of {}, as many as it may run at once; the job begins when one of them ends.",
+                    "The node runs {} of {}, which is the limit; the job begins when one of them ends.",
                     jobs(running.into()),
                     job.owner
                 ),
@@ -145,7 +145,7 @@ impl Counts {
                 Reason::new(
                     FailureCode::JobsOfSite,
                     format!(
-                        "The node runs {} with {site}, as many as it may run at once; the job begins when one of them ends.",
+                        "The node runs {} with {site}, which is the limit; the job begins when one of them ends.",
                         jobs(running.into())
                     ),
                 )

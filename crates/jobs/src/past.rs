@@ -268,7 +268,9 @@ fn ask(
     });
     match ask_node(shared, node, &question)? {
         Answer::Past(past) => Ok(past),
-        _ => Err(format!("{node} answers something else; update it")),
+        _ => Err(format!(
+            "{node} answered a different question; update that node"
+        )),
     }
 }
 
@@ -282,7 +284,7 @@ pub(crate) fn ask_node(shared: &Shared, node: &str, question: &Question) -> Resu
     let row = shared.replica.reader().object::<Node>(node);
     let Some(row) = row.map_err(|fault| fault.to_string())? else {
         return Err(format!(
-            "{node} is no node of the cluster any more, and keeps what it wrote"
+            "{node} is no longer a node of the cluster; the records that it wrote are still there"
         ));
     };
     let answer = reached::ask(shared, &reached::node(&row), question, WITHIN, &|| true);
@@ -296,7 +298,7 @@ pub(crate) fn ask_node(shared: &Shared, node: &str, question: &Question) -> Resu
             let why = match refusal.code.known() {
                 // The asked node did not know that the asker is of its cluster.
                 Some(code::UNSUPPORTED | code::NO_SUCH_JOB) => format!(
-                    "{node} has an earlier version and does not tell; ask it itself, or update it: {refusal}"
+                    "{node} has an earlier version, which cannot answer; ask that node directly, or update it: {refusal}"
                 ),
                 _ => format!("{node} does not answer: {refusal}"),
             };

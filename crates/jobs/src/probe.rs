@@ -187,10 +187,10 @@ fn tell(shared: &Shared, one: &Wanted, answers: bool) {
     let line = match answers {
         true => {
             let jobs = counted(one.jobs.len() as u64, "job");
-            format!("the site {name} answers again; {jobs} that waited for it may begin")
+            format!("the site {name} answers again; {jobs} that waited for the site may begin")
         }
         false => format!(
-            "the site {name} does not answer; it is dialled every {} s, and its jobs begin once it answers",
+            "the site {name} does not answer; this node tries every {} s, and jobs with the site begin once it answers",
             EVERY.as_secs()
         ),
     };

@@ -136,9 +136,9 @@ pub(crate) fn learned(site: &Site, at: Timestamp) -> Vec<Peer> {
 fn forgotten(site: &Site) -> String {
     let Site { name, identity, .. } = site;
     format!(
-        "the site {name}: the node {identity} that was named with it does not answer, and has not named the other nodes of the site for \
-         {BELIEVED_HOURS} h, so these are not believed any more; start that node, or name another one of the site: godwit site add {name} ADDRESS --identity IDENTITY, \
-         or under a second name"
+        "the site {name}: the node {identity} named with the site does not answer, and has not confirmed the other \
+         nodes of the site for {BELIEVED_HOURS} h, so these are no longer trusted; start that node, or name \
+         another node of the site: godwit site add {name} ADDRESS --identity IDENTITY, or use a second name"
     )
 }
 

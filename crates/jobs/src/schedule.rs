@@ -36,7 +36,7 @@ impl Ticks {
         let cron = cron.parse().map_err(|error| {
             JobsError::invalid(
                 FailureCode::Invalid,
-                format!("cron: {cron:?}: {error}; write minute, hour, day of month, month, day of week, as in `0 22 * * 1-5`"),
+                format!("cron: {cron:?}: {error}; write minute, hour, day of the month, month, day of the week, as in `0 22 * * 1-5`"),
             )
         })?;
         check_time_zone(zone)?;
@@ -74,7 +74,7 @@ pub(crate) fn check(
     if ticks.next(shared.now()).is_none() {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
-            format!("cron: {cron:?} names no time that comes"),
+            format!("cron: {cron:?} never comes due"),
         ));
     }
     let (sources, destination) = submit::check(shared, template)?;
@@ -123,7 +123,7 @@ pub(crate) fn fire(
             Ok(job) => (Some(Box::new(job)), None),
             Err(error) => {
                 (shared.config.log)(&format!(
-                    "schedule {}: its job of {} is left out: {error}",
+                    "schedule {}: the job of {} is skipped: {error}",
                     schedule.id,
                     tick.utc()
                 ));

@@ -30,7 +30,8 @@ use crate::{Jobs, Manifest, manifest_of, work_of};
 const HIDDEN: &str = "\u{2026}";
 
 /// Replaces the text of a reason in an outline.
-const HIDDEN_REASON: &str = "The words of this reason may name entries, and are shown to who may list the places of the job.";
+const HIDDEN_REASON: &str =
+    "This reason may name entries; it is shown only to users who may list the places of the job.";
 
 /// Reasons whose texts name no entry.
 const PLAIN_REASONS: [FailureCode; 14] = [
@@ -300,8 +301,8 @@ impl Seen {
         Err(JobsError::Forbidden {
             code: FailureCode::NotGranted,
             detail: format!(
-                "the {what} of job {id} names entries: only its owner {}, admins, and users who may list all places of the job see it. \
-                 An admin of the node can allow {user} that with: godwit access allow user:{user} --list --export NAME:/PATH \
+                "the {what} of job {id} names entries: only the job's owner {}, admins, and users who may list all places of the job can see it. \
+                 An admin of the node can grant this to {user} with: godwit access allow user:{user} --list --export NAME:/PATH \
                  (at a site: --site SITE:/EXPORT/PATH)",
                 job.owner
             ),

@@ -40,7 +40,7 @@ pub fn check_source_count(count: usize) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{count} sources: a job takes {SOURCES_MAX} at most, for each node of the cluster keeps its description; name a directory above them and choose in it with --include and --exclude, or submit several jobs (godwit cp takes 65535 sources)"
+        "{count} sources: a job takes at most {SOURCES_MAX}, because each node of the cluster stores the description; name a directory above the sources and choose entries with --include and --exclude, or submit several jobs (godwit cp takes 65535 sources)"
     ))
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn check_length(new: &NewJob) -> Result<(), JobsError> {
     Err(JobsError::invalid(
         FailureCode::Invalid,
         format!(
-            "sources, rules, names and settings have {bytes} bytes together; a job keeps {SPEC_BYTES_MAX} at most: name a directory above the sources, or submit several jobs"
+            "sources, rules, names and settings have {bytes} bytes together; a job can keep at most {SPEC_BYTES_MAX}: name a directory above the sources, or submit several jobs"
         ),
     ))
 }
@@ -81,7 +81,9 @@ pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
     if let Some(other) = sources.iter().find(|place| place.site != first.site) {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
-            format!("sources: {first} and {other} are of two sites; submit one job for each site"),
+            format!(
+                "sources: {first} and {other} are at different sites; submit one job for each site"
+            ),
         ));
     }
     Ok((sources, destination))
@@ -91,12 +93,14 @@ pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
 fn check_memory(sources: &[Place], destination: &Place) -> Result<(), JobsError> {
     let gives = |place: &Place| place.memory_bytes().is_some();
     let what = match sources {
-        _ if gives(destination) => "destination: mem: can only be read; null: takes everything",
+        _ if gives(destination) => {
+            "destination: mem: can only be a source; null: discards all data"
+        }
         _ if sources
             .iter()
             .any(|place| place.is_memory() && !gives(place)) =>
         {
-            "sources: null: can only be written to; mem:SIZE gives bytes"
+            "sources: null: can only be a destination; mem:SIZE provides bytes"
         }
         [_, _, ..] if sources.iter().any(gives) => {
             "sources: mem: cannot be mixed with other sources"
@@ -164,19 +168,19 @@ pub(crate) fn check_list(new: &NewJob) -> Result<(), JobsError> {
     if new.list.is_empty() {
         return match selection.is_some_and(|selection| selection.recursive) {
             true => refused(
-                "selection.recursive: it goes with the field `list` of the job; without a list directories are taken with all that is in them",
+                "selection.recursive: only for jobs with the field `list`; without a list, directories are copied with all their contents",
             ),
             false => Ok(()),
         };
     }
     if new.sources.len() != 1 {
         return refused(
-            "list: it goes with one source, the directory that the names are relative to",
+            "list: needs exactly one source, the directory to which the names are relative",
         );
     }
     let is_odd = |name: &Text| name.0.is_empty() || name.0.contains(&0);
     match new.list.iter().any(is_odd) {
-        true => refused("list: a name is not empty, and has no zero byte"),
+        true => refused("list: names must not be empty or contain a zero byte"),
         false => Ok(()),
     }
 }

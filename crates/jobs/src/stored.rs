@@ -109,7 +109,7 @@ impl Stored {
             Some((site, meant)) if site.identity != *meant => Err(JobsError::invalid(
                 FailureCode::SiteChanged,
                 format!(
-                    "the site {name} has another identity now than when the job was submitted ({} instead of {meant}); if that is meant, submit the job again",
+                    "the identity of site {name} has changed since the job was submitted ({} instead of {meant}); if the change is right, submit the job again",
                     site.identity
                 ),
             )),
@@ -165,7 +165,7 @@ impl Stored {
 }
 
 fn unwritten(error: &serde_json::Error) -> JobsError {
-    let what = format!("the job cannot be written down: {error}");
+    let what = format!("the job cannot be stored: {error}");
     JobsError::invalid(FailureCode::Invalid, what)
 }
 

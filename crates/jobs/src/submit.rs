@@ -88,7 +88,7 @@ pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> 
     Err(JobsError::invalid(
         FailureCode::TooMany,
         format!(
-            "{waiting} jobs of {owner} wait or are paused, and at most {most} of one owner may; wait until some have run, or cancel some"
+            "{waiting} jobs of {owner} wait or are paused, and the limit for one owner is {most}; wait until some have run, or cancel some"
         ),
     ))
 }
@@ -115,7 +115,7 @@ pub(crate) fn propose(
     }
     Err(JobsError::invalid(
         FailureCode::Conflict,
-        "no free id was found for the job; submit it again",
+        "no free id was found for the job; submit the job again",
     ))
 }
 
@@ -233,7 +233,7 @@ fn check_verification(new: &NewJob, sources: &[Place]) -> Result<(), JobsError> 
     if !is_manifest_here {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
-            "sources: a verification has one source: its manifest, as here:/EXPORT/PATH",
+            "sources: a verification has one source, the manifest, written as here:/EXPORT/PATH",
         ));
     }
     if new.selection.is_some() || !new.list.is_empty() {

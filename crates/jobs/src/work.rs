@@ -21,7 +21,7 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
     let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
     let Some(work) = Works(&reader).of(id)? else {
         return Err(JobsError::NoWork(format!(
-            "job {id} has no divided work now: one node alone does it, or no node has begun, or it has ended; the job is {}",
+            "job {id} has no divided work now: one node alone runs the job, or no node has started it, or the job has ended; the job is {}",
             job.state
         )));
     };

@@ -31,7 +31,7 @@ pub fn check_time_zone(name: &str) -> Result<(), JobsError> {
 pub fn time_zone_trouble(name: &str) -> Option<String> {
     zone(name)
         .is_none()
-        .then(|| format!("{name:?} is not known; write a name as Europe/Berlin, or UTC"))
+        .then(|| format!("{name:?} is unknown; write a name such as Europe/Berlin, or UTC"))
 }
 
 /// Limits and schedules whose unknown time zone was logged.
@@ -44,7 +44,7 @@ impl UnknownZones {
         let limits = reader.objects::<Limit>()?.into_iter();
         let limits = limits.map(|limit| {
             let what = format!("limit {}", limit.id());
-            (what, "its times count as UTC", limit.time_zone)
+            (what, "its times are read as UTC", limit.time_zone)
         });
         let schedules = reader.objects::<Schedule>()?.into_iter();
         let schedules = schedules.filter(|schedule| !schedule.disabled);
@@ -58,7 +58,9 @@ impl UnknownZones {
                 continue;
             };
             if !self.0.contains(&what) {
-                log(&format!("{what}: {effect}, for its time zone {trouble}"));
+                log(&format!(
+                    "{what}: {effect}, because its time zone {trouble}"
+                ));
             }
             unknown.insert(what);
         }

@@ -175,7 +175,9 @@ impl Need {
         }
         let needs = match self {
             Self::Role(least) => least.name(),
-            Self::OwnAccount => "a sign-in with the password, for a token of a viewer only looks",
+            Self::OwnAccount => {
+                "a log-in with the password, because a token with the role viewer can only read"
+            }
         };
         Err(format!(
             "{} is {} here; this request needs {needs}",
@@ -357,8 +359,8 @@ impl Request {
             (_, Some(cookie)) => cookie.identify(&self.method, app),
             (Some(Peer::Local { .. }), None) => Err(ApiError::unauthenticated(
                 FailureCode::NoCredentials,
-                "a proxy or a browser sent this request to the socket, so it is not of the user of that process: \
-                 send a token as `Authorization: Bearer SECRET`",
+                "a proxy or a browser sent this request to the socket, so the user of that \
+                 process is not the caller: send a token as `Authorization: Bearer SECRET`",
             )),
             _ => Err(ApiError::unauthenticated(
                 FailureCode::NoCredentials,

@@ -49,7 +49,7 @@ impl Changes {
     ) -> Result<(), ApiError> {
         let refused = |wait| {
             let detail = format!(
-                "{user} has changed too much of late: {} requests in a row that may change something, then one every {:?}; send fewer",
+                "{user} has made too many changes recently: the limit is {} changing requests in a row, then one every {:?}; send fewer",
                 self.pace.changes, self.pace.change_each
             );
             later(FailureCode::TooManyChanges, detail, wait)
@@ -86,7 +86,7 @@ impl Changes {
         let taken = self.sign_ins.take(credential, 1, now);
         taken.map_err(|wait| {
             let detail = format!(
-                "too many sign-ins of late: {} in a row, then one every {:?}; keep the session or token of one of them",
+                "too many log-ins recently: the limit is {} in a row, then one every {:?}; reuse the session or token of one of them",
                 self.pace.sign_ins, self.pace.sign_in_each
             );
             later(FailureCode::TooManyLogins, detail, wait)

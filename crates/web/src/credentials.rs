@@ -152,7 +152,7 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
     if wish.parent.is_some_and(|parent| !parent.has_room()) {
         return Err(ApiError::forbidden(
             FailureCode::TooDerived,
-            "the token of this request came from too many others in turn; make the new one with one of the first",
+            "the token of this request is the last of too long a chain of tokens; make the new token with an earlier one of the chain",
         ));
     }
     let (role, expires) = match wish.parent {

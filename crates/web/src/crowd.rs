@@ -82,8 +82,9 @@ impl Member {
                 Whose::User(user) => user,
                 Whose::Credential(_) => "this token",
             };
-            let detail =
-                format!("{who} has {most} requests at once, and no more; send fewer at a time");
+            let detail = format!(
+                "{who} already has {most} requests at once, which is the limit; send fewer at a time"
+            );
             let status = StatusCode::TOO_MANY_REQUESTS;
             return Err(ApiError::later(
                 status,

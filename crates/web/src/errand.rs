@@ -191,7 +191,7 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
             StatusCode::CONFLICT,
             FailureCode::SiteChanged,
             format!(
-                "the site {} was given another identity meanwhile; look at it with: godwit site list",
+                "the identity of site {} has changed meanwhile; check it with: godwit site list",
                 self.site
             ),
         ))

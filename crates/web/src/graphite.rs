@@ -45,12 +45,12 @@ pub(crate) async fn run(
         };
         match pushed {
             Ok(()) if complained => {
-                (app.log)(&format!("{to} takes the figures of this node again"));
+                (app.log)(&format!("{to} accepts the figures of this node again"));
                 complained = false;
             }
             Err(why) if !complained => {
                 (app.log)(&format!(
-                    "{to} does not take the figures of this node: {why}; they are sent again every {} s",
+                    "{to} does not accept the figures of this node: {why}; new figures are sent every {} s",
                     every.as_secs()
                 ));
                 complained = true;

@@ -140,8 +140,9 @@ fn too_many(full: &Holder) -> ApiError {
         Holder::User(user) => (StatusCode::TOO_MANY_REQUESTS, user.clone()),
         Holder::Credential(_) => (StatusCode::TOO_MANY_REQUESTS, "this token".to_owned()),
     };
-    let detail =
-        format!("{whose} has {most} event streams, and no more; close some, or try again later");
+    let detail = format!(
+        "{whose} already has {most} event streams, which is the limit; close some, or try again later"
+    );
     ApiError::later(status, FailureCode::TooManyStreams, detail, 10)
 }
 

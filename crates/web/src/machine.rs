@@ -58,8 +58,8 @@ pub(crate) fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
         return Err(ApiError::forbidden(
             FailureCode::NameTaken,
             format!(
-                "{name:?} is an admin of another machine of the cluster, and not the account of that name on this one; use a token, \
-                 or act as root or as the node's own user"
+                "{name:?} is an admin account on another machine of the cluster, and the account of that \
+                 name here does not count; use a token, or act as root or as the node's own user"
             ),
         ));
     }

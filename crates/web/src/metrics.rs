@@ -213,7 +213,7 @@ impl Metrics {
         );
         registry.register_with_unit(
             "moved",
-            "What ended attempts moved since the start of the node",
+            "Amounts that ended attempts moved since the start of the node",
             Unit::Bytes,
             metrics.bytes.clone(),
         );
@@ -229,7 +229,7 @@ impl Metrics {
         );
         registry.register_with_unit(
             "peer_moved",
-            "What transfers with a peer moved since the start of the node; the peers beyond the first 100 are one",
+            "Amounts moved by transfers with each peer since the start of the node; peers beyond the first 100 are counted together",
             Unit::Bytes,
             metrics.peers.clone(),
         );
@@ -240,7 +240,7 @@ impl Metrics {
         );
         registry.register(
             "strangers",
-            "Peers without a grant that the data port turned away since the start of the node, by what they did",
+            "Peers without a grant that the data port refused since the start of the node, by their request",
             metrics.strangers.clone(),
         );
         registry.register_with_unit(

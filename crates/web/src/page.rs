@@ -61,7 +61,7 @@ pub(crate) async fn fallback(method: Method, uri: Uri, headers: HeaderMap) -> Re
         let refusal = ApiError::new(
             StatusCode::METHOD_NOT_ALLOWED,
             FailureCode::NoSuchMethod,
-            format!("{path:?} belongs to the page, which is only read"),
+            format!("{path:?} belongs to the page, and the page allows reading only"),
         );
         let mut response = refusal.into_response();
         let allowed = HeaderValue::from_static("GET, HEAD");

@@ -67,7 +67,7 @@ impl Hasher {
 pub(crate) fn hash(password: &str) -> Result<Secret, ApiError> {
     if password.chars().count() < SIGNS_MIN || password.len() > BYTES_MAX {
         return Err(ApiError::invalid(format!(
-            "password: at least {SIGNS_MIN} signs and at most {BYTES_MAX} bytes"
+            "password: at least {SIGNS_MIN} characters and at most {BYTES_MAX} bytes"
         )));
     }
     let hash: PasswordHash = Argon2::default()

@@ -177,7 +177,7 @@ impl Connections {
             () = ended => {}
             () = connected.displaced() => {}
             () = cut.0.notified() => {
-                self.tell(&format!("{peer}: does not read its answer; the connection was closed"));
+                self.tell(&format!("{peer}: the client does not read the answer; the connection was closed"));
             }
         }
         drop(place);

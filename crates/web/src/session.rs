@@ -80,13 +80,13 @@ impl Cookie {
         if self.from_elsewhere {
             return Err(ApiError::forbidden(
                 FailureCode::NotFromPage,
-                "a session is good only for requests from a page of this node; open the page of the node itself",
+                "a session is valid only for requests from this node's page; open the page at the node itself",
             ));
         }
         if !matches!(method, "GET" | "HEAD") && !self.from_page {
             return Err(ApiError::forbidden(
                 FailureCode::NotFromPage,
-                "a session changes something only with the header X-Godwit-Page, from a page of this node",
+                "changes with a session need the header X-Godwit-Page, which this node's page sends",
             ));
         }
         Ok(())

@@ -68,14 +68,14 @@ fn check_directory(socket: &Path) -> io::Result<()> {
 fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
     if owner != own && owner != ROOT {
         return Some(format!(
-            "{shown} belongs to another user (uid {owner}), who may replace files in it, and with them the socket; \
-             name a directory of your own with --socket, or have this one given to you with: chown {own} {shown}"
+            "{shown} belongs to another user (uid {owner}), who could replace files in this directory, including the socket; \
+             name one of your own directories with --socket, or take this directory over with: chown {own} {shown}"
         ));
     }
     let (of_others, sticky) = (mode & 0o022 != 0, mode & 0o1000 != 0);
     (of_others && !sticky).then(|| {
         format!(
-            "other users may replace files in {shown} (mode {:03o}), and with them the socket; close it with: chmod go-w {shown}",
+            "other users could replace files in {shown} (mode {:03o}), including the socket; forbid this with: chmod go-w {shown}",
             mode & 0o777
         )
     })

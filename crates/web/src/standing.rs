@@ -82,7 +82,7 @@ impl From<Unfit> for ApiError {
             ),
             Unfit::Orphan(id) => refused(
                 FailureCode::TokenRevoked,
-                format!("the token {id} came from a token or session that is gone; make another one"),
+                format!("the token {id} was made with a token or session that has ended; make a new token"),
             ),
             Unfit::Disabled(user) => Self::new(
                 StatusCode::FORBIDDEN,
@@ -92,7 +92,7 @@ impl From<Unfit> for ApiError {
             Unfit::Reserved(user) => Self::new(
                 StatusCode::FORBIDDEN,
                 FailureCode::NameTaken,
-                format!("no user acts under the name {user:?} here; an admin makes another user"),
+                format!("{user:?} is not allowed as a user name here; an admin must make a user with another name"),
             ),
         }
     }

@@ -110,7 +110,7 @@ impl Turns {
             _ => Err(ApiError::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 FailureCode::Busy,
-                "the node, or you alone, have more requests than it can answer; send the request again later",
+                "the node has more requests (perhaps all yours) than it can answer; send the request again later",
                 2,
             )),
         }

@@ -2609,7 +2609,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2618,7 +2618,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2666,7 +2666,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2675,7 +2675,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2727,7 +2727,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2736,7 +2736,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2782,7 +2782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2791,7 +2791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2837,7 +2837,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2846,7 +2846,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2894,7 +2894,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2903,7 +2903,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2950,7 +2950,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2959,7 +2959,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3016,7 +3016,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3025,7 +3025,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3071,7 +3071,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3080,7 +3080,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3130,7 +3130,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3139,7 +3139,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3188,7 +3188,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3197,7 +3197,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3249,7 +3249,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3258,7 +3258,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3315,7 +3315,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3324,7 +3324,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3370,7 +3370,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3379,7 +3379,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3444,7 +3444,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3453,7 +3453,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3516,7 +3516,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3525,7 +3525,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3573,7 +3573,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3582,7 +3582,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3634,7 +3634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3643,7 +3643,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3691,7 +3691,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3700,7 +3700,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3752,7 +3752,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3761,7 +3761,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3809,7 +3809,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3818,7 +3818,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3866,7 +3866,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3875,7 +3875,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3928,7 +3928,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3937,7 +3937,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3986,7 +3986,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3995,7 +3995,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4043,7 +4043,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4052,7 +4052,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4100,7 +4100,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4109,7 +4109,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4158,7 +4158,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4167,7 +4167,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4215,7 +4215,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4224,7 +4224,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4272,7 +4272,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4281,7 +4281,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4329,7 +4329,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4338,7 +4338,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4386,7 +4386,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4395,7 +4395,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4441,7 +4441,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4450,7 +4450,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4503,7 +4503,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4512,7 +4512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4559,7 +4559,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4568,7 +4568,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4618,7 +4618,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4627,7 +4627,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4673,7 +4673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4682,7 +4682,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4735,7 +4735,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4744,7 +4744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4794,7 +4794,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4803,7 +4803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4853,7 +4853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4862,7 +4862,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4912,7 +4912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4921,7 +4921,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4971,7 +4971,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4980,7 +4980,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5029,7 +5029,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5038,7 +5038,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5087,7 +5087,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5096,7 +5096,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5142,7 +5142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5151,7 +5151,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5197,7 +5197,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5206,7 +5206,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5258,7 +5258,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5267,7 +5267,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5313,7 +5313,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5322,7 +5322,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5368,7 +5368,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5377,7 +5377,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5427,7 +5427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5436,7 +5436,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5480,7 +5480,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5489,7 +5489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5538,7 +5538,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5547,7 +5547,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5593,7 +5593,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5602,7 +5602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5654,7 +5654,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5663,7 +5663,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5709,7 +5709,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5718,7 +5718,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5764,7 +5764,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5773,7 +5773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5821,7 +5821,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5830,7 +5830,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5882,7 +5882,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5891,7 +5891,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5937,7 +5937,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5946,7 +5946,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5992,7 +5992,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6001,7 +6001,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6051,7 +6051,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6060,7 +6060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6106,7 +6106,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6115,7 +6115,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6161,7 +6161,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6170,7 +6170,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6218,7 +6218,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6227,7 +6227,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6279,7 +6279,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6288,7 +6288,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6334,7 +6334,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6343,7 +6343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6389,7 +6389,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6398,7 +6398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6450,7 +6450,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6459,7 +6459,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6505,7 +6505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6514,7 +6514,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6562,7 +6562,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6571,7 +6571,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6617,7 +6617,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6626,7 +6626,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6673,7 +6673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6682,7 +6682,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6728,7 +6728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request cannot be carried out as it is. */
+            /** @description The request is invalid. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6737,7 +6737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The node cannot carry the request out now. */
+            /** @description The node cannot carry out the request now. */
             "5XX": {
                 headers: {
                     [name: string]: unknown;

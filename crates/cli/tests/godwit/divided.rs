@@ -66,7 +66,7 @@ fn a_divided_job_brings_all_that_a_transfer_brings() {
     // The huge directory in shares, the large file in parts.
     assert!(log.contains("3 parts and 1 assembled files"), "{log}");
     assert!(
-        log.contains("0 parts, 0 files and 0 scans were left"),
+        log.contains("0 parts, 0 files and 0 scans were done at the end"),
         "{log}"
     );
 

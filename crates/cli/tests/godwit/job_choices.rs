@@ -108,7 +108,7 @@ fn what_a_job_cannot_choose_by_is_refused_at_once() {
         (
             &[one, "here:/data/run42/d"],
             &["--files-from", &list],
-            "list: it goes with one source",
+            "list: needs exactly one source",
         ),
         (
             &[one],

@@ -131,10 +131,10 @@ fn what_makes_no_sense_about_a_manifest_is_refused_at_once() {
     rig.serve(&[]);
     let ends = ["job", "submit", "here:/data/run42", "here:/data/copy"];
     for (more, words) in [
-        (&["--setting", "sign"][..], "sign is about a manifest"),
+        (&["--setting", "sign"][..], "sign needs a manifest"),
         (
             &["--setting", "manifest-sorted"],
-            "manifest-sorted is about a manifest",
+            "manifest-sorted needs a manifest",
         ),
         (
             &["--setting", "manifest=/tmp/m"],
@@ -172,7 +172,7 @@ fn the_site_that_runs_a_job_for_another_node_keeps_its_manifest() {
         .expect("a digest");
     let asked = three.asked.admin(&["job", "manifest", &id]);
     assert_eq!(asked.code, Some(1), "{asked:?}");
-    asked.says("the site that ran the job keeps its manifest");
+    asked.says("the site that ran the job keeps the manifest");
     let list = told(&three.source, &["job", "list", "--all", "--json"]);
     let there: Value = serde_json::from_str(&list).expect("one job");
     let manifest = told(

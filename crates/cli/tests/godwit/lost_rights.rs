@@ -206,7 +206,7 @@ fn a_running_job_ends_when_its_owner_may_see_less_of_its_destination() {
         let job = wait_for(&admin, &path, |job| !job["ended"].is_null());
         assert_eq!(job["reason"]["code"], "access_denied", "{job}");
         let text = job["reason"]["text"].as_str().unwrap_or_default();
-        let words = "the destination was taken back while the job ran";
+        let words = "the destination was revoked while the job ran";
         assert!(text.contains(words), "{job}");
         // The job runs again, and sees less.
         admin.post(&format!("{path}/retry"), &json!({})).expect(200);

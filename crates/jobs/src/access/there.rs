@@ -94,7 +94,7 @@ impl Sight {
             .into_iter()
             .find(|(had, right)| *had && gone(*right))?;
         Some(format!(
-            "the right to {} the destination was taken back while the job ran; run it again, and it goes by the rights of then",
+            "the right to {} the destination was revoked while the job ran; run the job again, which uses the rights of that time",
             right.name()
         ))
     }

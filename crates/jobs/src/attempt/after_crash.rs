@@ -21,7 +21,7 @@ pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> boo
     let told = propose(shared, id, JobOp::Moved { attempt, moved });
     if let Err(error) = &told {
         (shared.config.log)(&format!(
-            "job {id}: the state does not take what attempt {attempt} moved: {error}"
+            "job {id}: the amounts of attempt {attempt} could not be stored: {error}"
         ));
     }
     told.is_ok()

@@ -206,7 +206,7 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let (mut summary, mut groups) = summed(work);
     let counts = &work.counts;
     told.note(&format!(
-        "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were left to the end",
+        "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were done at the end",
         counts.scans,
         counts.parts,
         counts.assembled,
@@ -216,7 +216,7 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
         counts.scans_failed
     ));
     if counts.scans_failed > 0 && base.settings.contains_key("delete") {
-        let text = "nothing was deleted, because a directory of the source could not be looked at";
+        let text = "nothing was deleted, because a directory of the source could not be read";
         groups.push(FailureGroup {
             reason: Reason::new(FailureCode::NotDeleted, text),
             count: counts.scans_failed,

@@ -414,7 +414,7 @@ impl AttemptEvents {
         let phase = heard.phase;
         drop(heard);
         let text = format!(
-            "No connection since {}: {}. The attempt goes on for {} and then ends; the job is retried.",
+            "No connection since {}: {}. The attempt continues for up to {} and then ends; the job is then retried.",
             self.shared.now().utc(),
             lost.why,
             span(lost.retry_for_seconds)

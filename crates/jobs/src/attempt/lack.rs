@@ -35,7 +35,7 @@ pub(super) fn reason(
         }
         (None, lacking) => {
             let found = counted(heard.failed_with(FailureCode::NoSpace), "entry");
-            let full = || format!("{found} found the storage or a quota full");
+            let full = || format!("{found} reported full storage or an exceeded quota");
             let needs = lacking.unwrap_or_else(full);
             match free_there(shared, job) {
                 Some(bytes) => format!("{needs}, and {}", free(bytes)),
@@ -44,7 +44,7 @@ pub(super) fn reason(
         }
     };
     let text =
-        format!("{place} has no room: {what}. The job goes on by itself once there is room.");
+        format!("{place} has no room: {what}. The job resumes by itself once space is free.");
     Reason::new(FailureCode::NoSpace, clip(&text))
 }
 

@@ -82,7 +82,7 @@ impl Attempts for Placing {
                 Err(error) if Instant::now() >= until || self.control.is_cancelled() => {
                     let id = &self.job;
                     (self.shared.config.log)(&format!(
-                        "job {id}: the state did not take what its destination means: {error}"
+                        "job {id}: the resolved destination could not be stored: {error}"
                     ));
                     return;
                 }

@@ -378,7 +378,8 @@ impl<'a> SiteAttempt<'a> {
         if let Err(refusal) = &steered
             && is_passing(refusal)
         {
-            let note = format!("the site that runs the job hears later that it stops: {refusal}");
+            let note =
+                format!("the site that runs the job will be asked later to stop it: {refusal}");
             self.told.note(&note);
             self.shared.notices.add(&self.job.id);
             // Without access the job stops anyway. A resumed job gets access again.
@@ -450,7 +451,7 @@ fn is_passing(refusal: &Refusal) -> bool {
 fn other(site: &Peer) -> Refusal {
     Refusal::new(
         code::BROKEN,
-        format!("{} gave the answer to another question", site.name),
+        format!("{} answered a different question", site.name),
     )
 }
 

@@ -67,7 +67,7 @@ impl Asked {
         let is_short = site.left < IN_A_ROW / 2;
         let mut mute = site.mute.iter().rev().filter(|_| is_short);
         if let Some((_, _, no)) = mute.find(|(mute, ..)| mute == named.node) {
-            let message = format!("it answered a short while ago: {}", no.message);
+            let message = format!("the node answered a short while ago: {}", no.message);
             return Err(Refusal {
                 message,
                 ..no.clone()
@@ -75,7 +75,7 @@ impl Asked {
         }
         let Some(left) = site.left.checked_sub(1) else {
             let message =
-                "its site has named too many nodes of late that do not say that they are of it";
+                "the site has recently named too many nodes that do not confirm that they belong to it";
             return Err(Refusal::later(code::UNREACHABLE, message));
         };
         site.left = left;

@@ -34,7 +34,7 @@ impl Pace {
         let after = full_at.get(asker).copied().unwrap_or(now) + taken;
         if after.saturating_duration_since(now) > all {
             let message = format!(
-                "this identity has changed too much here of late: {IN_A_ROW} changes in a row, then {} a second; ask again later",
+                "this identity has made too many changes here recently: the limit is {IN_A_ROW} changes in a row, then {} per second; try again later",
                 Duration::from_secs(1).as_millis() / ONE_EACH.as_millis()
             );
             return Err(Refusal::later(code::BUSY, message));

@@ -41,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The one text of every no.
 pub(super) const NOT_REACHED: &str =
-    "no node with that identity was reached from here; the log of this node says why";
+    "no node with this identity could be reached from here; see the log of this node";
 
 /// Recent dials for askers.
 pub(crate) struct Reaching {
@@ -207,7 +207,7 @@ impl Asker {
             Refusal::later(
                 code::BUSY,
                 format!(
-                    "this identity had {AT_ONCE} sites tried from here, and may have one tried each {seconds} s; ask again later"
+                    "this identity has had {AT_ONCE} sites tested from here, and may have one more tested every {seconds} s; try again later"
                 ),
             )
         })?;

@@ -63,7 +63,7 @@ pub(super) fn full(shared: &Shared, asker: &str) -> Result<Option<String>, JobsE
     let look = look(shared, &owner(asker))?;
     Ok(look.full.then(|| {
         format!(
-            "manifests, logs and samples of your jobs that have not ended take {} here, as much as may be; wait until they end, or submit jobs with fewer files or without manifests",
+            "manifests, logs and samples of your unfinished jobs take {} here, which is the limit; wait until these jobs end, or submit jobs with fewer files or without manifests",
             human_size(OF_SITE_MAX)
         )
     }))
@@ -180,13 +180,13 @@ fn make_room(shared: &Shared, owner: &str, at: Instant) -> Result<Look, JobsErro
     waiting.append(&mut ended);
     for Kept { id, attempt, .. } in surplus(open, waiting, most(is_of_site)) {
         (shared.config.log)(&format!(
-            "job {id}: its records made way for those of other jobs of {owner}"
+            "job {id}: its records were removed to make room for other jobs of {owner}"
         ));
         // A removal that fails is tried again.
         let removed = godwit_history::remove(base, &id);
         if !is_of_site && removed.is_ok() {
             let message = format!(
-                "log, samples and manifest until now were removed: those of one user take {} on a node at most",
+                "log, samples and manifest up to now were removed: the limit for one user is {} on a node",
                 human_size(OF_USER_MAX)
             );
             let note = serde_json::json!({"event": "note", "message": message});

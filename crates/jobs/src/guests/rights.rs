@@ -40,7 +40,7 @@ pub(super) fn acts_for<'a>(
         return Ok(&mandate.asker);
     }
     let Mandate { asker: of, job } = mandate;
-    let message = format!("{asker} was not let in here for job {job} of {of}");
+    let message = format!("{asker} was not given access here for job {job} of {of}");
     Err(Refusal::new(code::NOT_LET_IN, message))
 }
 
@@ -58,7 +58,7 @@ pub(super) fn check_left(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refu
     if is_member.map_err(|error| refuse(&error.into()))? {
         return Ok(());
     }
-    let message = format!("{asker} has left the cluster whose job {job} is");
+    let message = format!("{asker} has left the cluster of job {job}");
     Err(Refusal::new(code::NOT_LET_IN, message))
 }
 
@@ -136,7 +136,7 @@ pub(super) fn check_sight(shared: &Shared, job: &Job, wish: &RunJob) -> Result<(
     if !less {
         return Ok(());
     }
-    let message = "the owner of the job lost the right to list or to read the destination since it was submitted; submit it again";
+    let message = "since the job was submitted, its owner has lost the right to list or read the destination; submit the job again";
     Err(Refusal::new(code::NOT_GRANTED, message))
 }
 

@@ -53,7 +53,7 @@ pub(super) fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
     Err(Refusal::later(
         code::BUSY,
         format!(
-            "{WAITING_MAX} jobs of this identity have not ended here, as many as may be; ask again later"
+            "{WAITING_MAX} jobs of this identity have not ended here, which is the limit; try again later"
         ),
     ))
 }
@@ -68,7 +68,7 @@ fn check_kept(count: u64, bytes: u64) -> Result<(), Refusal> {
     Err(Refusal::later(
         code::BUSY,
         format!(
-            "{full} of this identity are in the history here, as many as may be; the oldest ended ones go within minutes, so ask again later"
+            "{full} of this identity are in the history here, which is the limit; the oldest ended jobs are removed within minutes, so try again later"
         ),
     ))
 }
@@ -101,7 +101,7 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
                 Ok(false)
             }
             _ => Err(invalid(format!(
-                "{place} is neither here nor at the site that was named with the job"
+                "{place} is neither at this site nor at the site named with the job"
             ))),
         }
     };
@@ -114,7 +114,7 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
     let both_ends = destination_here && sources_here.iter().all(|here| *here);
     if !(both_ends && other.is_none() || one_end && other.is_some()) {
         return Err(invalid(
-            "a job for another node has one end here, or both".to_owned(),
+            "a job for another node must have at least one end here".to_owned(),
         ));
     }
     // Older nodes of this cluster do not read `may_list`. A job without it hides names.
@@ -141,7 +141,7 @@ fn bound(new: &mut NewJob) -> Result<(), Refusal> {
         return Ok(());
     }
     let what = format!(
-        "settings: those of a job for another site have at most {SETTINGS_BYTES_MAX} bytes"
+        "settings: a job for another site may have at most {SETTINGS_BYTES_MAX} bytes of settings"
     );
     Err(Refusal::new(code::INVALID, what))
 }
@@ -168,7 +168,7 @@ pub(super) fn submit_for(
     let Some(guest) = stored.guest else {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
-            "the job is not another node's",
+            "the job does not belong to another node",
         ));
     };
     let other = guest.other.as_ref().map(|peer| peer.name.clone());

@@ -39,7 +39,7 @@ fn the_oldest_records_of_a_user_make_way_and_its_log_says_so() {
     let log = jobs.log(&old, 0, 10).expect("a log").lines;
     let said = log.first().expect("a line").event.to_string();
     assert!(
-        said.contains("were removed: those of one user take 17.2 GB"),
+        said.contains("were removed: the limit for one user is 17.2 GB"),
         "{said}"
     );
     assert_eq!(log.len(), 1, "{log:?}");

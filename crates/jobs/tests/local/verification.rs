@@ -107,7 +107,7 @@ fn a_verification_reads_nothing_outside_the_exports() {
     let refused = wait_for(&jobs, &id, |job| job.ended.is_some());
     assert_eq!(refused.state, JobState::Failed, "{refused:?}");
     for (source, says) in [
-        ("away:/x/list", "its manifest"),
+        ("away:/x/list", "the manifest"),
         ("here:/none/list", "no export"),
     ] {
         let mut check = new(source, "here:/to/run42");

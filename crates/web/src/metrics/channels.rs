@@ -33,7 +33,7 @@ impl ChannelMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "channel_carried",
-            "What each channel of a running job has carried, with all overhead",
+            "Bytes that each channel of a running job has carried, with all overhead",
             Unit::Bytes,
             self.carried.clone(),
         );
@@ -56,7 +56,7 @@ impl ChannelMetrics {
         );
         registry.register_with_unit(
             "channel_resent",
-            "What this node sent again on each channel of a running job",
+            "Amounts that this node sent again on each channel of a running job",
             Unit::Bytes,
             self.resent.clone(),
         );

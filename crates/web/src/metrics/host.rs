@@ -50,7 +50,7 @@ impl HostMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "host_cpu",
-            "Time of each core of the machine, by what it did",
+            "Time of each core of the machine, by kind of work",
             Unit::Seconds,
             self.cores.clone(),
         );
@@ -71,19 +71,19 @@ impl HostMetrics {
         );
         registry.register_with_unit(
             "host_memory_available",
-            "Memory that can be had without swapping",
+            "Memory available without swapping",
             Unit::Bytes,
             self.memory.clone(),
         );
         registry.register_with_unit(
             "host_disk",
-            "What the disks of the machine have read and written",
+            "Amounts that the disks of the machine have read and written",
             Unit::Bytes,
             self.disks.clone(),
         );
         registry.register_with_unit(
             "host_interface",
-            "What each network interface has received and sent",
+            "Amounts that each network interface has received and sent",
             Unit::Bytes,
             self.bytes.clone(),
         );

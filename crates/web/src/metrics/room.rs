@@ -36,7 +36,7 @@ impl RoomMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "export_free",
-            "Room that is left in the file system of each export",
+            "Free space in the file system of each export",
             Unit::Bytes,
             self.free.clone(),
         );

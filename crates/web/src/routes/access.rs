@@ -91,7 +91,7 @@ async fn put(
             ));
         }
         let rule = rule_of(&id, &grant, site.as_ref())
-            .ok_or_else(|| ApiError::internal("the rule names another site than was found"))?;
+            .ok_or_else(|| ApiError::internal("the rule names a different site"))?;
         app.propose(caller.actor(), Op::Access(Change::Put(rule)))?;
         find(app, &id)
     })
@@ -149,7 +149,7 @@ fn check_same_site(earlier: Option<&AccessRule>, grant: &Grant) -> Result<(), Ap
         StatusCode::CONFLICT,
         FailureCode::RuleOfAnotherSite,
         format!(
-            "the rule {} is about {place}; choose another id, or remove the rule first",
+            "the rule {} already exists for {place}; choose another id, or remove the rule first",
             rule.id
         ),
     ))

@@ -80,7 +80,7 @@ async fn change_password(
     app.run(move |app| {
         let Some(earlier) = user.password else {
             return Err(ApiError::internal(
-                "a password was proven that is not there",
+                "the user's password was removed meanwhile",
             ));
         };
         let change = godwit_state::NewPassword {

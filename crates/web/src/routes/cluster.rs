@@ -121,7 +121,7 @@ async fn remove(
 }
 
 fn cluster(app: &App) -> Result<&Cluster, ApiError> {
-    let missing = || ApiError::not_found("this node takes part in no cluster");
+    let missing = || ApiError::not_found("this node belongs to no cluster");
     app.cluster.as_ref().ok_or_else(missing)
 }
 

@@ -137,7 +137,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
         ApiError::new(
             StatusCode::BAD_REQUEST,
             FailureCode::BadHeader,
-            "Last-Event-ID: not the id of an event of this node; leave it out to begin now",
+            "Last-Event-ID: not the id of an event of this node; leave the header out to start with new events",
         )
     })
 }

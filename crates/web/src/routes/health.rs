@@ -45,7 +45,7 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
             ApiError::later(
                 StatusCode::SERVICE_UNAVAILABLE,
                 error.code().clone(),
-                "the node takes no changes now; its log says why",
+                "the node accepts no changes now; see its log",
                 10,
             )
         })?;

@@ -212,7 +212,7 @@ async fn steer(
             return Err(ApiError::forbidden(
                 FailureCode::NotYourJob,
                 format!(
-                    "job {id} belongs to {owner}; {} is {} here and changes own jobs only",
+                    "job {id} belongs to {owner}; {} is {} here and can change only their own jobs",
                     caller.name,
                     Role::name(caller.role)
                 ),

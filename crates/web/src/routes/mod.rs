@@ -125,7 +125,7 @@ pub(crate) fn no_such_route(uri: &Uri) -> ApiError {
         StatusCode::NOT_FOUND,
         FailureCode::NoSuchRoute,
         format!(
-            "there is no {}; the routes are listed in /openapi.json",
+            "no route {}; the routes are listed in /openapi.json",
             uri.path()
         ),
     )
@@ -136,7 +136,7 @@ async fn no_such_method(method: Method, uri: Uri) -> ApiError {
         StatusCode::METHOD_NOT_ALLOWED,
         FailureCode::NoSuchMethod,
         format!(
-            "{} does not take {method}; the header Allow says what it takes",
+            "{} does not accept {method}; the header Allow lists the accepted methods",
             uri.path()
         ),
     )
@@ -147,8 +147,8 @@ async fn no_such_method(method: Method, uri: Uri) -> ApiError {
     info(
         title = "Godwit",
         description = "The API of a Godwit node. Errors are problem documents of RFC 9457; `code` tells programs what happened. \
-                       Of a job of somebody else, a caller who is no admin and may not list all of its places sees an outline: state, times and figures, `…` for hidden paths, \
-                       no words or names of entries; log, report and manifest are refused (`not_granted`).",
+                       Callers who are neither the job's owner nor admins, and may not list all of its places, see an outline of the job: state, times \
+                       and figures, `…` for hidden paths, no messages or names of entries; log, report and manifest are refused (`not_granted`).",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(Problem)),
@@ -190,8 +190,8 @@ impl IntoResponses for Problems {
         [
             ("401", "The caller has not proven who it is."),
             ("403", "The caller may not do this."),
-            ("4XX", "The request cannot be carried out as it is."),
-            ("5XX", "The node cannot carry the request out now."),
+            ("4XX", "The request is invalid."),
+            ("5XX", "The node cannot carry out the request now."),
         ]
         .into_iter()
         .map(|(status, what)| (status.to_owned(), problem(what)))

@@ -150,7 +150,9 @@ async fn space(
             return Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 code::NO_SUCH_EXPORT,
-                format!("{site} has no export {export:?}, or does not let this node or you see it"),
+                format!(
+                    "{site} has no export {export:?}, or this node or you have no rights there"
+                ),
             ));
         }
     }
@@ -219,7 +221,7 @@ async fn rename(
     let (from, to_place) = (place(&wish.from.0)?, place(&wish.to.0)?);
     if from.site != to_place.site {
         return Err(ApiError::invalid(format!(
-            "{from} and {to_place} are at two sites; copy with a job, then remove the first"
+            "{from} and {to_place} are at different sites; copy with a job, then remove the source"
         )));
     }
     let question = Question::Rename(RenamePlace {
@@ -265,7 +267,8 @@ async fn clean(
             .await?
         }
         Some(_) => {
-            let what = "place: leave it out with a job, whose destination is meant";
+            let what =
+                "place: leave the place out if a job is given; the job's destination is used";
             return Err(ApiError::invalid(what.to_owned()));
         }
     };
@@ -316,8 +319,7 @@ fn entry(answer: Answer) -> Result<Json<EntryView>, ApiError> {
 
 /// Error for an answer of the wrong kind.
 fn other() -> ApiError {
-    let detail =
-        "the site gave the answer to another question; ask its operator which version runs there";
+    let detail = "the site answered a different question; ask the site's operator for its version";
     ApiError::new(StatusCode::BAD_GATEWAY, code::BROKEN, detail)
 }
 
@@ -332,7 +334,7 @@ impl Query {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             if !known.contains(&name) || pairs.iter().any(|(before, _)| before == name) {
                 return Err(bad(format!(
-                    "{name:?} is no parameter here, or comes twice; there are: {}",
+                    "{name:?} is not a parameter here, or is given twice; the parameters are: {}",
                     known.join(", ")
                 )));
             }
@@ -362,7 +364,7 @@ fn number(text: &[u8]) -> Result<u32, ApiError> {
     let number = std::str::from_utf8(text)
         .ok()
         .and_then(|text| text.parse().ok());
-    number.ok_or_else(|| bad("limit: not a whole number that is possible here".to_owned()))
+    number.ok_or_else(|| bad("limit: not an allowed whole number".to_owned()))
 }
 
 /// The bytes of a value in a query.

@@ -140,7 +140,7 @@ fn scope_of(name: &str) -> Result<LimitScope, ApiError> {
         Some(LimitScopeName::JobDefault) => LimitScope::JobDefault,
         None => {
             return Err(ApiError::invalid(format!(
-                "scope: {name:?} is not possible; a limit is for {}",
+                "scope: {name:?} is not possible; limits exist for {}",
                 known.map(LimitScopeName::word).join(", ")
             )));
         }
@@ -175,7 +175,7 @@ fn limit_view(limit: Limit) -> LimitView {
         jobs_max: limit.jobs_max,
         windows: windows.collect(),
         trouble: time_zone_trouble(&limit.time_zone)
-            .map(|trouble| format!("its times count as UTC, for its time zone {trouble}")),
+            .map(|trouble| format!("its times are read as UTC, for its time zone {trouble}")),
         time_zone: limit.time_zone,
     }
 }

@@ -251,7 +251,7 @@ fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
     let next = jobs.next_tick(&schedule).filter(|_| !schedule.disabled);
     let unknown_zone = time_zone_trouble(&schedule.time_zone).map(|trouble| Reason {
         code: FailureCode::UnknownTimeZone.into(),
-        text: format!("The schedule submits nothing, for its time zone {trouble}."),
+        text: format!("The schedule submits no jobs, because its time zone {trouble}."),
     });
     let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
     let reason = schedule.reason.map(|reason| {

@@ -88,7 +88,7 @@ fn find(app: &App, name: &str) -> Result<SiteView, ApiError> {
 fn checked(name: &str, new: NewSite) -> Result<Site, ApiError> {
     check_site_name(name).map_err(|error| ApiError::invalid(format!("name: {error}")))?;
     if name == HERE {
-        let detail = format!("name: {HERE} always means the node that is asked");
+        let detail = format!("name: {HERE} always means the node that receives the request");
         return Err(ApiError::invalid(detail));
     }
     let identity = check_node(&new.addresses, &new.identity)?;

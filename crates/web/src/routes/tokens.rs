@@ -55,7 +55,7 @@ async fn create(
     if !caller.owns(&user) {
         return Err(ApiError::forbidden(
             FailureCode::NotYourToken,
-            format!("user: only an admin makes tokens for {user}"),
+            format!("user: only an admin can make tokens for {user}"),
         ));
     }
     let most = role(new.role);
@@ -63,7 +63,7 @@ async fn create(
         return Err(ApiError::forbidden(
             FailureCode::RoleTooSmall,
             format!(
-                "role: {} is {} here, and makes no token that allows more",
+                "role: {} is {} here, and cannot make a token with a higher role",
                 caller.name,
                 caller.role.name()
             ),

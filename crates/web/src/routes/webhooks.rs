@@ -55,7 +55,7 @@ async fn put_webhook(
         .is_some_and(|key| message::key(key).is_none())
     {
         return Err(ApiError::invalid(
-            "secret: a key is whsec_ and the base64 of 24 to 64 bytes; without one the node makes a key",
+            "secret: write whsec_ and the base64 of 24 to 64 bytes; without a secret the node makes one",
         ));
     }
     if let Some(wrong) = new
@@ -65,7 +65,7 @@ async fn put_webhook(
     {
         let known = JobState::ALL.map(JobState::name).join(", ");
         return Err(ApiError::invalid(format!(
-            "events: {wrong:?} is no state; the states are: {known}; {} name sites",
+            "events: {wrong:?} is not an event; the states are: {known}; {} are about sites",
             SITE_EVENTS.join(" and ")
         )));
     }

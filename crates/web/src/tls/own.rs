@@ -74,7 +74,7 @@ impl Own {
         };
         self.make(now)?;
         log(&format!(
-            "the API has a new certificate with the key of the old one, for the old one {why}"
+            "the API has a new certificate with the same key, because the old certificate {why}"
         ));
         Ok(())
     }

@@ -20,7 +20,7 @@ pub struct Network {
 
 /// Why a text is no network.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("it is no network; write one as 10.0.0.0/8, fd00::/8 or 192.0.2.7")]
+#[error("not a network; write a network such as 10.0.0.0/8, fd00::/8 or 192.0.2.7")]
 pub struct NetworkError;
 
 impl Network {

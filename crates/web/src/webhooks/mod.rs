@@ -141,7 +141,7 @@ impl Webhooks {
         let (id, seconds) = (message::id(&delivery), now().0.div_euclid(1_000));
         let signed = message::signature(&webhook.secret, &id, seconds, &delivery.body);
         let Some(signature) = signed else {
-            return end(delivery, "the key of the webhook is none; give it another");
+            return end(delivery, "the key of the webhook is invalid; set a new key");
         };
         let message = post::Message {
             id,
@@ -155,7 +155,7 @@ impl Webhooks {
             }
             Ok(answer) if answer.status == 410 => Ended {
                 gone: true,
-                ..end(delivery, "410: the receiver wants nothing any more")
+                ..end(delivery, "410: the receiver wants no more messages")
             },
             Ok(answer) => retry(delivery, answer.status.to_string(), answer.wish),
             Err(fault) => retry(delivery, fault, None),
@@ -191,7 +191,7 @@ impl Webhooks {
         if !arrived {
             let next = match ended.next_attempt {
                 Some(next) => format!("the next attempt comes at {}", next.utc()),
-                None => "it is given up".to_owned(),
+                None => "there are no more attempts".to_owned(),
             };
             (self.app.log)(&format!(
                 "webhook {}: job {} is {}: not delivered: {}; {next}",

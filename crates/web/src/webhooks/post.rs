@@ -60,19 +60,20 @@ fn parse(url: &str) -> Result<Target, String> {
     let tls = match uri.scheme() {
         Some(scheme) if *scheme == Scheme::HTTPS => true,
         Some(scheme) if *scheme == Scheme::HTTP => false,
-        _ => return Err("it begins with https:// or http://".to_owned()),
+        _ => return Err("the URL must begin with https:// or http://".to_owned()),
     };
     let authority = uri
         .authority()
-        .ok_or_else(|| "it names no host".to_owned())?;
+        .ok_or_else(|| "the URL names no host".to_owned())?;
     if authority.as_str().contains('@') {
         return Err(
-            "it may hold no user name or password; receivers check the signature".to_owned(),
+            "the URL must not contain a user name or password; receivers check the signature"
+                .to_owned(),
         );
     }
     let host = authority.host();
     if authority.as_str() != host && authority.port_u16().is_none() {
-        return Err(format!("{authority}: it names no port that there is"));
+        return Err(format!("{authority}: the port is invalid"));
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     Ok(Target {

@@ -159,7 +159,7 @@ fn a_client_that_gives_no_window_keeps_no_answer() {
         }
     });
     let log = world.log.lock().unwrap().join("\n");
-    assert!(log.contains("does not read its answer"), "{log}");
+    assert!(log.contains("the client does not read the answer"), "{log}");
 }
 
 #[test]

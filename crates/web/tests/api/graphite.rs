@@ -72,7 +72,7 @@ fn a_receiver_that_is_away_or_deaf_holds_nothing_up() {
         .lock()
         .unwrap()
         .iter()
-        .any(|line| line.contains("does not take the figures"))
+        .any(|line| line.contains("does not accept the figures"))
     {
         assert!(
             Instant::now() < until,
@@ -84,7 +84,7 @@ fn a_receiver_that_is_away_or_deaf_holds_nothing_up() {
     let said = world.log.lock().unwrap();
     assert_eq!(
         said.iter()
-            .filter(|line| line.contains("does not take"))
+            .filter(|line| line.contains("does not accept"))
             .count(),
         1,
         "{said:?}"

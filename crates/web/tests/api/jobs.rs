@@ -33,7 +33,7 @@ fn too_many_sources_are_refused_with_what_to_do() {
     let refused = with(sources(1025));
     let text = refused.expect(422).json()["detail"].to_string();
     assert!(
-        text.contains("a job takes 1024 at most") && text.contains("submit several jobs"),
+        text.contains("a job takes at most 1024") && text.contains("submit several jobs"),
         "{text}"
     );
     let long = "x".repeat(200);

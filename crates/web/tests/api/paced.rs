@@ -75,7 +75,9 @@ fn who_has_changed_too_much_waits_on_every_way_and_others_do_not() {
         assert!((80_000..90_000).contains(&wait), "{wait}");
         let problem = refused.expect_problem(429, "too_many_changes");
         assert!(
-            problem["detail"].to_string().contains("otto has changed"),
+            problem["detail"]
+                .to_string()
+                .contains("otto has made too many changes"),
             "{problem}"
         );
         client.post("/api/v1/jobs", &json!({})).expect(429);

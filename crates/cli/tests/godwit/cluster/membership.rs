@@ -215,7 +215,7 @@ fn a_job_with_too_many_sources_is_refused_before_it_is_sent() {
     line.extend((0..1026).map(|number| format!("here:/data/{number}")));
     let refused = rig.client(&line);
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    refused.says("a job takes 1024 at most");
+    refused.says("a job takes at most 1024");
 }
 
 #[test]

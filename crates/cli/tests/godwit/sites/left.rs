@@ -19,7 +19,7 @@ fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
         wait_for(&here, &id, |job| moved(job) > 16_000_000);
         let too_early = here.admin(&["clean", "--job", &id]);
         assert!(
-            too_early.complaint.contains("cancel it first"),
+            too_early.complaint.contains("cancel the job first"),
             "{too_early:?}"
         );
         let outcome = here.admin(&["job", "cancel", &id]);
@@ -46,7 +46,7 @@ fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
             rename(&format!("gw1-{}a", "b".repeat(51)));
             let refused = here.admin(&["clean", "--job", &id]);
             assert_ne!(refused.code, Some(0), "{refused:?}");
-            let says = "has another identity now than when the job was submitted";
+            let says = "has changed since the job was submitted";
             assert!(refused.complaint.contains(says), "{refused:?}");
             rename(&there.identity);
         }

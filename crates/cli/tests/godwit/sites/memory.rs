@@ -47,8 +47,8 @@ fn memory_is_measured_here_at_a_site_and_from_it() {
     let log = here.admin(&["job", "log", &id]).out;
     assert!(log.contains("divided: 1 scans"), "{log}");
     for (source, destination, word) in [
-        ("here:null:", "siteB:null:", "can only be written to"),
-        ("here:mem:1MiB", "siteB:mem:1MiB", "can only be read"),
+        ("here:null:", "siteB:null:", "can only be a destination"),
+        ("here:mem:1MiB", "siteB:mem:1MiB", "can only be a source"),
         ("here:mem:x", "siteB:null:", "mem:x"),
     ] {
         let no = here.admin(&["job", "submit", source, destination]);

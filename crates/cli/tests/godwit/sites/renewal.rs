@@ -35,7 +35,7 @@ fn access_that_ends_while_the_job_runs_is_given_again() {
     three.wait_for(&id, |job| moved(job) > 0);
     take_back(&three.destination);
     let log = || three.log(&id);
-    three.wait_for(&id, |_| log().contains("it is given again"));
+    three.wait_for(&id, |_| log().contains("the access is granted again"));
     let outcome = three.asked.admin(&["job", "limit", &id, "none"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     three.complete(&id);

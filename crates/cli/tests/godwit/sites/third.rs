@@ -379,7 +379,7 @@ fn access_for_a_job_ends_no_later_than_that_of_the_node_that_asked() {
     let ended = three.wait_for(&soon, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "failed", "{ended}");
     let why = ended["reason"]["text"].as_str().unwrap_or_default();
-    assert!(why.contains("ends too soon to give it away"), "{ended}");
+    assert!(why.contains("ends too soon to pass it on"), "{ended}");
     super::deny(&three.destination, &three.asked.identity);
     allow(
         &three.destination,

@@ -44,7 +44,7 @@ fn access_for_a_job_lasts_by_the_clock_of_the_node_that_gives_it() {
     let refusal = give(-3 * DAY_MILLIS, None).expect_err("it is over");
     for word in [
         "by the clock of the asking node",
-        "here it is",
+        "the clock here shows",
         "update the asking node",
     ] {
         assert!(refusal.message.contains(word), "{refusal}");

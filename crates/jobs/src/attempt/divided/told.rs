@@ -56,7 +56,7 @@ pub(super) fn late(nodes: &[String]) -> String {
         _ => ("have", "they"),
     };
     format!(
-        "{} {has} not confirmed that no call of this job is left in the file system there, as where a mount hangs: until {it} answers again, or the mount is made again, such a call may set attributes of a directory or of a file with several names, bring back a further name of a file, or make an empty directory; nothing else changes",
+        "{} {has} not confirmed that all file system calls of this job there have ended; perhaps a mount hangs. Until {it} answers again, or the mount is renewed, such a call may still set attributes of a directory or of a file with several names, restore an additional name of a file, or make an empty directory; nothing else can change",
         nodes.join(", ")
     )
 }

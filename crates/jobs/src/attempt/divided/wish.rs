@@ -157,16 +157,16 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
     };
     let is_memory = sources.iter().all(Place::is_memory);
     if is_memory != destination.is_memory() {
-        return Err("memory is divided only from mem: to null:".to_owned());
+        return Err("jobs with mem: or null: are divided only from mem: to null:".to_owned());
     }
     if !sources.iter().all(Place::is_here) || destination.is_here() {
-        return Err("only what is here is divided, and only for another site".to_owned());
+        return Err("only jobs from this site to another site are divided".to_owned());
     }
     if let Some(why) = hindrance(new, prepared) {
         return Err(why.to_owned());
     }
     let [site] = prepared.sites.as_slice() else {
-        return Err("the site of the destination is not known".to_owned());
+        return Err("the destination's site is unknown".to_owned());
     };
     Ok(Some(Wish {
         sources,
@@ -187,26 +187,26 @@ pub(crate) fn can_divide(new: &NewJob, prepared: &Prepared) -> bool {
 fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
     // It has no settings of a copy.
     if new.kind == JobKind::Verify {
-        return Some("a verification brings nothing");
+        return Some("a verification copies nothing");
     }
     let Ok(settings) = prepared.spec.copy_settings() else {
-        return Some("its settings cannot be read");
+        return Some("the job's settings cannot be read");
     };
     let comparison = &settings.comparison;
     if !new.list.is_empty() {
-        Some("its list of names is read by one transfer")
+        Some("a list of names needs a single transfer")
     } else if new.manifest {
-        Some("a manifest is written by one transfer")
+        Some("a manifest needs a single transfer")
     } else if comparison.dry_run {
-        Some("a dry run brings nothing")
+        Some("a dry run copies nothing")
     } else if comparison.delete_before {
-        Some("what is deleted before anything is sent is deleted by one transfer (--delete-before)")
+        Some("--delete-before needs a single transfer")
     } else if settings.force {
         // The close could not distinguish files that its members have sent from files that were there before, and would send all of them
         // again.
-        Some("what is there already is sent by one transfer, too (--force)")
+        Some("--force needs a single transfer")
     } else if comparison.judge != Judge::default() {
-        Some("files are told apart by size and time only")
+        Some("divided jobs compare files by size and time only")
     } else {
         None
     }

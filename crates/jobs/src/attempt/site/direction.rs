@@ -82,7 +82,7 @@ impl SiteAttempt<'_> {
             Err(back) if back.code == code::UNREACHABLE => Err(Refusal::later(
                 code::UNREACHABLE,
                 format!(
-                    "the two sites cannot connect to each other; let one of them reach the data port of the other. {}; {}",
+                    "the two sites cannot connect to each other; open the data port of one site for the other. {}; {}",
                     forth.message, back.message
                 ),
             )

@@ -18,7 +18,7 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
     let (outcome, lead) = match view.state {
         JobState::Complete => (Outcome::Complete, ""),
         JobState::Partial => (Outcome::Partial, ""),
-        JobState::Cancelled => (Outcome::Failed, "the site that ran the job gave it up: "),
+        JobState::Cancelled => (Outcome::Failed, "the site that ran the job stopped it: "),
         _ => (Outcome::Failed, ""),
     };
     // Only a complete job needs no reason.

@@ -81,13 +81,17 @@ impl<'a> Followed<'a> {
     pub(super) fn is_to_run_again(&mut self, seen: &JobSeen) -> bool {
         let told = &self.third.told;
         if self.lost_access(seen) {
-            told.note("the access for this job ended while the job ran; it is given again");
+            told.note(
+                "the access for this job ended while the job ran; the access is granted again",
+            );
             return true;
         }
         let is_stopped = is_stopped(seen) && self.restarts < RESTARTS_MAX;
         if is_stopped {
             self.restarts += 1;
-            told.note("the job was stopped there by a word for an earlier attempt; it goes on");
+            told.note(
+                "a stop request for an earlier attempt stopped the job there; the job resumes",
+            );
         }
         is_stopped
     }
@@ -134,14 +138,18 @@ impl<'a> Followed<'a> {
             JobState::Verifying => self.moving = JobState::Verifying,
             _ => {}
         }
-        let mut text = format!("{} as job {} there", third.way_text(self.way), seen.view.id);
+        let mut text = format!(
+            "{}, as job {} of that site",
+            third.way_text(self.way),
+            seen.view.id
+        );
         let moves = matches!(
             seen.view.state,
             JobState::Scanning | JobState::Running | JobState::Verifying
         );
         let mut short = None;
         if !moves && let Some(reason) = &seen.view.reason {
-            text = format!("{text}; it waits: {}", reason.text);
+            text = format!("{text}; the job waits: {}", reason.text);
             short = Some(reason.code.clone());
         }
         self.report(short, text);
@@ -245,7 +253,7 @@ impl<'a> Followed<'a> {
         }
         self.away = true;
         let text = format!(
-            "{}; it cannot be asked how far it is: {refusal}",
+            "{}; the site cannot be asked for progress: {refusal}",
             self.third.way_text(self.way)
         );
         self.third.told.note(&text);

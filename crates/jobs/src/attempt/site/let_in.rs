@@ -32,7 +32,7 @@ impl SiteAttempt<'_> {
         let runners = self.runners(way);
         if runners.len() > room {
             self.note(&format!(
-                "{} sources are too many to let each of the {} nodes in that may run the job: {room} are let in",
+                "{} sources are too many to grant access to each of the {} nodes that may run the job: {room} nodes get access",
                 paths.len(),
                 runners.len()
             ));
@@ -43,7 +43,7 @@ impl SiteAttempt<'_> {
                 // The access that the earlier node gave lasts for a time.
                 Err(refusal) if self.earlier.borrow().is_some() && !refusal.retryable => {
                     self.note(&format!(
-                        "{} does not renew the access: {refusal}",
+                        "{} refuses to renew the access: {refusal}",
                         granter.name
                     ));
                     return Ok(());
@@ -88,7 +88,7 @@ impl SiteAttempt<'_> {
         };
         self.mates.replace(now);
         if changed == Changed::Left {
-            self.note("a node has left this cluster; it has no access for this job any more");
+            self.note("a node has left this cluster and has lost its access for this job");
             keep_out(self, way);
         }
         Ok(changed)
@@ -128,12 +128,12 @@ fn revoke_at(third: &SiteAttempt<'_>, site: &Peer, keep: Vec<String>) {
         Ok(_) => {}
         Err(refusal) if is_passing(&refusal) => {
             third.note(&format!(
-                "the access for this job is taken back later, and ends by itself within a day: {refusal}"
+                "the access for this job will be revoked later, and otherwise expires within a day: {refusal}"
             ));
             third.shared.notices.add(&third.job.id);
         }
         Err(refusal) => third.note(&format!(
-            "the access for this job ends by itself within a day: {refusal}"
+            "the access for this job expires within a day: {refusal}"
         )),
     }
 }

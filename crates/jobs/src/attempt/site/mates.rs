@@ -115,7 +115,7 @@ impl SiteAttempt<'_> {
                 && own.as_ref() != Some(identity)
             {
                 let note = format!(
-                    "{} does not let the other nodes of this cluster in, so none of them can go on with the job if this node is lost: {refusal}",
+                    "{} gives no access to the other nodes of this cluster, so they cannot continue the job if this node is lost: {refusal}",
                     self.runner(way).name
                 );
                 return self.note(&note);

@@ -17,7 +17,7 @@ pub(super) fn ask_here(
         Question::Revoke { job, keep } => grants::revoke(shared, asker, asker, job, keep),
         _ => Err(Refusal::new(
             code::INVALID,
-            "this node is not asked that about a job of its own",
+            "internal error: this node asked itself about its own job",
         )),
     }
 }

@@ -59,7 +59,7 @@ impl Copying {
                     self.ended = true;
                     let site = &third.runner(way).name;
                     third.told.note(&format!(
-                        "the log and the figures of the job are kept at {site} alone: {refusal}"
+                        "the log and figures of the job are kept only at {site}: {refusal}"
                     ));
                 }
             }

@@ -107,7 +107,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             due = Instant::now() + AGAIN_EVERY;
             if let Err(error) = end_denied(shared) {
                 (shared.config.log)(&format!(
-                    "waiting jobs are not looked at for the rights of their owners: {error}"
+                    "the rights of owners of waiting jobs are not checked now: {error}"
                 ));
             }
         }
@@ -178,7 +178,7 @@ fn look_back(shared: &Shared, states: &[JobState]) {
             }
         }
         Err(error) => (shared.config.log)(&format!(
-            "jobs that were stopped before this start are not looked at: {error}"
+            "jobs that were stopped before this start are not handled now: {error}"
         )),
     }
 }

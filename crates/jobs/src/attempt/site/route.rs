@@ -101,7 +101,7 @@ pub(super) fn is_brought(
         let (access, now) = (access::Access(shared), shared.now());
         if !access.peer_may_at(&from.identity, &destination, Right::Write, now)? {
             told.note(&format!(
-                "one node here fetches, for {} has no right of its own to write at {destination}; --divide always gives it access for the job",
+                "one node here fetches, because {} has no right to write at {destination}; --divide always grants this access for the job",
                 first.site
             ));
             return Ok(false);
@@ -139,7 +139,7 @@ pub(super) fn is_brought(
             }
             is_there()?;
             told.note(&format!(
-                "one node here fetches, for the other site cannot bring: {refusal}"
+                "one node here fetches, because the other site cannot send: {refusal}"
             ));
             Route::Here
         }
@@ -174,7 +174,7 @@ pub(super) fn own(shared: &Shared, control: &Control) -> Result<Option<Peer>, St
             return Err(Stop::ClaimEnded);
         }
         if Instant::now() >= until {
-            let message = "the data port of this node does not listen yet";
+            let message = "the data port of this node is not open yet";
             return Err(Refusal::later(code::UNREACHABLE, message).into());
         }
         std::thread::sleep(LOOK_EVERY);

@@ -32,6 +32,6 @@ impl Unseen {
 /// Why the job waits.
 pub(super) fn why(said: &str) -> String {
     format!(
-        "the job may run at the other site for another node of this cluster, and this node is not let in there ({said}); a node that is goes on with it"
+        "the job may run at the other site for another node of this cluster, and this node has no access there ({said}); a node with access continues the job"
     )
 }

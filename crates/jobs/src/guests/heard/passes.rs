@@ -156,22 +156,22 @@ pub(super) const ACTS: [FailureCode; 4] = [
 pub(super) const INSTEAD: [(FailureCode, &str); 16] = [
     (
         FailureCode::ExportAway,
-        "The file system of an export does not answer at the site that runs the job; the job goes on at another node, or once it answers.",
+        "The file system of an export does not answer at the site that runs the job; the job resumes at another node, or once the file system answers.",
     ),
     (reason::PAUSED, "The site that runs the job paused it."),
     (reason::RESUMED, "The site that runs the job resumed it."),
     (
         reason::RETRIED,
-        "The site that runs the job has it run again.",
+        "The site that runs the job started it again.",
     ),
     (reason::CANCELLED, "The site that ran the job cancelled it."),
     (
         reason::NODE_RESTARTED,
-        "The node that ran the job was restarted; the job goes on by itself.",
+        "The node that ran the job was restarted; the job resumes by itself.",
     ),
     (
         reason::NODE_LOST,
-        "The node that ran the job was lost; the job goes on at another one.",
+        "The node that ran the job was lost; the job resumes at another node.",
     ),
     (
         reason::DEADLINE_PASSED,
@@ -179,11 +179,11 @@ pub(super) const INSTEAD: [(FailureCode, &str); 16] = [
     ),
     (
         reason::RETRIES_EXHAUSTED,
-        "The job used up its retries at the site that ran it; its log has the failure of each attempt.",
+        "The job used up its retries at the site that ran it; the job's log has the failure of each attempt.",
     ),
     (
         FailureCode::LateCalls,
-        "Some nodes of the destination have not confirmed that no call of the job is left there; the site that ran it knows which.",
+        "Some nodes of the destination have not confirmed that all file system calls of the job have ended; the site that ran the job knows these nodes.",
     ),
     (
         FailureCode::EntriesFailed,
@@ -191,28 +191,28 @@ pub(super) const INSTEAD: [(FailureCode, &str); 16] = [
     ),
     (
         FailureCode::NoNode,
-        "No node of the site reaches the places of the job; the job begins when one does.",
+        "No node of the site has the exports of the job; the job begins when a node has them.",
     ),
     (
         FailureCode::NodesDrained,
-        "Every node of the site that reaches the places of the job is drained; the job begins when one takes jobs again.",
+        "Every node of the site that has the exports of the job is drained; the job begins when one of them takes jobs again.",
     ),
     (
         FailureCode::JobsOfNode,
-        "The site runs as many jobs as it runs at once; the job begins when one of them ends.",
+        "The site has reached its limit of running jobs; the job begins when one of them ends.",
     ),
     (
         FailureCode::JobsOfOwner,
-        "The site runs as many jobs for this one as it runs at once; the job begins when one of them ends.",
+        "The site has reached its limit of running jobs for this site; the job begins when one of them ends.",
     ),
     (
         FailureCode::JobsOfSite,
-        "The site runs as many jobs with the other end as it runs at once; the job begins when one of them ends.",
+        "The site has reached its limit of running jobs with the other site of the job; the job begins when one of them ends.",
     ),
 ];
 
 /// Replaces a text that does not pass.
-pub(super) const UNSAID: &str = "The site that runs the job knows more.";
+pub(super) const UNSAID: &str = "The site that runs the job has the details.";
 
 /// Replaces a note that does not pass, or an event that is not listed.
 pub(super) const FOR_OPERATOR: &str = "a note for the operator of the site that runs the job";
