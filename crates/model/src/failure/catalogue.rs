@@ -62,16 +62,16 @@ catalogue! {
         "Check the names of the sources, and that the user of the source side may read them.";
     DestinationUnusable "destination_unusable" Job 9, Destination, Permanent, Failed:
         "The destination cannot be written at all.",
-        "Mend what the message names, or name another destination.";
+        "Correct the fault that the message names, or name another destination.";
     ExportAway "export_away" Job 26, NamedSide, Transient, Failed:
         "The file system of an export is not mounted, is another one than at the other nodes, or does not answer.",
-        "Mount the file system that the message names; a job goes on by itself then.";
+        "Mount the file system that the message names; the job then resumes by itself.";
     IntoItself "into_itself" Job 16, User, Permanent, Failed:
         "A tree would be copied into itself, or the source would be deleted.",
         "Name a destination outside the source.";
     PathOutsideExport "path_outside_export" Job 15, User, Permanent, Failed:
         "The path leaves the export.",
-        "Name a path within the export, without symbolic links on its way.";
+        "Name a path within the export that contains no symbolic links.";
     NoSuchExport "no_such_export" Job 4, User, Permanent, Failed:
         "The node has no export of this name.",
         "Check the name with the operator of the node.";
@@ -79,40 +79,40 @@ catalogue! {
         "A machine cannot do what the job asks for.",
         "Leave out the setting that the message names, or update that machine.";
     Unauthorized "unauthorized" Job 2, User, Permanent, Authentication:
-        "The node does not know who asks.",
+        "The node does not know the identity of the client.",
         "Ask the operator of the node to run the command in the message.";
     AccessDenied "access_denied" Job 3, User, Permanent, Authentication:
-        "The node knows who asks and has not granted this.",
+        "The node knows the client but has not granted this.",
         "Ask the operator of the node to run the command in the message.";
     UnknownPeer "unknown_peer" Job 103, User, Permanent, Authentication:
         "The node is not known here.",
-        "Compare its identity with its operator, then run: godwit trust.";
+        "Compare the node's identity with its operator, then run: godwit trust.";
     IdentityChanged "identity_changed" Job 68, Peer, Permanent, Authentication:
         "The node has another identity than the trusted one.",
-        "Ask its operator whether the key was replaced, then run: godwit trust.";
+        "Ask the node's operator whether the key was replaced, then run: godwit trust.";
     SshDenied "ssh_denied" Job 72, User, Permanent, Authentication:
-        "The login by ssh was refused, or the host key is not the known one.",
+        "The login by ssh was refused, or the host key differs from the known one.",
         "Make `ssh HOST true` work first.";
     SshFailed "ssh_failed" Job 71, Network, Transient, Failed:
         "The program ssh failed or did not answer.",
         "Make `ssh HOST true` work first.";
     RemoteCommandMissing "remote_command_missing" Job 73, Peer, Permanent, Failed:
-        "The other machine has no godwit where it was looked for.",
-        "Install godwit there, or say where it is with --remote-command.";
+        "No godwit was found on the other machine.",
+        "Install godwit there, or give its path with --remote-command.";
     RemoteCommandUnusable "remote_command_unusable" Job 74, Peer, Permanent, Failed:
-        "The command on the other machine is no godwit that can answer.",
-        "Install this version there, or name another one with --remote-command.";
+        "The command on the other machine is not godwit, or its godwit cannot answer.",
+        "Install this version there, or name another program with --remote-command.";
     AgentFailed "agent_failed" Job 75, Peer, Permanent, Failed:
-        "The agent on the other machine could not begin.",
-        "Mend on the other machine what the message names.";
+        "The agent on the other machine could not start.",
+        "Correct the fault that the message names on the other machine.";
     VersionMismatch "version_mismatch" Job 1, Peer, Permanent, Failed:
-        "The other side has another version and cannot do this.",
+        "The other side has a different version, which cannot do this.",
         "Install the same version on both sides.";
     NotGodwit "not_godwit" Job 69, User, Permanent, Failed:
-        "What answers at the address is no godwit node.",
-        "Check the host and the port; 7272 is usual.";
+        "The program that answers at the address is not a godwit node.",
+        "Check the host and the port; the default port is 7272.";
     TlsFailed "tls_failed" Job 70, Peer, Permanent, Failed:
-        "The two sides found no agreement in TLS.",
+        "The two sides have no TLS version or cipher in common.",
         "Check --cipher and the versions of both sides.";
     Unreachable "unreachable" Job 66, Network, Transient, Failed:
         "No connection to the other side can be made.",
@@ -121,23 +121,23 @@ catalogue! {
         "A network path that --channel names cannot be used.",
         "Check the interface and the address, or leave --channel out.";
     PeerSilent "peer_silent" Job 67, Peer, Transient, Failed:
-        "The other side took the connection and did not answer in time.",
+        "The other side accepted the connection and did not answer in time.",
         "Check the load of the other machine, or raise --handshake-deadline.";
     PeerBusy "peer_busy" Job 8, Peer, Transient, Failed:
         "The node has as many transfers or connections as it allows.",
-        "Wait for one to end, or ask its operator to raise the limit.";
+        "Wait for one to end, or ask the node's operator to raise the limit.";
     BusyDestination "busy_destination" Job 5, Destination, Transient, Failed:
         "Another transfer writes to the destination.",
         "Wait for that transfer, or stop it.";
     UnknownTransfer "unknown_transfer" Job 6, Peer, Transient, Failed:
-        "The node does not know the transfer any more.",
+        "The node no longer knows the transfer.",
         "Give the same command again.";
     BadToken "bad_token" Job 7, Peer, Transient, Failed:
         "The node refused the token of a connection or of a request.",
-        "Give the same command again; a token of the API must be one that the node knows.";
+        "Give the same command again; for the API, use a token that the node knows.";
     Superseded "superseded" Job 14, User, Permanent, Failed:
-        "The same transfer was opened again elsewhere.",
-        "Look for the other command, and keep one of the two.";
+        "The same transfer was opened again by another command.",
+        "Find the other command, and keep only one of the two.";
     ConnectionLost "connection_lost" Job 64, Network, Transient, Interrupted:
         "No connection worked for as long as --retry-for says.",
         "Give the same command again; it resumes.";
@@ -148,7 +148,7 @@ catalogue! {
         "The user stopped the job.",
         "Give the same command again; it resumes.";
     CannotResume "cannot_resume" Job 77, Network, Transient, Failed:
-        "The job was stopped, and what it had begun cannot be taken up again.",
+        "The job was stopped and cannot be resumed.",
         "Begin anew.";
     JournalUnusable "journal_unusable" Job 19, Destination, Permanent, Failed:
         "The journal of the transfer cannot be written, read or removed.",
@@ -157,7 +157,7 @@ catalogue! {
         "The storage of the destination does not make data durable.",
         "Check that storage and its space, then give the same command again.";
     SpillUnusable "spill_unusable" Job 20, Destination, Transient, Failed:
-        "Notes that were kept on disk for the end of the transfer cannot be read back.",
+        "Records kept on disk for the end of the transfer cannot be read back.",
         "Check the space of the directory that GODWIT_HOME names, then give the same command again.";
     LeftoversStay "leftovers_stay" Job 21, Destination, Permanent, Failed:
         "Temporary files of an earlier run cannot be removed.",
@@ -169,8 +169,8 @@ catalogue! {
         "An input of the command cannot be read.",
         "Give the command a standard input, a list or a manifest that it can read.";
     OutputUnusable "output_unusable" Job 22, ThisMachine, Permanent, Failed:
-        "Standard output takes no more, or has got what is void now.",
-        "Begin anew with a reader that stays to the end.";
+        "Standard output accepts no more data, or has received data that is no longer valid.",
+        "Run the command again with a reader that reads to the end.";
     ReportUnusable "report_unusable" Job 105, ThisMachine, Permanent, Failed:
         "A report of the job cannot be written.",
         "Check the place that the message names.";
@@ -178,20 +178,20 @@ catalogue! {
         "The directory of keys, grants and journals cannot be used.",
         "Check the directory that GODWIT_HOME names.";
     ManifestRefused "manifest_refused" Job 107, Source, Permanent, Failed:
-        "The manifest is not whole, or its signature is not that of the named identity.",
-        "Get the manifest again from the place where it was written.";
+        "The manifest is incomplete, or its signature is not by the named identity.",
+        "Copy the manifest again from the place where it was written.";
     VerificationIncomplete "verification_incomplete" Job 108, Peer, Transient, Failed:
-        "The verification did not answer for all entries.",
+        "The verification did not check all entries.",
         "Check the copy again.";
     NoSuchTransfer "no_such_transfer" Job 109, User, Permanent, Failed:
         "No transfer or job has this name.",
-        "List those that there are, and name one of them.";
+        "List the transfers or jobs, and name one of them.";
     OutOfResources "out_of_resources" Job 23, ThisMachine, Transient, Failed:
         "The machine has no thread, descriptor or memory left for this.",
-        "Raise the limits of the process, or wait until others have ended.";
+        "Raise the limits of the process, or wait until other work has ended.";
     LocalFailure "local_failure" Job 110, ThisMachine, Permanent, Failed:
         "An operation on this machine failed.",
-        "Mend what the message names.";
+        "Correct the fault that the message names.";
     ProtocolViolation "protocol_violation" Job 11, Peer, Permanent, Failed:
         "The other side broke the rules of the protocol.",
         "Install the same version on both sides, and report it if that does not help.";
@@ -199,54 +199,54 @@ catalogue! {
         "The program has a fault.",
         "Report it with the message and the log.";
     PeerFailed "peer_failed" Job 111, Peer, Permanent, Failed:
-        "The other side failed for a reason that has no code of its own here.",
-        "Mend at the other side what the message names.";
+        "The other side failed for a reason without a separate code.",
+        "Correct the fault that the message names on the other side.";
     Partial "partial" Job 112, NamedSide, Permanent, Partial:
-        "Some entries failed and were named; all others are complete.",
-        "Mend what each of them names, then give the same command again.";
+        "Some entries failed, as reported; all others are complete.",
+        "Correct the fault of each failed entry, then give the same command again.";
     Different "different" Job 113, Destination, Permanent, Partial:
-        "The copy is not what the manifest says.",
-        "Copy again what was named, or find out who changed it.";
+        "The copy differs from the manifest.",
+        "Copy the named entries again, or find out who changed them.";
 
     Io "io" Entry 1, NamedSide, Transient, Partial:
         "Reading or writing failed.",
         "Check the storage of that side.";
     NoSpace "no_space" Entry 2, Destination, Permanent, Partial:
         "The storage or a quota is full.",
-        "Make room, then give the same command again.";
+        "Free some space, then give the same command again.";
     Permission "permission" Entry 3, NamedSide, Permanent, Partial:
         "The user of that side may not do this.",
         "Change the rights, or run that side as another user.";
     ReadOnly "read_only" Entry 4, Destination, Permanent, Partial:
         "The file system is read-only.",
-        "Mount it for writing, or name another destination.";
+        "Mount the file system for writing, or name another destination.";
     NotFound "not_found" Entry 5, NamedSide, Permanent, Partial:
-        "The entry is not there, or not there any more.",
+        "The entry does not exist, or no longer exists.",
         "Check the name.";
     Changed "changed" Entry 6, Source, Transient, Partial:
         "The file kept changing while it was read.",
-        "Copy it when it is quiet, or from a snapshot.";
+        "Copy the file when no program writes to it, or from a snapshot.";
     NotRegular "not_regular" Entry 7, NamedSide, Permanent, Partial:
         "The entry is a device, a socket or a pipe.",
-        "Leave it out, or ask for it with --specials or --devices.";
+        "Leave the entry out, or include it with --specials or --devices.";
     Collision "collision" Entry 8, Destination, Permanent, Partial:
-        "Something else has the name, perhaps in another spelling.",
+        "Another entry has the name, perhaps in a different spelling.",
         "Rename one of the two.";
     Name "name" Entry 9, NamedSide, Permanent, Partial:
-        "The name is not possible there, or is one of Godwit's temporary names.",
+        "The destination does not allow the name, or Godwit uses it for temporary files.",
         "Rename the entry.";
     Type "type" Entry 10, NamedSide, Permanent, Partial:
         "A file stands where a directory is needed, or the reverse.",
-        "Move one of the two away.";
+        "Move one of the two to another place.";
     Escape "escape" Entry 11, NamedSide, Permanent, Partial:
-        "A symbolic link is on the way, and is not followed.",
-        "Name the place that the link means.";
+        "A symbolic link is part of the path, and is not followed.",
+        "Name the place to which the link points.";
     Digest "digest" Entry 12, NamedSide, Transient, Partial:
-        "What is there is not what was read at the source.",
-        "Give the same command again; if it stays, check memory and storage.";
+        "The data at the destination differs from the data read at the source.",
+        "Give the same command again; if the failure repeats, check memory and storage.";
     Limit "limit" Entry 13, NamedSide, Permanent, Partial:
         "A limit of the program or of a setting was reached.",
-        "Read the message; raise --max-delete if it names that.";
+        "Read the message; raise --max-delete if the message names this setting.";
     Unsupported "unsupported" Entry 14, NamedSide, Permanent, Partial:
         "The storage or the node of that side cannot do it.",
         "Leave out the entry or the setting, name another storage, or install the same version on both sides.";
@@ -257,23 +257,23 @@ catalogue! {
         "A verification found another mode, time or link target.",
         "Copy the entry again, or find out who changed it.";
     Other "other" Entry 0, NamedSide, Permanent, Partial:
-        "The entry failed for a reason that has no code of its own here.",
-        "Mend on that side what the message names.";
+        "The entry failed for a reason without a separate code.",
+        "Correct the fault that the message names on that side.";
 
     Invalid "invalid" Request, User, Permanent, Usage:
         "A field of the request makes no sense.", "Correct the field that the message names.";
     BadQuery "bad_query" Request, User, Permanent, Usage:
-        "The query of the request makes no sense.", "Correct what the message names.";
+        "The query of the request makes no sense.", "Correct the part that the message names.";
     BadPath "bad_path" Request, User, Permanent, Usage:
-        "The path of the request makes no sense.", "Correct what the message names.";
+        "The path of the request makes no sense.", "Correct the part that the message names.";
     BadHeader "bad_header" Request, User, Permanent, Usage:
-        "A header of the request makes no sense.", "Correct what the message names.";
+        "A header of the request makes no sense.", "Correct the part that the message names.";
     NotJson "not_json" Request, User, Permanent, Usage:
-        "The body of the request is no JSON of this route.", "Compare the body with the description of the API.";
+        "The body of the request does not fit this route.", "Compare the body with the description of the API.";
     BadJson "bad_json" Request, User, Permanent, Usage:
-        "The body of the request is no JSON.", "Correct what the message names.";
+        "The body of the request is not JSON.", "Correct the part that the message names.";
     TooLarge "too_large" Request, User, Permanent, Usage:
-        "The request is larger than the node takes.", "Ask for less in one request.";
+        "The request is larger than the node accepts.", "Ask for less in one request.";
     UriTooLong "uri_too_long" Request, User, Permanent, Usage:
         "The address of the request is too long.", "Ask for less in one request.";
     HeadersTooLarge "headers_too_large" Request, User, Permanent, Usage:
@@ -293,9 +293,9 @@ catalogue! {
     UnknownSite "unknown_site" Request, User, Permanent, Failed:
         "The node knows no site of this name.", "List the sites with: godwit site list.";
     SiteChanged "site_changed" Request, User, Permanent, Failed:
-        "The site was given another identity meanwhile.", "Look at the site with: godwit site list.";
+        "The identity of the site has changed meanwhile.", "Check the site with: godwit site list.";
     UnknownUser "unknown_user" Request, User, Permanent, Authentication:
-        "The node knows no user of this name.", "Ask an admin of the node to make the user.";
+        "The node has no user of this name.", "Ask an admin of the node to add the user.";
     UserDisabled "user_disabled" Request, User, Permanent, Authentication:
         "The user is disabled on the node.", "Ask an admin of the node.";
     NameTaken "name_taken" Request, User, Permanent, Failed:
@@ -317,7 +317,7 @@ catalogue! {
     RoleTooSmall "role_too_small" Request, User, Permanent, Authentication:
         "The role of the user does not include this.", "Ask an admin of the node.";
     TooDerived "too_derived" Request, User, Permanent, Authentication:
-        "The token came from too many others in turn.", "Make the new token with one of the first.";
+        "The token is the last of too long a chain of tokens.", "Make the new token with an earlier token of the chain.";
     NotYourJob "not_your_job" Request, User, Permanent, Authentication:
         "The job belongs to another user.", "Ask the owner of the job, or an admin of the node.";
     NotYourToken "not_your_token" Request, User, Permanent, Authentication:
@@ -325,7 +325,7 @@ catalogue! {
     NotYourSchedule "not_your_schedule" Request, User, Permanent, Authentication:
         "The schedule belongs to another user.", "Ask its owner, or an admin of the node.";
     RuleOfAJob "rule_of_a_job" Request, User, Permanent, Failed:
-        "The access rule was made for a job, and ends with the job.", "Cancel the job, and the rule goes.";
+        "The access rule was made for a job, and ends with the job.", "Cancel the job; this removes the rule.";
     RuleOfAnotherSite "rule_of_another_site" Request, User, Permanent, Failed:
         "The access rule belongs to another site.", "Name that site, or an export of this node.";
     NotGranted "not_granted" Request, User, Permanent, Authentication:
@@ -333,7 +333,7 @@ catalogue! {
     Denied "denied" Request, User, Permanent, Authentication:
         "The caller may not send this command.", "Ask an admin of the node.";
     TooMany "too_many" Request, User, Permanent, Failed:
-        "There are as many objects of this kind as there may be.", "Remove some first.";
+        "The limit for objects of this kind is reached.", "Remove some first.";
     TooManyRequests "too_many_requests" Request, User, Transient, Failed:
         "The node has too many requests at once.", "Send the request again a moment later.";
     TooManyChanges "too_many_changes" Request, User, Transient, Failed:
@@ -343,86 +343,86 @@ catalogue! {
     TooManyStreams "too_many_streams" Request, User, Transient, Failed:
         "Too many streams of events are open.", "Close some of them.";
     Busy "busy" Request, Peer, Transient, Failed:
-        "The node has too much to do at this moment.", "Ask again a moment later.";
+        "The node has too much to do at this moment.", "Try again a moment later.";
     Conflict "conflict" Request, User, Permanent, Failed:
-        "Another change came first.", "Look at the object, and change what is there now.";
+        "Another change came first.", "Read the object again, and change its present state.";
     ForbiddenTransition "forbidden_transition" Request, User, Permanent, Failed:
-        "The state of the job does not allow this.", "Look at the state of the job.";
+        "The state of the job does not allow this.", "Check the state of the job.";
     StaleEpoch "stale_epoch" Request, ThisMachine, Permanent, Failed:
-        "Another node has taken the job since.", "Nothing is to be done; that node runs the job.";
+        "Another node has taken the job since.", "No action is needed; that node runs the job.";
     Duplicate "duplicate" Request, User, Permanent, Failed:
         "A job was submitted with this idempotency key before.", "Look at the job that the message names.";
     AlreadyFired "already_fired" Request, ThisMachine, Permanent, Failed:
-        "The schedule has fired for this time.", "Nothing is to be done.";
+        "The schedule has fired for this time.", "No action is needed.";
     NotLeader "not_leader" Request, Peer, Transient, Failed:
-        "The node does not lead its cluster.", "Ask again a moment later.";
+        "The node does not lead its cluster.", "Try again a moment later.";
     NoLeader "no_leader" Request, Peer, Transient, Failed:
-        "No node leads the cluster, or too few nodes can be reached.", "Ask again a moment later; start the nodes that are down.";
+        "No node leads the cluster, or too few nodes can be reached.", "Try again a moment later; start the nodes that are down.";
     NoMajority "no_majority" Request, Peer, Transient, Failed:
         "Too few nodes of the cluster can be reached.", "Start the nodes that are down, or mend the network between them.";
     LeaderUnable "leader_unable" Request, Peer, Transient, Failed:
-        "The node that leads the cluster cannot write.", "Mend at that node what the message names.";
+        "The node that leads the cluster cannot write.", "Correct the fault that the message names at that node.";
     OutcomeUnknown "outcome_unknown" Request, Peer, Transient, Failed:
-        "The node cannot tell whether the change was made.", "Look whether it was, then ask again.";
+        "The node does not know whether the change was made.", "Check whether the change was made, then try again.";
     NodeUnreachable "node_unreachable" Request, Peer, Transient, Failed:
-        "Another node of the cluster keeps what was asked for, and does not answer.", "Ask again once that node runs.";
+        "Another node of the cluster keeps the requested data, and does not answer.", "Try again once that node runs.";
     DiskFull "disk_full" Request, ThisMachine, Transient, Failed:
-        "The file system of the node's state is full.", "Make room in the GODWIT_HOME of the node.";
+        "The file system of the node's state is full.", "Free some space in the GODWIT_HOME of the node.";
     StateStopped "state_stopped" Request, ThisMachine, Transient, Failed:
-        "The state of the node has stopped.", "Look into the log of the node, and start the node again.";
+        "The state of the node has stopped.", "Read the log of the node, and start the node again.";
     StateUnreadable "state_unreadable" Request, ThisMachine, Permanent, Failed:
-        "The node cannot read its state.", "Look into the log of the node, and mend what it names.";
+        "The node cannot read its state.", "Read the log of the node, and correct the fault that the log names.";
     GrantsUnreadable "grants_unreadable" Request, ThisMachine, Permanent, Failed:
-        "The node cannot read its file of grants.", "Mend the file that the log of the node names.";
+        "The node cannot read its file of grants.", "Correct the file that the log of the node names.";
     FileUnreadable "file_unreadable" Request, ThisMachine, Permanent, Failed:
-        "The node cannot read a file of its own.", "Mend the file that the log of the node names.";
+        "The node cannot read one of its own files.", "Correct the file that the log of the node names.";
     RefusedBySite "refused_by_site" Request, Peer, Permanent, Failed:
         "The other site refused.", "Ask the operator of that site.";
     UnknownIdentity "unknown_identity" Request, User, Permanent, Authentication:
-        "The other node does not know the identity of the asker.", "Ask its operator to run the command in the message.";
+        "The other node does not know the identity of the asking node.", "Ask that node's operator to run the command in the message.";
     Outside "outside" Request, User, Permanent, Usage:
-        "The path leaves the export.", "Name a path within the export, without symbolic links on its way.";
+        "The path leaves the export.", "Name a path within the export that contains no symbolic links.";
     NotLetIn "not_let_in" Request, Peer, Permanent, Authentication:
-        "The asker was not let in for the job that it names.", "Have the job run again.";
+        "The asking node has no access for the job that it names.", "Run the job again.";
     OtherPlace "other_place" Request, Destination, Permanent, Failed:
-        "The place is on another file system than at the node that made the mark.", "Mount the same file system at all nodes of the site.";
+        "The place is on a different file system than at the node that made the mark.", "Mount the same file system at all nodes of the site.";
     NoSuchClaim "no_such_claim" Request, Peer, Transient, Failed:
-        "The claim has ended, was never set, or has another epoch.", "Nothing is to be done; the controller of the job claims again.";
+        "The claim has ended, was never set, or has another epoch.", "No action is needed; the controller of the job claims again.";
     NotADirectory "not_a_directory" Request, User, Permanent, Failed:
         "The path is no directory.", "Name a directory.";
     Exists "exists" Request, User, Permanent, Failed:
-        "Something stands at the path, or a directory is not empty.", "Name another path, or remove what is there.";
+        "An entry already exists at the path, or a directory is not empty.", "Name another path, or remove the existing entry.";
     GivenUp "given_up" Request, Peer, Transient, Failed:
-        "The work was given up before its end.", "Ask again.";
+        "The work was stopped before its end.", "Ask again.";
     OtherCluster "other_cluster" Request, Peer, Permanent, Failed:
-        "The asker is no node of the cluster.", "Have the node join the cluster with a new invitation.";
+        "The asking node does not belong to the cluster.", "Let the node join the cluster with a new invitation.";
     Recovered "recovered" Request, Peer, Permanent, Failed:
-        "The cluster was recovered without the asker.", "Have the node join the cluster with a new invitation.";
+        "The cluster was recovered without the asking node.", "Let the node join the cluster with a new invitation.";
     BadInvitation "bad_invitation" Request, User, Permanent, Failed:
-        "The invitation is not good.", "Make another one with: godwit cluster invite.";
+        "The invitation is not valid.", "Make a new invitation with: godwit cluster invite.";
     Broken "broken" Request, Peer, Transient, Failed:
-        "The other side was reached, and then did not answer as it should.", "Ask again; compare the versions of both sides if it stays.";
+        "The other side was reached, but did not answer correctly.", "Try again; if the failure repeats, compare the versions of both sides.";
     Foreign "foreign" Request, Peer, Permanent, Failed:
-        "What answered gave no answer of a node.", "Check the address, and what stands between this machine and the node.";
+        "The answer did not come from a godwit node.", "Check the address, and any proxy between this machine and the node.";
 
     Waiting "waiting" Reason, ThisMachine, Transient, Failed:
         "The job waits for a node.", "Wait.";
     NotBefore "not_before" Reason, User, Transient, Failed:
-        "The job may begin later only.", "Wait for that time.";
+        "The job must not begin yet.", "Wait for that time.";
     JobsOfNode "jobs_of_node" Reason, ThisMachine, Transient, Failed:
-        "The node runs as many jobs as it runs at once.", "Wait for one of them to end.";
+        "The node has reached its limit of running jobs.", "Wait for one of them to end.";
     JobsOfOwner "jobs_of_owner" Reason, User, Transient, Failed:
-        "The node runs as many jobs of the owner as it runs at once.", "Wait for one of them to end.";
+        "The node has reached its limit of running jobs for this owner.", "Wait for one of them to end.";
     JobsOfSite "jobs_of_site" Reason, Peer, Transient, Failed:
-        "The node runs as many jobs with the site as it runs at once.", "Wait for one of them to end.";
+        "The node has reached its limit of running jobs with this site.", "Wait for one of them to end.";
     NoNode "no_node" Reason, ThisMachine, Transient, Failed:
-        "No node reaches the exports of the job.", "Start a node with these exports.";
+        "No node has the exports of the job.", "Start a node with these exports.";
     NodesDrained "nodes_drained" Reason, User, Transient, Failed:
-        "Every node that reaches the exports of the job is drained.", "Have one of them take jobs again.";
+        "Every node that has the exports of the job is drained.", "Let one of these nodes take jobs again.";
     NodeRestarted "node_restarted" Reason, ThisMachine, Transient, Failed:
         "The node that ran the job was started again.", "Wait; the job resumes.";
     NodeLost "node_lost" Reason, Peer, Transient, Failed:
-        "The node that ran the job is not heard of any more, or was removed.", "Wait; another node resumes the job.";
+        "The node that ran the job is silent, or was removed.", "Wait; another node resumes the job.";
     NoThread "no_thread" Reason, ThisMachine, Transient, Failed:
         "The node could start no thread for the job.", "Raise the limits of the process.";
     PausedByUser "paused_by_user" Reason, User, Permanent, Interrupted:
@@ -430,35 +430,35 @@ catalogue! {
     ResumedByUser "resumed_by_user" Reason, User, Transient, Failed:
         "A user resumed the job.", "Wait.";
     RetriedByUser "retried_by_user" Reason, User, Transient, Failed:
-        "A user had the job run again.", "Wait.";
+        "A user started the job again.", "Wait.";
     CancelledByUser "cancelled_by_user" Reason, User, Permanent, Interrupted:
-        "A user cancelled the job.", "Have it run again with: godwit job retry.";
+        "A user cancelled the job.", "Start the job again with: godwit job retry.";
     UserRemoved "user_removed" Reason, User, Permanent, Failed:
-        "The owner is no user of the node any more.", "Submit the job as another user.";
+        "The owner is no longer a user of the node.", "Submit the job as another user.";
     DeadlinePassed "deadline_passed" Reason, User, Permanent, Failed:
         "The deadline of the job passed.", "Submit the job with a later deadline.";
     RetriesExhausted "retries_exhausted" Reason, NamedSide, Permanent, Failed:
-        "The job used up its retries.", "Mend what the message names, then have the job run again.";
+        "The job used up its retries.", "Correct the fault that the message names, then run the job again.";
     ThirdParty "third_party" Reason, ThisMachine, Transient, Failed:
-        "Another site runs the transfer.", "Nothing is to be done.";
+        "The transfer runs at another site.", "No action is needed.";
     UnknownTimeZone "unknown_time_zone" Reason, User, Permanent, Failed:
-        "The time zone of a schedule is not known to the node.", "Name another time zone, or install the data of time zones.";
+        "The time zone of a schedule is not known to the node.", "Name another time zone, or install the time zone data.";
     Complete "complete" Reason, ThisMachine, Permanent, Complete:
-        "All of the job is done.", "Nothing is to be done.";
+        "The whole job is done.", "No action is needed.";
     Interrupted "interrupted" Reason, NamedSide, Transient, Interrupted:
         "The transfer was stopped before its end.", "Give the same command again; it resumes.";
     EntriesFailed "entries_failed" Reason, NamedSide, Permanent, Partial:
-        "Some entries failed; all others are complete.", "Mend what each of them names, then have the job run again.";
+        "Some entries failed; all others are complete.", "Correct the fault of each failed entry, then run the job again.";
     NotDeleted "not_deleted" Reason, Destination, Permanent, Partial:
-        "Entries were not deleted.", "Mend what the message names, then have the job run again.";
+        "Entries were not deleted.", "Correct the fault that the message names, then run the job again.";
     LateCalls "late_calls" Reason, Destination, Permanent, Complete:
-        "Calls that hung in the kernel of a node may change attributes of directories late.", "Check the directories that the message names.";
+        "System calls that hung at a node may still change attributes of directories.", "Check the directories that the message names.";
     Missing "missing" Reason, Destination, Permanent, Partial:
         "The copy lacks an entry of the manifest.", "Copy the entry again, or find out who removed it.";
     Content "content" Reason, Destination, Permanent, Partial:
-        "The copy has other contents than the manifest says.", "Copy the file again, or find out who changed it.";
+        "The contents of the copy differ from the manifest.", "Copy the file again, or find out who changed it.";
     Unread "unread" Reason, Destination, Permanent, Partial:
-        "An entry of the copy could not be read.", "Mend what the message names, then check the copy again.";
+        "An entry of the copy could not be read.", "Correct the fault that the message names, then check the copy again.";
     Extra "extra" Reason, Destination, Permanent, Partial:
-        "The copy has entries that the manifest has not.", "Remove them, or find out who made them.";
+        "The copy has entries that the manifest does not list.", "Remove the entries, or find out who made them.";
 }

@@ -181,7 +181,7 @@ pub(super) fn finish(context: &Context<'_>, job: &mut Job, finish: &Finish) -> R
             check_reason(why)?;
             why.clone()
         }
-        (None, Outcome::Complete) => Reason::new(reason::COMPLETE, "All of the job is done."),
+        (None, Outcome::Complete) => Reason::new(reason::COMPLETE, "The whole job is done."),
         (None, _) => {
             return Err(CommandError::invalid("reason", "only a complete job has none").into());
         }
