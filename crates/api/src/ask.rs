@@ -297,7 +297,7 @@ impl Question {
             return Err(Refusal::new(
                 code::UNSUPPORTED,
                 format!(
-                    "this node does not know the question {:?} of version {}; update the older one of the two nodes",
+                    "this node does not know the question {:?} of version {}; update the older of the two nodes",
                     head.ask, head.version
                 ),
             ));

@@ -12,13 +12,13 @@ pub enum DurationError {
     #[error("it is empty")]
     Empty,
     /// A number was expected.
-    #[error("it must be numbers with units, as in 5min or 1h30m")]
+    #[error("the value must be numbers with units, as in 5min or 1h30m")]
     NoNumber,
     /// The text after the number is no unit of time.
-    #[error("`{0}` is no unit of time: write ms, s, min, h or d")]
+    #[error("`{0}` is not a unit of time: write ms, s, min, h or d")]
     Unit(String),
     /// It is longer than a century.
-    #[error("it is longer than a century")]
+    #[error("the duration is longer than a century")]
     TooLong,
 }
 

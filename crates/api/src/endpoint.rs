@@ -114,7 +114,9 @@ pub enum EndpointReason {
     #[error("`..` would lead out of the export")]
     Parent,
     /// A percent sign that is no `%XX`.
-    #[error("a percent sign stands for %XX, two hexadecimal digits; write %25 for the sign itself")]
+    #[error(
+        "a percent sign begins a byte code %XX with two hexadecimal digits; write %25 for the sign itself"
+    )]
     Percent,
     /// A byte that no name can hold.
     #[error("a name cannot hold %00 or %2F")]
@@ -126,7 +128,7 @@ pub enum EndpointReason {
     #[error("mem: needs a size, as in mem:64GiB: {0}")]
     Memory(UnitError),
     /// Something behind `null:`.
-    #[error("nothing follows null:; name a local file with a colon as ./{0}")]
+    #[error("no text may follow null:; for a local file with a colon write ./{0}")]
     Null(String),
 }
 

@@ -213,7 +213,7 @@ impl Grant {
             }
             _ => {
                 return Err(GrantError(format!(
-                    "{:?} is a word too many; a comment begins with #",
+                    "{:?} is one word too many; comments begin with #",
                     rest[1]
                 )));
             }

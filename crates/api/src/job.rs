@@ -147,11 +147,11 @@ pub enum ListForm {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum JobError {
     /// The text is not JSON, or a field is unknown, missing or of the wrong type.
-    #[error("this is no description of a job: {0}")]
+    #[error("this is not a description of a job: {0}")]
     Form(String),
     /// The description has another version.
     #[error(
-        "this job is described in version {0}, and this program reads version {JOB_VERSION}: use the program of the same version on both sides"
+        "the job description has version {0}, but this program reads version {JOB_VERSION}: use the same version of godwit on both sides"
     )]
     Version(u32),
     /// No command of this kind has the setting.

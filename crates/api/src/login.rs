@@ -19,20 +19,20 @@ pub struct Login {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum LoginError {
     /// Nothing stands before the colon.
-    #[error("the host is missing; a local file with a colon is written as ./{0}")]
+    #[error("the host is missing; for a local file with a colon write ./{0}")]
     NoHost(String),
     /// Invalid host, and the whole text.
-    #[error("`{0}` is no host; a local file with a colon is written as ./{1}")]
+    #[error("`{0}` is no host; for a local file with a colon write ./{1}")]
     Host(String, String),
     /// Invalid user, and the whole text.
-    #[error("`{0}` is no user; a local file with a colon is written as ./{1}")]
+    #[error("`{0}` is no user; for a local file with a colon write ./{1}")]
     User(String, String),
     /// An IPv6 address without brackets: its correct form, and the whole text.
-    #[error("an IPv6 address goes in brackets: {0}; a local file with a colon is written as ./{1}")]
+    #[error("an IPv6 address goes in brackets: {0}; for a local file with a colon write ./{1}")]
     Bare(String, String),
     /// Two colons, which rsync reads as its daemon.
     #[error(
-        "HOST::MODULE means a daemon of rsync; write HOST:PATH for ssh, or godwit://HOST/EXPORT/PATH for a running node"
+        "HOST::MODULE names an rsync daemon, which godwit cannot reach; write HOST:PATH for ssh, or godwit://HOST/EXPORT/PATH for a running node"
     )]
     RsyncDaemon,
 }

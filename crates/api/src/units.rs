@@ -13,11 +13,11 @@ pub enum UnitError {
     #[error("it is empty")]
     Empty,
     /// It does not begin with a decimal number.
-    #[error("it must begin with a number, as in 64GiB")]
+    #[error("the value must begin with a number, as in 64GiB")]
     NoNumber,
     /// The text after the number is no unit.
     #[error(
-        "`{0}` is no unit: write B for bytes or bit for bits, with k, M, G, T, P, E (1000) or Ki, Mi, Gi, Ti, Pi, Ei (1024) before it"
+        "`{0}` is not a unit: write B for bytes or bit for bits, with k, M, G, T, P, E (1000) or Ki, Mi, Gi, Ti, Pi, Ei (1024) before it"
     )]
     Unit(String),
     /// A lone `b` may mean either.
@@ -34,7 +34,7 @@ const SHOWN_CHARS: usize = 40;
 /// The message about a text in a request that cannot be parsed as a `what`.
 pub(crate) fn refused(text: &str, what: &str, error: &UnitError) -> String {
     let shown: String = text.chars().take(SHOWN_CHARS).collect();
-    format!("`{shown}` is no {what}: {error}")
+    format!("`{shown}` is not a {what}: {error}")
 }
 
 /// Reads a size: `300MB`, `20Gbit`, `64GiB`, `1.5TiB`, `4096`. A number alone counts bytes.

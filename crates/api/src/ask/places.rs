@@ -215,7 +215,7 @@ pub struct Cleaned {
 }
 
 /// Explains why names are missing.
-const UNNAMED: &str = "some entries below could not be looked at or removed; the right to list is needed to see which";
+const UNNAMED: &str = "some entries below could not be read or removed; the right to list is needed to see their names";
 
 /// Replaces failures with one line without names.
 fn unnamed(failures: &mut Vec<FailedPlace>) {

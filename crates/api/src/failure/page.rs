@@ -31,22 +31,22 @@ pub fn page() -> String {
         (
             Scope::Job,
             "Jobs and commands",
-            "These end a whole job or command.",
+            "These failures end a whole job or command.",
         ),
         (
             Scope::Entry,
             "Entries",
-            "These are failures of one entry; the others go on. The command ends with exit code 3.",
+            "These are failures of one entry; the transfer continues with the other entries. The command ends with exit code 3.",
         ),
         (
             Scope::Request,
             "Requests",
-            "These refuse a request of a user, or a question of another node.",
+            "These codes refuse a request of a user, or a question of another node.",
         ),
         (
             Scope::Reason,
             "Reasons",
-            "These say why a job is in its state.",
+            "These codes say why a job is in its state.",
         ),
     ];
     let mut out = HEAD.to_owned();

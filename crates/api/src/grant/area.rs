@@ -40,7 +40,7 @@ impl Area {
             return no("has a control character, which no grant can hold");
         }
         let Some(path) = components(path.as_bytes()) else {
-            return no("has .. in it; write the path without");
+            return no("contains ..; write the path without it");
         };
         // Parts of a text between slashes are valid texts.
         let path = String::from_utf8_lossy(&path.join(&b'/')).into_owned();
@@ -170,7 +170,7 @@ impl FromStr for Area {
 fn unescaped(text: &str) -> Result<String, GrantError> {
     let wrong = || {
         GrantError(format!(
-            "{text:?}: a percent sign stands for %XX, two hexadecimal digits; write %25 for the sign itself"
+            "{text:?}: a percent sign begins a byte code %XX with two hexadecimal digits; write %25 for the sign itself"
         ))
     };
     let mut bytes = text.bytes();

@@ -46,7 +46,7 @@ impl FromStr for SiteArea {
         check_site_name(site).map_err(|error| wrong(&error))?;
         if site == HERE {
             return Err(GrantError(format!(
-                "{text:?}: {HERE} is the node itself, whose exports are named by --export"
+                "{text:?}: {HERE} is the node itself; name its exports with --export"
             )));
         }
         let below = below.trim_end_matches('/');

@@ -102,14 +102,14 @@ impl NewAccess {
         let area = match self.export.as_str() {
             ALL_EXPORTS if self.path.is_empty() => Area::All,
             ALL_EXPORTS => {
-                let what = "path: a rule for all exports has none";
+                let what = "path: a rule for all exports must have no path";
                 return Err(GrantError(what.to_owned()));
             }
             name => Area::below(name, &self.path).map_err(|error| field("export", error))?,
         };
         let rights: Rights = self.rights.iter().map(|right| right.right()).collect();
         if rights.is_empty() {
-            let what = "rights: a rule allows something: read, write, list or delete";
+            let what = "rights: name at least one right: read, write, list or delete";
             return Err(GrantError(what.to_owned()));
         }
         let subject: Subject = self
@@ -135,13 +135,14 @@ impl NewAccess {
 fn check_site(site: &str, subject: &Subject) -> Result<(), GrantError> {
     check_site_name(site).map_err(|error| GrantError(format!("site: {error}")))?;
     if site == HERE {
-        let what = format!("site: {HERE} is the node that is asked; leave the site out");
+        let what =
+            format!("site: {HERE} is the node that receives the request; leave the site out");
         return Err(GrantError(what));
     }
     match subject {
         Subject::User(_) => Ok(()),
         Subject::Identity(_) => Err(GrantError(
-            "site: a rule at a site is for a user of this node; what identities may do there, the site says".to_owned(),
+            "site: a rule at a site is for a user of this node; rights of identities are granted at the site itself".to_owned(),
         )),
     }
 }

@@ -34,7 +34,7 @@ pub struct Place {
 pub enum PlaceError {
     /// No site before the path.
     #[error(
-        "{0:?} names no place: write SITE:/EXPORT/PATH, as in siteB:/archive/run42; here: is the node that is asked; to measure, SITE:mem:SIZE gives bytes and SITE:null: takes them"
+        "{0:?} is not a place: write SITE:/EXPORT/PATH, as in siteB:/archive/run42; `here:` is the node that receives the request; to measure, SITE:mem:SIZE provides bytes and SITE:null: discards them"
     )]
     Form(String),
     /// The name of the site.

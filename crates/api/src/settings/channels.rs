@@ -19,10 +19,10 @@ pub(super) const CHANNELS: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Command(
-            "names interfaces and addresses of the machine of a command; a node finds its own paths to a site, and its operator says which it may use (godwit serve --announce, and the addresses of godwit site add)",
+            "names interfaces and addresses of the machine that runs a command; a node finds its own paths to a site, and its operator chooses them (godwit serve --announce, and the addresses of godwit site add)",
         ),
         help: "A network path to use; only named paths are used (repeatable)",
-        detail: "LOCAL is an address or an interface of this machine, and REMOTE an address of the other one. Without REMOTE, the address of the other side in the same network is used, or else the dialled one. Without `--channel`, all pairs of interfaces are used over which the other machine answers. A named path that cannot be used is an error. `verify` uses the first path that works.",
+        detail: "LOCAL is an address or an interface of this machine, and REMOTE an address of the other one. Without REMOTE, the address of the other side in the same network is used, or else the dialled address. Without `--channel`, all pairs of interfaces are used over which the other machine answers. A named path that cannot be used is an error. `verify` uses the first path that works.",
     },
     Setting {
         name: "announce",
@@ -36,6 +36,6 @@ pub(super) const CHANNELS: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Further addresses to announce to clients, for several network paths (repeatable)",
-        detail: "The addresses come from those that the node listens on. Only clients that may open a transfer receive them, and only if there is more than one interface. `none` keeps every transfer on the path that its client dialled.",
+        detail: "The addresses are among those on which the node listens. Only clients that may open a transfer receive them, and only if there is more than one interface. `none` keeps every transfer on the path that its client dialled.",
     },
 ];

@@ -16,7 +16,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Leave out what matches (repeatable)",
+        help: "Leave out entries that match (repeatable)",
         detail: "See docs/choosing.md.",
     },
     Setting {
@@ -28,7 +28,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Take what matches, whatever later rules say (repeatable)",
+        help: "Include entries that match, whatever later rules say (repeatable)",
         detail: "",
     },
     Setting {
@@ -40,7 +40,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Leave out what matches the patterns in this file, one a line (repeatable)",
+        help: "Leave out entries that match the patterns in this file, one per line (repeatable)",
         detail: "",
     },
     Setting {
@@ -52,7 +52,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Take what matches the patterns in this file, one a line (repeatable)",
+        help: "Include entries that match the patterns in this file, one per line (repeatable)",
         detail: "",
     },
     Setting {
@@ -64,7 +64,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Leave out files that are smaller",
+        help: "Leave out files smaller than this",
         detail: "",
     },
     Setting {
@@ -76,7 +76,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Leave out files that are larger",
+        help: "Leave out files larger than this",
         detail: "",
     },
     Setting {
@@ -88,7 +88,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Leave out what is mounted in the source, and delete nothing of what is mounted in the destination",
+        help: "Leave out file systems mounted in the source, and delete nothing in file systems mounted in the destination",
         detail: "A mount point in the source becomes a directory. The contents of that directory at the destination stay.",
     },
     Setting {
@@ -100,8 +100,8 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Take only what was modified after this time, or after this file was",
-        detail: "A time is `2026-01-31`, `2026-01-31T12:30:05`, `2026-01-31T12:30+02:00` (UTC unless an offset is given), `@SECONDS` since 1970, or a duration before now, such as `2d`. Any other text is the name of a file. Directories are always taken.",
+        help: "Include only files modified after this time, or after this file was modified",
+        detail: "A time is `2026-01-31`, `2026-01-31T12:30:05`, `2026-01-31T12:30+02:00` (UTC unless an offset is given), `@SECONDS` since 1970, or a duration before now, such as `2d`. Any other text is the name of a file. Directories are always included.",
     },
     Setting {
         name: "older",
@@ -112,7 +112,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Take only what was modified before this time, or before this file was",
+        help: "Include only files modified before this time, or before this file was modified",
         detail: "",
     },
     Setting {
@@ -124,7 +124,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         given_in: CHOOSING,
-        help: "Take only what this list names, one name a line, relative to the source; - is standard input",
+        help: "Include only entries named in this list, one name per line, relative to the source; - is standard input",
         detail: "See \"Lists of names\" in docs/choosing.md.",
     },
     Setting {
@@ -136,7 +136,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::ListForm,
         given_in: CHOOSING,
-        help: "Names and patterns in files end in zero bytes, as from find -print0, not in newlines",
+        help: "Names and patterns in files end in zero bytes, as written by find -print0, not in newlines",
         detail: "",
     },
     Setting {
@@ -148,7 +148,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::ListForm,
         given_in: CHOOSING,
-        help: "With --files-from: take directories that the list names with all that is in them",
-        detail: "Without --files-from, directories are always taken with all their contents.",
+        help: "With --files-from: include listed directories with all their contents",
+        detail: "Without --files-from, directories are always included with all their contents.",
     },
 ];

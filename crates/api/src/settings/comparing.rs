@@ -78,7 +78,7 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "In the end, delete extra entries at the destination",
-        detail: "Deletion happens after everything has arrived, and only if the whole source could be read and nothing failed. Directories go with their contents; symbolic links are never followed. A directory also makes way for a file or link of its name in the source, and a file or link for a directory. Entries that rules exclude are not deleted, nor are source entries that limits of size and time leave out.",
+        detail: "Deletion happens after everything has arrived, and only if the whole source could be read and nothing failed. Directories are deleted with their contents; symbolic links are never followed. A directory is also replaced by a file or link of its name in the source, and a file or link by a directory. Entries that rules exclude are not deleted, nor are source entries that limits of size and time leave out.",
     },
     Setting {
         name: "delete-before",
@@ -89,7 +89,7 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "As --delete, but delete before anything is sent",
+        help: "Like --delete, but delete before anything is sent",
         detail: "For a destination without room for new contents beside the old ones. The source is scanned twice. If the scan or the deletion is incomplete, nothing is sent. Not with `--manifest`.",
     },
     Setting {
@@ -102,7 +102,7 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "If more entries than this would be deleted, delete none",
-        detail: "The exit code is 3 then. Entries that make way for a directory during the transfer count, too.",
+        detail: "The exit code is 3 then. Entries replaced by a directory during the transfer count, too.",
     },
     Setting {
         name: "dry-run",
@@ -113,7 +113,7 @@ pub(super) const COMPARING: &[Setting] = &[
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Change nothing at the destination, and say what would be done",
+        help: "Change nothing at the destination, and print the changes that would be made",
         detail: "Prints one line for each entry that would be sent, made, changed in its metadata or deleted. With `--verbose`, it also prints entries that would be skipped.",
     },
     Setting {

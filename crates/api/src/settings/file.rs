@@ -351,11 +351,11 @@ mod tests {
             ),
             (
                 "[cp]\nstreams = { a = 1 }",
-                "/h/config.toml:2: cp.streams: a table or a date is no value here",
+                "/h/config.toml:2: cp.streams: a table or a date is not allowed as a value",
             ),
             (
                 "encryption = 'tls'",
-                "/h/config.toml:1: encryption: it differs between commands: write it in [cp] or [serve]",
+                "/h/config.toml:1: encryption: this setting differs between commands: write it in [cp] or [serve]",
             ),
         ];
         for (text, message) in cases {

@@ -75,7 +75,7 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Here,
         given_in: CORES,
-        help: "Cores to use at most; 0 uses all",
+        help: "Maximum number of cores to use; 0 uses all",
         detail: "",
     },
     Setting {
@@ -88,7 +88,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Threads that read files at the source",
-        detail: "They read ahead of the stream threads, which also read. One number fixes the count, and 0 is none. `2..8` sets the bounds, and `auto` is `0..16`. While stream threads wait for storage, more threads are tried, and kept if they win a tenth. Otherwise fewer are tried.",
+        detail: "They read ahead of the stream threads, which also read. One number fixes the count, and 0 is none. `2..8` sets the bounds, and `auto` is `0..16`. While stream threads wait for storage, more threads are tried, and kept if the rate grows by a tenth. Otherwise fewer are tried.",
     },
     Setting {
         name: "writers",
@@ -100,7 +100,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Threads that write files at the destination",
-        detail: "They write for the stream threads, which also write. One number fixes the count, and 0 is none. `2..8` sets the bounds, and `auto` is `0..16`. While stream threads wait for storage, more threads are tried, and kept if they win a tenth. Otherwise fewer are tried.",
+        detail: "They write for the stream threads, which also write. One number fixes the count, and 0 is none. `2..8` sets the bounds, and `auto` is `0..16`. While stream threads wait for storage, more threads are tried, and kept if the rate grows by a tenth. Otherwise fewer are tried.",
     },
     Setting {
         name: "encryption",
@@ -112,7 +112,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Whether file contents are encrypted on the network",
-        detail: "`none` sends file contents in clear, and nothing else: names, digests and all control data stay inside TLS. It does not withstand an active attacker, and the node must allow it (`serve --encryption any`).",
+        detail: "`none` sends file contents unencrypted; names, digests and all control data stay inside TLS. `none` gives no protection against an active attacker, and the node must allow it (`serve --encryption any`).",
     },
     Setting {
         name: "encryption",
@@ -124,7 +124,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Which encryption a client may ask for",
-        detail: "`any` lets a client ask for `--encryption none`. A client that does not ask for it gets TLS.",
+        detail: "`any` lets a client ask for `--encryption none`. Clients without that setting get TLS.",
     },
     Setting {
         name: "order",
@@ -136,7 +136,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Order in which contents leave, over all streams and channels",
-        detail: "`random` takes the next slice of a large file from 64 that are ready, of up to four files at a time, and the next small file from 4,096. An eavesdropper on one link, where contents go in clear, then gets only scattered pieces. Small files take a tenth longer (measured), and a disk that seeks loses its long reads and writes. It is refused with standard input and output, which have an order.",
+        detail: "`random` takes the next slice of a large file from 64 that are ready, of up to four files at a time, and the next small file from 4,096. An eavesdropper on one link with unencrypted contents then gets only scattered pieces. Small files take a tenth longer (measured), and rotating disks lose their long sequential reads and writes. `random` is refused with standard input and output, which have an order.",
     },
     Setting {
         name: "cipher",
@@ -175,7 +175,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "How long to retry while no connection works",
-        detail: "The time restarts with each loss of the last connection. When it is over, the transfer ends with exit code 5, and the same command resumes it. A peer that cannot be reached in the first place fails at once, with exit code 1.",
+        detail: "The time restarts with each loss of the last connection. When the time is over, the transfer ends with exit code 5, and the same command resumes it. A peer that cannot be reached in the first place fails at once, with exit code 1.",
     },
     Setting {
         name: "no-sync",
@@ -187,7 +187,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Do not wait until the destination's storage has made the data durable",
-        detail: "Faster on slow disks. A power cut at the destination, during the transfer or soon after, may leave final files short, empty or with zeros. A resumed transfer may take such files for complete.",
+        detail: "This is faster on slow disks. A power cut at the destination, during the transfer or soon after, may leave final files short, empty or with zeros. A resumed transfer may take such files for complete.",
     },
     Setting {
         name: "verify",
@@ -198,8 +198,8 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Safety,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Read every file back at the destination before it gets its name",
-        detail: "Reading bypasses the page cache where the file system allows it. Even without this flag, every block is checked before it is written.",
+        help: "Read every file back at the destination before the file gets its final name",
+        detail: "Reading bypasses the page cache where the file system allows it. Even without this flag, every block is checked before being written.",
     },
     Setting {
         name: "force",
@@ -308,8 +308,8 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         given_in: SSH_ONLY,
-        help: "How godwit is called on the machine in HOST:PATH",
-        detail: "The shell there reads it. Examples: `~/bin/godwit`, `sudo godwit`.",
+        help: "The command that starts godwit on the machine in HOST:PATH",
+        detail: "The shell there interprets the command. Examples: `~/bin/godwit`, `sudo godwit`.",
     },
     Setting {
         name: "data-ports",
@@ -333,7 +333,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: SSH_ONLY,
         help: "Send the data of HOST:PATH through ssh itself, not beside it",
-        detail: "Needs no port besides that of ssh, and is slower: each stream is a separate ssh connection.",
+        detail: "This needs no port except that of ssh, and is slower: each stream is a separate ssh connection.",
     },
     Setting {
         name: "listen",
@@ -415,7 +415,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Transfers that all clients together may have at a time, interrupted ones included",
-        detail: "A new transfer beyond this number takes the place of an interrupted one, which can still be resumed.",
+        detail: "A new transfer beyond this number replaces an interrupted transfer, which can still be resumed.",
     },
     Setting {
         name: "jobs",
@@ -455,7 +455,7 @@ pub(super) const GENERAL: &[Setting] = &[
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
-        help: "Networks beside the Internet that webhooks may be sent to, as 10.0.0.0/8 (repeatable)",
+        help: "Private networks to which webhooks may be sent, such as 10.0.0.0/8 (repeatable)",
         detail: "Without this, private addresses are refused: a user's webhook could otherwise reach services that only the node can reach.",
     },
     Setting {

@@ -22,8 +22,8 @@ pub(super) const MACHINE: &[Setting] = &[
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Process,
         given_in: COMMAND_ONLY,
-        help: "Run on these CPUs only, or on those next to this network interface",
-        detail: "Examples: `0-7,16`, `ens1f0`. On a machine with several sockets, a thread far from its network card pays for the distance with every byte. `--threads` then takes the first of these.",
+        help: "Run on these CPUs only, or on the CPUs close to this network interface",
+        detail: "Examples: `0-7,16`, `ens1f0`. On a machine with several sockets, a thread far from the network card moves every byte more slowly. `--threads` then takes the first of these.",
     },
     Setting {
         name: "direct",
@@ -34,7 +34,7 @@ pub(super) const MACHINE: &[Setting] = &[
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
-        help: "Read and write large files past the page cache (O_DIRECT), at both ends",
-        detail: "For fast storage, and if other programs need the cache. Parts that do not begin and end with a page, and files small enough to be bundled, still use the cache. On a file system without O_DIRECT, those large files fail.",
+        help: "Bypass the page cache for large files at both ends (O_DIRECT)",
+        detail: "Useful for fast storage, and if other programs need the cache. Parts that do not begin and end with a page, and files small enough to be bundled, still use the cache. On a file system without O_DIRECT, large files fail.",
     },
 ];

@@ -14,11 +14,11 @@ const HEAD: &str = "\
 
 A setting comes from the first of: flag, environment variable, `config.toml` in `GODWIT_HOME`, default. [The guide](guide.md#settings-and-files) shows the file.
 
-- **name** is the key in the file. A key at the top holds for every command with this setting; a key in a section such as `[cp]` holds for that command and comes first.
+- **name** is the key in the file. A key at the top applies to every command with this setting; a key in a section such as `[cp]` applies to that command and takes precedence.
 - **variable**: several values are separated by `;`.
-- **range**: both ends belong to it. Sizes and rates take SI or IEC prefixes (`300MB`, `64GiB`, `2.5Gbit/s`), durations add up (`1h30m`).
+- **range**: both ends are allowed values. Sizes and rates take SI or IEC prefixes (`300MB`, `64GiB`, `2.5Gbit/s`), durations add up (`1h30m`).
 - **type** `switch`: the flag alone means `true`; `--verify=false` switches off. **list**: the flag may be repeated.
-- **jobs**: `setting` is given by `godwit job submit --setting NAME=VALUE`, `flag` by the same flag of `godwit job submit`. Jobs of a node refuse all others.
+- **jobs**: `setting` is given by `godwit job submit --setting NAME=VALUE`, `flag` by the same flag of `godwit job submit`. Jobs of a node refuse all other settings.
 
 | name | flag | variable | type | range | default | meaning | commands | jobs |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |

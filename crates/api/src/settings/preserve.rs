@@ -18,7 +18,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep the owner of each entry",
-        detail: "By name if the destination knows it, else by number. Needs a superuser there, and on a node an export that grants `owner`. Without this flag, such an export gets the numbers as they are, and any other place its own user's.",
+        detail: "The owner is found by name if the destination knows the name, else by number. This needs a superuser there, and on a node an export that grants `owner`. Without this flag, files in such an export get the original numbers, and files in any other place belong to its user.",
     },
     Setting {
         name: "group",
@@ -30,7 +30,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep the group of each entry",
-        detail: "As `--owner`; a user without privileges may give files to his own groups.",
+        detail: "This works like `--owner`; an ordinary user may use only his own groups.",
     },
     Setting {
         name: "numeric-ids",
@@ -42,7 +42,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep owners and groups by number, not by name",
-        detail: "This includes those in access lists.",
+        detail: "This includes owners and groups in access lists.",
     },
     Setting {
         name: "xattrs",
@@ -54,7 +54,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep extended attributes",
-        detail: "`user.*` by anybody; `security.*` and `trusted.*` by a superuser, and in exports that grant `security-xattrs`.",
+        detail: "Any user can keep `user.*`; `security.*` and `trusted.*` need a superuser, and an export that grants `security-xattrs`.",
     },
     Setting {
         name: "acls",
@@ -66,7 +66,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep POSIX access lists",
-        detail: "Access lists of entries and default ones of directories. Users and groups in them are mapped like owners.",
+        detail: "This covers access lists of entries and default access lists of directories. Users and groups in them are mapped like owners.",
     },
     Setting {
         name: "specials",
@@ -90,7 +90,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Keep everything: --owner, --group, --xattrs, --acls, --specials",
-        detail: "Each of them can be switched off: `-a --acls=false`.",
+        detail: "Each of these flags can be switched off: `-a --acls=false`.",
     },
     Setting {
         name: "strict",
@@ -102,7 +102,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Fail an entry if any of its metadata cannot be kept",
-        detail: "Otherwise metadata that a place cannot hold is left out, and reported once per kind with the number of entries. A failed entry is named and does not get its name, and the exit code is 3.",
+        detail: "Without this flag, metadata that the destination cannot store is left out, and reported once per kind with the number of entries. A failed entry is reported and does not get its final name, and the exit code is 3.",
     },
 ];
 

@@ -18,10 +18,10 @@ pub(super) const REPORTS: &[Setting] = &[
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Command(
-            "names a file of the submitter's machine, which a node does not have; add manifest (godwit job submit --manifest), and fetch it with: godwit job manifest ID",
+            "names a file on the submitter's machine, which the node cannot reach; add manifest (godwit job submit --manifest), and fetch the manifest with: godwit job manifest ID",
         ),
         help: "Write a manifest of the data set, with a digest of each file",
-        detail: "The manifest has one line per entry, as `docs/manifest.md` describes; `godwit verify` checks a copy against it at any later time. Existing files are read on this side for their digest. The file appears when the transfer has ended, even if some entries failed: its last lines say how many. The manifest vouches for the copy. So it is refused with `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries without a comparison. Reports in a local source are not copied and have no line, neither the manifest nor `--failed` and `--log-file`; a note says so. With `--delete`, an older copy of a report stays at the destination.",
+        detail: "The manifest has one line per entry, as `docs/manifest.md` describes; `godwit verify` checks a copy against it at any later time. If files exist already, this side reads them to compute their digest. The file appears when the transfer has ended, even if some entries failed: its last lines give their number. The manifest vouches for the copy. So `--manifest` is refused with `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries without a comparison. Reports of this run in a local source (the manifest, `--failed` and `--log-file`) are not copied and not listed; a note says so. With `--delete`, an older copy of a report stays at the destination.",
     },
     Setting {
         name: "manifest-sorted",
@@ -33,7 +33,7 @@ pub(super) const REPORTS: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
         help: "Sort the manifest by name",
-        detail: "With it, two manifests of equal data sets are equal byte for byte. Otherwise entries are in the order of completion.",
+        detail: "With this flag, two manifests of equal data sets are equal byte for byte. Otherwise entries are in the order of completion.",
     },
     Setting {
         name: "sign",
@@ -56,10 +56,10 @@ pub(super) const REPORTS: &[Setting] = &[
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Command(
-            "names a file of the submitter's machine, which a node does not have; the job's report has the same",
+            "names a file on the submitter's machine, which the node cannot reach; the job's report has the same information",
         ),
         help: "Write the names of entries that failed to this file",
-        detail: "Names below the source, each ended by a zero byte, as `--files-from FILE --from0 --recursive` reads them. The next run then transfers only those, directories with all their contents. The reasons are in FILE.reasons, one line each: name (escaped as in a manifest), side, code, message, separated by tabs. If nothing failed, both files are empty. They replace those of an earlier run at the end of this one, so this run may read FILE by `--files-from` and `--from0`. If the run does not reach its end, FILE stays as it is. A run that never began writes nothing.",
+        detail: "The file lists names below the source, each ended by a zero byte, in the form that `--files-from FILE --from0 --recursive` reads. The next run then transfers only those, directories with all their contents. The reasons are in FILE.reasons, one line each: name (escaped as in a manifest), side, code, message, separated by tabs. If nothing failed, both files are empty. Both files replace those of an earlier run only when this run ends, so this run may read FILE with `--files-from` and `--from0`. If the run does not reach its end, FILE stays unchanged. A run that fails to start writes nothing.",
     },
     Setting {
         name: "log-file",
@@ -71,7 +71,7 @@ pub(super) const REPORTS: &[Setting] = &[
         obeyed_by: ObeyedBy::Process,
         given_in: COMMAND_ONLY,
         help: "Append the events to this file, one JSON object per line",
-        detail: "The events of `--json`, each with its time (UTC) first; progress every five seconds.",
+        detail: "The events are those of `--json`, each with its time (UTC) first; progress comes every five seconds.",
     },
     Setting {
         name: "stats",
@@ -83,7 +83,7 @@ pub(super) const REPORTS: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: GivenIn::Jobs,
         help: "At the end, print the work and the waits of each stage of the transfer",
-        detail: "Entries, bytes and rates of reading, sending, receiving, writing and syncing, retransmissions, processor time and memory of both sides. With `--json`, an event `stats` before the summary.",
+        detail: "The output covers entries, bytes and rates of reading, sending, receiving, writing and syncing, and retransmissions, processor time and memory of both sides. With `--json`, an event `stats` comes before the summary.",
     },
     Setting {
         name: "content-only",

@@ -54,10 +54,10 @@ pub enum SettingProblem {
     #[error("no section has this name; the sections are {0}")]
     UnknownSection(String),
     /// The name alone is ambiguous: a section is needed.
-    #[error("it differs between commands: write it in [cp] or [serve]")]
+    #[error("this setting differs between commands: write it in [cp] or [serve]")]
     NeedsSection,
     /// The TOML type is wrong.
-    #[error("a table or a date is no value here")]
+    #[error("a table or a date is not allowed as a value")]
     Type,
     /// A problem of the whole file, or a consequence of a value.
     #[error("{0}")]
@@ -193,9 +193,12 @@ impl Values {
     /// If the command has no such setting: a name is written in the code, never taken from outside.
     #[must_use]
     pub fn get(&self, name: &str) -> &(Value, Origin) {
-        self.values
-            .get(name)
-            .unwrap_or_else(|| panic!("the table gives {} a setting {name}", self.scope.name()))
+        self.values.get(name).unwrap_or_else(|| {
+            panic!(
+                "internal error: the settings table gives {} a setting {name}",
+                self.scope.name()
+            )
+        })
     }
 
     /// Every setting with a given value, even if that equals the default, as typed. Lists are split into elements.

@@ -242,7 +242,7 @@ mod tests {
         let message = settings(&[("min-size", "big")], "").expect_err("wrong");
         assert_eq!(
             message.to_string(),
-            "--min-size: `big`: it must begin with a number, as in 64GiB"
+            "--min-size: `big`: the value must begin with a number, as in 64GiB"
         );
     }
 }

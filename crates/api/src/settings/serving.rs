@@ -33,7 +33,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Serve API and page at this address only, and not on the data port (repeatable)",
-        detail: "For a network of the operators, or `127.0.0.1:7273` behind a proxy. The Unix socket stays. Requests from loopback need a token like all others. A proxy in front of the Unix socket must add `X-Forwarded-For`: otherwise its clients act as the proxy's own user.",
+        detail: "For a network of the operators, or `127.0.0.1:7273` behind a proxy. The Unix socket remains available. Requests from loopback need a token like all others. A proxy in front of the Unix socket must add `X-Forwarded-For`: otherwise its clients act as the proxy's own user.",
     },
     Setting {
         name: "name",
@@ -45,7 +45,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The name of the node in its cluster, for a node that joins",
-        detail: "The default is the name of the machine. Each name belongs to one node, and stays.",
+        detail: "The default is the name of the machine. Each name belongs to one node for good.",
     },
     Setting {
         name: "join",
@@ -58,8 +58,8 @@ pub(super) const SERVING: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
-        help: "Join the cluster of the node at this address, by the invitation in --token-file",
-        detail: "The address is that of the node on which `godwit cluster invite` ran. The option may remain: it does not change a node that is a member already.",
+        help: "Join the cluster of the node at this address, with the invitation in --token-file",
+        detail: "The address is that of the node on which `godwit cluster invite` ran. The option may remain: it has no effect on a node that is a member already.",
     },
     Setting {
         name: "token-file",
@@ -71,7 +71,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The file with the invitation by which the node joins",
-        detail: "Only its owner may be able to read the file. It is not needed after the node has joined.",
+        detail: "Only its owner may be able to read the file. The file is not needed after the node has joined.",
     },
     Setting {
         name: "address",
@@ -85,7 +85,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "An address at which the other nodes of the cluster reach this one (repeatable)",
-        detail: "The default is the addresses that the node listens on, or those of its interfaces.",
+        detail: "The default is the addresses on which the node listens, or those of its interfaces.",
     },
     Setting {
         name: "socket",
@@ -97,7 +97,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The Unix socket of the API, instead of run/node.sock in GODWIT_HOME",
-        detail: "Users of the machine reach the node through it, so its directories must be open to them; the kernel identifies the caller. Commands look for the socket in GODWIT_HOME and at `/run/godwit/node.sock`.",
+        detail: "Users of the machine reach the node through this socket, so its directories must be open to them; the kernel identifies the caller. Commands look for the socket in GODWIT_HOME and at `/run/godwit/node.sock`.",
     },
     Setting {
         name: "certificate",
@@ -109,7 +109,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "The certificate chain of API and page, in PEM, the node's own first",
-        detail: "By default, the node makes a certificate for itself, and prints the fingerprints of its key and of the certificate. It is valid for 820 days and renewed 90 days before its end, with the same key. Changed files are read again automatically. If they are invalid, the old certificate stays in force.",
+        detail: "By default, the node makes a certificate for itself, and prints the fingerprints of its key and of the certificate. This certificate is valid for 820 days and renewed 90 days before its end, with the same key. Changed files are read again automatically. If the changed files are invalid, the old certificate remains in use.",
     },
     Setting {
         name: "certificate-key",
@@ -135,7 +135,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "A further name of the certificate that the node makes for itself (repeatable)",
-        detail: "The certificate always has the name of the machine and those of loopback. A certificate that lacks a name is renewed, with the same key.",
+        detail: "The certificate always has the names of the machine and of loopback. A certificate that lacks a name is renewed, with the same key.",
     },
     Setting {
         name: "log-format",
@@ -174,7 +174,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         given_in: NODE_ONLY,
         help: "Keep the records of transfers for this long",
-        detail: "One line of JSON for each transfer that ended, in one file per day below `accounting/` in GODWIT_HOME. A day takes 64 MiB at most, and all days 2 GiB: the oldest are deleted first.",
+        detail: "The records are one line of JSON for each ended transfer, in one file per day below `accounting/` in GODWIT_HOME. One day takes 64 MiB at most, and all days 2 GiB: the oldest records are deleted first.",
     },
     Setting {
         name: "graphite",

@@ -18,7 +18,7 @@ pub(super) const SHARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Whether to take a fair share of the network, or only spare capacity",
-        detail: "`background` yields to all other traffic, and to other programs at processors and disks. It slows down as soon as packets are delayed or lost, whatever the congestion control, and marks its packets with the code point LE. Through ssh itself (`--via-ssh`) it yields only at processors and disks.",
+        detail: "`background` yields to all other traffic, and to other programs at processors and disks. It slows down as soon as packets are delayed or lost, with any congestion control, and marks its packets with the code point LE. Through ssh itself (`--via-ssh`) it yields only at processors and disks.",
     },
     Setting {
         name: "congestion",
@@ -30,7 +30,7 @@ pub(super) const SHARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "The congestion control of the sending connections, such as bbr or cubic",
-        detail: "The setting applies on the sending machine, this one or the other. Without it, that machine's default applies, but cubic or reno instead of BBR if the RTT is below 1 ms. If its kernel lacks or forbids the algorithm, nothing is sent, and the message lists net.ipv4.tcp_allowed_congestion_control.",
+        detail: "The setting applies on the sending machine, this one or the other. Without this setting, that machine's default applies, but cubic or reno replaces BBR if the RTT is below 1 ms. If the sending machine's kernel lacks or forbids the algorithm, nothing is sent, and the message lists net.ipv4.tcp_allowed_congestion_control.",
     },
 ];
 

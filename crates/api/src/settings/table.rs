@@ -131,7 +131,7 @@ impl Heading {
     pub fn text(self) -> Option<&'static str> {
         match self {
             Self::General => None,
-            Self::Present => Some("What is done with entries that are there"),
+            Self::Present => Some("Treatment of existing entries"),
             Self::Choosing => Some("Choosing entries"),
             Self::Metadata => Some("Metadata"),
             Self::Reports => Some("Reports"),
@@ -168,20 +168,21 @@ pub enum GivenIn {
 
 /// For settings that steer the process of a command.
 pub(super) const COMMAND_ONLY: GivenIn =
-    GivenIn::Command("belongs to a command, and not to a job: leave it out");
+    GivenIn::Command("applies to commands, not to jobs: leave this setting out");
 /// For settings about machines reached by ssh.
 pub(super) const SSH_ONLY: GivenIn = GivenIn::Command(
-    "is about machines that a command reaches by ssh, and a node uses no ssh: leave it out, and give the node the site with: godwit site add",
+    "applies to machines that a command reaches by ssh, but a node uses no ssh: leave this setting out, and add the site to the node with: godwit site add",
 );
 /// For the bound on cores.
 pub(super) const CORES: GivenIn = GivenIn::Command(
-    "bounds the cores of a command; the operator of a node bounds those of its jobs (godwit serve --threads)",
+    "limits the cores of a command; the operator of a node limits the cores of its jobs (godwit serve --threads)",
 );
 /// For settings that no job has.
-pub(super) const NODE_ONLY: GivenIn = GivenIn::Command("is no setting of a job: leave it out");
+pub(super) const NODE_ONLY: GivenIn =
+    GivenIn::Command("is not a setting of jobs: leave this setting out");
 /// For settings that select entries.
 pub(super) const CHOOSING: GivenIn =
-    GivenIn::Command("stands in the selection of a job, and not among its settings");
+    GivenIn::Command("belongs in the selection of a job, not in its settings");
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]

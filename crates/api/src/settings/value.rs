@@ -430,7 +430,7 @@ mod tests {
             (
                 "limit",
                 "fast",
-                "`fast`: it must begin with a number, as in 64GiB",
+                "`fast`: the value must begin with a number, as in 64GiB",
             ),
             ("force", "maybe", "`maybe` is not one of true, false"),
             (

@@ -119,7 +119,9 @@ fn what_the_settings_lead_to_is_looked_at_before_anything_is_bound() {
         "{found:#?}"
     );
     assert!(
-        found.iter().any(|line| line.contains("stand alone")),
+        found
+            .iter()
+            .any(|line| line.contains("must be the only value")),
         "{found:#?}"
     );
 }

@@ -119,7 +119,7 @@ fn what_a_job_cannot_choose_by_is_refused_at_once() {
         (
             &[one],
             &["--setting", "exclude=*.tmp"],
-            "stands in the selection of a job",
+            "belongs in the selection of a job",
         ),
         (
             &[one],

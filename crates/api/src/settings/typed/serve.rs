@@ -156,18 +156,23 @@ impl ServeSettings {
         let alone = |word: &String| word == "all" || word == "none";
         if announce.len() > 1 && announce.iter().any(alone) {
             let shown = announce.join(", ");
-            faults.add(values, "announce", &shown, "`all` and `none` stand alone");
+            faults.add(
+                values,
+                "announce",
+                &shown,
+                "`all` and `none` must be the only value",
+            );
         }
         let certificate = match (path(values, "certificate"), path(values, "certificate-key")) {
             (Some(certificate), Some(key)) => Some(CertificateFiles { certificate, key }),
             (None, None) => None,
             (Some(_), None) => {
-                let what = "name the file of its key, too: certificate-key";
+                let what = "name the file of the certificate's key, too: certificate-key";
                 faults.add(values, "certificate", "", what);
                 None
             }
             (None, Some(_)) => {
-                let what = "name the file of its certificate, too: certificate";
+                let what = "name the file of the key's certificate, too: certificate";
                 faults.add(values, "certificate-key", "", what);
                 None
             }
