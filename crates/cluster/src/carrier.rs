@@ -110,11 +110,11 @@ fn ask(
         Ok(Replied::Cluster(answer)) => match *answer {
             ClusterAnswer::Carried(message) => Ok(serde_json::to_vec(&message)?),
             _ => Err(io::Error::other(
-                "another node gave an answer to another question",
+                "another node answered a different question",
             )),
         },
         Ok(_) => Err(io::Error::other(
-            "another node gave an answer to another question",
+            "another node answered a different question",
         )),
         // Whether the message arrived is not known.
         Err(refusal) if refusal.code.is_one_of(&[code::BROKEN, code::GIVEN_UP]) => {

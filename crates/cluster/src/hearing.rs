@@ -107,7 +107,7 @@ impl Shared {
         let is_of_before = home.is_recovered_from(of);
         if is_of_before && (number.is_some() || self.was_left_behind(asker).map_err(unread)?) {
             let message = format!(
-                "the node {} was made the only one of its cluster by a recovery, and the asking node is of the cluster of before; have it join anew: godwit cluster leave, then godwit serve --join",
+                "the node {} became the only one of its cluster by a recovery, and the asking node belongs to the cluster before the recovery; let the asking node join again: godwit cluster leave, then godwit serve --join",
                 home.name
             );
             return Err(Refusal::new(code::RECOVERED, message));
@@ -116,14 +116,14 @@ impl Shared {
             Some(number) if of == home.cluster => Ok(number),
             Some(_) => {
                 let message = format!(
-                    "the node {} is of another cluster ({}); the asking node can leave its own and join it: godwit cluster leave, then godwit serve --join",
+                    "the node {} belongs to a different cluster ({}); to move the asking node to that cluster: godwit cluster leave, then godwit serve --join",
                     home.name, home.cluster
                 );
                 Err(Refusal::new(code::OTHER_CLUSTER, message))
             }
             None => {
                 let message = format!(
-                    "{asker} is no node of the cluster of the node that was asked; if it was removed, have it join anew: godwit cluster leave, then godwit serve --join"
+                    "{asker} is not a node of this cluster; if the node was removed, let it join again: godwit cluster leave, then godwit serve --join"
                 );
                 Err(Refusal::new(code::OTHER_CLUSTER, message))
             }
@@ -184,7 +184,7 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
             row.number == node.number && row.name == node.name && row.identity == node.identity
         };
         let Some(row) = row.filter(is_itself) else {
-            let message = "a node announces itself only";
+            let message = "a node can announce only itself";
             return Err(Refusal::new(code::INVALID, message));
         };
         shared.fits(said.level)?;
@@ -235,7 +235,10 @@ impl Cluster {
         let done = shared.config.replica.propose_blocking(command);
         let done = done.map_err(|error| refusal(error, &wish.name))?;
         let Effect::Joined { name, number } = done.effect else {
-            return Err(Refusal::new(code::BROKEN, "the state gave another effect"));
+            return Err(Refusal::new(
+                code::BROKEN,
+                "internal error: the state returned a different effect",
+            ));
         };
         (shared.config.log)(&format!(
             "cluster: the node {name} joined, as number {number}"
@@ -260,12 +263,12 @@ fn refusal(error: ProposeError, name: &str) -> Refusal {
     match error {
         ProposeError::Refused(CommandError::NotFound { .. }) => Refusal::new(
             code::BAD_INVITATION,
-            "the cluster knows no such invitation: it was mistyped, is of another cluster, or ended long ago; make one with: godwit cluster invite",
+            "the cluster does not know this invitation: it was mistyped, belongs to a different cluster, or ended long ago; make a new invitation with: godwit cluster invite",
         ),
         ProposeError::Refused(CommandError::Invalid { field, what }) if field == "token" => {
             Refusal::new(
                 code::BAD_INVITATION,
-                format!("{what}; make a new one with: godwit cluster invite"),
+                format!("{what}; make a new invitation with: godwit cluster invite"),
             )
         }
         ProposeError::Refused(CommandError::Invalid { field, what }) if field == "level" => {
@@ -274,12 +277,14 @@ fn refusal(error: ProposeError, name: &str) -> Refusal {
         ProposeError::Refused(CommandError::Conflict { kind, .. }) if kind == User::KIND => {
             Refusal::new(
                 code::NAME_TAKEN,
-                format!("the cluster has a user {name:?}; choose another name with --name"),
+                format!(
+                    "the cluster already has a user {name:?}; choose a different name with --name"
+                ),
             )
         }
         ProposeError::Refused(CommandError::Conflict { .. }) => Refusal::new(
             code::NAME_TAKEN,
-            format!("the cluster has a node {name:?} already; choose another name with --name"),
+            format!("the cluster already has a node {name:?}; choose a different name with --name"),
         ),
         ProposeError::Refused(error) => Refusal::new(code::INVALID, error.to_string()),
         error => Refusal::later(code::NO_LEADER, error.words()),

@@ -44,8 +44,7 @@ impl FromStr for Token {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WRONG: &str =
-            "this is no invitation: it begins with gwi1-; make one with: godwit cluster invite";
+        const WRONG: &str = "this is not an invitation, which begins with gwi1-; make an invitation with: godwit cluster invite";
         let rest = text.trim().strip_prefix(PREFIX).ok_or(WRONG)?;
         let (secret, identity) = rest.split_once('-').ok_or(WRONG)?;
         if secret.is_empty() || identity.is_empty() {

@@ -34,7 +34,7 @@ pub struct Joining<'a> {
 pub enum JoinError {
     /// The home has a state, which the cluster's would replace.
     #[error(
-        "this node has a state of its own in {state}, and a node joins without one; move it aside with: godwit cluster leave, or use another GODWIT_HOME"
+        "this node already has a state in {state}, and a node must join without a state; move the state aside with: godwit cluster leave, or use a different GODWIT_HOME"
     )]
     HasState {
         /// Directory of the state.
@@ -45,7 +45,7 @@ pub enum JoinError {
     Refused(Refusal),
     /// The node that made the invitation was not reached.
     #[error(
-        "joining the cluster: {refusal}; --join takes an address of the node that made the invitation, {identity}"
+        "joining the cluster: {refusal}; give --join an address of the node that made the invitation, {identity}"
     )]
     Unreachable {
         /// Why each address failed.
@@ -119,6 +119,6 @@ pub fn join(
 fn other() -> JoinError {
     JoinError::Refused(Refusal::new(
         code::BROKEN,
-        "the other node gave an answer to another question; update the older one of the two",
+        "the other node answered a different question; update the older of the two nodes",
     ))
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if !trouble.is_empty() && trouble != said {
             (shared.config.log)(&format!("cluster: {trouble}"));
         } else if trouble.is_empty() && !said.is_empty() {
-            (shared.config.log)("cluster: all is well again");
+            (shared.config.log)("cluster: no problems any more");
         }
         said = trouble;
         std::thread::park_timeout(BEAT.saturating_sub(began.elapsed()));
@@ -149,7 +149,7 @@ fn lead(shared: &Shared) -> Result<(), String> {
         }
         if row.number != number && shared.live.lock().tell_lost(row.number, now) {
             (shared.config.log)(&format!(
-                "cluster: the node {} is not heard any more; its jobs go on at other nodes",
+                "cluster: the node {} is silent; its jobs move to other nodes",
                 row.name
             ));
             let done = shared.propose(Op::Lost(row.name.clone()));
@@ -203,7 +203,7 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
         let row = rows.iter().find(|row| row.number == number);
         let name = row.map_or("", |row| row.name.as_str());
         (shared.config.log)(&format!(
-            "cluster: the export {export} of the node {name} is another file system than at most nodes, or is not mounted there; the node takes no jobs of it until it is mounted as at the others"
+            "cluster: the export {export} of the node {name} is a different file system than at most nodes, or is not mounted there; the node takes no jobs of this export until the file system is mounted as at the other nodes"
         ));
     }
     odd
@@ -220,7 +220,7 @@ fn raise(shared: &Shared, known: u32) -> Result<(), String> {
     }
     shared.propose(Op::Level(known)).map_err(told)?;
     (shared.config.log)(&format!(
-        "cluster: all nodes know level {known}; it is in use from now on"
+        "cluster: all nodes know level {known}; the cluster uses it from now on"
     ));
     Ok(())
 }
@@ -353,7 +353,7 @@ fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownN
         },
         _ => Err(Refusal::new(
             code::BROKEN,
-            "another node gave an answer to another question",
+            "another node answered a different question",
         )),
     }
 }

@@ -231,7 +231,7 @@ impl Shared {
             };
             if is_odd && !watched.is_odd() {
                 (self.config.log)(&format!(
-                    "cluster: the export {name} is another file system here than at most nodes, or is not mounted; it is refused until it is mounted as at the others"
+                    "cluster: the export {name} is a different file system here than at most nodes, or is not mounted; requests for this export are refused until the file system is mounted as at the other nodes"
                 ));
             }
             watched.set_odd(is_odd);

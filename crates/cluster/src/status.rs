@@ -183,14 +183,14 @@ impl Cluster {
             .map_err(|refusal| refused(refusal.message.clone()))?;
         if view.nodes.len() < 2 {
             return Err(refused(format!(
-                "{name} is the only node; stop it, and remove its home, to end the cluster"
+                "{name} is the only node; to end the cluster, stop the node and remove its home"
             )));
         }
         let state = view.nodes.iter().find(|node| node.name == name);
         let state = state.map(|node| node.state);
         if !force && matches!(state, Some(NodeState::Up | NodeState::Draining)) {
             return Err(refused(format!(
-                "{name} lives and may run jobs; drain it first (godwit cluster drain {name}), or remove it with --force"
+                "{name} is alive and may run jobs; drain the node first (godwit cluster drain {name}), or remove it with --force"
             )));
         }
         self.propose(actor, Op::Node(Change::Remove(name.to_owned())))

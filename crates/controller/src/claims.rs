@@ -216,7 +216,7 @@ impl Claims {
             at.is_asked &= now < at.asked_at + FORGOTTEN;
             if at.is_asked && !at.is_silent && now >= at.asked_at + LATE {
                 at.is_silent = true;
-                let message = "it does not answer; what it holds ends by itself";
+                let message = "the node does not answer; its claim ends by itself";
                 at.refused = Some(Refusal::later(code::GIVEN_UP, message));
                 at.is_unclear |= at.may_hold_until > Duration::ZERO;
             }

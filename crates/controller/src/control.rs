@@ -263,7 +263,7 @@ impl Driver<'_> {
             }
             self.look(sight, work.as_ref());
             if sight.members.is_empty() && !sight.declined.is_empty() {
-                let message = "no node sees the source as the node did that began the job; the log of the job says what each of them sees";
+                let message = "no node sees the same source as the node that began the job; the log of the job says what each node sees";
                 return Err(Failure::new(FailureCode::NoSource, message));
             }
             asking.ask_due(sight);
@@ -329,7 +329,7 @@ impl Driver<'_> {
                     };
                     // A claim of the job that has ended is seen at the next look.
                     if refused > REFUSED_MAX {
-                        let message = "the state refuses the nodes of the destination; look whether their names and addresses are as they should be";
+                        let message = "the state refuses the nodes of the destination; check the names and addresses of these nodes";
                         return Err(Failure::new(FailureCode::LocalFailure, message));
                     }
                 }
@@ -365,7 +365,7 @@ impl Driver<'_> {
             sight.taken.clone_from(taken);
             for (node, why) in &work.targets.declined {
                 if !sight.declined.contains(node) {
-                    (self.order.note)(&format!("the node {node} takes no part: {}", why.text));
+                    (self.order.note)(&format!("the node {node} does not take part: {}", why.text));
                     sight.declined.push(node.clone());
                     sight.crew_at = now;
                 }
@@ -406,7 +406,7 @@ impl Driver<'_> {
         }
         for (name, why) in sight.claims.left_out() {
             (self.order.note)(&format!(
-                "the node {name} of the destination is left out for now: {why}"
+                "the node {name} of the destination is not used for now: {why}"
             ));
         }
     }
@@ -444,7 +444,7 @@ impl Driver<'_> {
                         member.ask_at = Some(now + GRANT_REFUSED);
                         let name = &mate.name;
                         (self.order.note)(&format!(
-                            "the node {name} is not let in at the destination: {refusal}"
+                            "the node {name} has no access at the destination: {refusal}"
                         ));
                     }
                 }

@@ -74,7 +74,7 @@ impl Mapping<'_> {
                 None => one.destination.clone(),
             };
             if roots.iter().any(|one| path(one) == path(&root)) {
-                return Err("two sources would become the same".to_owned());
+                return Err("two sources would get the same name".to_owned());
             }
             roots.push(root);
         }

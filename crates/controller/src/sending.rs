@@ -146,7 +146,7 @@ impl Sending<'_> {
             wait = (wait * 2).min(TRY_AGAIN_MAX);
         }
         let nobody = || {
-            let message = "no node of the destination takes anything";
+            let message = "no node of the destination accepts data";
             Err(Failure::new(FailureCode::Unreachable, message))
         };
         Sent {

@@ -194,7 +194,7 @@ impl Watch {
             crew.len() == self.crew.len() && crew.iter().all(|node| self.crew.contains_key(node));
         if !is_same {
             self.crew_is(crew, now);
-            self.all_send(now, "the nodes are others now");
+            self.all_send(now, "the set of nodes has changed");
         }
         if std::mem::take(&mut self.is_paused) {
             self.crew.values_mut().for_each(|known| known.told = now);
@@ -270,11 +270,11 @@ impl Watch {
         if silent != self.silent {
             for node in silent.iter().filter(|node| !self.silent.contains(node)) {
                 self.decided.push(format!(
-                    "the node {node} does not answer this one, and holds no work; it gets none until it answers"
+                    "the node {node} does not answer this node, and holds no work; it gets no work until it answers"
                 ));
             }
             self.silent = silent;
-            self.all_send(now, "a node is lost, or is back");
+            self.all_send(now, "a node was lost, or has returned");
         }
     }
 
@@ -327,7 +327,7 @@ impl Watch {
                 self.more.lost(now);
                 let nodes = self.resting[self.resting.len() - count..].join(", ");
                 self.decided.push(format!(
-                    "the path carries no more nodes: {nodes} rest, and the others bring {:.0} % of the best rate",
+                    "more nodes do not raise the rate: {nodes} nodes pause, and the others reach {:.0} % of the best rate",
                     100.0 * part
                 ));
             }
@@ -340,7 +340,7 @@ impl Watch {
                 }
                 self.more = Patience::new(now);
                 let nodes = nodes.join(", ");
-                let text = format!("the path carries more than before: {nodes} send again");
+                let text = format!("the path carries more than before: {nodes} nodes send again");
                 self.decided.push(text);
             }
         }

@@ -233,7 +233,7 @@ impl JobContext<'_> {
             let sight = walk.sight(Some(&one.sight))?;
             if !is_same_sight(&one.sight, &sight) {
                 let message = format!(
-                    "/{} is another directory here than at the node that began the job: the export is another file system, or is not mounted; mount it as at the other nodes",
+                    "/{} is a different directory here than at the node that began the job: the export is a different file system, or is not mounted; mount it as at the other nodes",
                     one.source
                 );
                 return Err(Failure::new(FailureCode::NoSource, message));

@@ -47,7 +47,7 @@ pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker
             Err(error) => {
                 if !refusing {
                     shared.log(&format!(
-                        "connections cannot be taken: {error}; they wait until descriptors are free"
+                        "connections cannot be accepted: {error}; new connections wait until descriptors are free"
                     ));
                 }
                 refusing = true;
@@ -68,7 +68,7 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
         Ok(place) => place,
         Err(error) => {
             shared.log(&format!(
-                "{address}: a connection could not be taken: {error}"
+                "{address}: a connection could not be accepted: {error}"
             ));
             return;
         }
@@ -125,7 +125,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     };
     if shared.only.is_some_and(|only| only != accepted.peer) {
         let line = format!(
-            "{}: not the peer that this transfer is for",
+            "{}: this transfer belongs to a different peer",
             accepted.stream.peer()
         );
         shared.log_stranger(StrangerDid::Connect, &line);
@@ -187,7 +187,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
                     "too many connections of this identity; close some, or raise --connections-per-peer on the daemon"
                 }
                 Full::All => {
-                    "the daemon has as many connections as it takes; try again later, or ask its operator to raise --connections-max"
+                    "the daemon has reached its limit of connections; try again later, or ask its operator to raise --connections-max"
                 }
             };
             send_error(&mut stream, ErrorCode::LIMIT, message, true);
@@ -255,7 +255,7 @@ fn rest_of(
             retryable: true,
             ..Denial::new(
                 ErrorCode::LIMIT,
-                "this daemon hears as many requests with long lists of sources as it may at once; try again later",
+                "this daemon has reached its limit of requests with long lists of sources; try again later",
             )
         })?;
         shared.places.may_continue(&who, &request)?;

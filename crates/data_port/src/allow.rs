@@ -257,7 +257,7 @@ impl Grantor<'_> {
 fn unreadable() -> Denial {
     Denial::new(
         ErrorCode::INTERNAL,
-        "this node cannot read its grants; its operator sees why with: godwit access list",
+        "this node cannot read its grants; its operator finds the reason with: godwit access list",
     )
 }
 
@@ -349,7 +349,7 @@ impl Granted {
         Err(Denial::new(
             ErrorCode::AUTH,
             format!(
-                "this daemon does not know you; its operator can let you in with: {ALLOW} {} {options}",
+                "this daemon does not know you; its operator can grant you access with: {ALLOW} {} {options}",
                 self.requester.peer
             ),
         ))
@@ -412,8 +412,8 @@ fn no_job(mandate: &Mandate, options: &str) -> Denial {
     Denial::new(
         ErrorCode::NOT_GRANTED,
         format!(
-            "the job {job} of {asker} has no access here: {asker} itself must have this right, and must have given it to you for the job; \
-             its operator can allow it with: {ALLOW} {asker} {options}"
+            "the job {job} of {asker} has no access here: {asker} itself must have this right, and must have passed \
+             it to you for the job; the operator of this node can allow it with: {ALLOW} {asker} {options}"
         ),
     )
 }

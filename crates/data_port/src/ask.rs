@@ -48,7 +48,7 @@ pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
 /// Serves a connection that asks, until it ends.
 pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: IdentityId, first: Ask) {
     if shared.only.is_some() {
-        let message = "an agent answers no questions about places; ask a node";
+        let message = "an agent cannot answer questions about places; ask a node";
         send_error(stream, ErrorCode::NOT_SUPPORTED, message, false);
         return;
     }
@@ -73,7 +73,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
             _ => return,
         };
     }
-    let message = "too many questions on one connection; make another one";
+    let message = "too many questions on one connection; open a new connection";
     send_error(stream, ErrorCode::LIMIT, message, true);
 }
 
@@ -106,7 +106,7 @@ fn reply_to_stranger(
     let answer = match joins && !shared.noise.may_join(host, Instant::now()) {
         true => Err(Refusal::later(
             code::BUSY,
-            "too many tries to join from this address; wait for some seconds, and check the invitation",
+            "too many attempts to join from this address; wait some seconds, and check the invitation",
         )),
         false => in_cluster(shared, peer, *question),
     };
@@ -194,7 +194,7 @@ fn answer(
 ) -> Result<Answer, Refusal> {
     let peer = who.peer;
     if who.mandate.is_some() && !question.takes_mandate() {
-        let message = "for: this question is not asked for a job of another node";
+        let message = "for: this question cannot be asked for a job of another node";
         return Err(Refusal::new(code::INVALID, message));
     }
     if let Question::Cluster(question) = question {
@@ -269,7 +269,7 @@ fn answer(
         return nodes(shared, path, of.as_deref(), &may);
     }
     if question == (Question::Running {}) && !is_member {
-        let message = "only the nodes of a cluster ask each other what they run";
+        let message = "only nodes of the same cluster may ask what this node runs";
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
     if question.is_about_jobs() {
@@ -315,7 +315,7 @@ fn fenced(shared: &Shared) -> Result<(), Refusal> {
     let until = Instant::now() + FENCED_WITHIN;
     while shared.table.has_fenced() {
         if Instant::now() >= until || shared.stopping() {
-            let message = "a transfer that was ended still writes here; the controller asks again";
+            let message = "a cancelled transfer still writes here; the controller asks again";
             return Err(Refusal::later(code::BUSY, message));
         }
         std::thread::sleep(FENCED_LOOK);
@@ -341,7 +341,7 @@ fn nodes(
     if let Some(of) = of
         && !cluster.is_member(of)?
     {
-        let message = format!("{of} is no node of this site");
+        let message = format!("{of} is not a node of this site");
         return Err(Refusal::new(code::OTHER_CLUSTER, message));
     }
     cluster.nodes(export).map(Answer::Nodes)
@@ -350,7 +350,7 @@ fn nodes(
 /// Has a question about jobs answered, with the rights that the asker has here.
 fn about_jobs(shared: &Shared, who: &Who, question: &Question) -> Result<Answer, Refusal> {
     let Some(jobs) = &shared.config.jobs else {
-        let message = "this node runs no jobs for others";
+        let message = "this node runs no jobs for other nodes";
         return Err(Refusal::new(code::UNSUPPORTED, message));
     };
     // A question may be about a thousand paths.
@@ -370,9 +370,9 @@ fn about_jobs(shared: &Shared, who: &Who, question: &Question) -> Result<Answer,
 fn too_many(full: Full) -> Refusal {
     let message = match full {
         Full::Peer => {
-            "this identity has as many questions at this node as it may have at once; try again later"
+            "this identity has reached its limit of questions at this node; try again later"
         }
-        Full::All => "this node answers as many questions as it may at once; try again later",
+        Full::All => "this node has reached its limit of questions; try again later",
     };
     Refusal::later(code::BUSY, message)
 }

@@ -69,7 +69,7 @@ pub(crate) fn begin<'a>(
     if request.plain_payload && !shared.config.plain_allowed {
         return Err(Denial::new(
             ErrorCode::NOT_GRANTED,
-            "this daemon encrypts everything; its operator can allow clear contents with: godwit serve --encryption any",
+            "this daemon encrypts everything; its operator can allow unencrypted contents with: godwit serve --encryption any",
         ));
     }
     let mut id = [0; 16];

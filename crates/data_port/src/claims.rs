@@ -140,7 +140,7 @@ impl ClaimTable {
             if wish.epoch == held.epoch && held.lease.holds_at(now) {
                 if wish.place != held.place {
                     let message = format!(
-                        "the claim {} is for {}; set it for another place in a higher epoch",
+                        "the claim {} is for {}; to claim a different place, use a higher epoch",
                         wish.claim,
                         String::from_utf8_lossy(&held.place.asked.0)
                     );
@@ -168,7 +168,7 @@ impl ClaimTable {
             };
             let Some((_, oldest)) = table.iter().filter_map(ended).min() else {
                 let message = format!(
-                    "this node holds {CLAIMS_MAX} claims, as many as it can; release one that has ended"
+                    "this node holds {CLAIMS_MAX} claims, which is the limit; release one that has ended"
                 );
                 return Err(Refusal::later(code::BUSY, message));
             };
@@ -269,12 +269,12 @@ impl ClaimTable {
         let held = table.get(&claim).filter(|held| held.lease.holds_at(now));
         let Some(held) = held else {
             return Err(busy(format!(
-                "this node holds no claim {claim}: it has ended or was never set; the controller of the job sets it"
+                "this node holds no claim {claim}: the claim has ended or was never set; the controller of the job sets claims"
             )));
         };
         if held.epoch != member.epoch {
             return Err(busy(format!(
-                "the claim {claim} is in epoch {} here, and the member in epoch {}; the controller with the higher epoch gives the work out",
+                "the claim {claim} is in epoch {} here, but the member is in epoch {}; the controller with the higher epoch assigns the work",
                 held.epoch, member.epoch
             )));
         }
@@ -299,7 +299,7 @@ impl ClaimTable {
         }
         if !is_within(base, &held.place.absolute) {
             return Err(busy(format!(
-                "the claim {claim} is for {}, and nothing outside",
+                "the claim {claim} is only for {}",
                 String::from_utf8_lossy(&held.place.asked.0)
             )));
         }
@@ -434,7 +434,7 @@ fn no_such(claim: ClaimId) -> Refusal {
 }
 
 fn passed(epoch: u64) -> Refusal {
-    let message = format!("the claim is in epoch {epoch}: another controller has taken over");
+    let message = format!("the claim is in epoch {epoch}: a different controller has taken over");
     Refusal::new(code::NO_SUCH_CLAIM, message)
 }
 

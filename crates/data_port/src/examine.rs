@@ -56,8 +56,7 @@ pub(crate) fn serve(
             None => match shared.gate.question(&shared.places.counted_as(peer)) {
                 Ok(place) => Some(place),
                 Err(_full) => {
-                    let message =
-                        "this node answers as many questions as it may at once; try again later";
+                    let message = "this node has reached its limit of questions; try again later";
                     send_error(stream, ErrorCode::LIMIT, message, true);
                     return;
                 }
@@ -147,7 +146,7 @@ fn storage(shared: &Shared, peer: IdentityId, place: &[u8]) -> StorageSeen {
         return StorageSeen::unknown("another measurement is running there; try again");
     }
     let found = target.and_then(|target| match target {
-        Target::Null => Err("null: keeps nothing, so there is nothing to measure".to_owned()),
+        Target::Null => Err("null: discards all data, so there is nothing to measure".to_owned()),
         Target::Tree(TreeTarget { place: tree, .. }) => {
             let there = tree.storage.stat(&tree.base);
             let there = there.map_err(|error| error.to_string())?;

@@ -53,7 +53,7 @@ pub enum ExportError {
     },
     /// Its file system does not answer now.
     #[error(
-        "the file system of the export {name:?} has not answered this node for {seconds} s; look at its mount there"
+        "the file system of the export {name:?} has not answered this node for {seconds} s; check its mount there"
     )]
     Silent {
         /// Its name.
@@ -63,7 +63,7 @@ pub enum ExportError {
     },
     /// The cluster of the node knows that it is another file system than at the other nodes.
     #[error(
-        "the export {name:?} is another file system at this node than at most nodes of its cluster, or is not mounted; mount it there as at the others"
+        "the export {name:?} is a different file system at this node than at most nodes of its cluster, or is not mounted; mount it there as at the other nodes"
     )]
     Odd {
         /// Its name.

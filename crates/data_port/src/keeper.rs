@@ -35,12 +35,12 @@ const LINGER: Duration = Duration::from_secs(10);
 /// opens a new transfer and resumes from the journal.
 pub(crate) const SUSPEND_AFTER: Duration = Duration::from_secs(10);
 
-const CLAIM_ENDED: &str = "the claim of its job has ended at this node, or the node cannot read the right of the claim's holder; the job gives its work to a member again";
+const CLAIM_ENDED: &str = "the claim of the job has ended at this node, or the node cannot read the right of the claim's holder; the job assigns the work to a member again";
 
 const STOOD_STILL: &str =
-    "this node, or the file system of the export, stood still for a while: look at the mount there";
+    "this node, or the file system of the export, was blocked for a while: check the mount there";
 
-const AWAY: &str = "the client is away; it resumes when it comes back";
+const AWAY: &str = "the client is disconnected; the transfer resumes when the client reconnects";
 
 /// State of a transfer between two looks of the keeper.
 pub(crate) struct Watch {
@@ -171,7 +171,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     }
     let away = now.saturating_duration_since(watch.alive);
     if away >= session.kept_for() {
-        session.engine.cancel("the client did not come back");
+        session.engine.cancel("the client did not reconnect");
     } else if claim.wanted.as_ref().is_some_and(|wanted| wanted.exists()) {
         session.engine.cancel("the same transfer was started again");
     } else if away >= rules.suspend_after && !session.is_once() && session.close() {
@@ -224,7 +224,7 @@ fn is_given_up(
         return Some(CLAIM_ENDED.to_owned());
     }
     if now >= until {
-        return Some("the client did not come back; its destination is free again".to_owned());
+        return Some("the client did not reconnect; its destination is free again".to_owned());
     }
     if claim.wanted.as_ref().is_some_and(|wanted| wanted.exists()) {
         return Some("the same transfer was started again".to_owned());

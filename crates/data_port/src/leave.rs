@@ -146,7 +146,7 @@ impl Leave {
         }
         held.by = no.is_none().then_some(granted);
         no.map(|no| Denial {
-            message: format!("this access was taken back or has expired: {}", no.message),
+            message: format!("this access was revoked or has expired: {}", no.message),
             ..no
         })
     }
@@ -178,7 +178,7 @@ fn needs_of(
             return Err(Denial::new(
                 ErrorCode::LIMIT,
                 format!(
-                    "these sources need more than {NEEDS_MAX} rights, as many as one transfer may; name directories that they have in common, or fewer sources"
+                    "these sources need more than {NEEDS_MAX} rights, the limit for one transfer; name common directories, or fewer sources"
                 ),
             ));
         }

@@ -168,10 +168,10 @@ pub enum StartError {
 fn advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            "; another program, perhaps another godwit, has this port: stop it or choose another with --listen"
+            "; another program, perhaps another godwit, uses this port: stop that program or choose a different port with --listen"
         }
         std::io::ErrorKind::PermissionDenied => {
-            "; ports below 1024 are reserved to the administrator"
+            "; ports below 1024 are reserved for the administrator"
         }
         std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address",
         _ => "",
@@ -309,7 +309,7 @@ impl Shared {
         match self.noise.line(Instant::now()) {
             Some(0) => self.log(line),
             Some(more) => self.log(&format!(
-                "{line} ({more} lines about strangers were left out)"
+                "{line} ({more} lines about unknown peers were left out)"
             )),
             None => {}
         }

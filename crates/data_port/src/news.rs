@@ -208,10 +208,13 @@ fn for_operator(message: &str, left_out: u64) -> String {
             "this node does not know it",
         ),
         ("you may not", "it may not"),
-        ("; its operator can let you in with: ", "; to let it in: "),
+        (
+            "; its operator can grant you access with: ",
+            "; to grant it access: ",
+        ),
         ("; its operator can allow it with: ", "; to allow it: "),
         (
-            "; its operator can allow clear contents with: ",
+            "; its operator can allow unencrypted contents with: ",
             "; to allow it: ",
         ),
     ] {
@@ -219,7 +222,7 @@ fn for_operator(message: &str, left_out: u64) -> String {
     }
     if left_out > 0 {
         message.push_str(&format!(
-            " ({left_out} more refusals of this identity have no line)"
+            " ({left_out} more refusals of this identity were not logged)"
         ));
     }
     message

@@ -59,7 +59,8 @@ pub(crate) fn check_count(request: &Open) -> Result<(), Denial> {
     if request.mandate.is_none() || count <= SOURCES_OF_JOB_MAX {
         return Ok(());
     }
-    let what = format!("{count} sources: a job of another node has {SOURCES_OF_JOB_MAX} at most");
+    let what =
+        format!("{count} sources: a job of another node can have at most {SOURCES_OF_JOB_MAX}");
     Err(Denial::new(ErrorCode::NOT_SUPPORTED, what))
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn join(
         send_error(
             stream,
             ErrorCode::UNKNOWN_TRANSFER,
-            "no such transfer; it has ended, or the daemon was restarted",
+            "no such transfer; the transfer has ended, or the daemon was restarted",
             true,
         );
         return;
@@ -93,7 +94,7 @@ pub(crate) fn join(
         send_error(
             stream,
             ErrorCode::LIMIT,
-            "this transfer has as many streams as it may",
+            "this transfer has reached its limit of streams",
             true,
         );
         return;

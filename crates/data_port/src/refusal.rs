@@ -17,16 +17,16 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
         DestinationError::Busy { same: true, .. } => (
             error.code(),
             format!(
-                "the same transfer to {asked} is running already, and its client is there; wait for it, or stop that one first"
+                "the same transfer to {asked} is already running, and its client is connected; wait for that transfer, or stop it first"
             ),
         ),
         DestinationError::Busy { .. } => (
             error.code(),
-            format!("another transfer writes to {asked}, or above or below it; wait for that one, or name another place"),
+            format!("another transfer writes to {asked}, or above or below it; wait for that transfer, or name another place"),
         ),
         DestinationError::Journal { .. } => (
             error.code(),
-            "no journal can be kept for this transfer; the log of the other side says why, and its operator can mend it".to_owned(),
+            "no journal can be written for this transfer; the log of the other side has the reason, and its operator can correct it".to_owned(),
         ),
         DestinationError::Unsuitable(_)
         | DestinationError::Store(_)
@@ -65,11 +65,11 @@ pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> Denial
     let (running, held) = shared.table.count_of(peer);
     let message = match full {
         Full::Peer => format!(
-            "you have {} transfers at this daemon, as many as it allows, and {held} of them wait for a client that is away; finish or cancel one, or ask the operator to raise --transfers-per-peer",
+            "you have {} transfers at this daemon, which is its limit, and {held} of them wait for a disconnected client; finish or cancel one, or ask the operator to raise --transfers-per-peer",
             running + held
         ),
         Full::All => format!(
-            "this daemon runs {} transfers, as many as it allows; try again later, or ask the operator to raise --transfers-max",
+            "this daemon runs {} transfers, which is its limit; try again later, or ask the operator to raise --transfers-max",
             limits.all
         ),
     };

@@ -49,7 +49,7 @@ fn run(
     let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
         Denial::new(
             ErrorCode::NOT_SUPPORTED,
-            "this daemon does not know the digest asked for",
+            "this daemon does not know the requested digest",
         )
     })?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -65,7 +65,7 @@ fn say(exports: &[Export], log: &dyn Fn(&str)) {
             let (name, path) = (&export.name, export.path.display());
             match (*hung, hangs) {
                 (false, true) => log(&format!(
-                    "the file system of the export {name} ({path}) does not answer; this node takes nothing of it until it does: look at the mount"
+                    "the file system of the export {name} ({path}) does not answer; this node does not use the export until it answers: check the mount"
                 )),
                 (true, false) => log(&format!(
                     "the file system of the export {name} ({path}) answers again"

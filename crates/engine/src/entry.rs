@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_client_that_receives_is_told_that_the_other_end_yields() {
         let held = told(|_| ());
-        let pace = "its own pace in the background is 100 MB/s";
+        let pace = "the pace of background transfers is 100 MB/s";
         assert!(held.figure.ends_with(pace), "{}", held.figure);
         // An older sender does not report its pace.
         let old = told(|status| status.paced_bytes = 0);

@@ -224,7 +224,7 @@ impl<F: Fn()> Drop for IfPanicking<F> {
 }
 
 /// Message for a thread that panicked.
-pub const PANICKED: &str = "a mistake in this program has ended one of its threads, which says above what it was; please report it. The same command goes on where this one stopped";
+pub const PANICKED: &str = "internal error: a thread panicked (see above); please report it. To resume, run the same command again";
 
 /// Waits until `end` finds an end in the state, at most `timeout`; `changed` signals each change.
 pub(crate) fn wait_for_end<S>(

@@ -29,7 +29,7 @@ pub enum StreamLoss {
         what: String,
     },
     /// The stream's channel is dead, while others live.
-    #[error("{channel}: no sign of life for {:.1} s; its blocks go over other channels", quiet.as_secs_f64())]
+    #[error("{channel}: channel silent for {:.1} s; its blocks move to other channels", quiet.as_secs_f64())]
     Cut {
         /// The channel.
         channel: String,
@@ -37,7 +37,7 @@ pub enum StreamLoss {
         quiet: Duration,
     },
     /// Nothing arrived, not even a ping.
-    #[error("{peer}: nothing heard for {seconds} s")]
+    #[error("{peer}: silent for {seconds} s")]
     Silent {
         /// The other end.
         peer: String,

@@ -97,7 +97,7 @@ pub fn only_once() -> Fault {
         side: Side::SOURCE,
         code: FaultCode::IO,
         errno: None,
-        message: "what was read from standard input cannot be read again; start anew".to_owned(),
+        message: "data from standard input cannot be read again; start again".to_owned(),
     }
 }
 

@@ -121,7 +121,7 @@ pub enum Shape {
 /// The error in a specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{item:?} is no data set: {problem}; examples: 4000x1MiB, 3000x1KiB..64KiB/100, 500x~8MiB, tree:20000x100..30kB, \
+    "{item:?} is not a data set: {problem}; examples: 4000x1MiB, 3000x1KiB..64KiB/100, 500x~8MiB, tree:20000x100..30kB, \
      source:20000, climate:2000, esnet-small"
 )]
 pub struct SpecError {
@@ -161,7 +161,7 @@ fn parse_item(text: &str) -> Result<Item, &'static str> {
             "tree" => tree = true,
             "compressible" => texture = Texture::Repeating,
             name => {
-                let count = parse_number(after).ok_or("after the name of a mix stands a count")?;
+                let count = parse_number(after).ok_or("a count must follow the name of a mix")?;
                 return preset(name, count, texture);
             }
         }
@@ -177,7 +177,10 @@ fn parse_item(text: &str) -> Result<Item, &'static str> {
         });
     }
     let (rest, per_directory) = match rest.split_once('/') {
-        Some((rest, number)) => (rest, parse_number(number).ok_or("how many per directory?")?),
+        Some((rest, number)) => (
+            rest,
+            parse_number(number).ok_or("the number of files per directory is missing")?,
+        ),
         None if tree => (rest, PER_DIRECTORY_IN_TREE),
         None => (rest, PER_DIRECTORY),
     };
@@ -187,10 +190,10 @@ fn parse_item(text: &str) -> Result<Item, &'static str> {
     let count = parse_number(count).ok_or("the count is not a number")?;
     let sizes = parse_sizes(sizes)?;
     if count == 0 || count > COUNT_MAX {
-        return Err("the count is not from 1 to 10,000,000,000");
+        return Err("the count must be from 1 to 10,000,000,000");
     }
     if per_directory == 0 {
-        return Err("a directory has at least one file");
+        return Err("a directory must have at least one file");
     }
     let shape = if tree { Shape::Tree } else { Shape::Flat };
     Ok(Item {
@@ -207,10 +210,10 @@ fn parse_sizes(text: &str) -> Result<Sizes, &'static str> {
         let (median, factor) = around.split_once('*').unwrap_or((around, "4"));
         let (median, factor) = (
             parse_bytes(median)?,
-            parse_number(factor).ok_or("after '*' stands a factor")?,
+            parse_number(factor).ok_or("a factor must follow '*'")?,
         );
         if median > MEDIAN_MAX || !(1..=FACTOR_MAX).contains(&factor) {
-            return Err("a median is at most 1 TiB, and a factor from 1 to 100");
+            return Err("the median must be at most 1 TiB, and the factor from 1 to 100");
         }
         return Ok(Sizes::Around { median, factor });
     }
@@ -230,7 +233,7 @@ fn preset(name: &str, count: u64, texture: Texture) -> Result<Item, &'static str
         _ => return Err("the word before ':' must be tree, compressible, source or climate"),
     };
     if count == 0 || count > COUNT_MAX {
-        return Err("the count is not from 1 to 10,000,000,000");
+        return Err("the count must be from 1 to 10,000,000,000");
     }
     Ok(Item {
         count,
@@ -267,7 +270,7 @@ fn parse_bytes(text: &str) -> Result<u64, &'static str> {
     number
         .checked_mul(unit)
         .filter(|bytes| *bytes <= BYTES_MAX)
-        .ok_or("the size is more than a file can have")
+        .ok_or("the size is larger than a file can be")
 }
 
 /// Three files in each of 25 × 25 directories.

@@ -111,7 +111,7 @@ impl FromStr for PeerAddress {
             let port = match rest.strip_prefix(':') {
                 Some(port) => Some(port),
                 None if rest.is_empty() => None,
-                None => return Err(error("something else than :PORT follows the bracket")),
+                None => return Err(error("only :PORT may follow the bracket")),
             };
             (host, port)
         } else {
@@ -138,7 +138,7 @@ impl FromStr for PeerAddress {
             .bytes()
             .any(|byte| byte <= b' ' || byte == 127 || b"/@[]#".contains(&byte))
         {
-            return Err(error("the host has a character that no host has"));
+            return Err(error("the host contains a character that is not allowed"));
         }
         if host.contains(':')
             && host

@@ -57,7 +57,7 @@ impl fmt::Display for Library {
 
 /// A text that names no library.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{0:?} is no library of ciphers: aws-lc or ring")]
+#[error("{0:?} is not a cipher library: write aws-lc or ring")]
 pub struct LibraryError(String);
 
 impl FromStr for Library {

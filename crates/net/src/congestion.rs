@@ -13,7 +13,7 @@ use thiserror::Error;
 /// The congestion control cannot be had.
 #[derive(Debug, Error)]
 #[error(
-    "the congestion control {name} cannot be had on {machine}: {source}; what may be chosen there: {allowed} (sysctl net.ipv4.tcp_allowed_congestion_control)"
+    "the congestion control {name} is not available on {machine}: {source}; available there: {allowed} (sysctl net.ipv4.tcp_allowed_congestion_control)"
 )]
 pub struct CongestionError {
     name: String,

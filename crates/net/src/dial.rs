@@ -65,7 +65,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// Connected, but the peer is no godwit daemon.
-    #[error("{address} does not speak godwit: {what}; check the port, 7272 is usual")]
+    #[error("{address} does not speak godwit: {what}; check the port (default: 7272)")]
     NotGodwit {
         /// The daemon's address.
         address: PeerAddress,
@@ -74,8 +74,8 @@ pub enum DialError {
     },
     /// The daemon's key differs from the trusted one.
     #[error(
-        "{address} is {found}, not {expected} as trusted: either its key was replaced, or someone is in between; \
-         ask its administrator, then take the new key: godwit trust {address} {found} for commands, godwit site add for jobs"
+        "{address} is {found}, but {expected} is trusted: either the node's key was replaced, or an attacker intercepts the connection; \
+         ask the node's administrator, then accept the new key: godwit trust {address} {found} for commands, godwit site add for jobs"
     )]
     WrongIdentity {
         /// The daemon's address.

@@ -91,7 +91,7 @@ pub(crate) fn handshake(
                 Ok(())
             } else {
                 Err(HandshakeError::Peer(
-                    "a message that goes on behind the handshake",
+                    "a message that continues after the handshake",
                 ))
             };
         }

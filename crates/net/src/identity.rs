@@ -61,7 +61,7 @@ impl fmt::Debug for IdentityId {
 /// A text that is no valid identity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "{text:?} is not an identity: gw1- and {ID_DIGITS} letters and digits, as `godwit id` prints it"
+    "{text:?} is not an identity, which is gw1- and {ID_DIGITS} letters and digits, as printed by `godwit id`"
 )]
 pub struct IdentityIdError {
     text: String,
@@ -100,7 +100,7 @@ pub enum IdentityError {
     #[error(transparent)]
     Exposed(#[from] SecretFileError),
     /// The file does not hold a valid identity.
-    #[error("{}: {what}; restore it, or move it away to get a new identity", path.display())]
+    #[error("{}: {what}; restore the file, or move it away to get a new identity", path.display())]
     Malformed {
         /// The key file.
         path: PathBuf,
@@ -194,7 +194,7 @@ impl Identity {
             .map_err(|error| malformed(&format!("no certificate in it ({error})")))?
             .into_owned();
         let signer = any_supported_type(&key)
-            .map_err(|error| malformed(&format!("a key of no use ({error})")))?;
+            .map_err(|error| malformed(&format!("an unusable key ({error})")))?;
         CertifiedKey::new(vec![certificate.clone()], signer)
             .keys_match()
             .map_err(|error| malformed(&format!("key and certificate do not match ({error})")))?;

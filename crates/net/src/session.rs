@@ -293,7 +293,7 @@ fn encode(
 }
 
 fn failed_before() -> Error {
-    Error::General("the session failed before, or is in the middle of a message".into())
+    Error::General("the session has failed, or is in the middle of a message".into())
 }
 
 /// Size of `plain_bytes` on the wire, with room for preceding key updates.

@@ -21,13 +21,13 @@ pub enum SignatureError {
     #[error("this identity's key cannot sign: {0}")]
     Key(String),
     /// The text does not have the form of a signature.
-    #[error("it is no signature of an identity")]
+    #[error("it is not a signature by an identity")]
     Form,
     /// The key is not the one that the identity is named by.
-    #[error("its key is not that of {0}")]
+    #[error("its key does not belong to {0}")]
     Stranger(IdentityId),
     /// The signature is of another message, or by another key.
-    #[error("it was not made over this, by {0}")]
+    #[error("it was not made by {0} for this content")]
     Invalid(IdentityId),
 }
 
@@ -45,7 +45,7 @@ impl Identity {
             .ok_or_else(|| failed("it has no public key".to_owned()))?;
         let signer = key
             .choose_scheme(&[SignatureScheme::ED25519])
-            .ok_or_else(|| failed("it is no Ed25519 key".to_owned()))?;
+            .ok_or_else(|| failed("it is not an Ed25519 key".to_owned()))?;
         let signature = signer
             .sign(message)
             .map_err(|error| failed(error.to_string()))?;

@@ -243,7 +243,7 @@ pub enum StreamError {
         after: Duration,
     },
     /// This side ended the stream while it waited for the peer ([`Waker::end`]).
-    #[error("{peer}: given up by this side")]
+    #[error("{peer}: stopped by this side")]
     Ended {
         /// The other end.
         peer: String,

@@ -66,7 +66,7 @@ impl fmt::Display for Cipher {
 
 /// A text that is no cipher's name.
 #[derive(Clone, Debug, ThisError, PartialEq, Eq)]
-#[error("{0:?} is no cipher: aes-256-gcm, aes-128-gcm or chacha20-poly1305")]
+#[error("{0:?} is not a cipher: write aes-256-gcm, aes-128-gcm or chacha20-poly1305")]
 pub struct CipherError(String);
 
 impl FromStr for Cipher {

@@ -103,7 +103,7 @@ impl Accounting {
             return None;
         }
         Some(format!(
-            "{}: {error}; records of transfers are lost until it can be written",
+            "{}: {error}; records of transfers are lost until this file can be written",
             self.directory.display()
         ))
     }
@@ -112,7 +112,7 @@ impl Accounting {
         let bytes = line.len() as u64;
         self.file_of(open, day)?;
         if open.bytes + bytes > DAY_BYTES_MAX {
-            let what = "the records of this day take all of their room";
+            let what = "the records of this day have reached their size limit";
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, what));
         }
         let mut file = self.file_of(open, day)?;

@@ -114,7 +114,7 @@ fn joined(
 ) -> Result<ClusterHome, Failure> {
     if let Some(member) = ClusterHome::read(home.path()).map_err(Failure::local)? {
         print(&format!(
-            "--join is not needed any more: this is the node {} of a cluster",
+            "--join is no longer needed: this is already the node {} of a cluster",
             member.name
         ));
         return Ok(member);
@@ -158,7 +158,7 @@ fn machine_name() -> Result<String, Failure> {
     match godwit_api::rest::check_site_name(&name) {
         Ok(()) => Ok(name),
         Err(error) => Err(Failure::usage(format!(
-            "the name of this machine cannot be that of a node: {error}; give one with --name"
+            "the name of this machine is not allowed as a node name: {error}; set a name with --name"
         ))),
     }
 }

@@ -36,7 +36,7 @@ pub fn restrict(threads: u32, pin: &OsStr) -> Result<(), Failure> {
     }
     if kept.count() == 0 {
         return Err(Failure::usage(format!(
-            "--pin {}: this process may run on none of these CPUs; `taskset -p $$` tells on which it may",
+            "--pin {}: this process may not run on any of these CPUs; `taskset -p $$` shows the allowed CPUs",
             pin.display()
         )));
     }
@@ -61,15 +61,15 @@ fn pinned(pin: &OsStr, interfaces: &Path) -> Result<Option<Vec<usize>>, String> 
     // A name with a slash would lead elsewhere.
     if text.contains('/') || !interface.is_dir() {
         return Err(format!(
-            "--pin {text}: neither a list of CPUs, as in 0-7,16, nor a network interface of this machine"
+            "--pin {text}: neither a list of CPUs such as 0-7,16, nor a network interface of this machine"
         ));
     }
     let near = std::fs::read_to_string(interface.join("device/local_cpulist")).ok();
     let cpus = near.as_deref().map(str::trim).and_then(parse_list);
     cpus.map(Some).ok_or_else(|| {
         format!(
-            "--pin {text}: the kernel does not tell which CPUs are next to this interface, as for all that are no cards; \
-             name the CPUs instead"
+            "--pin {text}: the kernel does not know which CPUs are close to this interface \
+             (only physical network cards have this information); name the CPUs instead"
         )
     })
 }

@@ -21,13 +21,13 @@ pub(crate) fn check(home: &Home) -> Result<(), Failure> {
 fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
     if owner != own && owner != 0 {
         return Some(format!(
-            "{shown} belongs to another user (uid {owner}), who decides by it what this node exports and to whom; name a directory of your \
-             own by GODWIT_HOME, or have this one given to you with: chown -R {own} {shown}"
+            "{shown} belongs to another user (uid {owner}), who could change exports and grants of this node; set \
+             GODWIT_HOME to one of your own directories, or take this directory over with: chown -R {own} {shown}"
         ));
     }
     (mode & 0o022 != 0).then(|| {
         format!(
-            "other users may write in {shown} (mode {:03o}), and so decide what this node exports and to whom; close it with: chmod go-w {shown}",
+            "other users may write in {shown} (mode {:03o}), and could change exports and grants of this node; forbid this with: chmod go-w {shown}",
             mode & 0o777
         )
     })

@@ -145,7 +145,7 @@ impl Connectors for Sites {
         })?;
         let identity = site.identity.parse().map_err(|error| {
             Failure::usage(format!(
-                "the site {} has an identity that is none: {error}; an admin mends it with: godwit site add",
+                "the site {} has an invalid identity: {error}; an admin corrects it with: godwit site add",
                 site.name
             ))
         })?;

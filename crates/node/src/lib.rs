@@ -156,10 +156,10 @@ fn serve(
     match end {
         End::Signal => Ok(()),
         End::LeftBehind(why) => Err(Failure::local(format!(
-            "this node was left behind by its cluster, and ends so that there are no two of it: {why}"
+            "the cluster has continued without this node, which stops now to avoid a second copy of the cluster: {why}"
         ))),
         End::State(why) => Err(Failure::local(format!(
-            "the state of the node ended: {why}. Transfers were stopped and can be resumed; see to the file system of {}, and start the node again",
+            "the state of the node ended: {why}. Transfers were stopped and can be resumed; check the file system of {}, and start the node again",
             home.path().display()
         ))),
     }

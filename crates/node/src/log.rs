@@ -61,7 +61,7 @@ pub(crate) fn begin(settings: &ServeSettings) -> Result<(), Failure> {
 fn dropped(lines: u64) {
     tracing::error!(
         lines,
-        "the log was not read, so {lines} lines were dropped here"
+        "the reader of the log was too slow, so {lines} lines were dropped here"
     );
 }
 

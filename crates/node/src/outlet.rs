@@ -98,7 +98,7 @@ pub fn print_data(text: &str) {
         && !CUT_SHORT.swap(true, Ordering::Relaxed)
     {
         complain(&format!(
-            "standard output cannot be written: {error}; what was printed is incomplete"
+            "standard output cannot be written: {error}; the output is incomplete"
         ));
     }
 }

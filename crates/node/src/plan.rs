@@ -95,7 +95,7 @@ pub fn make(
         .collect();
     if settings.exports.is_empty() {
         notes.push(
-            "no directory is exported: clients can only measure, with mem: and null:; to serve one: --export NAME=PATH"
+            "no directory is exported: clients can only measure, with mem: and null:; to export a directory: --export NAME=PATH"
                 .to_owned(),
         );
     }
@@ -107,7 +107,7 @@ pub fn make(
     {
         faults.add(
             "manage",
-            format!("{both} is the data port, too; choose another port"),
+            format!("{both} is also the data port; choose a different port"),
         );
     }
     let announce = announce(&settings.announce, &mut notes);
@@ -177,7 +177,7 @@ fn announce(words: &[String], notes: &mut Vec<String>) -> Announce {
         words => {
             for word in words.iter().filter(|word| !is_here(word)) {
                 notes.push(format!(
-                    "--announce {word}: this machine has no such interface or address now, so clients are not told of it until there is one"
+                    "--announce {word}: this machine has no such interface or address now; the address is announced once it exists"
                 ));
             }
             Announce::Only(words.to_vec())
@@ -218,7 +218,7 @@ fn check_socket(socket: &Path) -> Result<(), String> {
     let bytes = socket.as_os_str().len();
     if bytes > PATH_BYTES_MAX {
         return Err(format!(
-            "{} has {bytes} bytes, and a Unix socket at most {PATH_BYTES_MAX}; name a shorter one with --socket",
+            "{} has {bytes} bytes, but the path of a Unix socket has at most {PATH_BYTES_MAX}; name a shorter path with --socket",
             socket.display()
         ));
     }

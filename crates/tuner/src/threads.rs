@@ -114,7 +114,7 @@ impl ThreadTuner {
             knob: self.knob,
             from: 0,
             to: least,
-            reason: format!("at least {least} were asked for"),
+            reason: format!("at least {least} were requested"),
         })
     }
 

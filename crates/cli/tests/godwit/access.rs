@@ -217,7 +217,7 @@ fn rules_of_the_state_count_beside_the_file_and_end_what_runs() {
             let outcome = run.wait();
             outcome
                 .expect(4, "failed")
-                .says("was taken back or has expired")
+                .says("was revoked or has expired")
                 .says("godwit access allow");
         }
     }
@@ -248,7 +248,7 @@ fn a_push_ends_with_the_right_to_see_its_destination() {
         let outcome = run.wait();
         outcome
             .expect(4, "failed")
-            .says("was taken back or has expired");
+            .says("was revoked or has expired");
     }
 }
 

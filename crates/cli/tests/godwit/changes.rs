@@ -190,7 +190,7 @@ fn changed_throughout(first: u64, change: impl Fn(u64) -> u64) {
                 assert!(arrived == part(0, length), "a mixture of {length} bytes");
             } else {
                 named(rig, &ends, &outcome);
-                outcome.says("changed while it was read; tried 8 times over ");
+                outcome.says("changed while it was read; 8 attempts over ");
             }
             assert_no_temporaries(&ends.destination);
             rig.cp(&ends.line(&[])).complete();

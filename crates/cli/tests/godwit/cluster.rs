@@ -383,7 +383,7 @@ fn a_drained_node_gives_its_jobs_away_and_can_be_removed() {
     let asked = (site.place_of(&name) + 1) % 3;
     let live = site.nodes[asked].admin(&["cluster", "remove", &name]);
     assert_eq!(live.code, Some(2), "{live:?}");
-    assert!(live.complaint.contains("drain it first"), "{live:?}");
+    assert!(live.complaint.contains("drain the node first"), "{live:?}");
     let drained = site.nodes[asked].admin(&["cluster", "drain", &name]);
     assert_eq!(drained.code, Some(0), "{drained:?}");
     let job = wait_for(&site.nodes[asked], &id, |job| {
@@ -427,14 +427,14 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
     let token = invite(first);
     let wrong = token.replacen("gwi1-", "gwi1-aaaa", 1);
     let said = refused(&stranger, first, &wrong, "dtn9");
-    assert!(said.contains("knows no such invitation"), "{said}");
+    assert!(said.contains("does not know this invitation"), "{said}");
     let said = refused(&stranger, first, &token, "dtn2");
     assert!(
         said.contains("has a node \"dtn2\" already") && said.contains("--name"),
         "{said}"
     );
     let said = refused(&stranger, first, "gwt_abc", "dtn9");
-    assert!(said.contains("this is no invitation"), "{said}");
+    assert!(said.contains("this is not an invitation"), "{said}");
     // The node at the address is not the one that the token names.
     let other = {
         let mut other = Rig::new();
@@ -449,7 +449,7 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
         &invite(&other).replace(&other.identity, &first.identity),
         "dtn9",
     );
-    assert!(said.contains("knows no such invitation"), "{said}");
+    assert!(said.contains("does not know this invitation"), "{said}");
     // A node with jobs keeps them.
     let said = {
         let mut with_state = site.rig();
@@ -458,7 +458,7 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
         refused(&with_state, first, &token, "dtn9")
     };
     assert!(
-        said.contains("state of its own") && said.contains("cluster leave"),
+        said.contains("already has a state") && said.contains("cluster leave"),
         "{said}"
     );
     // Other users must not be able to read the token.

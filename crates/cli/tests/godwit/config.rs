@@ -99,7 +99,7 @@ fn what_the_settings_lead_to_is_looked_at_before_anything_is_bound() {
         &[
             "3: serve.export: a=",
             "3: serve.export: b=",
-            "4: serve.manage: 127.0.0.1:7999 is the data port, too",
+            "4: serve.manage: 127.0.0.1:7999 is also the data port",
             "5: serve.certificate: ",
             "7: serve.socket: /xxx",
             "8: serve.webhook-network: ten",

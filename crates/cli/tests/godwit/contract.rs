@@ -296,7 +296,7 @@ fn a_transfer_that_runs_ends_when_its_grant_is_taken_back() {
         let outcome = run.wait();
         outcome
             .expect(4, "failed")
-            .says("was taken back")
+            .says("was revoked")
             .says("godwit access allow");
         // The arrived data is not lost.
         assert_eq!(Rig::journals(&ends.receiver_home).len(), 1);

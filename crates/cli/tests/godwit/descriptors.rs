@@ -72,7 +72,7 @@ fn a_daemon_without_descriptors_rests_and_serves_again_when_some_return() {
     // Below the number of open files: no further file can be opened.
     limit(daemon, 4, hard);
     let mut waiting = vec![TcpStream::connect(rig.address()).expect("it listens")];
-    rig.daemon().wait_for("connections cannot be taken");
+    rig.daemon().wait_for("connections cannot be accepted");
     let used = processor_ticks(daemon);
     let mut client = rig.begin_cp(&rig.path(""), &["file", &rig.url("copy")]);
     std::thread::sleep(std::time::Duration::from_secs(2));
@@ -84,7 +84,7 @@ fn a_daemon_without_descriptors_rests_and_serves_again_when_some_return() {
     client.wait().complete();
     let said = rig.daemon().said();
     assert_eq!(
-        said.matches("connections cannot be taken").count(),
+        said.matches("connections cannot be accepted").count(),
         1,
         "{said}"
     );

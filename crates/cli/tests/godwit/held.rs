@@ -217,7 +217,7 @@ fn a_client_that_was_away_for_long_goes_on_and_a_pipe_does_too() {
     of_pipe.wait_for_bytes(1);
     path.interrupt(true);
     // The transfer of the file; that of the pipe would follow at the next look.
-    rig.daemon().wait_for("the client is away");
+    rig.daemon().wait_for("the client is disconnected");
     thread::sleep(Duration::from_secs(2));
     path.interrupt(false);
     let feeder = thread::spawn({
@@ -231,5 +231,9 @@ fn a_client_that_was_away_for_long_goes_on_and_a_pipe_does_too() {
         assert!(rig.read(name) == content, "{name}");
     }
     let said = rig.daemon().said();
-    assert_eq!(said.matches("the client is away").count(), 1, "{said}");
+    assert_eq!(
+        said.matches("the client is disconnected").count(),
+        1,
+        "{said}"
+    );
 }

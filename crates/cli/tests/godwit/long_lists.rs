@@ -44,5 +44,5 @@ fn long_lists_of_one_peer_do_not_keep_the_rights_of_another_alive() {
     let outcome = push.wait();
     outcome
         .expect(4, "failed")
-        .says("was taken back or has expired");
+        .says("was revoked or has expired");
 }

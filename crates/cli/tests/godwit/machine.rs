@@ -89,7 +89,7 @@ fn pin_restricts_the_process_and_says_what_it_cannot() {
         ("0-", "neither a list of CPUs"),
         ("nosuch0", "nor a network interface"),
         ("lo", "name the CPUs instead"),
-        ("1023", "may run on none of these CPUs"),
+        ("1023", "may not run on any of these CPUs"),
     ] {
         let refused = rig.cp(&["--pin", pin, "data", &rig.url("")]);
         assert_eq!(refused.code, Some(2), "{}", refused.said());

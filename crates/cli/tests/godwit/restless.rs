@@ -114,7 +114,7 @@ fn a_file_that_never_rests_fails_alone_and_tells_how_often_it_was_tried() {
     });
     assert_eq!(outcome.expect(3, "partial").failed(), ["pushed/changing"]);
     let said = outcome.said();
-    let words = "changed while it was read; tried 8 times over ";
+    let words = "changed while it was read; 8 attempts over ";
     let over = said.split(words).nth(1).unwrap_or_else(|| panic!("{said}"));
     let seconds: u64 = over
         .split(' ')

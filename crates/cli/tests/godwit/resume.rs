@@ -214,7 +214,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         let name = journals[0].display().to_string();
         let said = if way == Way::Push {
             // A peer does not learn where the home of a node is.
-            end.says("an earlier run of this transfer had noted");
+            end.says("the journal of an earlier run of this transfer");
             assert!(!end.said().contains(&name), "{}", end.said());
             case.rig.daemon().wait_for(&name)
         } else {

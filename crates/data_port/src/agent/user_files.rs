@@ -101,7 +101,7 @@ fn no_mandate(who: &Who) -> Result<(), Denial> {
         None => Ok(()),
         Some(_) => Err(Denial::new(
             ErrorCode::NOT_SUPPORTED,
-            "an agent serves no jobs of other sites; ask a node",
+            "an agent cannot serve jobs of other sites; ask a node",
         )),
     }
 }

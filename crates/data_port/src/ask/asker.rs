@@ -171,14 +171,14 @@ impl Asker {
         // A site that does not know mandates would answer by this node's own rights.
         if mandate.is_some() && connection.capabilities & capability::MANDATE == 0 {
             let message = format!(
-                "the site {} does not know jobs of other sites as this version does: update it",
+                "the site {} has an older version, which lacks jobs of other sites as used here: update that site",
                 site.name
             );
             return Err(Refusal::new(code::UNSUPPORTED, message));
         }
         if hides(question) && connection.capabilities & capability::OWNER_SIGHT == 0 {
             let message = format!(
-                "the site {} does not hide what the owner of the job may not list or read at the destination, as this version does: update it, or give the owner these rights",
+                "the site {} has an older version, which would show the owner of the job entries that the owner may not list or read at the destination: update that site, or give the owner these rights",
                 site.name
             );
             return Err(Refusal::new(code::UNSUPPORTED, message));
@@ -205,7 +205,7 @@ impl Asker {
             }
             options.deadline = DIAL_WITHIN.min(until.saturating_duration_since(Instant::now()));
             if options.deadline.is_zero() {
-                tried.push("its other addresses were not tried for want of time".to_owned());
+                tried.push("there was no time to try its other addresses".to_owned());
                 break;
             }
             match dial_text(text, &self.tls, &options) {
@@ -304,7 +304,7 @@ impl AskSites for Asker {
                 Ok(Err(what)) => tried.push(what),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
-                    tried.push("the others did not answer in time".to_owned());
+                    tried.push("the other addresses did not answer in time".to_owned());
                     break;
                 }
             }
@@ -317,10 +317,7 @@ fn identity(site: &Peer) -> Result<IdentityId, Refusal> {
     site.identity.parse().map_err(|error| {
         Refusal::new(
             code::INVALID,
-            format!(
-                "the identity of the site {} is no identity: {error}",
-                site.name
-            ),
+            format!("the identity of the site {} is invalid: {error}", site.name),
         )
     })
 }
@@ -337,7 +334,7 @@ fn dial_text(text: &str, tls: &ClientTls, options: &DialOptions) -> Result<Conne
 /// A refusal with the failure of each address.
 fn unreachable(site: &Peer, mut tried: Vec<String>) -> Refusal {
     if tried.is_empty() {
-        tried.push("it has no address; give it one with: godwit site add".to_owned());
+        tried.push("the site has no address; add one with: godwit site add".to_owned());
     }
     Refusal::later(
         code::UNREACHABLE,
@@ -395,7 +392,7 @@ fn wait(
             Ok(other) => return Err(said(site, other)),
             Err(GreetError::Deadline { .. }) if heard.elapsed() < SILENT_MAX => {}
             Err(GreetError::Deadline { .. }) => {
-                let what = format!("nothing was heard for {} s", SILENT_MAX.as_secs());
+                let what = format!("no message came for {} s", SILENT_MAX.as_secs());
                 return Err(lost(site, &what));
             }
             Err(error) => return Err(lost(site, &error.to_string())),
@@ -425,7 +422,11 @@ fn said(site: &Peer, frame: Frame) -> Refusal {
         }
         other => Refusal::new(
             code::BROKEN,
-            format!("{}: it sent {} instead of a reply", site.name, other.name()),
+            format!(
+                "{}: the other node sent {} instead of a reply",
+                site.name,
+                other.name()
+            ),
         ),
     }
 }

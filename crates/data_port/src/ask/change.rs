@@ -39,7 +39,7 @@ pub(super) fn make_directory(found: &Found, parents: bool) -> Result<EntryView, 
             return Err(Refusal::new(
                 code::NOT_FOUND,
                 format!(
-                    "{}: the directory above it does not exist; make it too with -p",
+                    "{}: the parent directory does not exist; make it as well with -p",
                     found.shown()
                 ),
             ));
@@ -49,7 +49,7 @@ pub(super) fn make_directory(found: &Found, parents: bool) -> Result<EntryView, 
     made.map_err(|error| match error.kind {
         godwit_store::StoreErrorKind::TypeConflict => Refusal::new(
             code::EXISTS,
-            format!("{}: something else stands there", found.shown()),
+            format!("{}: a different entry already exists there", found.shown()),
         ),
         _ => found.refuse(&error),
     })?;
@@ -66,7 +66,7 @@ pub(super) fn rename(from: &Found, to: &Found, replace: bool) -> Result<EntryVie
         return Err(Refusal::new(
             code::INVALID,
             format!(
-                "{} and {} are in two exports; copy with godwit job submit, then remove the first",
+                "{} and {} are in different exports; copy with godwit job submit, then remove the source",
                 from.shown(),
                 to.shown()
             ),
@@ -90,7 +90,7 @@ pub(super) fn rename(from: &Found, to: &Found, replace: bool) -> Result<EntryVie
         }
         godwit_store::StoreErrorKind::NotFound => Refusal::new(
             code::NOT_FOUND,
-            format!("{}: the directory above it does not exist", to.shown()),
+            format!("{}: the parent directory does not exist", to.shown()),
         ),
         _ => from.refuse(&error),
     })?;
@@ -159,7 +159,7 @@ impl Removal<'_, '_> {
         let broken = |error: std::io::Error| {
             Refusal::later(
                 code::IO,
-                format!("the node cannot note which directories to remove: {error}"),
+                format!("the node cannot store the list of directories to remove: {error}"),
             )
         };
         let mut directories = SpillStack::new(spill, STACK_BYTES);

@@ -58,7 +58,7 @@ impl Here {
             return Err(Refusal::new(code::INVALID, message));
         }
         if wish.members.len() > MEMBERS_MAX || wish.fence.len() > MEMBERS_MAX {
-            let message = format!("a claim has at most {MEMBERS_MAX} members");
+            let message = format!("a claim can have at most {MEMBERS_MAX} members");
             return Err(Refusal::new(code::INVALID, message));
         }
         let lease = lease(wish.lease_ms)?;
@@ -75,7 +75,7 @@ impl Here {
         // A peer does not learn the owner or the sources of the transfer.
         if is_written(&spot) {
             let message = format!(
-                "{}: a transfer that is no member writes there; wait for it, or stop it",
+                "{}: another transfer, which is not a member, writes there; wait for that transfer, or stop it",
                 String::from_utf8_lossy(&wish.path.0)
             );
             return Err(Refusal::later(code::BUSY, message));
@@ -156,7 +156,7 @@ impl Here {
     fn may_change(&self, claim: ClaimId, may: &May<'_>) -> Result<(), Refusal> {
         let place = self.claims().place_of(claim).ok_or_else(|| {
             let message = format!(
-                "the claim {claim} was never set at this node, or is forgotten; set it again"
+                "this node does not know the claim {claim}, or has forgotten it; set the claim again"
             );
             Refusal::new(code::NO_SUCH_CLAIM, message)
         })?;
@@ -209,7 +209,7 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
         Mark::Expect => Err(Refusal::new(
             code::OTHER_PLACE,
             format!(
-                "{}: this node does not see the mark that another node of the site made there: the export {} is another file system here, or is not mounted",
+                "{}: this node does not see the mark that another node of the site made there: the export {} is a different file system here, or is not mounted",
                 found.shown(),
                 found.export
             ),
@@ -223,6 +223,6 @@ fn lease(milliseconds: u64) -> Result<Duration, Refusal> {
         return Ok(Duration::from_millis(milliseconds));
     }
     let (least, most) = LEASE_MS.into_inner();
-    let message = format!("a claim lasts from {least} to {most} ms");
+    let message = format!("a claim must last from {least} to {most} ms");
     Err(Refusal::new(code::INVALID, message))
 }

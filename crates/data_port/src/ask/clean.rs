@@ -23,8 +23,7 @@ use super::here::{Found, given_up};
 const TAGS_MAX: usize = 64;
 
 const CLAIMED: &str = "a transfer that runs or can be resumed needs it";
-const YOUNG: &str =
-    "it was written to a short while ago; a transfer of another machine may need it";
+const YOUNG: &str = "the file was written recently; a transfer of another machine may need it";
 
 /// Cleans at and below a place.
 pub(super) fn clean(
@@ -41,7 +40,7 @@ pub(super) fn clean(
         ));
     }
     if wish.tags.len() > TAGS_MAX {
-        let message = format!("tags: at most {TAGS_MAX}, as many as a job has");
+        let message = format!("tags: at most {TAGS_MAX}, the limit of a job");
         return Err(Refusal::new(code::INVALID, message));
     }
     let claim = wish.claim.map(|claim| claim_tag(&claim.0));

@@ -56,14 +56,14 @@ impl<'a> Held<'a> {
     pub(super) fn ended(self) -> Option<Refusal> {
         let (why, no) = match self.lasting.into_inner().take_end()? {
             Look::Holds => return None,
-            Look::Gone(no) => ("the right to it ended".to_owned(), no),
+            Look::Gone(no) => ("the right to this place ended".to_owned(), no),
             Look::Unread(no) => {
                 let seconds = UNREAD_MAX.as_secs();
                 (format!("rights could not be read for {seconds} s"), no)
             }
         };
         let message = format!(
-            "the work was given up before its end, because {why}: {}",
+            "the work was stopped before its end, because {why}: {}",
             no.message
         );
         Some(Refusal::new(code::GIVEN_UP, message))
@@ -112,7 +112,11 @@ mod tests {
         let no_pause = |_| {};
         for (code, holds_for, says) in [
             (code::IO, UNREAD_MAX, "could not be read for 10 s: it is io"),
-            (code::NOT_GRANTED, Duration::ZERO, "the right to it ended"),
+            (
+                code::NOT_GRANTED,
+                Duration::ZERO,
+                "the right to this place ended",
+            ),
         ] {
             answer.set(None);
             let held = Held::new(&read);

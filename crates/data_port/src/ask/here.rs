@@ -120,7 +120,7 @@ impl Here {
                     _ => Err(Refusal::new(
                         code::NOT_FOUND,
                         format!(
-                            "{}: no directory is there, and of all else: {}",
+                            "{}: there is no directory at this path; for other kinds of entries: {}",
                             found.shown(),
                             refused.message
                         ),
@@ -162,7 +162,7 @@ impl Here {
             }
             _ => Err(Refusal::new(
                 code::INVALID,
-                "this is no question about places",
+                "this question is not about places",
             )),
         }
     }
@@ -332,5 +332,5 @@ pub(super) fn view(storage: &dyn Storage, path: &RelPath, name: Vec<u8>, meta: &
 
 /// The refusal of abandoned work, without further detail.
 pub(super) fn given_up() -> Refusal {
-    Refusal::later(code::GIVEN_UP, "the work was given up before its end")
+    Refusal::later(code::GIVEN_UP, "the work was stopped before its end")
 }

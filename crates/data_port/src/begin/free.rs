@@ -74,7 +74,7 @@ pub(super) fn prepare(
 }
 
 /// Said to a peer of a damaged journal. The log has the path, which is not for the peer.
-const DAMAGED: &str = "what an earlier run of this transfer had noted of it is damaged at the other side, so this run sends some of it again; the log there says more";
+const DAMAGED: &str = "the journal of an earlier run of this transfer is damaged at the other side, so this run sends some data again; see the log of the other side";
 
 /// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. An agent's client may know where its
 /// own files lie.

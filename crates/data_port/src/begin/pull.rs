@@ -155,7 +155,7 @@ fn directory(root: TreeRoot) -> Result<TreeRoot, Denial> {
         Some(meta) if meta.kind != Kind::Directory => Err(Denial::new(
             ErrorCode::SOURCE,
             format!(
-                "{} is not a directory, so a list cannot name what is in it",
+                "{} is not a directory, so a list cannot name entries in it",
                 root.start
             ),
         )),

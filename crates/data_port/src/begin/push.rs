@@ -108,7 +108,7 @@ impl<'a> Beginning<'a, '_> {
         if digest != request.digest_kind() && !request.any_digest {
             return Err(Denial::new(
                 ErrorCode::DESTINATION,
-                "the unfinished transfer to this destination used another --digest; finish it with that one",
+                "the unfinished transfer to this destination used a different --digest; resume it with that digest",
             ));
         }
         let grip = HeldResources {
@@ -164,7 +164,7 @@ impl<'a> Beginning<'a, '_> {
         godwit_engine::digest_kind(self.request.digest_kind()).ok_or_else(|| {
             Denial::new(
                 ErrorCode::NOT_SUPPORTED,
-                "this daemon does not know the digest asked for",
+                "this daemon does not know the requested digest",
             )
         })
     }

@@ -60,7 +60,7 @@ pub(super) fn giver_of(by: &By) -> Option<String> {
 
 pub(super) fn too_many_of_one() -> Refusal {
     let message = format!(
-        "this identity holds {CLAIMS_OF_ONE_MAX} claims here, as many as one may; release one"
+        "this identity holds {CLAIMS_OF_ONE_MAX} claims here, which is the limit; release one"
     );
     Refusal::later(code::BUSY, message)
 }

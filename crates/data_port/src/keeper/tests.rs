@@ -201,7 +201,7 @@ fn a_client_that_was_reached_only_beside_its_data_is_not_waited_for_as_long() {
     let later = Instant::now() + session.kept_for();
     assert_eq!(step(&RULES, &session, later, true), Step::End);
     let end = session.engine.end();
-    assert!(matches!(end, Some(End::Cancelled(reason)) if reason.contains("did not come back")));
+    assert!(matches!(end, Some(End::Cancelled(reason)) if reason.contains("did not reconnect")));
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Names for LineNames {
                 if zero {
                     out.truncate(before);
                     Supply::Failed(
-                        "it has zero bytes; if its names end in them, say so with --from0"
+                        "the list contains zero bytes; if its names end in zero bytes, add --from0"
                             .to_owned(),
                     )
                 } else if out.len() > before {

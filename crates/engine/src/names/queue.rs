@@ -35,7 +35,7 @@ impl NameQueue {
     pub(crate) fn put(&self, list: NameList) -> Result<(), &'static str> {
         let mut inner = lock(&self.inner);
         if list.part == 0 {
-            return Err("a word on a list that it is to send itself");
+            return Err("a message about a list that this side must send");
         }
         if list.part > inner.taken + PARTS_AHEAD_MAX {
             return Err("a part of a list beyond those that may be sent");

@@ -88,7 +88,7 @@ impl Writers {
             return Ok(());
         };
         if bytes > block.len() {
-            let what = format!("a block of {bytes} bytes where {} were agreed", block.len());
+            let what = format!("a block of {bytes} bytes, but {} were agreed", block.len());
             return Err(self.shared.refuse(stream, what));
         }
         if !matches!(wire.header.kind, BlockKind::SLICE | BlockKind::BUNDLE) {
@@ -151,7 +151,10 @@ impl Writers {
             if self.digest_failures.fetch_add(1, Ordering::Relaxed) >= limits::DIGEST_FAILURES_MAX {
                 self.shared.finish(End::Failed {
                     code: ErrorCode::DAMAGED,
-                    message: format!("{} blocks arrived damaged; memory or network hardware is not to be trusted", limits::DIGEST_FAILURES_MAX + 1),
+                    message: format!(
+                        "{} blocks arrived damaged; memory or network hardware may be faulty",
+                        limits::DIGEST_FAILURES_MAX + 1
+                    ),
                     retryable: false,
                 });
             }

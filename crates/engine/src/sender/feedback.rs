@@ -234,7 +234,7 @@ impl Feedback {
         drop(state);
         if unnamed > 0 {
             self.shared.config.observer.note(&format!(
-                "{unnamed} more entries failed at the destination, of which only the number is known; the same command tries them again"
+                "{unnamed} more entries failed at the destination, and their names are not known here; run the same command to try them again"
             ));
         }
     }

@@ -58,7 +58,7 @@ impl Scan {
     pub(super) fn take_part(&self, list: NameList) -> Result<(), &'static str> {
         match self.names.get() {
             Some(names) => names.put(list),
-            None => Err("a part of a list that nobody asked for"),
+            None => Err("a part of a list that was not requested"),
         }
     }
 

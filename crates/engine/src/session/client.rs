@@ -185,7 +185,7 @@ fn keep_open(
                 }
                 match outcome {
                     None => watch.note_loss(
-                        "the other end forgot the transfer".to_owned(),
+                        "the other side no longer knows the transfer".to_owned(),
                         Instant::now(),
                     ),
                     Some(End::Failed {
@@ -289,7 +289,7 @@ fn without_connection(client: &Client, why: &str) -> End {
     let seconds = client.retry_for.as_secs();
     given_up(
         ErrorCode::LOST,
-        format!("given up after {seconds} s without a connection: {why}"),
+        format!("stopped after {seconds} s without a connection: {why}"),
     )
 }
 
@@ -298,8 +298,9 @@ fn without_connection(client: &Client, why: &str) -> End {
 fn call_off(stream: &mut Connection) {
     stream.set_stall_limit(Duration::from_secs(1));
     // The connection closes either way.
-    let _ = stream
-        .send_all(&End::Cancelled("the client cannot take part in it".to_owned()).last_word());
+    let _ = stream.send_all(
+        &End::Cancelled("the client does not support this transfer".to_owned()).last_word(),
+    );
     stream.shutdown();
 }
 

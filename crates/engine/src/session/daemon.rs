@@ -174,7 +174,7 @@ impl DaemonConnector {
             .chain(paths.iter().filter_map(wish))
             .collect();
         Some(format!(
-            "contents in clear use only the path that was dialled; left unused: {}. To use all of them: {}",
+            "unencrypted contents use only the dialled path; unused paths: {}. To use all paths: {}",
             named.join(", "),
             wishes.join(" ")
         ))

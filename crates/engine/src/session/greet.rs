@@ -46,7 +46,7 @@ pub enum GreetError {
     },
     /// The other side lacks a needed capability.
     #[error(
-        "{peer}: the node there ({software}) is too old for {what}; nothing was begun. Update it, or leave that out"
+        "{peer}: the node there ({software}) is too old for {what}; nothing was started. Update the node, or leave this feature out"
     )]
     Lacks {
         /// The other side.

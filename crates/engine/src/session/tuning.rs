@@ -166,7 +166,7 @@ fn holdup(since: &Shares) -> Holdup {
     match since.bottleneck() {
         // The pace limits itself, so the total says nothing about streams; and each further stream must yield, too.
         Some(Bottleneck::Network) | None if since.is_at_pace() => {
-            Holdup::Elsewhere("its own pace in the background")
+            Holdup::Elsewhere("the pace of background transfers")
         }
         Some(Bottleneck::Network) => Holdup::Network,
         Some(Bottleneck::SourceCpu) if has_idle(since.source) => Holdup::Threads,
@@ -256,7 +256,7 @@ impl ChannelTuning {
             let least = beginning.bounds.least;
             let reason = begin
                 .reason
-                .or_else(|| (wanted < least).then(|| format!("at least {least} were asked for")));
+                .or_else(|| (wanted < least).then(|| format!("at least {least} were requested")));
             // Without a reason, a channel begins with its share of the streams.
             let streams = match reason {
                 Some(_) => begin.streams.max(wanted),

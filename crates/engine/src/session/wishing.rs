@@ -47,7 +47,7 @@ impl Wishing<'_> {
             let far = || left.first().map(|their| their.address);
             let Some(remote) = near.or_else(far).or(named) else {
                 return Err(self.refusal(wish.error(
-                    "the other side says nothing of its addresses; name one: LOCAL=REMOTE",
+                    "the other side does not announce its addresses; name one: LOCAL=REMOTE",
                 )));
             };
             let interface = left
@@ -129,5 +129,5 @@ impl Wishing<'_> {
 }
 
 /// Why a named interface is not certain to be used.
-const UNBOUND: &str = "this kernel lets only the administrator bind a connection to an interface (Linux 5.7 lets everybody), and the \
-                       routing would take another one; set up source routing (ip rule add from ADDRESS table N), and name the address";
+const UNBOUND: &str = "this kernel lets only the administrator bind a connection to an interface (since Linux 5.7 any user can), and the routing \
+                       would use a different interface; set up source routing (ip rule add from ADDRESS table N), and name the address";

@@ -154,7 +154,7 @@ fn nodes(page: &mut String, report: &JobReport) -> std::fmt::Result {
     if let Some(even) = shares::evenness(&report.nodes) {
         write!(
             page,
-            "<p>The node that brought least brought {:.0} % of what the one brought that brought most. The last node ended {:.1} s after the first one.</p>",
+            "<p>The node that moved least moved {:.0} % as much as the node that moved most. The last node ended {:.1} s after the first node.</p>",
             even * 100.0,
             shares::spread(&report.nodes)
         )?;
@@ -289,7 +289,7 @@ fn time_line(page: &mut String, report: &JobReport) -> std::fmt::Result {
             "summary" => event["status"].as_str().unwrap_or_default().to_owned(),
             "connection_lost" => event["why"].as_str().unwrap_or_default().to_owned(),
             "connection_regained" => format!("after {} s", event["lost_seconds"]),
-            "started" if event["resumed"] == true => "goes on with an earlier run".to_owned(),
+            "started" if event["resumed"] == true => "resumes an earlier run".to_owned(),
             _ => String::new(),
         };
         write!(

@@ -47,7 +47,7 @@ impl FromStr for ChannelWish {
         };
         let remote = remote
             .map(|remote| {
-                parse_address(remote).ok_or_else(|| error("what follows = is no IP address"))
+                parse_address(remote).ok_or_else(|| error("the part after = is not an IP address"))
             })
             .transpose()?;
         let local = match parse_address(local) {
@@ -62,7 +62,7 @@ impl FromStr for ChannelWish {
         if let (WishedLocal::Address(local), Some(remote)) = (&local, remote)
             && local.is_ipv4() != remote.is_ipv4()
         {
-            return Err(error("one address is of IPv4 and the other of IPv6"));
+            return Err(error("one address is IPv4 and the other is IPv6"));
         }
         Ok(Self {
             text: text.to_owned(),
@@ -116,7 +116,7 @@ impl ChannelWish {
         let local = match &self.local {
             WishedLocal::Address(address) if address.is_ipv4() != remote.is_ipv4() => {
                 return Err(self.error(format!(
-                    "{} cannot be reached from {address}: one is an address of IPv4 and the other of IPv6; say which address of the other machine is meant: {}=ADDRESS",
+                    "{} cannot be reached from {address}: one address is IPv4 and the other is IPv6; name an address of the other machine: {}=ADDRESS",
                     remote.ip(), self.text
                 )));
             }
@@ -132,7 +132,7 @@ impl ChannelWish {
                 let mut of_interface = own.iter().filter(|own| self.is_of(own)).peekable();
                 if of_interface.peek().is_none() {
                     return Err(self.error(format!(
-                        "this machine has no interface {name} that is up and has an address; it has {}",
+                        "this machine has no interface {name} that is up and has an address; its interfaces: {}",
                         listed(own)
                     )));
                 }
@@ -141,7 +141,7 @@ impl ChannelWish {
                     .map(LocalEnd::from)
                     .ok_or_else(|| {
                         self.error(format!(
-                            "{name} has no address of the kind of {}; say which address of the other machine is meant: {name}=ADDRESS",
+                            "{name} has no address of the same IP version as {}; name an address of the other machine: {name}=ADDRESS",
                             remote.ip()
                         ))
                     })?

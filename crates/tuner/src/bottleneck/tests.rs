@@ -480,7 +480,7 @@ fn a_transfer_in_the_background_says_that_it_yields() {
     };
     let held = paced(950_000_000);
     assert_eq!(held.stage, Bottleneck::Network);
-    let pace = "its own pace in the background is 100 MB/s";
+    let pace = "the pace of background transfers is 100 MB/s";
     assert!(held.figure.ends_with(pace), "{}", held.figure);
     assert!(held.advice.unwrap().contains("yields"));
     // The path carries less than its pace.

@@ -161,7 +161,7 @@ fn network(
     // The background pace comes first: the transfer waits for it, whatever the sockets say.
     if shares.is_at_pace() {
         let pace = per_second(source.paced_bytes, source.elapsed_ns);
-        figure += &format!(", its own pace in the background is {}", bytes(pace));
+        figure += &format!(", the pace of background transfers is {}", bytes(pace));
         let advice =
             "it yields to all others, as `--priority background` says: it takes what they leave";
         return (figure, Some(advice.to_owned()));

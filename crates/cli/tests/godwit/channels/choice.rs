@@ -40,7 +40,7 @@ fn contents_in_clear_use_further_paths_only_by_name_and_their_user_is_told_how()
                 assert!(note.contains(path), "{note}");
             }
             // The advice of the note works as written.
-            let (_, wishes) = note.split_once("To use all of them: ").expect("advice");
+            let (_, wishes) = note.split_once("To use all paths: ").expect("advice");
             let wishes: Vec<&str> = wishes.split(' ').collect();
             let all = copy("all", &wishes);
             let words = ["to 10.11.0.2", "to 10.11.1.2", "to 10.11.2.2"];
@@ -139,7 +139,10 @@ fn a_channel_that_cannot_be_used_is_an_error_that_names_it() {
             );
             refused(&["c0", "10.99.0.1"], &["--channel 10.99.0.1: "]);
             refused(&["c0", "c0"], &["--channel c0: this path is named twice"]);
-            refused(&["c0=there"], &["--channel c0=there: ", "no IP address"]);
+            refused(
+                &["c0=there"],
+                &["--channel c0=there: ", "not an IP address"],
+            );
             // The daemon does not listen on the other path.
             refused(
                 &["c0", "c1=10.11.1.2"],

@@ -33,7 +33,7 @@ fn wait_for_more(process: &Process, number: u64, than: u64) -> u64 {
 /// Checks how long the daemon heard nothing before the first cut of a stream, by the kernel's clock. The judgement takes 2 s at most
 /// (`engine::channels::verdict`); its thread may have waited as long for a processor.
 fn assert_noticed_soon(rig: &Rig) {
-    let words = "no sign of life for ";
+    let words = "channel silent for ";
     let line = rig.daemon().wait_for(words);
     let (_, rest) = line.split_once(words).expect("found by it");
     let seconds = rest.split_once(" s;").map(|(seconds, _)| seconds.parse());

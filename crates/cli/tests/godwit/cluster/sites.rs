@@ -272,7 +272,7 @@ fn a_node_whose_mount_is_missing_takes_no_job() {
     let leader = site.leader(0);
     site.nodes[leader]
         .daemon()
-        .wait_for("the export data of the node odd is another file system");
+        .wait_for("the export data of the node odd is a different file system");
     for n in 0..4 {
         let to = format!("siteB:/data/copy{n}");
         let id = submit(
@@ -296,7 +296,7 @@ fn a_node_whose_export_is_another_file_system_takes_no_undivided_job_into_it() {
     there.wait("it is odd", |view| lacks_export(view, "odd"));
     let odd = &there.nodes[2];
     odd.daemon()
-        .wait_for("is refused until it is mounted as at the others");
+        .wait_for("are refused until the file system is mounted");
     let mut here = Rig::new();
     here.serve(&[]);
     allow(odd, &here.identity, &["--read", "--write"]);

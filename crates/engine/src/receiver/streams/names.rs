@@ -90,7 +90,9 @@ impl FeedWatch for FeedEvents {
             side: Side::DESTINATION,
             code: FaultCode::IO,
             errno: None,
-            message: format!("the list cannot be read on: {why}; what else it names is not copied"),
+            message: format!(
+                "reading of the list stopped: {why}; the remaining names are not copied"
+            ),
         };
         self.counters.entries_failed.add(1);
         self.observer.entry_failed(&crate::FailedEntry {

@@ -17,7 +17,7 @@ fn moved_on(record: &Record) -> Fault {
         side: Side::SOURCE,
         code: FaultCode::CHANGED,
         errno: None,
-        message: "the file has changed since it was cut into parts; cut it anew".to_owned(),
+        message: "the file has changed since it was divided into parts; divide it again".to_owned(),
     }
 }
 
@@ -67,7 +67,7 @@ impl PieceReader {
             let record = &spent.retry.record;
             self.shared.give_up(spent.retry.rest);
             let message = format!(
-                "it changed while it was read; tried {} times over {} s; send it again when it is at rest",
+                "the file changed while it was read; {} attempts over {} s failed; send the file again when no program writes to it",
                 spent.tries,
                 spent.over.as_secs()
             );

@@ -24,7 +24,7 @@ impl Scan {
             return Ok(());
         };
         let Desc::Manifest(records) = &item.desc else {
-            return Err(broke("an answer to something that is no manifest"));
+            return Err(broke("an answer to an item that is not a manifest"));
         };
         if records.len() != answer.verdicts.len() {
             return Err(broke(

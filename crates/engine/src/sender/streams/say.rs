@@ -56,7 +56,7 @@ impl StreamLoop<'_> {
         };
         let mut head = Vec::new();
         if let Err(error) = NameList::taken(self.shared.config.transfer, taken).encode(&mut head) {
-            let message = format!("the word on a list cannot be encoded: {error}");
+            let message = format!("the message about a list cannot be encoded: {error}");
             self.shared.fail(ErrorCode::INTERNAL, &message);
             return Ok(());
         }

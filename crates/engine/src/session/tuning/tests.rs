@@ -25,7 +25,7 @@ fn waiting(paced_bytes: u64) -> Shares {
 
 #[test]
 fn its_own_pace_in_the_background_is_not_the_network() {
-    let pace = Holdup::Elsewhere("its own pace in the background");
+    let pace = Holdup::Elsewhere("the pace of background transfers");
     assert_eq!(holdup(&waiting(101_000_000)), pace);
     // Resent bytes and bytes waiting in the sockets may exceed the allowed amount.
     assert_eq!(holdup(&waiting(90_000_000)), pace);

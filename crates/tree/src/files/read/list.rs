@@ -439,7 +439,7 @@ fn missing() -> Fault {
 }
 
 fn list_lost(why: &str) -> Unoffered {
-    let message = format!("the list cannot be read on: {why}; what else it names is not copied");
+    let message = format!("reading of the list stopped: {why}; the remaining names are not copied");
     Unoffered {
         root: 0,
         path: Vec::new(),
