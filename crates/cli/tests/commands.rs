@@ -126,7 +126,7 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
         ),
         (
             &["cp", "-avz", "a", "b"],
-            "godwit: -z: nothing is compressed",
+            "godwit: -z: godwit does not compress",
         ),
         (&["cp", "a", ":b"], "./:b"),
         (&["cp", "null:", "b"], "can only be a destination"),
@@ -280,7 +280,7 @@ fn what_is_typed_for_a_node_is_checked_before_it_is_asked() {
         ),
         (
             &["job", "submit", "here:/a", "here:/b", "--after", "noon"],
-            "--after: \"noon\" is not a time: write 22:00",
+            "--after: \"noon\" is not a time; write 22:00",
         ),
         (
             &[

@@ -304,7 +304,7 @@ mod tests {
         let to_peer = "you may not read from the export data; its operator can allow it with: godwit access allow gw1-x --export data --read";
         let long = for_operator(&"ä".repeat(5_000), 3);
         assert!(long.len() < 1_200, "{}", long.len());
-        assert!(long.ends_with("(3 more refusals of this identity have no line)"));
+        assert!(long.ends_with("(3 more refusals of this identity were not logged)"));
         assert_eq!(
             for_operator(to_peer, 0),
             "it may not read from the export data; to allow it: godwit access allow gw1-x --export data --read"

@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_what_is_right() {
         let wrong = |cron, zone| Ticks::parse(cron, zone).map(|_| ()).expect_err("wrong");
-        assert!(wrong("at ten", "UTC").to_string().contains("day of week"));
+        assert!(wrong("at ten", "UTC").to_string().contains("day of the week"));
         assert!(
             wrong("0 22 * * *", "Mars")
                 .to_string()

@@ -292,7 +292,7 @@ mod tests {
         length(2, DAY_BYTES_MAX);
         let full = accounting();
         let said = full.add(&record(2 * DAY_MILLIS)).expect("said");
-        assert!(said.contains("all of their room"), "{said}");
+        assert!(said.contains("have reached their size limit"), "{said}");
         assert_eq!(full.add(&record(2 * DAY_MILLIS)), None);
         let today = fs::metadata(&left[1]).expect("there").len();
         assert!(today <= DAY_BYTES_MAX + 1, "{today}");

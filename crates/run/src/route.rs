@@ -163,15 +163,15 @@ mod tests {
             ("h:a b .", "on one machine"),
             (
                 "u@h:a godwit://g/d",
-                "ssh u@h godwit cp a godwit://g:7272/d; or by way of this machine: godwit cp u@h:a DIR/",
+                "ssh u@h godwit cp a godwit://g:7272/d; or copy through this machine: godwit cp u@h:a DIR/",
             ),
             (
                 "godwit://g/d/x h:a",
-                "ssh h godwit cp godwit://g:7272/d/x a; or by way of this machine: godwit cp godwit://g:7272/d/x DIR/",
+                "ssh h godwit cp godwit://g:7272/d/x a; or copy through this machine: godwit cp godwit://g:7272/d/x DIR/",
             ),
             (
                 "godwit://g/d godwit://h/d",
-                "on the machine of one of them, as somebody whom the other one lets in",
+                "on the machine of one node, as a user whom the other node allows",
             ),
         ] {
             let message = route(line).expect_err(line);

@@ -48,6 +48,6 @@ mod tests {
             assert_eq!(read.bytes_min, Some(bytes), "{text}");
         }
         let odd = serde_json::from_str::<Selection>(r#"{"bytes_max":"big"}"#).expect_err("no size");
-        assert!(odd.to_string().contains("`big` is no size"), "{odd}");
+        assert!(odd.to_string().contains("`big` is not a size"), "{odd}");
     }
 }

@@ -405,7 +405,7 @@ fn a_drained_node_gives_its_jobs_away_and_can_be_removed() {
     let place = site.place_of(&name);
     site.nodes[place]
         .daemon()
-        .wait_for("is no node of the cluster");
+        .wait_for("is not a node of this cluster");
     site.nodes[place].kill_daemon();
     let left = site.nodes[place].admin(&["cluster", "leave", "--yes"]);
     assert_eq!(left.code, Some(0), "{left:?}");

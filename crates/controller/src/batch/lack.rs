@@ -20,7 +20,7 @@ impl BatchOutcome {
             && let Some(group) = self.groups.get_mut(&FailureCode::NoSpace.into())
         {
             let needed = human_size(total.saturating_sub(arrived));
-            group.reason.text = clip(&format!("no space: up to {needed} more are needed"));
+            group.reason.text = clip(&format!("no room: up to {needed} more are needed"));
         }
         self
     }

@@ -98,7 +98,7 @@ mod tests {
         let notes = notes(&lost);
         assert_eq!(notes.len(), 2);
         assert!(notes[0].starts_with("1 entry arrived without the owner: "));
-        assert!(notes[1].starts_with("3 entries arrived without the user attributes, or some"));
+        assert!(notes[1].starts_with("3 entries arrived without the user attributes, all or some"));
         assert!(super::notes(&not_kept_of([None, None])).is_empty());
     }
 }

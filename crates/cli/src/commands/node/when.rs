@@ -75,7 +75,7 @@ impl Clock {
             ))
         };
         let time = self.day(text, edge).or_else(|| self.read(text));
-        let time = time.ok_or_else(|| failed("is no time"))?;
+        let time = time.ok_or_else(|| failed("is not a time"))?;
         if time <= self.now {
             return Err(failed("is in the past"));
         }
@@ -364,7 +364,7 @@ mod tests {
             "", "90", "24:00", "22:60", "1:2:3:4", "soon", "fr", "22:00h",
         ] {
             let told = clock.parse("--after", text).expect_err(text).message;
-            assert!(told.contains("is no time: write 22:00"), "{told}");
+            assert!(told.contains("is not a time; write 22:00"), "{told}");
         }
         for text in ["2026-11-24T12:00Z", "2025-01-01", "@0", "0min"] {
             let told = clock.parse("--after", text).expect_err(text).message;
