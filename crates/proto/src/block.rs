@@ -289,7 +289,7 @@ fn validate_slice(header: &BlockHeader) -> Result<(), WireError> {
     {
         return Err(WireError::invalid(
             "slice",
-            "is no power of two long and not the last of its file",
+            "is neither a power of two long nor the last of its file",
         ));
     }
     Ok(())
@@ -349,7 +349,7 @@ fn validate_slice_record(header: &BlockHeader, records: &[Record]) -> Result<(),
     if record.kind != EntryKind::FILE {
         return Err(WireError::invalid(
             "slice",
-            "belongs to something that is no file",
+            "belongs to an entry that is not a file",
         ));
     }
     let same = record.id == header.entry

@@ -15,7 +15,7 @@ pub enum WireError {
         what: &'static str,
     },
     /// Bytes are left over.
-    #[error("{bytes} bytes too many after {what}")]
+    #[error("{bytes} extra bytes after {what}")]
     Trailing {
         /// The field after which nothing may follow.
         what: &'static str,
@@ -46,7 +46,7 @@ pub enum WireError {
         kind: u16,
     },
     /// A value that must be understood is unknown.
-    #[error("{field} {value} is not known here")]
+    #[error("{field} {value} is unknown here")]
     Unknown {
         /// The field.
         field: &'static str,

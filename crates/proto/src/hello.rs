@@ -96,14 +96,14 @@ pub mod capability {
             EXAMINE => "being looked at (doctor)",
             RETIRE => "streams that leave a transfer",
             DIRECT => "reading and writing past the page cache (--direct)",
-            MANY_SOURCES => "so many sources at a time; name a directory, or use --files-from",
+            MANY_SOURCES => "this number of sources; name a directory, or use --files-from",
             ASK => "questions about places and jobs of a site",
             PARTS => "taking a part in a job of many nodes",
-            EARLIER => "going on with a job that another node began",
+            EARLIER => "continuing a job that another node began",
             RANDOM_ORDER => "sending in a random order (--order random)",
-            ONE_FILE_SYSTEM => "leaving out what is mounted in a tree (--one-file-system)",
+            ONE_FILE_SYSTEM => "leaving out file systems mounted in a tree (--one-file-system)",
             JUDGED_PARTS => {
-                "sparing what is there in a job of many nodes (--update, --existing, --ignore-existing); update it, or submit the job undivided"
+                "protecting existing entries in a job of many nodes (--update, --existing, --ignore-existing); update it, or submit the job undivided"
             }
             OWNER_SIGHT => "hiding what the owner of a job may not list or read at the destination",
             MANDATE => "acting for a job of another site",

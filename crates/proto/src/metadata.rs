@@ -116,7 +116,7 @@ impl Metadata {
                 XATTR_MORE => {
                     let open = matches!(before, Some(XATTR | XATTR_MORE));
                     let Some((_, start)) = found.xattrs.last_mut().filter(|_| open) else {
-                        return Err(invalid("goes on with an attribute that was not begun"));
+                        return Err(invalid("continues an attribute that was not begun"));
                     };
                     if start.len() + value.len() > XATTR_VALUE_BYTES_MAX {
                         return Err(WireError::too_long(
@@ -237,11 +237,13 @@ fn check_entry(entry: &AclEntry) -> Result<(), WireError> {
     let named = matches!(entry.tag, AclTag::USER | AclTag::GROUP);
     if !(AclTag::OWNER.0..=AclTag::OTHERS.0).contains(&entry.tag.0) || entry.permissions > 7 {
         return Err(invalid(
-            "has an entry of an access list that is about nobody, or permits what there is not",
+            "has an access list entry without a subject, or with unknown permissions",
         ));
     }
     if !named && (entry.id != 0 || !entry.name.is_empty()) {
-        return Err(invalid("names somebody where an access list names nobody"));
+        return Err(invalid(
+            "names a subject in an access list entry that must have none",
+        ));
     }
     if entry.name.is_empty() {
         Ok(())

@@ -115,7 +115,7 @@ impl NameList {
             if self.last || !self.names.is_empty() {
                 return Err(WireError::invalid(
                     "list of names",
-                    "has names or an end in what is no part",
+                    "has names or an end in a message that is not a part",
                 ));
             }
             return Ok(());

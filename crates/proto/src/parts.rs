@@ -116,7 +116,7 @@ impl Record {
             (None, None) => Ok(Portion::Whole),
             (Some(part), None) => Ok(Portion::Part(part)),
             (None, Some(ranges)) => Ok(Portion::Assemble(ranges)),
-            (Some(_), Some(_)) => Err(invalid("is put together of others")),
+            (Some(_), Some(_)) => Err(invalid("is assembled from other parts")),
         }
     }
 }
@@ -171,7 +171,7 @@ fn check_ranges(ranges: &[HeldRange]) -> Result<(), WireError> {
         return Err(too_many());
     }
     if ranges.is_empty() {
-        return Err(invalid("names nothing as held elsewhere"));
+        return Err(invalid("names no ranges as held elsewhere"));
     }
     let mut free = 0;
     for range in ranges {

@@ -155,7 +155,7 @@ impl Record {
             {
                 return Err(WireError::invalid(
                     "link target",
-                    "belongs to something that is no link",
+                    "belongs to an entry that is not a link",
                 ));
             }
             _ => {}

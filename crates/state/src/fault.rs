@@ -30,16 +30,16 @@ pub enum FaultKind {
     Full(String),
     /// The content is inconsistent.
     #[error(
-        "the file is damaged ({0}). It was left as it is; restore a backup with `godwit restore`"
+        "the file is damaged ({0}). The file was left unchanged; restore a backup with `godwit restore`"
     )]
     Damaged(String),
     /// Inconsistent bytes were read; the file itself may be whole.
     #[error(
-        "what was read does not hold together ({0}); the disk may have failed. Restart the node: it checks the file, and says whether it is damaged"
+        "the data that was read is inconsistent ({0}); the disk may have failed. Restart the node: it checks the file, and says whether it is damaged"
     )]
     Unsound(String),
     /// The file does not belong to a node's state.
-    #[error("this is not a file of a node's state; name the right directory")]
+    #[error("this file does not belong to a node's state; name the right directory")]
     Foreign,
     /// The file is from a newer program.
     #[error(

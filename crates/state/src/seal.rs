@@ -394,7 +394,7 @@ fn check_position(connection: &Connection, file: &Path) -> Result<(), Fault> {
     match differs {
         Some(true) => Err(Fault::new(
             file,
-            FaultKind::Damaged("it names two last commands".to_owned()),
+            FaultKind::Damaged("the state names two last commands".to_owned()),
         )),
         _ => Ok(()),
     }

@@ -47,7 +47,10 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     let both = || vec![target("first", "1"), target("second", "2")];
     // An older program does not know when a node was reported.
     let error = state.op(1, learn(both(), true)).expect_err("newer");
-    assert!(error.to_string().contains("needs level 5"), "{error}");
+    assert!(
+        error.to_string().contains("needs cluster level 5"),
+        "{error}"
+    );
     state.op(1, Op::Level(4)).expect("alone");
     state.op(2, learn(both(), false)).expect("of before");
     assert_eq!(believed(&state, 100 * HOUR), [pair("second", "2")]);

@@ -192,10 +192,10 @@ fn an_invitation_is_good_for_one_node_and_for_its_time() {
         number,
         "it may ask again"
     );
-    assert!(refusal(join("a", "dtn3", "gw1-3")).contains("another node joined by"));
+    assert!(refusal(join("a", "dtn3", "gw1-3")).contains("another node has joined with"));
     assert!(refusal(join("old", "dtn3", "gw1-3")).contains("ended at"));
     assert!(refusal(join("none", "dtn3", "gw1-3")).contains("no invite"));
-    assert!(refusal(join("b", "dtn2", "gw1-3")).contains("there is a node \"dtn2\" already"));
+    assert!(refusal(join("b", "dtn2", "gw1-3")).contains("the node \"dtn2\" already exists"));
     assert_eq!(
         joined(join("b", "dtn2", "gw1-2")),
         ("dtn2".to_owned(), number),

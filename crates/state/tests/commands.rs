@@ -377,7 +377,10 @@ fn webhooks_that_name_it_hear_of_sites_that_go_and_come() {
         })
     };
     let early = state.op(2, sighted("gw1-b", false)).expect_err("early");
-    assert!(early.to_string().contains("needs level 4"), "{early}");
+    assert!(
+        early.to_string().contains("needs cluster level 4"),
+        "{early}"
+    );
     state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
     state.op(3, sighted("gw1-b", false)).expect("away");
     state.op(4, sighted("gw1-b", true)).expect("back");

@@ -46,8 +46,8 @@ fn the_level_rises_with_the_last_node_and_never_falls() {
     refused(state.op(1, Op::Level(3)), "the node b knows levels up to 2");
     state.op(2, Op::Level(2)).expect("all know it");
     assert_eq!(Agreed(&state.reader).level().expect("read"), 2);
-    refused(state.op(3, Op::Level(2)), "never falls");
-    refused(state.op(3, Op::Level(1)), "never falls");
+    refused(state.op(3, Op::Level(2)), "cannot decrease");
+    refused(state.op(3, Op::Level(1)), "cannot decrease");
     // The node that was behind is removed: the level no longer waits for it.
     let remove = Op::Node(Change::Remove("b".to_owned()));
     state.op(4, remove).expect("removed");
@@ -66,7 +66,7 @@ fn a_command_of_a_higher_level_waits_for_the_level() {
         into: true,
         tag: 3,
     };
-    refused(state.job(2, placed.clone()), "needs level 2");
+    refused(state.job(2, placed.clone()), "needs cluster level 2");
     state.op(3, Op::Level(2)).expect("alone");
     state.job(4, placed).expect("placed");
 }

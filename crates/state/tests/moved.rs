@@ -25,7 +25,10 @@ fn what_attempts_moved_adds_up_however_they_ended() {
     state.op(0, job).expect("submit");
     state.job(1, claim(0)).expect("claim");
     let early = state.job(2, moved(1, 70, 2, 0)).expect_err("level 1");
-    assert!(early.to_string().contains("needs level 4"), "{early}");
+    assert!(
+        early.to_string().contains("needs cluster level 4"),
+        "{early}"
+    );
     state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
     state.job(3, moved(2, 1, 1, 1)).expect_err("no attempt");
     // A user paused the job: its claim has ended, and the attempt reports its amounts.

@@ -406,9 +406,9 @@ fn a_user_changes_the_own_password_and_nothing_else() {
         let error = result.expect_err("refused").to_string();
         assert!(error.contains(part), "{error}");
     };
-    refused(state.op(2, change("first", "second")), "needs level 3");
+    refused(state.op(2, change("first", "second")), "level 3");
     state.op(3, Op::Level(3)).expect("alone");
-    refused(state.op(4, change("other", "second")), "somebody else");
+    refused(state.op(4, change("other", "second")), "another request");
     state
         .op(5, change("first", "second"))
         .expect("the own password");
@@ -470,7 +470,7 @@ fn a_rule_at_a_site_goes_with_the_site_and_with_its_identity() {
     state.op(0, put(site("siteB", "gw1-b"))).expect("put");
     state.op(0, put(site("siteC", "gw1-c"))).expect("put");
     let error = state.op(1, rule("b", "user:alice", at_b)).expect_err("old");
-    assert!(error.to_string().contains("needs level 3"), "{error}");
+    assert!(error.to_string().contains("level 3"), "{error}");
     state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
     for (id, subject, wrong) in [
         ("x", "user:alice", ("siteX", "gw1-b")),

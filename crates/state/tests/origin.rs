@@ -58,7 +58,7 @@ fn a_command_in_a_users_name_needs_that_user_and_that_role_at_that_moment() {
         &mut state,
         as_user("otto", Role::Operator),
         submit("j", "ada"),
-        "no user asks",
+        "users may not request",
     );
     denied(
         &mut state,
@@ -70,7 +70,7 @@ fn a_command_in_a_users_name_needs_that_user_and_that_role_at_that_moment() {
         &mut state,
         as_user("ada", Role::Admin),
         Op::Lost("a".to_owned()),
-        "no user asks",
+        "users may not request",
     );
     denied(
         &mut state,
@@ -118,7 +118,7 @@ fn a_command_in_a_users_name_needs_that_user_and_that_role_at_that_moment() {
         &mut state,
         as_user("vera", Role::Viewer),
         password("otto"),
-        "no user asks",
+        "users may not request",
     );
     let more = Op::User(Change::Put(user("vera", Role::Admin)));
     denied(
@@ -165,7 +165,7 @@ fn a_node_acts_as_itself_and_makes_neither_users_nor_tokens() {
         &mut state,
         node("a"),
         Op::Level(4),
-        "acts as \"a\", which it is not",
+        "acts as \"a\" but is not that user",
     );
     for op in [
         Op::User(Change::Create(user("mallory", Role::Admin))),
@@ -175,7 +175,7 @@ fn a_node_acts_as_itself_and_makes_neither_users_nor_tokens() {
         Op::Job("j".to_owned(), JobOp::Pause),
         Op::Node(Change::Remove("a".to_owned())),
     ] {
-        denied(&mut state, node("b"), op, "b does not ask for");
+        denied(&mut state, node("b"), op, "b may not request");
     }
     let claim = |by: &str| JobOp::Claim {
         runner: runner(by, "first"),

@@ -115,17 +115,17 @@ impl StoreErrorKind {
             Self::NotFound => "not there",
             Self::NotRegular => "not a regular file",
             Self::Exists => "the name is already taken",
-            Self::TypeConflict => "another kind of entry stands there",
-            Self::Escape => "a symbolic link is on the way and is not followed",
+            Self::TypeConflict => "an entry of a different kind already exists there",
+            Self::Escape => "a symbolic link is part of the path and is not followed",
             Self::NameTooLong => "the name is too long",
             Self::Reserved => {
-                "the name has the form of Godwit's temporary names; if another transfer writes there, wait for it, else rename this, or remove it if it is left over"
+                "the name has the form of Godwit's temporary names; if another transfer writes there, wait for it, else rename this entry, or remove it if it is a leftover"
             }
             Self::Changed => "it changed while it was read",
             Self::Io => "input/output error",
             Self::Unsupported => "not supported there",
             Self::Fenced => {
-                "the claim of this job has ended at this node; the job gives the work to a member again"
+                "the claim of this job has ended at this node; the job assigns the work to a member again"
             }
         }
     }

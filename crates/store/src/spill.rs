@@ -66,7 +66,7 @@ fn check_room(directory: &Path, room: Room, held: u64, more: u64) -> io::Result<
         return Ok(());
     }
     let what = format!(
-        "names and records that do not fit into memory have {held} bytes on disk, {free} are free, and they may take a quarter of the room; free some room in the Godwit home of the machine that says this, or do less at a time"
+        "names and records that do not fit into memory take {held} bytes on disk, {free} are free, and the limit is a quarter of the free space; free some space in the Godwit home of the machine that reports this, or transfer less at a time"
     );
     Err(io::Error::new(io::ErrorKind::StorageFull, what))
 }

@@ -43,12 +43,12 @@ impl fmt::Display for SecretFileError {
             Self::Read { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Self::Exposed { path, mode, wanted } => write!(
                 f,
-                "{0} holds a secret, but is open to other users (mode {mode:03o}); close it with: chmod {wanted:03o} {0}. If others may have read it, replace the secret",
+                "{0} holds a secret, but other users can read it (mode {mode:03o}); forbid this with: chmod {wanted:03o} {0}. If others may have read it, replace the secret",
                 path.display()
             ),
             Self::TooLong { path, bytes_max } => write!(
                 f,
-                "{} is too long for what it should hold: at most {bytes_max} bytes",
+                "{} is too long for a secret: at most {bytes_max} bytes",
                 path.display()
             ),
         }

@@ -142,7 +142,7 @@ fn check_site(site: &str, subject: &Subject) -> Result<(), GrantError> {
     match subject {
         Subject::User(_) => Ok(()),
         Subject::Identity(_) => Err(GrantError(
-            "site: a rule at a site is for a user of this node; rights of identities are granted at the site itself".to_owned(),
+            "site: a rule at a site must be for a user of this node; rights of identities are granted at the site itself".to_owned(),
         )),
     }
 }

@@ -481,7 +481,7 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
     join_by(&mut joins, first, &token, "dtn3", &[]);
     let said = refused(&stranger, first, &token, "dtn4");
     assert!(
-        said.contains("another node joined by this invitation"),
+        said.contains("another node has joined with this invitation"),
         "{said}"
     );
     site.wait("three nodes", |view| up(view).len() == 3);

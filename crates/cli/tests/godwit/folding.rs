@@ -172,7 +172,7 @@ fn what_was_delivered_under_a_name_that_is_kept_otherwise_is_not_deleted() {
     assert_eq!(rig.read("disk/to/sub./g"), b"ours, too");
     if disk.is_some() {
         sync.expect(3, "partial")
-            .says("takes several spellings for one name");
+            .says("treats several spellings as one name");
         assert_eq!(names(&rig.path("disk/to")), ["letter", "old", "sub"]);
     } else {
         sync.complete();

@@ -17,7 +17,7 @@ const NEW: &str = "new content";
 const OLD: &str = "old";
 
 /// The message for a name whose file was not delivered.
-const WHY: &str = "was not delivered, so there is nothing to link to";
+const WHY: &str = "was not delivered, so no link can be made";
 
 /// A tree with a file of three names, and a direction.
 struct World {

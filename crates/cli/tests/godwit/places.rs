@@ -119,7 +119,7 @@ fn several_sources_into_a_name_that_is_not_there_are_refused() {
             let outcome = world.cp(&line);
             assert_eq!(outcome.code, Some(1), "{line:?}: {}", outcome.said());
             outcome
-                .says("several sources go into a directory")
+                .says("several sources need a directory")
                 .says("missing");
         }
         assert!(!world.path(at).join("missing").exists());

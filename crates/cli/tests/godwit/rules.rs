@@ -75,7 +75,10 @@ fn limits_and_shares_are_set_listed_and_removed() {
             &["user", "limit", "alice", "1GB", "--time-zone", "Berlin"],
             "Berlin",
         ),
-        (&["user", "share", "alice", "0"], "a share is at least 1"),
+        (
+            &["user", "share", "alice", "0"],
+            "a share must be at least 1",
+        ),
     ] {
         refused(&rig, line, words);
     }

@@ -129,7 +129,7 @@ fn an_input_whose_place_is_taken_fails_as_a_file_does() {
         places.each_ref().map(named)
     };
     let mut cases = Vec::new();
-    cases.extend(there("dd").map(|place| (place, "in the place of the directory")));
+    cases.extend(there("dd").map(|place| (place, "replace the directory with another entry")));
     cases.extend(there("fifo").map(|place| (place, "is a FIFO, which is not replaced")));
     cases.push((
         ("/dev/null".to_owned(), rig.path("to")),

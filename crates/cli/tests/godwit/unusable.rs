@@ -90,7 +90,7 @@ fn something_else_in_the_way_is_told_once() {
         rig.write(place, "mine");
         let line = ["run42", to.as_str()];
         refused(&rig.cp(&line), &place.replace("export", "data"))
-            .says("something that is no directory stands there");
+            .says("an entry that is not a directory is there");
         assert_eq!(rig.read(place), b"mine");
         fs::remove_file(rig.path(place)).expect("ours");
         rig.make_dirs(place);

@@ -28,7 +28,10 @@ impl Mandate {
         }
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if !self.asker.bytes().chain(self.job.bytes()).all(fits) {
-            return Err(WireError::invalid("mandate", "has a sign that no id has"));
+            return Err(WireError::invalid(
+                "mandate",
+                "contains a character not allowed in ids",
+            ));
         }
         Ok(())
     }

@@ -11,13 +11,13 @@ impl Open {
         if self.in_order && !receives {
             return Err(WireError::invalid(
                 "writing in order",
-                "is asked for by who does not receive",
+                "is requested by a side that does not receive",
             ));
         }
         if self.random_order && (self.in_order || !receives) {
             return Err(WireError::invalid(
                 "a random order",
-                "is asked for by who does not receive, or writes in order",
+                "is requested by a side that does not receive, or that writes in order",
             ));
         }
         Ok(())

@@ -217,7 +217,7 @@ impl Open {
             if comparison.delete && self.selection.as_ref().is_some_and(|wanted| wanted.listed) {
                 return Err(WireError::invalid(
                     "comparison",
-                    "deletes what a list does not name",
+                    "deletes entries that a list does not name",
                 ));
             }
         }

@@ -183,7 +183,9 @@ pub(super) fn finish(context: &Context<'_>, job: &mut Job, finish: &Finish) -> R
         }
         (None, Outcome::Complete) => Reason::new(reason::COMPLETE, "The whole job is done."),
         (None, _) => {
-            return Err(CommandError::invalid("reason", "only a complete job has none").into());
+            return Err(
+                CommandError::invalid("reason", "only a complete job may have no reason").into(),
+            );
         }
     };
     let moved = Moved {
@@ -225,7 +227,7 @@ pub(super) fn restart(context: &Context<'_>, runner: &Runner) -> Result<Effect, 
     bounds::name("node", &runner.node)?;
     bounds::name("instance", &runner.instance)?;
     let text = format!(
-        "Node {} was restarted; the job goes on by itself.",
+        "Node {} was restarted; the job resumes by itself.",
         runner.node
     );
     let why = Reason::new(reason::NODE_RESTARTED, clip(text));
@@ -239,7 +241,7 @@ pub(super) fn lost(context: &Context<'_>, node: &str, draining: bool) -> Result<
     } else {
         "was lost"
     };
-    let text = format!("Node {node} {what}; the job goes on at another node.");
+    let text = format!("Node {node} {what}; the job resumes at another node.");
     let why = Reason::new(reason::NODE_LOST, clip(text));
     requeue(context, node, None, &why)
 }

@@ -270,7 +270,7 @@ fn resume(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
 /// From: partial, failed, cancelled. To: queued, scheduled.
 fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
     let text = format!(
-        "{} had the job run again; the job waits for a node.",
+        "{} started the job again; the job waits for a node.",
         context.actor.name
     );
     let (state, why) = waits(job.not_before, context.at, reason::RETRIED, &text);

@@ -54,7 +54,7 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
     }
     let identity = &join.node.identity;
     if invite.used.as_ref().is_some_and(|used| used != identity) {
-        let what = "another node joined by this invitation; ask for a new one";
+        let what = "another node has joined with this invitation; ask for a new invitation";
         return token(what.to_owned());
     }
     let knows_origin = knows_origin(db)?;
@@ -62,7 +62,7 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
         // A member that lost its state must not return under the number of that state.
         if knows_origin && !node.addresses.is_empty() {
             let what = format!(
-                "this node is the member {0} already; if it has left, remove it first: godwit cluster remove {0}",
+                "this node is already the member {0}; if the node has left, remove it first: godwit cluster remove {0}",
                 node.name
             );
             return token(what);
@@ -70,7 +70,7 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
         return Ok(Joining::Again(node));
     }
     if knows_origin && invite.used.is_some() {
-        let what = "the node that joined by this invitation was removed";
+        let what = "the node that joined with this invitation was removed";
         return token(what.to_owned());
     }
     join.node.check()?;
@@ -78,7 +78,7 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
         check_node(&join.node.name)?;
         let told = !join.node.addresses.is_empty() || !join.node.admins.is_empty();
         if told || join.node.draining || join.node.voter {
-            let what = "a node that joins says its name, exports, version and level only";
+            let what = "a joining node may send only its name, exports, version and level";
             return Err(CommandError::invalid("node", what).into());
         }
         if object_by_id::<User>(db, &join.node.name)?.is_some() {
@@ -189,7 +189,7 @@ fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Sto
 pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
     let now = committed_level(context.db)?;
     if level <= now {
-        let what = format!("the cluster is at level {now}, and a level never falls");
+        let what = format!("the cluster is at level {now}, and its level cannot decrease");
         return Err(CommandError::invalid("level", what).into());
     }
     if let Some(node) = objects::all::<Node>(context)?

@@ -144,7 +144,7 @@ fn check_fresh(context: &Context<'_>, name: &str) -> Result<(), Stop> {
     let schedules = all::<Schedule>(context)?;
     if let Some(left) = schedules.iter().find(|one| one.owner == name) {
         let what = format!(
-            "the schedule {:?} of an earlier user {name:?} is still there; remove it first",
+            "the schedule {:?} of an earlier user {name:?} still exists; remove the schedule first",
             left.id
         );
         return Err(CommandError::invalid("name", what).into());
@@ -184,7 +184,7 @@ pub(super) fn password(context: &Context<'_>, new: &NewPassword) -> Result<Effec
         return Err(CommandError::invalid("user", "the user is disabled").into());
     }
     if user.password.as_ref() != Some(&new.earlier) {
-        let what = "somebody else changed it meanwhile";
+        let what = "another request has changed it meanwhile";
         return Err(CommandError::invalid("password", what).into());
     }
     revoke_sign_ins(context, &user.name, &new.keep)?;

@@ -30,7 +30,7 @@ pub(super) fn check(db: &Connection, number: u64, command: &Command) -> Result<(
 pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) -> Result<(), Stop> {
     let node = node_by_number(db, number)?.ok_or_else(|| no_node(number))?;
     if is_of_leader(command, &node) {
-        let what = format!("only the leader asks for {}", command.op.action());
+        let what = format!("only the leader may request {}", command.op.action());
         return no(&node, what);
     }
     if let Op::Work(id, op) = &command.op
@@ -102,7 +102,7 @@ fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) ->
         None => return no(node, format!("there is no user {name}")),
     }
     let Some(least) = least(db, actor, role, op)? else {
-        return no(node, format!("no user asks for {}", op.action()));
+        return no(node, format!("users may not request {}", op.action()));
     };
     if role < least {
         let what = format!("{} of {name} needs {}", op.action(), least.name());
@@ -186,11 +186,11 @@ fn by_itself(db: &Connection, node: &Node, command: &Command) -> Result<(), Stop
             }
             _ => false,
         },
-        _ => return no(node, format!("it acts as {name:?}, which it is not")),
+        _ => return no(node, format!("it acts as {name:?} but is not that user")),
     };
     match may {
         true => Ok(()),
-        false => no(node, format!("{name} does not ask for {}", op.action())),
+        false => no(node, format!("{name} may not request {}", op.action())),
     }
 }
 

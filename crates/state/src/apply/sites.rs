@@ -36,7 +36,7 @@ pub(super) fn rule(context: &Context<'_>, change: &Change<AccessRule>) -> Result
         let site = object_by_id::<Site>(context.db, &wanted.name)?
             .ok_or_else(|| CommandError::not_found(Site::KIND, &wanted.name))?;
         if site.identity != wanted.identity {
-            let what = "the site has another identity by now; make the rule again";
+            let what = "the identity of the site has changed; make the rule again";
             return Err(CommandError::invalid("site", what).into());
         }
     }

@@ -76,7 +76,7 @@ pub enum CommandError {
         id: String,
     },
     /// An object with that id exists already.
-    #[error("there is a {kind} {id:?} already")]
+    #[error("the {kind} {id:?} already exists")]
     Conflict {
         /// Kind of the object.
         kind: String,
@@ -159,7 +159,7 @@ impl CommandError {
     /// A command of a level that the cluster does not have.
     pub(crate) fn below(needs: u32, level: u32) -> Self {
         let what = format!(
-            "the change needs level {needs} of the cluster, which is at {level} until all of its nodes are updated"
+            "the change needs cluster level {needs}; the cluster stays at level {level} until all its nodes are updated"
         );
         Self::invalid("level", what)
     }

@@ -15,7 +15,7 @@ const SIGNS: &[u8] = b"._-@+";
 /// Names of actors that are neither user nor node. `node1` is a node that was always alone.
 const WORDS: [&str; 6] = ["root", "anonymous", "api", "webhooks", "recover", "node1"];
 
-const ACCOUNT: &str = "an account of the node's machine, which is an admin by itself";
+const ACCOUNT: &str = "an account of the node's machine that is always an admin";
 
 /// Names that are reserved, so no user may have them.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +109,7 @@ pub(crate) fn check_node(name: &str) -> Result<(), CommandError> {
     match WORDS.contains(&name) && name != "node1" {
         true => Err(CommandError::invalid(
             "name",
-            format!("{name:?} is no name for a node; choose another one"),
+            format!("{name:?} is not allowed as a node name; choose a different name"),
         )),
         false => Ok(()),
     }
@@ -135,7 +135,9 @@ fn check_signs(name: &str) -> Result<(), CommandError> {
 fn taken(name: &str, by: &str) -> CommandError {
     CommandError::invalid(
         "name",
-        format!("{name:?} is the name of {by}, so no user acts under it; choose another name"),
+        format!(
+            "{name:?} is the name of {by}, so it is not allowed as a user name; choose a different name"
+        ),
     )
 }
 

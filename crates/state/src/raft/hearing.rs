@@ -88,7 +88,7 @@ impl Hearing {
             .map_err(|error| invalid(&error))?;
         let end = piece.offset.saturating_add(data.len() as u64);
         if data.len() > PIECE_BYTES || end > piece.total || piece.total > SNAPSHOT_BYTES_MAX {
-            return Err(invalid("a piece of a snapshot has a length that cannot be"));
+            return Err(invalid("a piece of a snapshot has an impossible length"));
         }
         if data.is_empty() && end < piece.total {
             return Err(invalid("a piece of a snapshot is empty"));

@@ -79,7 +79,7 @@ pub struct NoPeers;
 
 impl Peers for NoPeers {
     fn call(&self, _: u64, address: &str, _: &'static str, _: Vec<u8>, _: Duration) -> Answer {
-        let what = format!("{address}: this node has no way to other nodes");
+        let what = format!("{address}: this node cannot reach other nodes");
         Box::pin(async { Err(io::Error::new(io::ErrorKind::NotConnected, what)) })
     }
 }

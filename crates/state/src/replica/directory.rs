@@ -90,7 +90,7 @@ impl Directory {
     pub(super) fn check_restored(&self) -> Result<(), Fault> {
         let restored = self.restored();
         if restored.exists() {
-            let what = "a restore was interrupted here".to_owned();
+            let what = "a restore into this directory was interrupted".to_owned();
             return Err(Fault::new(&restored, FaultKind::Apart(what)));
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Directory {
         }
         if applied > last {
             return apart(format!(
-                "state.db ends with command {}, raft.db with {}; raft.db is not the one that state.db was made with",
+                "state.db ends with command {}, raft.db with {}; the two files do not belong together",
                 number(applied),
                 number(last)
             ));

@@ -33,7 +33,7 @@ pub enum ProposeError {
     },
     /// No leader has a majority. Nothing was changed, unless the majority returns and finds the change in the log.
     #[error(
-        "too few of the cluster's {voters} voters can be reached, so nothing can be changed; running transfers go on. Start the missing nodes or mend the network{}",
+        "too few of the cluster's {voters} voters can be reached, so changes are impossible; running transfers continue. Start the missing nodes or mend the network{}",
         recovery(*voters, *answering)
     )]
     NoMajority {
@@ -43,7 +43,7 @@ pub enum ProposeError {
         answering: usize,
     },
     /// The leader cannot write, and no other voter leads yet. Nothing was changed.
-    #[error("node number {number} leads, and takes no change: {why}")]
+    #[error("node number {number} leads, and refuses changes: {why}")]
     Unable {
         /// Number of the leader.
         number: u64,
@@ -54,11 +54,11 @@ pub enum ProposeError {
     #[error("too many changes wait for the disk; try again later")]
     Busy,
     /// It is unknown whether the command is or will be applied. Check before proposing it again.
-    #[error("no answer in time; whether the change was made is not known yet")]
+    #[error("no answer in time; the change may or may not have been made")]
     Unknown,
     /// The file system of the state has too little room. Nothing was changed.
     #[error(
-        "only {free} bytes are free under the state of the node, and changes need {needed}; make room in its GODWIT_HOME"
+        "only {free} bytes are free in the file system of the node's state, and changes need {needed}; free some space in its GODWIT_HOME"
     )]
     Full {
         /// Directory of the state.

@@ -18,7 +18,7 @@ const EVENTS_MAX: usize = 256;
 pub enum FollowError {
     /// Events after that number are no longer kept. Read the state again, and follow from the last event.
     #[error(
-        "events after number {after} are no longer kept; read the state and follow from {last}"
+        "events after number {after} are no longer kept; read the state again and follow from {last}"
     )]
     Gone {
         /// Position of the follower.

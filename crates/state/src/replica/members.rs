@@ -110,20 +110,20 @@ fn words(error: &Trouble) -> String {
     let error = match error {
         RaftError::APIError(error) => error,
         RaftError::Fatal(_) => {
-            return "the consensus of this node has ended; restart the node, whose log says why"
+            return "the consensus of this node has ended; see the node's log, and restart the node"
                 .to_owned();
         }
     };
     let words = match error {
-        ClientWriteError::ForwardToLeader(_) => "another node leads now, and makes this change",
+        ClientWriteError::ForwardToLeader(_) => "another node leads now and will make this change",
         ClientWriteError::LogEntryDiscarded(_) => {
-            "another node leads since this change began; whether it was made is not known yet, and that node makes it if not"
+            "the leader has changed since this change began; the new leader makes the change if it was not made yet"
         }
         ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_)) => {
             "another change of the members is not finished yet"
         }
         ClientWriteError::ChangeMembershipError(ChangeMembershipError::UncommittedLeaderLog(_)) => {
-            "this node has only begun to lead"
+            "this node has just become the leader"
         }
         other => return format!("the consensus refuses this change of its members: {other}"),
     };
@@ -146,7 +146,7 @@ mod tests {
         for (error, said) in [
             (
                 ClientWriteError::LogEntryDiscarded(nobody()),
-                "whether it was made is not known yet",
+                "if it was not made yet",
             ),
             (
                 ClientWriteError::ForwardToLeader(nobody()),

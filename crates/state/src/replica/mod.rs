@@ -275,7 +275,8 @@ impl Replica {
         let own = self.options.voter;
         // A node that left and joined again has the address of its earlier number, but not the data of that number.
         if to != own {
-            let what = format!("the message is for node number {to}, and this is number {own}");
+            let what =
+                format!("the message is for node number {to}, but this node is number {own}");
             return Err(io::Error::new(io::ErrorKind::NotConnected, what));
         }
         self.answering.mark(from);

@@ -189,7 +189,8 @@ fn keep(directory: &Directory) -> Result<Option<PathBuf>, Fault> {
         .map(|number| directory.path().join(format!("kept-{number}")))
         .find(|kept| !kept.exists())
         .ok_or_else(|| {
-            let error = io::Error::other("too many earlier states are kept here; remove some");
+            let error =
+                io::Error::other("too many copies of earlier states are kept here; remove some");
             Fault::io(directory.path(), error)
         })?;
     make_directory(&kept)?;

@@ -36,7 +36,7 @@ pub struct JournalDirectory {
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError<E> {
     /// A live transfer writes to the same place, or above or below it.
-    #[error("another transfer ({label}) writes to {} now", destination.display())]
+    #[error("another transfer ({label}) is writing to {}", destination.display())]
     Busy {
         /// The label of the live transfer.
         label: String,
@@ -347,7 +347,7 @@ fn set_aside(file: &File, path: &Path) -> Result<Option<String>, JournalError> {
     let aside = path.with_extension(format!("{EXTENSION}.damaged"));
     fs::rename(path, &aside).map_err(failed("move aside", path))?;
     Ok(Some(format!(
-        "journal {}: its header is damaged, so the transfer starts afresh and maps its names anew: what an earlier run made is gone into if it is a directory; the file is now {}",
+        "journal {}: the header is damaged, so the transfer starts from the beginning; if an earlier run made the destination directory, sources are copied into that directory; the damaged file is now {}",
         path.display(),
         aside.display()
     )))

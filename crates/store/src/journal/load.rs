@@ -12,7 +12,7 @@ use crate::digest::FileDigest;
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// They do not begin with a header of this format.
-    #[error("it does not begin with a whole header")]
+    #[error("the file does not begin with a complete header")]
     Header,
     /// They could not be read.
     #[error(transparent)]
@@ -56,7 +56,7 @@ pub(super) fn load(reader: impl Read) -> Result<Loaded, ReplayError> {
             Next::End => break None,
             Next::Torn => {
                 break Some(format!(
-                    "its last record, at byte {end}, is incomplete and was dropped"
+                    "the last record, at byte {end}, is incomplete and was dropped"
                 ));
             }
             Next::Bad | Next::Record(_) => {

@@ -18,7 +18,7 @@ const TARGET_BYTES_MAX: usize = 4095;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// Fewer or more fields than its type has.
-    #[error("it has {found} fields where {expected} belong")]
+    #[error("it has {found} fields instead of {expected}")]
     Fields {
         /// How many there are.
         found: usize,

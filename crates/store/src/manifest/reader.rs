@@ -18,7 +18,7 @@ pub enum ManifestError {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
     /// The first line is another one.
-    #[error("line 1: this is no manifest of version {VERSION} ({MAGIC})")]
+    #[error("line 1: this is not a manifest of version {VERSION} ({MAGIC})")]
     Header,
     /// A line that is none of a manifest.
     #[error("line {number}: {error}")]
@@ -29,7 +29,7 @@ pub enum ManifestError {
         error: LineError,
     },
     /// A line longer than any entry has.
-    #[error("line {number}: it is longer than the line of any entry")]
+    #[error("line {number}: the line is longer than any valid line")]
     Long {
         /// Which line.
         number: u64,
@@ -44,7 +44,7 @@ pub enum ManifestError {
     },
     /// Totals or digest do not match the lines above.
     #[error(
-        "line {number}: {what} does not fit the lines above; the manifest was changed after it was written"
+        "line {number}: {what} does not match the lines above; the manifest was changed after it was written"
     )]
     Changed {
         /// Which line.
@@ -53,7 +53,7 @@ pub enum ManifestError {
         what: &'static str,
     },
     /// Something after the end.
-    #[error("line {number}: nothing belongs here, after the end")]
+    #[error("line {number}: text after the end of the manifest")]
     Trailing {
         /// Which line.
         number: u64,

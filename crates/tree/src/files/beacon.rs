@@ -136,7 +136,7 @@ impl Beacon {
     pub(crate) fn failure(&self) -> Option<SinkFailure> {
         self.is_met.load(Ordering::Relaxed).then(|| {
             SinkFailure::IntoItself(
-                "the source holds its own destination, and cannot be copied into itself; the two ends see one file system by different mounts"
+                "the source contains the destination, and cannot be copied into itself; the two ends see one file system through different mounts"
                     .to_owned(),
             )
         })

@@ -158,7 +158,7 @@ pub enum DestinationError {
     },
     /// A run of a later epoch of the claim wrote to the journal.
     #[error(
-        "a member of epoch {0} of this claim has written to the destination since; ask the controller of the job for the epoch that counts"
+        "a member of epoch {0} of this claim has written to the destination since; ask the controller of the job for the current epoch"
     )]
     Stale(u64),
     /// The destination argument does not fit the existing entries.
@@ -224,7 +224,7 @@ impl DestinationRequest {
             .filter(|mapping| mapping.len() == self.names.len())
             .ok_or_else(|| {
                 self.journal_error(format!(
-                    "{key}.journal belongs to a transfer of other sources; remove that file to begin anew"
+                    "{key}.journal belongs to a transfer of other sources; to start again, remove that file"
                 ))
             })?;
         // Only now that nothing can refuse the transfer any more: a failed start leaves no directory.
@@ -290,7 +290,7 @@ impl DestinationRequest {
         let (sources, names) = (self.sources.len(), self.names.len());
         if names == 0 || names != sources || names > 1 && self.comparison().counterpart {
             return Err(DestinationError::Unsuitable(format!(
-                "the request gives {names} names to {sources} sources; each source needs one name, and a counterpart has one source"
+                "the request has {names} names for {sources} sources; each source needs one name, and sync takes one source"
             )));
         }
         Ok(())
@@ -434,7 +434,7 @@ impl DestinationRequest {
                 }
                 if self.names.len() > 1 && !self.place.is_directory {
                     return Err(DestinationError::Unsuitable(format!(
-                        "several sources go into a directory, and {shown} does not exist; make it, or name it with a slash behind"
+                        "several sources need a directory, and {shown} does not exist; make the directory, or write its name with a trailing slash"
                     )));
                 }
             }
@@ -466,7 +466,7 @@ impl DestinationRequest {
 
     fn bad_name(&self, name: &[u8]) -> DestinationError {
         DestinationError::Unsuitable(format!(
-            "{} is no name for an entry in {}",
+            "{} is not allowed as a name in {}",
             lossy(name),
             lossy(&self.show(&self.place.base))
         ))

@@ -16,7 +16,7 @@ use crate::files::member::FENCED;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
     /// Several batches in a row could not be synced.
-    #[error("the destination storage fails to sync; nothing more is written to it")]
+    #[error("the destination storage fails to sync; nothing more is written there")]
     Sync,
     /// Files have their names, and the names may not survive a power cut.
     #[error("the new names cannot be made durable: {0}")]
@@ -28,7 +28,7 @@ pub enum CommitError {
     #[error("{FENCED}")]
     Fenced,
     /// The transfer has ended meanwhile.
-    #[error("the transfer has ended, so nothing more is done at the destination")]
+    #[error("the transfer has ended, so no more changes are made at the destination")]
     Ended,
     /// The committer's thread panicked.
     #[error("{PANICKED}")]
@@ -37,7 +37,9 @@ pub enum CommitError {
 
 /// A list of work for the end of the transfer cannot be read back from disk.
 #[derive(Debug, thiserror::Error)]
-#[error("what was to be done at the end cannot be read back: {0}; give the same command again")]
+#[error(
+    "records of the steps left for the end cannot be read back: {0}; give the same command again"
+)]
 pub struct ListError(#[from] pub io::Error);
 
 /// Keys of entries could not all be kept, or cannot be read back, so that nothing is known of any entry.
@@ -80,7 +82,7 @@ pub enum DirectoriesError {
 #[derive(Debug, thiserror::Error)]
 pub enum CloseError {
     /// Temporary files of an earlier run stay.
-    #[error("what an earlier run left behind cannot be removed: {0}")]
+    #[error("files left by an earlier run cannot be removed: {0}")]
     Sweep(StoreError),
     /// The journal stays, so that the same command would resume a complete transfer.
     #[error("the journal cannot be removed: {0}")]

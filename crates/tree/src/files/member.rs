@@ -175,7 +175,7 @@ fn remove_ours(
 }
 
 /// Message for a write that comes too late.
-pub(crate) const FENCED: &str = "the claim of this job has ended at this node, so that nothing more is written; the job goes on where its claim is now";
+pub(crate) const FENCED: &str = "the claim of this job has ended at this node, so nothing more is written here; the job continues where its claim is now";
 
 /// The journal's key of an entry: of a file, or of one part of it.
 pub(crate) fn key_of(record: &Record, part: Option<Part>) -> PathKey {

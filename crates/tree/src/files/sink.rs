@@ -216,7 +216,7 @@ impl Sink for TreeSink {
 
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         if self.is_dry() {
-            let message = "contents came in a dry run".to_owned();
+            let message = "contents arrived in a dry run".to_owned();
             self.target.acks.durable(&[slice.header.seq]);
             return Err(destination_fault(
                 slice.record.id,

@@ -45,7 +45,7 @@ impl Target {
                 .as_ref()
                 .is_some_and(|beacon| beacon.meets(name))
             {
-                return Err(name_fault("this is where the transfer writes"));
+                return Err(name_fault("the transfer writes to this place"));
             }
             return Err(name_fault(
                 "the name has the form of Godwit's temporary names, which no sender may deliver; rename it at the source",
@@ -60,7 +60,7 @@ impl Target {
             .config
             .mapping
             .get(usize::from(root))
-            .ok_or_else(|| name_fault("an entry of a root that was never named"))?;
+            .ok_or_else(|| name_fault("an entry of an unknown root"))?;
         prefix.join_in(path, joined).map_err(|_error| {
             name_fault("the name is not allowed, or too long, at the destination")
         })
@@ -160,7 +160,7 @@ impl Target {
     pub(crate) fn spare_special(&self, record: &Record, there: &Meta) -> Result<(), Fault> {
         let (kind, advice) = match there.kind {
             Kind::CharDevice | Kind::BlockDevice => {
-                ("device", "to keep nothing, the destination is null:")
+                ("device", "to discard the data, use the destination null:")
             }
             Kind::Fifo => ("FIFO", "to write into it, use: godwit cp SOURCE - > FIFO"),
             Kind::Socket => ("socket", "remove it first"),
@@ -195,7 +195,7 @@ pub(crate) fn destination_fault(entry: EntryId, code: FaultCode, message: String
 
 pub(crate) fn type_conflict(path: &RelPath) -> StoreError {
     StoreError {
-        operation: "put something else in the place of the directory",
+        operation: "replace the directory with another entry",
         path: path.clone(),
         kind: StoreErrorKind::TypeConflict,
         errno: None,

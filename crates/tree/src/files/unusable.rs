@@ -40,18 +40,18 @@ fn describe(target: &Target, path: &RelPath, error: &StoreError) -> String {
     let (trouble, mend) = match error.kind {
         StoreErrorKind::Permission => (
             format!("permission denied, there or in {around}"),
-            "let the user in that writes there, or name another place".to_owned(),
+            "give the writing user permission, or name another place".to_owned(),
         ),
         StoreErrorKind::ReadOnly => (
             "the file system is read-only".to_owned(),
             "mount the file system for writing, or name another place".to_owned(),
         ),
         StoreErrorKind::NotFound => (
-            format!("{around} is not there any more"),
+            format!("{around} no longer exists"),
             "make it, or name another place".to_owned(),
         ),
         StoreErrorKind::TypeConflict => (
-            "something that is no directory stands there".to_owned(),
+            "an entry that is not a directory is there".to_owned(),
             "move it away, or name another place".to_owned(),
         ),
         _ => (error.to_string(), "mend that".to_owned()),

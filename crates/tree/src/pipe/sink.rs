@@ -162,7 +162,7 @@ impl PipeSink {
             let untouched = state.next == 0 && state.waiting.is_empty();
             if state.entry.is_some() && !untouched {
                 drop(state);
-                self.fail(SinkFailure::Output("the source file changed while it was read, and what standard output got of it cannot be taken back; start anew".to_owned()));
+                self.fail(SinkFailure::Output("the source file changed while it was read, and data already written to standard output cannot be taken back; start again".to_owned()));
                 return;
             }
             state.entry = Some(record.id);
@@ -280,7 +280,7 @@ impl Sink for PipeSink {
                 if expected == Some(state.digest.finish(end.bytes)) {
                     Ok(FinishReport::default())
                 } else {
-                    output("the digest of what was written differs from the source's")
+                    output("the digest of the written data differs from the source's")
                 }
             }
             (None, None) if self.dry_run && self.planned.load(Ordering::Relaxed) => {

@@ -227,7 +227,7 @@ fn check_sites(is_at_sites: bool, subject: &Subject, node: &Running) -> Result<(
     }
     if let Subject::Identity(_) = subject {
         return Err(Failure::usage(
-            "--site: a rule at a site is for a user of this node (user:NAME); rights of an identity are granted at that site itself",
+            "--site: a rule at a site must be for a user of this node (user:NAME); rights of an identity are granted at that site itself",
         ));
     }
     match node.silence() {

@@ -38,7 +38,9 @@ pub(super) fn remove(by: &Rig, name: &str) {
     };
     wait_until("the node is removed", || {
         let removed = by.admin(&["cluster", "remove", name, "--force"]);
-        let is_unknown = removed.complaint.contains("whether the change was made");
+        let is_unknown = removed
+            .complaint
+            .contains("the change may or may not have been made");
         let is_removed = removed.code == Some(0) || is_gone();
         assert!(is_removed || is_unknown, "{removed:?}");
         is_removed

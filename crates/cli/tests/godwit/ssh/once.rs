@@ -27,7 +27,11 @@ fn an_input_that_is_not_wanted_there_is_not_read_to_its_end() {
             0,
             r#""bytes":null,"files":1"#,
         ),
-        (&["-", "far:dd"], 3, "in the place of the directory"),
+        (
+            &["-", "far:dd"],
+            3,
+            "replace the directory with another entry",
+        ),
         (
             &["-", "far:/dev/null"],
             3,

@@ -47,7 +47,7 @@ fn who_may_only_write_reads_no_file_of_others_by_a_further_name_of_it() {
     };
     let (told, public) = both("US data write\nUS PUBLIC read\n");
     assert!(!public.contains(&b"secret".to_vec()), "{told}");
-    assert!(told.contains("its sender may not read it"), "{told}");
+    assert!(told.contains("the sender may not read it"), "{told}");
     // A sender that may read it anyway gets the name.
     for place in ["ab", "ba"] {
         for from in [&rig.export, &rig.path("")] {

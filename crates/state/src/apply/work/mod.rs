@@ -150,7 +150,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
     bounds::name("claim", &open.claim)?;
     bounds::count("roots", open.roots.len(), ROOTS_MAX)?;
     if open.roots.is_empty() || !PART_BYTES.contains(&open.part_bytes) {
-        let what = "work has a root, and parts of 1 byte to 1 PiB";
+        let what = "work must have a root, and parts of 1 byte to 1 PiB";
         return Err(CommandError::invalid("roots", what).into());
     }
     for root in &open.roots {

@@ -41,7 +41,7 @@ pub(super) fn found(
         items += match find {
             Found::Scan { path, shares } => {
                 if !(1..=SHARES_MAX).contains(shares) {
-                    let what = format!("a directory has 1 to {SHARES_MAX} shares");
+                    let what = format!("a directory must have 1 to {SHARES_MAX} shares");
                     return Err(CommandError::invalid("shares", what).into());
                 }
                 let mut added = 0;
@@ -213,7 +213,7 @@ fn item(
             rows::remove(context, work.id, row.number)?;
         }
         _ => {
-            let what = "no item of this kind ends so";
+            let what = "items of this kind cannot end like this";
             return Err(CommandError::invalid("outcome", what).into());
         }
     }

@@ -114,7 +114,7 @@ impl Object for AccessRule {
             bounds::name("site", &site.name)?;
             bounds::name("identity", &site.identity)?;
             if !self.subject.starts_with("user:") {
-                let what = "a rule at a site is for a user";
+                let what = "a rule at a site must be for a user";
                 return Err(CommandError::invalid("subject", what));
             }
         }
@@ -124,7 +124,10 @@ impl Object for AccessRule {
         }
         bounds::count("rights", self.rights.len(), bounds::LIST_MAX)?;
         if self.rights.is_empty() {
-            return Err(CommandError::invalid("rights", "a rule allows something"));
+            return Err(CommandError::invalid(
+                "rights",
+                "a rule must allow something",
+            ));
         }
         text("path", &self.path)?;
         text("comment", &self.comment)
@@ -149,7 +152,7 @@ impl Object for Limit {
         for window in &self.windows {
             let minutes = window.from < 1_440 && window.to <= 1_440;
             if !minutes || window.days.len() > 7 || window.days.iter().any(|day| *day > 6) {
-                let what = "days are 0 to 6, minutes 0 to 1440";
+                let what = "days must be 0 to 6, minutes 0 to 1440";
                 return Err(CommandError::invalid("windows", what));
             }
         }
@@ -165,7 +168,10 @@ impl Object for Share {
     fn check(&self) -> Result<(), CommandError> {
         bounds::name("owner", &self.owner)?;
         if self.weight == 0 {
-            return Err(CommandError::invalid("weight", "a share is at least 1"));
+            return Err(CommandError::invalid(
+                "weight",
+                "a share must be at least 1",
+            ));
         }
         Ok(())
     }

@@ -71,11 +71,11 @@ impl Deleter<'_> {
         let failed = ending.failed.max(self.target.counters.entries_failed.get());
         if failed > 0 || ending.scan_faults > 0 {
             ending.tell(Notice::note(
-                "nothing was deleted at the destination, because not everything of the source could be looked at and delivered",
+                "nothing was deleted at the destination, because not all of the source could be read and delivered",
             ));
             if self.target.acks.no_space.load(Ordering::Relaxed) {
                 ending.tell(Notice::note(
-                    "the destination is full: with --delete-before, what only the destination has goes before anything is sent",
+                    "the destination is full: --delete-before deletes extra entries at the destination before data is sent",
                 ));
             }
             return Deletion::Refused;
@@ -92,7 +92,7 @@ impl Deleter<'_> {
             Err(error) => self.refuse(
                 FaultCode::IO,
                 format!(
-                    "nothing was deleted: what the destination has cannot be compared{}",
+                    "nothing was deleted: the entries of the destination cannot be compared{}",
                     self.open_or(&format!(": {error}"), "")
                 ),
             ),
@@ -197,7 +197,7 @@ impl Deleter<'_> {
             self.refuse(
                 FaultCode::TYPE_CONFLICT,
                 format!(
-                    "nothing was deleted: {directory} would have to go for something else of its name, and {} is not this transfer's to delete (left out by --exclude or the like, or not readable)",
+                    "nothing was deleted: {directory} would be replaced by another entry of its name, but this transfer may not delete {} in it (left out by --exclude or a similar option, or not readable)",
                     self.open_or(&kept.to_string(), "something in it")
                 ),
             );
@@ -207,7 +207,7 @@ impl Deleter<'_> {
             self.refuse(
                 FaultCode::TYPE_CONFLICT,
                 format!(
-                    "nothing was deleted: {directory} would have to go for something else of its name, and a file system is mounted {}; unmount it, or name another destination",
+                    "nothing was deleted: {directory} would be replaced by another entry of its name, but a file system is mounted {}; unmount it, or name another destination",
                     self.open_or(&format!("at {mount}"), "in it")
                 ),
             );
@@ -218,7 +218,7 @@ impl Deleter<'_> {
         for (number, mount) in &survey.mounts {
             if extras.has(*number) {
                 ending.tell(Notice::note(&format!(
-                    "a file system is mounted {}, which the source does not have: what is in it is deleted, and the mount point stays; --one-file-system spares it",
+                    "a file system is mounted {}, which the source does not have: its contents are deleted, and the mount point stays; --one-file-system keeps them",
                     self.open_or(&format!("at {mount}"), "at the destination")
                 )));
             }
@@ -230,7 +230,7 @@ impl Deleter<'_> {
             self.refuse(
                 FaultCode::LIMIT,
                 format!(
-                    "nothing was deleted at the end: with what made way for directories it would be {} entries, and --max-delete allows {max}",
+                    "nothing was deleted at the end: with entries replaced by directories the total would be {} entries, and --max-delete allows {max}",
                     self.open_or(&doomed.to_string(), "more")
                 ),
             );
@@ -392,7 +392,7 @@ impl Deleter<'_> {
         }
         if self.directories.spelling.may_be_announced(&path) {
             return Err(StoreError {
-                operation: "delete (this file system takes several spellings for one name, so it may be a wanted one)",
+                operation: "delete (this file system treats several spellings as one name, so the entry may be a wanted one)",
                 path,
                 kind: StoreErrorKind::Unsupported,
                 errno: None,
@@ -439,7 +439,7 @@ impl Deleter<'_> {
     fn lost(&self, error: &io::Error) -> Deletion {
         self.refuse(
             FaultCode::IO,
-            format!("not all that should be deleted could be: what was found cannot be read back: {error}"),
+            format!("not all extra entries could be deleted: the list of entries cannot be read back: {error}"),
         )
     }
 }

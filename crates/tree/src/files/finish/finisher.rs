@@ -125,7 +125,7 @@ impl Finisher {
                 Err(destination_fault(
                     waiting.id,
                     FaultCode::TYPE_CONFLICT,
-                    format!("{path}: a directory is in its place, and nothing is deleted"),
+                    format!("{path}: a directory of this name exists, and nothing is deleted"),
                 ))
             } else {
                 match record {

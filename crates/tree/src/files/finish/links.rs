@@ -120,25 +120,24 @@ impl Linker<'_> {
             Ok(None) => {}
             Ok(Some(Undelivered::Foreign)) => is_foreign = true,
             Ok(Some(Undelivered::Failed)) => {
-                let why =
-                    "was not delivered, so there is nothing to link to; copy again once that works";
+                let why = "was not delivered, so no link can be made; copy again once the first name can be delivered";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));
             }
             // The code of the file itself: so groups of failures by code hold both.
             Ok(Some(Undelivered::NoRoom)) => {
                 let message = format!(
-                    "{name}: its first name {first}: no space left, so there is nothing to link to; copy again once there is room"
+                    "{name}: its first name {first}: no space left, so no link can be made; copy again once space is free"
                 );
                 return Err(destination_fault(link.id, FaultCode::NO_SPACE, message));
             }
             // Seen too late, because its manifest was: the next time it is known from the beginning.
             Ok(Some(Undelivered::Left)) => {
-                let why = "stays as it is, which is not as the source has it; copy again, and this name gets its own file";
+                let why = "stays unchanged and differs from the source; copy again, and this name becomes a separate file";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));
             }
             Err(error) => {
                 let why = format!(
-                    "may not have been delivered: what was not cannot be remembered: {error}"
+                    "may not have been delivered: failed entries cannot be recorded: {error}"
                 );
                 return Err(undelivered(FaultCode::IO, &why));
             }
@@ -148,7 +147,7 @@ impl Linker<'_> {
             .look_again(link.id, &first, last_of_first)?
             .filter(|there| there.kind == Kind::File)
         else {
-            let why = "is not there any more, so there is nothing to link to; copy again";
+            let why = "no longer exists, so no link can be made; copy again";
             return Err(undelivered(FaultCode::NOT_FOUND, why));
         };
         let there = self.look_again(link.id, &name, last_of_name)?;
@@ -156,7 +155,7 @@ impl Linker<'_> {
             return Ok(false);
         }
         if is_foreign {
-            let why = "was neither sent nor shown by its digest, and its sender may not read it; send it, too (--force), or have the right to read the destination";
+            let why = "was neither sent nor proven by its digest, and the sender may not read it; send it as well (--force), or get the right to read the destination";
             return Err(undelivered(FaultCode::PERMISSION, why));
         }
         self.target.hold_fence(link.id)?;

@@ -165,7 +165,7 @@ impl Directories {
     fn closed(&self, directory: &RelPath) -> Option<StoreError> {
         let there = self.target.config.storage.stat(directory).ok().flatten()?;
         (there.mode & 0o300 != 0o300).then(|| StoreError {
-            operation: "write in the directory (its mode does not allow it, and is not this transfer's to change)",
+            operation: "write in the directory (its mode forbids writing, and this transfer may not change the mode)",
             path: directory.clone(),
             kind: StoreErrorKind::Permission,
             errno: None,
@@ -275,7 +275,7 @@ impl Directories {
                     return Err(taken(entry, path));
                 }
                 let message = format!(
-                    "{path}: its directory has the name of another one at the destination (letter case or normalisation of names), and was not mixed with that; rename one of the two"
+                    "{path}: its directory has the same name as a different directory at the destination (letter case or normalisation of names), and they were not merged; rename one of the two"
                 );
                 Err(destination_fault(entry, FaultCode::COLLISION, message))
             }
@@ -319,7 +319,7 @@ impl Directories {
         }
         self.spelling.note_met();
         Err(StoreError {
-            operation: "replace (it has this name in another spelling, and may be another entry)",
+            operation: "replace (the existing entry has this name in a different spelling, and may be unrelated)",
             path: path.clone(),
             kind: StoreErrorKind::Exists,
             errno: None,

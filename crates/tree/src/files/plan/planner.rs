@@ -218,7 +218,7 @@ impl Planner {
         }
         if record.path.is_empty() && self.target.config.must_be_directory {
             return Err(fault(StoreError {
-                operation: "make a file of what was named as a directory",
+                operation: "make a file of an entry that was named as a directory",
                 path: path.clone(),
                 kind: StoreErrorKind::TypeConflict,
                 errno: None,
@@ -376,7 +376,7 @@ impl Planner {
                 destination_fault(
                     record.id,
                     FaultCode::IO,
-                    format!("what is to be done later cannot be noted: {error}"),
+                    format!("a step left for later cannot be recorded: {error}"),
                 )
             })?;
         Ok(verdict)
@@ -431,7 +431,7 @@ fn by_itself(record: &Record) -> Result<Verdict, Fault> {
         return Ok(Verdict::Digest);
     }
     // The sender was asked for it before.
-    let message = "what has its first name stays as it is, and the sender cannot send this name by itself; a newer godwit there can";
+    let message = "the entry with its first name stays unchanged, and this version of the sender cannot send this name separately; a newer version can";
     let code = FaultCode::UNSUPPORTED;
     Err(destination_fault(record.id, code, message.to_owned()))
 }

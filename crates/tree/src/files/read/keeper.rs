@@ -42,7 +42,7 @@ impl Keeper {
     pub(crate) fn lost_at_source(&self, lost: Lost) -> Option<String> {
         (self.preserve.strict && !lost.is_nothing()).then(|| {
             format!(
-                "cannot {} it: it could not all be read (--strict)",
+                "cannot {} it: not all of this metadata could be read (--strict)",
                 lost.operation()
             )
         })

@@ -138,7 +138,7 @@ impl ListWork {
         let is_directory = meta.kind == Kind::Directory;
         if wanted.contents && !is_directory {
             let message = format!(
-                "the list names it as a directory, but it is a {}",
+                "the list names a directory, but this entry is a {}",
                 meta.kind.name()
             );
             return Err(source_fault(EntryId(0), FaultCode::NOT_FOUND, message));
@@ -214,7 +214,8 @@ impl ListWork {
             let mut record = file_key(meta);
             record.extend_from_slice(path.as_bytes());
             return sorter.push(&record).map_err(|error| {
-                let message = format!("it has several names, which cannot be remembered: {error}");
+                let message =
+                    format!("the file has several names, which cannot be recorded: {error}");
                 source_fault(EntryId(0), FaultCode::IO, message)
             });
         }
@@ -409,7 +410,7 @@ fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
         .map(|path| Wanted { path, contents })
         .map_err(|error| match error {
             godwit_store::PathError::NameTooLong => "a component is longer than 255 bytes",
-            _ => "it is not a path",
+            _ => "the name is not a path",
         })
 }
 
@@ -429,12 +430,12 @@ fn refused(name: &[u8], why: &str) -> Unoffered {
 }
 
 fn forgotten(error: &std::io::Error) -> Fault {
-    let message = format!("whether it was met before cannot be remembered: {error}");
+    let message = format!("names already seen cannot be recorded: {error}");
     source_fault(EntryId(0), FaultCode::IO, message)
 }
 
 fn missing() -> Fault {
-    let message = "the list names it, but it does not exist".to_owned();
+    let message = "the list names this entry, but it does not exist".to_owned();
     source_fault(EntryId(0), FaultCode::NOT_FOUND, message)
 }
 

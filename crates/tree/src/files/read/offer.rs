@@ -170,7 +170,7 @@ fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Unoffered {
         fault: source_fault(
             EntryId(0),
             FaultCode::NOT_REGULAR,
-            format!("it is {what}, which is copied only with --specials"),
+            format!("the entry is {what}, which is copied only with --specials"),
         ),
     }
 }

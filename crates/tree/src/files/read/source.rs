@@ -167,12 +167,12 @@ impl Source for TreeSource {
             Some(_) => Err(source_fault(
                 record.id,
                 FaultCode::NOT_REGULAR,
-                "it is no longer a regular file".to_owned(),
+                "the entry is no longer a regular file".to_owned(),
             )),
             None => Err(source_fault(
                 record.id,
                 FaultCode::NOT_FOUND,
-                "it vanished while the transfer ran".to_owned(),
+                "the file vanished during the transfer".to_owned(),
             )),
         }
     }

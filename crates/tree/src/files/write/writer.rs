@@ -409,14 +409,14 @@ impl Writer {
 
 fn too_scattered(id: EntryId) -> Fault {
     let message = format!(
-        "the sender scatters it, and others with it, over more than {} pieces with gaps between; with a larger --block there are fewer",
+        "the sender scatters this and other files over more than {} pieces with gaps; a larger --block makes fewer pieces",
         limits::FILE_RANGES_MAX
     );
     destination_fault(id, FaultCode::LIMIT, message)
 }
 
 fn outside_part(id: EntryId) -> Fault {
-    let message = "the sender sends bytes that are not of the part that it announced".to_owned();
+    let message = "the sender sends bytes outside the announced part".to_owned();
     destination_fault(id, FaultCode::IO, message)
 }
 

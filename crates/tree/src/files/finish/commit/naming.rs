@@ -181,7 +181,7 @@ impl Committer {
             // Not done yet: should this run end before the last step, the next one sends it again.
             Ok(true) => return false,
             Err(error) => {
-                let message = format!("what is to be done later cannot be noted: {error}");
+                let message = format!("a step left for later cannot be recorded: {error}");
                 self.reject(file, FaultCode::IO, message);
                 return false;
             }
@@ -251,13 +251,13 @@ fn differs(target: &Target, file: &Named<'_>, bytes: u64) -> String {
     let (storage, temp) = (&*config.storage, (file.path, file.temp));
     match wrong_range(storage, temp, bytes, config.digest, file.elsewhere) {
         Some(range) => format!(
-            "{}: the part from {} to {} has another digest than the one that was told; send it, then assemble the file again",
+            "{}: the digest of the part from {} to {} differs from the announced digest; send the part, then assemble the file again",
             file.path,
             range.offset,
             range.offset.saturating_add(range.bytes)
         ),
         None => format!(
-            "{}: what was read back from the destination storage differs from what was written",
+            "{}: data read back from the destination storage differs from the written data",
             file.path
         ),
     }

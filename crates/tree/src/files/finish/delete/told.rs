@@ -39,7 +39,7 @@ impl Deleter<'_> {
     pub(super) fn fault_there(&self, error: &StoreError) {
         let fault = entry::fault(self.nobody(), Side::DESTINATION, error);
         if self.target.config.hides_names {
-            let message = "something at the destination that the source does not have stays; the right to list the destination is needed to see which";
+            let message = "extra entries at the destination were kept; the right to list the destination is needed to see their names";
             self.refuse(fault.code, message.to_owned());
             return;
         }

@@ -33,7 +33,7 @@ fn linked(announced: Option<&str>, comparison: Option<Comparison>) -> (Option<Ve
 fn a_file_of_others_gets_no_further_name_from_who_may_not_read_it() {
     let (content, fault) = linked(None, None);
     assert_eq!(content, None, "{fault}");
-    assert!(fault.contains("its sender may not read it"), "{fault}");
+    assert!(fault.contains("the sender may not read it"), "{fault}");
     // Its size is easily guessed.
     let by_size = Comparison {
         judge: Judge::SIZE.0,
@@ -101,7 +101,7 @@ fn a_file_that_is_there_gets_a_further_name_by_its_digest_alone() {
     // A sender of an older version does not say that the file has further names.
     let (content, fault) = linked(Some("secret"), Some(Comparison::default()));
     assert_eq!(content, None, "{fault}");
-    assert!(fault.contains("shown by its digest"), "{fault}");
+    assert!(fault.contains("proven by its digest"), "{fault}");
 }
 
 /// Any empty file has the same contents, and it may get others later.

@@ -26,7 +26,7 @@ impl Planner {
             Err(error) => Some(Err(destination_fault(
                 record.id,
                 FaultCode::UNSUPPORTED,
-                format!("the sender describes a part of a file as no program may: {error}"),
+                format!("the sender describes a part of a file wrongly: {error}"),
             ))),
         }
     }
@@ -41,7 +41,7 @@ impl Planner {
         let member = self.target.membership(record)?;
         if !part.fits(record.bytes, member.part_bytes_min) {
             let message = format!(
-                "the part of {} bytes at {} is none of a file of {} bytes: parts are aligned powers of two of at least {} bytes; cut the file anew",
+                "the part of {} bytes at {} does not fit a file of {} bytes: parts are aligned powers of two of at least {} bytes; divide the file again",
                 part.bytes, part.offset, record.bytes, member.part_bytes_min
             );
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
@@ -69,7 +69,7 @@ impl Planner {
         self.target.membership(record)?;
         if let Some((from, to)) = missing(&ranges, record.bytes) {
             let message = format!(
-                "the part from {from} to {to} of {} bytes is held by nobody; send it, then assemble the file again",
+                "no node holds the part from {from} to {to} of {} bytes; send the part, then assemble the file again",
                 record.bytes
             );
             return Err(destination_fault(record.id, FaultCode::NOT_FOUND, message));
@@ -95,7 +95,7 @@ impl Planner {
             }
             _ => {
                 let message =
-                    "the temporary file that its parts were written to is not there any more; send the parts again"
+                    "the temporary file with its parts no longer exists; send the parts again"
                         .to_owned();
                 return Err(destination_fault(record.id, FaultCode::NOT_FOUND, message));
             }

@@ -158,7 +158,7 @@ impl Writer {
 
 fn portion_of(record: &Record) -> Result<Portion, Fault> {
     record.portion().map_err(|error| {
-        let message = format!("the sender describes a part of a file as no program may: {error}");
+        let message = format!("the sender describes a part of a file wrongly: {error}");
         destination_fault(record.id, FaultCode::UNSUPPORTED, message)
     })
 }
