@@ -46,7 +46,7 @@ pub struct Grant {
 /// An action to check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Wish<'a> {
-    /// Name of the export, and path below it. None is an action outside of any export, which any grant of this right allows.
+    /// Name of the export, and path below it. None means an action outside all exports; any grant of this right allows such an action.
     pub place: Option<(&'a str, &'a [u8])>,
     /// The right to check.
     pub right: Right,

@@ -17,8 +17,9 @@ const ROOTS_MAX: u64 = 1_024;
 const DIFFERENT_MIN: usize = 3;
 
 /// Whether two nodes see the same directory. Both inode numbers must be equal. Of a root, both must be empty, or at least half of the
-/// common entries and at least one must match. Of another directory, not all common entries may differ if there are several, since files
-/// can be replaced meanwhile. An empty sight matches every sight.
+/// common entries and at least one must match. With several common entries, some may differ,
+/// because files can be replaced between the two looks; if all differ, the directories are
+/// different. An empty sight matches every sight.
 #[must_use]
 pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
     let (Some((first, ones)), Some((second, others))) = (one.split_first(), other.split_first())

@@ -185,7 +185,7 @@ fn serve(make: Make) -> Command {
     let command = Command::new("serve")
         .about("Run a node: let authorized clients reach the exported directories");
     make.with_settings(command, Scope::Serve).arg(
-        // Tests imitate a program of another version with it. It is no setting, so no variable and no file can change it.
+        // Tests use this flag to imitate a program of another version. It is no setting, so no variable and no file can change it.
         Arg::new("feature-level")
             .long("feature-level")
             .value_name("N")

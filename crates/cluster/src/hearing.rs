@@ -44,7 +44,7 @@ impl AnswerCluster for Cluster {
         nodes.retain(|node| {
             // Each node has memory to measure with.
             let serves = is_memory(export) || node.exports.iter().any(|name| name == export);
-            // A node that knows nothing of the others lets the asker find out.
+            // A node that does not know the states of the others leaves the check to the asker.
             serves && matches!(node.state, NodeState::Up | NodeState::Unknown)
         });
         nodes.sort_by_key(|node| (node.name != *own, node.number));
@@ -99,8 +99,9 @@ impl Shared {
         Ok(former?.is_some())
     }
 
-    /// Lets nodes of this cluster speak; returns the number of the asking node. Others learn neither the name of this node nor the id of
-    /// the cluster. Former nodes do after a recovery: they must not continue beside it.
+    /// Lets nodes of this cluster speak; returns the number of the asking node. Other peers learn
+    /// neither the name of this node nor the id of the cluster. Former nodes do after a recovery:
+    /// they must not continue beside it.
     fn admit(&self, asker: &str, of: &str) -> Result<u64, Refusal> {
         let home = &self.config.home;
         let number = self.number_of(asker).map_err(unread)?;

@@ -29,7 +29,7 @@ pub struct ClusterHome {
     pub number: u64,
     /// Name of the node.
     pub name: String,
-    /// Other nodes at the time of joining, by which the leader is found until the row of this node is there. Then only the node itself:
+    /// The other nodes at the time of joining. They lead to the leader until this node has its row. Then only the node itself:
     /// from then on the rows alone list the nodes.
     pub nodes: Vec<KnownNode>,
 }

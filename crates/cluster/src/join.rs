@@ -104,7 +104,7 @@ pub fn join(
         _ => return Err(other()),
     };
     let mut nodes = joined.nodes;
-    // This address leads to the node, whatever addresses the cluster has for it.
+    // This address reaches the node, even if the cluster has different addresses for the node.
     for node in &mut nodes {
         let address = joining.address.to_owned();
         if node.identity == joining.token.identity && !node.addresses.contains(&address) {

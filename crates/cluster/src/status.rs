@@ -47,7 +47,7 @@ impl Cluster {
         match from_leader {
             Some(mut view) => {
                 let home = &shared.config.home;
-                // The leader hears of the disk of this node a second later.
+                // The leader learns about the disk of this node a second later.
                 let disk = shared.disk_problem();
                 if let Some(why) = shared.config.replica.check_ready().err()
                     && disk.is_none()
@@ -224,7 +224,7 @@ struct Known {
     /// It is this node.
     own: bool,
     is_lost: bool,
-    /// It takes part in the consensus, or is alone.
+    /// The node is a member of the consensus, or is alone.
     is_member: bool,
     /// This leader, or one before it, has heard it.
     is_heard: bool,

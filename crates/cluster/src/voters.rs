@@ -11,9 +11,9 @@ pub(crate) struct Candidate {
     pub(crate) votes: bool,
     /// The operator wants it to vote.
     pub(crate) wanted: bool,
-    /// It has the state, and was heard recently.
+    /// The node has the state, and its last message is recent.
     pub(crate) fit: bool,
-    /// It was not heard for so long that another node may take its seat.
+    /// The node has been silent for so long that another node may take its seat.
     pub(crate) gone: bool,
 }
 

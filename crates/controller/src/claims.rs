@@ -59,7 +59,7 @@ pub(crate) enum Standing {
     Open,
     /// The destination knows no claims.
     Unsupported(String),
-    /// No node takes it.
+    /// No node takes this item.
     Refused(Refusal),
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// No claim yet. At the nodes of an earlier controller its claim may hold; where members have worked, its mark is there.
+    /// No claim yet. At nodes of an earlier controller, that controller's claim may still hold; if members have worked there, its mark exists.
     pub(crate) fn new(now: Duration, earlier: Vec<Peer>, was_used: bool) -> Self {
         let mut claims = Self {
             nodes: Vec::new(),
@@ -138,7 +138,7 @@ impl Claims {
         };
         for peer in earlier {
             let at = claims.add(peer, now);
-            // The earlier controller may renew until it hears of this one.
+            // The earlier controller may renew its claims until it learns about this controller.
             at.may_hold_until = now + LEASE + RENEW_EVERY + ANSWER_WITHIN;
             at.is_unclear = was_used;
         }
@@ -197,7 +197,7 @@ impl Claims {
         self.nodes.retain(stays);
     }
 
-    /// Other members are to be let in, or some are to be fenced.
+    /// The set of members changed: new members need access, or old ones need fencing.
     pub(crate) fn members_changed(&mut self, now: Duration) {
         self.order += 1;
         for at in &mut self.nodes {

@@ -66,7 +66,7 @@ pub struct Order<'a> {
     pub crew: &'a (dyn Fn() -> Vec<Mate> + Sync),
     /// The traffic of this cluster's nodes for the job now, as far as they report it.
     pub traffic: &'a (dyn Fn() -> Vec<Traffic> + Sync),
-    /// Takes notes about nodes.
+    /// Stores the notes that workers send about nodes.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
 

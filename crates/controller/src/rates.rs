@@ -13,7 +13,7 @@ use crate::watch::Traffic;
 const KEEPS: f64 = 0.98;
 /// Seconds after which a source was seen at a destination.
 const SEEN_AFTER: u32 = 2;
-/// Nodes are unequal where one is so many times as fast as another one.
+/// Ratio of two rates from which nodes count as unequal.
 const UNEQUAL: f64 = 1.5;
 /// A source with less than this part of the mean rate is not tried elsewhere: its leases are long, and little depends on it.
 const TRIED_FROM: f64 = 0.75;

@@ -123,7 +123,7 @@ impl Sending<'_> {
                     is_early(REFUSED_FOR.min(self.retry_for))
                 }
                 _ if is_left => is_early(self.retry_for),
-                // It may be the fault of this node of the destination alone.
+                // Perhaps only this node of the destination is at fault.
                 code if code.culprit() == Culprit::Destination && self.takes(&is_untried) => true,
                 code => code.retry() == Retry::Transient && is_early(self.retry_for),
             };
@@ -328,7 +328,7 @@ pub struct Flight {
     pub to: String,
     /// Name of that node.
     pub to_name: String,
-    /// It is the close, which finds there the files that were moved before.
+    /// This transfer is the close, which finds files that earlier transfers have moved.
     pub closes: bool,
     /// Bytes that are done, including those that were there before.
     pub bytes: u64,

@@ -28,7 +28,7 @@ const RESENT_HIGH: f64 = 0.05;
 const LESS_MAX: f64 = 0.05;
 /// Part of the best rate that remains after each window.
 const BEST_KEEPS: f64 = 0.98;
-/// One in so many nodes rests at a time.
+/// One node out of this many rests at a time.
 const STEP: usize = 8;
 
 /// The traffic of a node for the job now.
@@ -389,7 +389,7 @@ impl Watch {
     }
 }
 
-/// By how much a rate has to differ so that these nodes, of so many, count: half of their share, at most [`LESS_MAX`].
+/// Least difference of rates that counts for these nodes: half of their share of all nodes, at most [`LESS_MAX`].
 fn least(count: usize, of: usize) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
     let share = count as f64 / of.max(1) as f64;

@@ -56,7 +56,7 @@ impl Worker {
     /// Starts a worker for a job whose work is open in this epoch.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// No thread could be started.
     pub fn start(node: Node, job: String, epoch: u64, base: Base) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);

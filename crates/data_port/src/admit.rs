@@ -12,7 +12,7 @@ use crate::allow::Denial;
 /// How long a peer waits for its turn before it is asked to come again: less than the minute that it waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Copies of a source's path, and of its name, that a transfer keeps: as it was named, as it was found, in its root, and among its rights.
+/// Copies of a source's path and name that a transfer keeps: the given one, the resolved one, the one in its root, and the one among its rights.
 const COPIES: usize = 5;
 
 /// Beside its path, for each source.

@@ -143,7 +143,7 @@ impl Grantor<'_> {
             |grant: &&Grant| grant.site.is_none() && grant.holds(now) && !grant.rights.is_empty();
         let all = || file.iter().chain(rules.iter()).filter(holds);
         let of_peer = |grant: &&Grant| grant.subject == peer;
-        // The askers of jobs that the peer was let in for, and the one that the request names.
+        // The askers of jobs for which the peer has access, and the asker named in the request.
         let mut askers: HashSet<&str> = all()
             .filter(of_peer)
             .filter_map(|grant| grant.mandate.as_ref())
@@ -209,9 +209,9 @@ impl Grantor<'_> {
         })
     }
 
-    /// The identities under which the bounds for one identity count this peer. That is the peer itself, if some grant is its own. Otherwise
+    /// The identities under which the bounds for one identity count this peer. The result is the peer itself if any grant is for the peer. Otherwise
     /// these are the askers that let it in for jobs. So no asker has the bounds of all identities that it names, and none takes the room of
-    /// another asker's identities. Peers let in for jobs of this site count under themselves.
+    /// another asker's identities. Peers with access for jobs of this site count as themselves.
     pub(crate) fn givers(&self, peer: IdentityId) -> Vec<IdentityId> {
         let (Ok(file), Ok(rules)) = (Grants::new(self.home).list(), self.rules.grants()) else {
             return vec![peer];

@@ -36,7 +36,7 @@ use crate::table::Holder;
 
 /// A transfer end made from a request.
 pub(crate) struct StartedEnd<'a> {
-    /// Keeps claims away until the transfer is in the table, where they look for it.
+    /// Prevents new claims on the place until the transfer is in the table, where claims are checked.
     pub(crate) entering: Option<Entering<'a>>,
     pub(crate) engine: Engine,
     pub(crate) grip: HeldResources,
@@ -191,7 +191,7 @@ pub(crate) fn journals(shared: &Shared) -> PathBuf {
     shared.config.home.join("journals")
 }
 
-/// The daemon's side prints nothing of single entries: the client's side does.
+/// The daemon's side does not report single entries; the client's side does.
 struct Silent(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Observer for Silent {

@@ -85,7 +85,7 @@ pub(crate) struct Wish {
     pub(crate) claim: ClaimId,
     pub(crate) epoch: u64,
     pub(crate) place: ClaimedPlace,
-    /// The place, as it was looked at before.
+    /// The place, as resolved before.
     pub(crate) spot: Spot,
     pub(crate) members: HashSet<IdentityId>,
     /// Members whose earlier transfers end.

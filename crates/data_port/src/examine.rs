@@ -33,7 +33,7 @@ const MEASURE: MeasureLimits = MeasureLimits {
 };
 /// For one address that is dialled, connecting and shaking hands together.
 const DIAL_DEADLINE: Duration = Duration::from_secs(3);
-/// An agent's client examines other things meanwhile.
+/// The client of an agent may examine other things in the meantime.
 const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Serves a connection that asks, until it ends.

@@ -69,7 +69,7 @@ pub enum ExportError {
         /// Its name.
         name: String,
     },
-    /// It has to be a mount, and is none.
+    /// The export must be a mount, but no file system is mounted.
     #[error(
         "nothing is mounted at the directory of the export {name:?}, which must be a mount (require-mount); mount its file system"
     )]

@@ -43,7 +43,7 @@ struct Held {
 /// An export and a path below it; `None` stands for a place outside all exports.
 type NeededPlace = Option<(String, RelPath)>;
 
-/// To read below a place, to write there, or to hear of the entries there.
+/// To read below a place, to write there, or to learn the names of entries there.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Need {
     place: NeededPlace,

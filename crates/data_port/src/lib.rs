@@ -106,7 +106,7 @@ pub struct DaemonConfig {
     pub cluster: Option<Arc<dyn AnswerCluster>>,
     /// Takes connections that speak another protocol than that of data inside TLS; nothing was read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
-    /// Hears of each transfer and refusal.
+    /// Receives news of each transfer and refusal.
     pub tells: Arc<HearTransfers>,
     /// Writes any other line to the log.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
@@ -285,7 +285,7 @@ impl Daemon {
         }
         if let Some(keeper) = self.keeper.take() {
             self.shared.table.wait_until_empty();
-            // It may sleep for want of transfers.
+            // The thread may sleep because there are no transfers.
             self.shared.table.stream_ended();
             let _ = keeper.join();
         }

@@ -9,8 +9,8 @@ use crate::Shared;
 use crate::allow::Denial;
 use crate::gate::Full;
 
-/// The answer about a destination that cannot be had. It has the peer's name for the destination, and nothing of other users or of this
-/// machine's paths. The log has the rest.
+/// The answer about a destination that cannot be had. The answer uses the peer's name for the
+/// destination, and reveals no other users and no paths of this machine. The log has the rest.
 pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
     let asked = String::from_utf8_lossy(asked);
     let (code, message) = match error {

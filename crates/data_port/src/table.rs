@@ -186,7 +186,7 @@ impl Table {
         true
     }
 
-    /// How many transfers this identity has that run, and how many that wait for it.
+    /// Number of running transfers of this identity, and of transfers that wait for their client.
     pub(crate) fn count_of(&self, owner: &IdentityId) -> (usize, usize) {
         let inner = locked(&self.inner);
         let own = || {

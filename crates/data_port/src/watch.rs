@@ -21,7 +21,7 @@ const FIRST_WITHIN: Duration = Duration::from_secs(2);
 /// the first look at each.
 ///
 /// # Errors
-/// There is no thread for it.
+/// No thread could be started.
 pub fn watch(exports: &[Export], log: &Arc<dyn Fn(&str) + Send + Sync>) -> std::io::Result<()> {
     let looked = Arc::new(AtomicUsize::new(0));
     for export in exports {

@@ -30,7 +30,7 @@ const DEADLINE: Duration = Duration::from_secs(240);
 /// So slow that the second block of the large file waits for minutes.
 const SLOW: &str = "1kB";
 
-/// Memory for blocks of all transfers: half of it is the least with which a third of the transfers can move.
+/// Memory for blocks of all transfers; with half of this memory, a third of the transfers can still move.
 const MEMORY: u64 = 96 << 20;
 
 /// Memory of a transfer beside its blocks: lists, paths, buffers of TLS, stacks.

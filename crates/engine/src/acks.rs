@@ -103,8 +103,9 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// An entry failed while the item `seq` (0 for none) was processed or made durable. The sender knows it as `path`
-    /// below its source number `root`; `shown` names it at this end.
+    /// An entry failed while the item `seq` (0 for none) was processed or made durable. The sender
+    /// knows the entry as `path` below its source number `root`; `shown` is the entry's name at
+    /// this end.
     pub fn fault(&self, seq: Seq, fault: Fault, root: u16, path: &[u8], shown: &[u8]) {
         if fault.code == FaultCode::NO_SPACE {
             self.no_space.store(true, Ordering::Relaxed);

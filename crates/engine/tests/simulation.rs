@@ -324,7 +324,7 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
     }
 }
 
-/// Files in memory have their names before the batch that they are in fails to sync, and come again with it.
+/// Files in memory get their names before the sync of their batch fails, and are sent again with the batch.
 #[test]
 fn what_has_its_name_already_comes_again_and_replaces_itself() {
     let mut finished = 0;

@@ -25,7 +25,7 @@ impl Spec {
         }
     }
 
-    /// The same with this many hundredths of the contents zeros, unless an item has its own setting.
+    /// The same data set, with this percentage of zero bytes, unless an item has its own setting.
     pub fn with_zeros(mut self, hundredths: u8) -> Self {
         for item in &mut self.items {
             if item.texture == Texture::Random {
@@ -95,8 +95,8 @@ fn multiplied(value: u64, factor: f64) -> u64 {
 pub enum Sizes {
     /// From the first to the second, as many in each octave.
     Between(u64, u64),
-    /// Log-normal: half of them above the median; one in six above the median times the factor, and one in six below
-    /// the median divided by it.
+    /// Log-normal sizes: half are above the median, one in six above median × factor, one in six
+    /// below median ÷ factor.
     Around {
         /// The size in the middle.
         median: u64,

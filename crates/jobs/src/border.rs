@@ -220,7 +220,7 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
     groups
 }
 
-/// Progress is shown to all who may look: no text of another site stays in it. Real amounts are below the bounds, and sums of bounded
+/// Progress is shown to every user, so text of another site is removed. Real amounts are below the bounds, and sums of bounded
 /// figures do not overflow.
 fn moved(told: MovedView) -> MovedView {
     MovedView {

@@ -34,7 +34,7 @@ const PATHS_MAX: usize = SOURCES_MAX;
 /// Rules of one job: at most one for each path.
 pub(crate) const RULES_OF_JOB_MAX: usize = PATHS_MAX;
 
-/// The same bound once a node that was let in for the job lets others in: its rules count with those of the asker.
+/// The same bound if a node with access for the job passes it on: its rules count together with those of the asker.
 const RULES_PASSED_ON_MAX: usize = 256;
 
 /// Prefix of the ids of all rules for jobs.
@@ -311,7 +311,7 @@ pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
     (of_job && mandate.check().is_ok()).then_some(mandate)
 }
 
-/// Whether a node was let in for the job of the mandate: by its asker, or by another node that was let in for it.
+/// Whether a node has access for the job of the mandate, from the asker or from another node with access.
 pub(crate) fn is_let_in(shared: &Shared, mandate: &Mandate, node: &str) -> Result<bool, Refusal> {
     let now = shared.now();
     let lets_in = |rule: &AccessRule| {
@@ -332,7 +332,7 @@ pub(crate) fn let_in_by(
     Ok(of_job.into_iter().map(|rule| rule.subject).collect())
 }
 
-/// Takes back the access for a job of the asker, by the asker or a node that it let in. Some nodes may keep their access.
+/// Revokes the access for a job of the asker, at the request of the asker or of a node with access. Some nodes may keep their access.
 pub(crate) fn revoke(
     shared: &Shared,
     by: &str,

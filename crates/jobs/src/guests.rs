@@ -1,8 +1,9 @@
 //! Jobs that this node runs for other nodes. The node that asked, or one that it let in for the job, starts, follows and steers the job.
 //! Moves no data, and checks no grant itself: the caller that serves the question supplies the rights of the asker.
 //!
-//! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it. So the
-//! asker finds it by that id even after a crash, and the limits of this node hold for it.
+//! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose
+//! idempotency key is the asker's id of it. So the asker finds the job by that id even after a
+//! crash, and the limits of this node apply to the job.
 
 mod heard;
 mod pace;
@@ -56,7 +57,7 @@ impl AnswerJobs for Guests {
         let jobs = &self.0;
         match question {
             Question::Reach(wish) => {
-                // The nodes that an asker lets in share its bound of dials.
+                // Nodes that have their access from an asker share the asker's bound of dials.
                 let giver = mandate.map_or(asker, |mandate| mandate.asker.as_str());
                 self.reach(giver, wish, may).map(|()| Answer::Done {})
             }

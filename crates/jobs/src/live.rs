@@ -162,7 +162,7 @@ impl Live {
         }
     }
 
-    /// Waits until no attempt runs. None begins meanwhile, for the scheduler has ended.
+    /// Waits until no attempt runs. No attempt begins in the meantime, because the scheduler has ended.
     pub(crate) fn wait_until_empty(&self) {
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));

@@ -4,8 +4,8 @@
 //!
 //! Owners compete by their shares: the next job is that of the owner with the fewest running jobs for the weight of the share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
-//! Jobs of other sites leave a part of the places to those of this site, because a job need not end. For the same reason, jobs of one other
-//! site leave a part of theirs to the rest.
+//! Jobs of other sites leave a part of the places to those of this site, because a job need not
+//! end. For the same reason, jobs of one other site leave some of these places to further sites.
 
 use std::collections::HashMap;
 

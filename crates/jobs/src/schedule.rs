@@ -115,7 +115,7 @@ pub(crate) fn fire(
         if schedule.fired.is_some_and(|fired| fired >= tick) {
             continue;
         }
-        // A later pass makes up for it.
+        // A later pass handles the skipped schedule.
         if !shared.ticks.take(&schedule.owner, Instant::now()) {
             continue;
         }
@@ -213,7 +213,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_what_is_right() {
         let wrong = |cron, zone| Ticks::parse(cron, zone).map(|_| ()).expect_err("wrong");
-        assert!(wrong("at ten", "UTC").to_string().contains("day of the week"));
+        assert!(
+            wrong("at ten", "UTC")
+                .to_string()
+                .contains("day of the week")
+        );
         assert!(
             wrong("0 22 * * *", "Mars")
                 .to_string()

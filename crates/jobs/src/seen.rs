@@ -215,7 +215,7 @@ impl Seen {
         self.check(id, "manifest")
     }
 
-    /// The work of a job that is divided and has not ended.
+    /// The work of a divided job that has not ended.
     ///
     /// # Errors
     /// As [`work_of`].

@@ -10,7 +10,7 @@ use godwit_state::{HeldItems, Work, WorkKind, Works};
 use crate::error::JobsError;
 use crate::{Jobs, Shared};
 
-/// The work of a job that is divided and has not ended.
+/// The work of a divided job that has not ended.
 ///
 /// # Errors
 /// There is no such job, or it has no such work now, or the state cannot be read.

@@ -69,8 +69,8 @@ pub fn prepare_for_short_way(socket: impl AsFd) {
     }
 }
 
-/// A congestion control that this user may choose and later exchange for `usual`. A user who may not choose `usual`
-/// would lose it for good, over long paths too.
+/// A congestion control that this user may choose and later exchange for `usual`. A user who may
+/// not choose `usual` could never return to it, even on long paths.
 fn instead_of(usual: &str) -> Option<&'static str> {
     let tried = socket_to_try().ok()?;
     let may_have = |name: &str| sockopt::set_tcp_congestion(&tried, name).is_ok();
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Results of `usual`, one after the other, for windows with so many segments sent and resent since the one before.
+    /// Results of `usual` for a series of windows, each with the segments sent and resent since the last window.
     fn wanted(usual: &mut Usual, windows: &[(u32, u32)]) -> Vec<bool> {
         let mut tcp = TcpInfo {
             data_segments: usual.sent,

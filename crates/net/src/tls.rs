@@ -186,7 +186,7 @@ impl ServerTls {
 pub enum Expect {
     /// Only the holder of this key.
     Identity(IdentityId),
-    /// Any peer: the caller decides by the peer's identity, before it sends anything of value.
+    /// Any peer: the caller checks the peer's identity before it sends confidential data.
     Anyone,
 }
 

@@ -343,7 +343,7 @@ impl<'a> RecordReader<'a> {
             self.left -= 1;
             self.read_in(record)?;
         }
-        // Nothing is left, unless the section is too long.
+        // Returns no record at the end of the section, and an error if bytes are left.
         self.next().map_or(Ok(()), |record| record.map(drop))
     }
 

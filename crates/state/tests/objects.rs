@@ -427,7 +427,7 @@ fn a_user_changes_the_own_password_and_nothing_else() {
         .map(|token| token.id)
         .collect();
     assert_eq!(good, ["current", "made", "of-made"]);
-    // A user whom an admin has locked out meanwhile does not get in again by it.
+    // A password change does not let in a user whom an admin has locked out in the meantime.
     let disabled = User {
         disabled: true,
         ..second
@@ -438,7 +438,7 @@ fn a_user_changes_the_own_password_and_nothing_else() {
     refused(state.op(7, change("second", "third")), "disabled");
 }
 
-/// An access rule at a site applies to the site's identity, and goes with it.
+/// An access rule at a site applies to the site's identity, and is removed with the site.
 #[test]
 fn a_rule_at_a_site_goes_with_the_site_and_with_its_identity() {
     let mut state = State::new();

@@ -144,7 +144,7 @@ pub struct Recovered {
     pub partial: HashMap<PathKey, Partial>,
     /// Whether the last run was forced: it sent existing entries too.
     pub forced: bool,
-    /// Entries that the last run has completed, together with all earlier runs that were forced as it was, or not forced as it was not.
+    /// Entries completed by the last run, and by earlier runs with the same setting of `--force`.
     pub done: DoneSet,
     /// The last progress mark: bytes of content received since the transfer first began.
     pub received_bytes: u64,

@@ -213,8 +213,8 @@ impl TempName {
         Self::of_hash(tag, &blake3::hash(path.as_bytes()))
     }
 
-    /// A temporary name of `path` that the members of a claim with this `tag` use for one purpose. It is one member's own file of `path`,
-    /// or the file that all members share.
+    /// A temporary name of `path` that the members of a claim with this `tag` use for one purpose.
+    /// The name is that of one member's own file of `path`, or of the file that all members share.
     pub fn of_member(tag: u64, path: &[u8], purpose: &[u8]) -> Self {
         // The length separates the path from the purpose.
         let length = (path.len() as u64).to_le_bytes();

@@ -8,7 +8,7 @@ use crate::meta::Timestamp;
 pub enum Kept {
     /// It keeps it.
     Exactly,
-    /// It keeps it without the last digits.
+    /// The file system keeps the time without the last digits.
     Cut,
     /// The time lies beyond the range that it can keep. Times before and after such a time look alike there.
     Clamped,

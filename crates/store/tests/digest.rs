@@ -315,7 +315,7 @@ proptest! {
             let expected = digest_slice(kind, offset, file_bytes, slice_of(&data, offset, bytes));
             prop_assert_eq!(digest, expected);
             prop_assert_eq!(whole.add(offset, bytes, digest), Added::New);
-            // A range that is not within a part is no part of it.
+            // A range that reaches outside a part does not count.
             if !mine.is_empty() && offset + bytes < file_bytes {
                 let next = part.part_unless(offset + bytes, 1, file_bytes, &|| false);
                 prop_assert_eq!(next, Some(Digest::NONE));

@@ -153,7 +153,7 @@ impl Rates {
 }
 
 impl Kept {
-    /// Adds a step. The time between it and the previous step becomes a gap.
+    /// Adds a step. The time between this step and the previous one becomes a gap.
     fn push(&mut self, step: Step, at: Timestamp) {
         let step_ms = i64::from(STEP_SECONDS) * 1_000;
         let since = at.0.saturating_sub(self.ended.0);

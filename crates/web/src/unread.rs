@@ -36,7 +36,7 @@ pub(crate) struct Waiting {
 }
 
 impl Unread {
-    /// Adds one more output, which does not wait yet.
+    /// Adds an output; the output does not wait yet.
     pub(crate) fn waiting(&self) -> Waiting {
         let mut since = self.since();
         since.next += 1;

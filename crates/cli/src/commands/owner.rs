@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid, chownat, fstat, openat};
 use rustix::process::geteuid;
 
-/// Deepest level of directories in a home; deeper ones do not belong to it.
+/// Deepest level of directories in a home; deeper directories do not belong to the home.
 const DEPTH_MAX: u32 = 8;
 
 /// Gives all files in the home to its owner, except under names that others may have put there.

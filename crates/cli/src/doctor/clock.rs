@@ -8,7 +8,7 @@ use super::findings::Findings;
 /// From this difference on, times of the two machines cannot be compared.
 const NOTABLE: Duration = Duration::from_secs(1);
 
-/// One exchange: a question and its answer, with the other clock in it.
+/// One exchange: a question, and its answer with the time of the other clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
     /// Our clock when the question left, since 1970.

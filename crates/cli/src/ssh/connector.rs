@@ -387,7 +387,7 @@ pub(super) fn later(login: &Login, message: String) -> Refusal {
     }
 }
 
-/// The addresses of this machine, or else the loopback address. The client also has the address that ssh shows.
+/// The addresses of this machine, or else the loopback address. The client also tries the address of the other machine that ssh reports.
 fn own_or_loopback(port: u16) -> Vec<SocketAddr> {
     let mut targets = own_targets(None, port);
     if targets.is_empty() {

@@ -35,7 +35,7 @@ pub(super) struct Peer<'a> {
     pub(super) limit: AnswerLimit,
 }
 
-/// How long an answer may take. A person who types a password or checks the key of a host may take any time. With a person, the time
+/// How long an answer may take. There is no limit while a person types a password or checks the key of a host. With a person, the time
 /// counts from the first byte from the other side, because ssh has no question left then.
 #[derive(Clone, Copy)]
 pub(super) struct AnswerLimit {

@@ -234,7 +234,7 @@ fn one_file_system_ends_at_mounts_at_both_ends() {
     }
 }
 
-/// A whole system goes to a disk that is mounted in it.
+/// Tests a copy of a whole system to a disk that is mounted inside the copied tree.
 #[test]
 fn with_one_file_system_a_tree_goes_to_what_is_mounted_in_it() {
     let mut rig = Rig::for_user(false);

@@ -180,7 +180,7 @@ fn files_of_rules_are_read_as_rsync_does() {
     );
 }
 
-/// Random rules on random trees; local, to a node and from it.
+/// Tests random rules on random trees: local copies, copies to a node and from a node.
 #[test]
 fn random_rules_mean_what_they_mean_to_rsync() {
     let first = first_seed(1);

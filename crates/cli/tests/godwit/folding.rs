@@ -17,7 +17,7 @@ use super::judge::{assert_identical, assert_no_temporaries, names};
 use super::process::wait_until;
 use super::rig::Rig;
 
-/// A client with a place that folds, if that can be; a copy goes to `to` in it.
+/// A client with a file system that folds names, if one can be mounted; copies go to its directory `to`.
 fn place() -> (Rig, Option<FoldingDisk>) {
     let rig = Rig::new();
     rig.make_dirs("disk");

@@ -187,7 +187,7 @@ fn layer(name: &str, kind: &str, options: &[&str], below: &[&str]) -> String {
     format!("volume {name}\n  type {kind}\n{options}{below}end-volume\n\n")
 }
 
-/// All that a brick knows of itself, which it writes at a signal into a directory of the machine.
+/// The state that a brick writes into a directory of the machine when it receives a signal.
 fn state_of(brick: &Child) -> String {
     let directory = Path::new("/var/run/gluster");
     fs::create_dir_all(directory).expect("made");

@@ -73,7 +73,7 @@ fn what_had_arrived_of_a_source_that_is_away_for_a_run_is_kept() {
     rig.write("export/tree/deep/large", vec![8; 8 << 20]);
     rig.write("export/small", "small");
     rig.make_dirs("to");
-    // The file itself is not moved, which would be a change of it.
+    // The file itself is not moved, because a move would change the file.
     for (name, around) in [("set/large", "set"), ("tree", "tree")] {
         let (source, small) = (rig.url(name), rig.url("small"));
         let line = ["--block-size", "64KiB", &source, &small, "to"];

@@ -1,4 +1,4 @@
-//! Owns the tests that nothing is copied into itself, or deleted as a part of its destination, on this machine and by a daemon of it.
+//! Owns the tests that no tree is copied into itself, and no source is deleted as part of its destination. They run on this machine and with a daemon on this machine.
 //! Machines that ssh reaches have theirs beside them (`ssh/itself`).
 
 use std::os::unix::fs::symlink;

@@ -80,7 +80,7 @@ fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
         assert!(!text.contains(&home), "the report names the node's home");
     }
 
-    // A copy is checked by it.
+    // A copy is checked by this manifest.
     fs::write(here.export.join("list"), &manifest).expect("written");
     told(
         &here,

@@ -88,7 +88,7 @@ pub(crate) fn assert_finals_whole(source: &Path, destination: &Path) -> usize {
     assert_finals_whole_of(&[source], destination)
 }
 
-/// The same where each file may be as it is in any of several trees, but as a whole.
+/// The same check, where each file as a whole may equal that file in any of several trees.
 #[track_caller]
 pub(crate) fn assert_finals_whole_of(trees: &[&Path], destination: &Path) -> usize {
     let mut finals = 0;

@@ -76,7 +76,7 @@ impl World {
         fs::metadata(self.to(name)).expect("there").ino()
     }
 
-    /// Exactly these failed, each but the first for want of it.
+    /// Checks that exactly these names failed, and that all but the first failed because the first was missing.
     #[track_caller]
     fn assert_failed(&self, outcome: &Outcome, names: &[&str], why_first: &str) {
         outcome.expect(3, "partial");

@@ -184,7 +184,7 @@ fn cut_until_complete(seed: u64) -> u64 {
         );
         eprintln!("seed {seed}: {how:?} after {moment} of {total} bytes, {whole} files were whole");
         if complete {
-            // Complete means that no power cut takes it back.
+            // After the report "complete", a power cut loses nothing.
             end.complete();
             assert_identical(&source, &export.join("new"));
             assert_tidy(&export, &rig.daemon_home);

@@ -119,7 +119,7 @@ fn an_input_that_is_killed_leaves_nothing_under_the_final_name() {
         ("here", rig.path("here"), rig.path("")),
         (&there, rig.export.join("x"), rig.export.clone()),
     ] {
-        // All of it was given, but not its end.
+        // All data was sent, but the end of the input was not.
         let mut child = cp(&rig, &["--retry-for", "0", "-", destination]);
         let feeder = feed(&mut child, content.clone());
         wait_until(|| feeder.is_finished().then_some(())).expect("all is taken");
@@ -167,7 +167,7 @@ fn an_input_that_is_interrupted_leaves_nothing_at_all() {
         let (code, _, said) = end(child);
         drop(feeder.join());
         assert_eq!(code, Some(1), "{said}");
-        // The daemon knows of the end, and cleans up at once.
+        // The daemon notices the end, and cleans up at once.
         assert!(
             wait_until(|| is_empty().then_some(())).is_some(),
             "{destination}"

@@ -115,7 +115,7 @@ impl Trust {
         self.c_asks(&self.b, &question).map(drop)
     }
 
-    /// B is as it was, and A has got nothing.
+    /// B is unchanged, and A has received nothing.
     #[track_caller]
     fn assert_untouched(&self) {
         let read = |rig: &Rig, path: &str| fs::read(rig.export.join(path)).ok();

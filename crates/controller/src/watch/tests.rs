@@ -190,7 +190,7 @@ fn when_those_that_send_are_lost_those_that_rest_send() {
     };
     for second in 300..330 {
         let told = vec![alive.clone()];
-        // Its lease was taken from it.
+        // The node has lost its lease.
         watch.look(Duration::from_secs(second), &two, || told, |_| false);
     }
     let rests = |node: &String| watch.resting().any(|one| one == node);

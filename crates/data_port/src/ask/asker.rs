@@ -116,7 +116,7 @@ impl Kept {
 }
 
 impl Drop for Kept {
-    /// The other end hears that nothing more comes, and takes it for no cut.
+    /// Closes the connection properly, so that the other end does not see a cut.
     fn drop(&mut self) {
         self.stream.shutdown();
     }
@@ -387,7 +387,7 @@ fn wait(
                 }
                 done = reply.done;
             }
-            // A reply to an earlier question, which was given up.
+            // A reply to an earlier question, which the caller has abandoned.
             Ok(Frame::Reply(reply)) if reply.number < number => heard = Instant::now(),
             Ok(other) => return Err(said(site, other)),
             Err(GreetError::Deadline { .. }) if heard.elapsed() < SILENT_MAX => {}

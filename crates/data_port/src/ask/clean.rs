@@ -1,7 +1,7 @@
 //! Removes temporary files that no journal claims and that were not written to recently.
 //! Removes nothing else, and gives the reason for each temporary file that stays.
 //!
-//! The journals of this node claim the files of all its transfers, running or to be resumed, as receiver of peers and of the node's jobs.
+//! The journals of this node list the files of all its running or resumable transfers, for peers and for jobs.
 //! Journals of other machines and users cannot be seen from here: their files are known by their age alone.
 
 use std::collections::HashSet;

@@ -1,8 +1,9 @@
 //! Lists a directory by pages, sorted by the bytes of the names.
 //! Opens nothing that outlives a page.
 //!
-//! A listing without kept names reads all names of its directory. It keeps the least ones after the cursor in a heap, more of them than fit
-//! a page. The rest is kept for a moment for the next page. So a directory of 10⁶ names costs bounded memory, even if the asker pauses, and
+//! A listing without kept names reads all names of its directory. It keeps the smallest names after
+//! the cursor in a heap, slightly more than one page. The rest is kept for a moment for the next
+//! page. So a directory of 10⁶ names costs bounded memory, even if the asker pauses, and
 //! some ten listings for all its pages.
 
 use std::collections::BinaryHeap;

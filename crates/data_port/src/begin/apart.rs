@@ -17,7 +17,7 @@ pub(super) struct Marked {
     pub(super) unproved: bool,
 }
 
-/// Lights the beacon of the destination of a push if the source has to look for it. A destination that meets its source is put away again.
+/// Writes the beacon at the destination of a push if the source must look for this file. A destination that meets its source is put away again.
 pub(super) fn marked(
     shared: &Shared,
     request: &Open,

@@ -16,7 +16,7 @@ use crate::allow::Who;
 pub(crate) enum By {
     /// This node itself.
     Here,
-    /// Another node of this site, for as long as it is one.
+    /// Another node of this site, while it belongs to the site.
     Member(IdentityId),
     /// Any other peer, or a node that comes for a job of another one.
     Peer(Who),

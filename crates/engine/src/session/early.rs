@@ -16,7 +16,7 @@ const EARLY_MAX: u32 = 7;
 /// The daemon may have dropped a connection that was unused for this long: its handshake deadline is ten seconds.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
-/// How many connections to make early, for a transfer of at most so many streams over a path with this RTT.
+/// Number of connections to make early, for a transfer with at most `streams_max` streams and this RTT.
 pub(super) fn count(streams_max: u32, round_trip: Duration) -> u32 {
     if round_trip < ROUND_TRIP_MIN {
         return 0;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use godwit_net::{Connection, Stream, StreamCounters, StreamError, TcpInfo, Wake, Waker};
 use godwit_proto::Prelude;
 
-/// A stream that breaks after so many calls that move data, unless the budget of breaks is used up.
+/// A stream that breaks after a given number of data calls, unless the budget of breaks is used up.
 pub(crate) struct Flaky {
     pub(crate) inner: Connection,
     pub(crate) left: u64,

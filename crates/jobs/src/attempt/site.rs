@@ -406,8 +406,8 @@ impl<'a> SiteAttempt<'a> {
     }
 }
 
-/// Has the job run for the first time. The other nodes of this cluster are let in before the state says that it runs: a node that takes
-/// over then finds the job.
+/// Has the job run for the first time. The other nodes of this cluster get access before the state
+/// says that the job runs, so that a node that takes over finds the job.
 fn begin(third: &SiteAttempt<'_>, way: Direction) -> Result<JobSeen, Stop> {
     let given = third.grant(way).map_err(Stop::from).and_then(|()| {
         third.let_mates_in(way);

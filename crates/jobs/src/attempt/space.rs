@@ -1,8 +1,9 @@
 //! Watches the free space of a destination in this node's exports, and stops an attempt that cannot fit.
 //! Knows no destination at another site: the failed entries of the attempt show its lack of space.
 //!
-//! The remaining need of an attempt is the size of all files without those that are done. That is too much while existing files are still
-//! being compared, and for files with holes. So the lack has to last for a time, which doubles with each retry: an attempt that was stopped
+//! The remaining need of an attempt is the size of all files without those that are done. This
+//! estimate is too high while existing files are still being compared, and for files with holes. So
+//! the lack has to last for a time, which doubles with each retry: an attempt that was stopped
 //! wrongly gets further the next time.
 
 use std::path::PathBuf;

@@ -38,8 +38,8 @@ struct Site {
 }
 
 impl<'a> Named<'a> {
-    /// The node of a question whether it is of the site that has named it. A node named for a job of another node counts under that asker,
-    /// which chose the site.
+    /// The node of a question whether it is of the site that has named it. If another node asks for
+    /// a job and names a site, the nodes of that site count against the asker's bound.
     pub(super) fn of(
         mandate: Option<&'a Mandate>,
         node: Option<&'a Peer>,

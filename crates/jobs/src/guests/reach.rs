@@ -17,7 +17,7 @@ use godwit_state::Job;
 use crate::Shared;
 use crate::stored::Stored;
 
-/// When a site counts as not reached, and the asker hears so.
+/// Time after which a site counts as unreachable, and the asker gets this answer.
 const REACH_WITHIN: Duration = Duration::from_secs(6);
 
 /// Addresses of one site, and bytes of all texts about it.
@@ -226,7 +226,7 @@ impl Asker {
     }
 }
 
-/// All that the asker hears.
+/// The whole answer to the asker.
 fn told(reached: bool) -> Result<(), Refusal> {
     if reached { Ok(()) } else { Err(not_reached()) }
 }

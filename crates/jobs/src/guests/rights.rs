@@ -25,8 +25,8 @@ pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
     })
 }
 
-/// The node whose job a question means: the asking node, or the one of the mandate. That node has let in, for this job, the nodes that may
-/// resume it.
+/// The node whose job a question means: the asking node, or the one of the mandate. That node has
+/// given access for this job to the nodes that may resume it.
 pub(super) fn acts_for<'a>(
     jobs: &Jobs,
     asker: &'a str,

@@ -72,7 +72,7 @@ mod tests {
             told += u32::from(sight.see(look % 2 == 1, at(5 * look)));
         }
         assert!((ROOM..=ROOM + 6).contains(&told), "{told}");
-        // It is away for good: that is reported within a minute, and once.
+        // A site that stays away is reported within a minute, and only once.
         let mut told = Vec::new();
         for look in 720..780 {
             if sight.see(false, at(5 * look)) {

@@ -1,4 +1,4 @@
-//! Nodes that act for a job of this site: those that it let in, but not the one that had it run and has left.
+//! Nodes that may act for a job of this site: those with access, but not the node that started the job and has left.
 //! Moves a little, so that the job lasts.
 
 use godwit_api::grant::Mandate;

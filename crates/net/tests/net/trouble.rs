@@ -131,7 +131,7 @@ fn a_payload_that_does_not_come_is_given_up() {
         ..StreamOptions::default()
     };
     let (mut one, mut other) = local_pair(&options).unwrap();
-    // The rest of the payload stays with a sender that gives up first.
+    // The rest of the payload is not sent, because the sender stops first.
     let sent = thread::spawn(move || {
         let error = (0..100).find_map(|seed| send(&mut one, seed, 0, 4 << 20).err());
         (one, error.unwrap())

@@ -1,4 +1,4 @@
-//! Owns an end's description of where its files lie, by which the other end detects that one lies inside the other.
+//! Owns the description of an end's place. The other end compares it with its own, to detect a place inside the other.
 //! Computes no such number, and compares none. `docs/wire.md`, "OPEN".
 
 use prost::Message;

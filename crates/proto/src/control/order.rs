@@ -1,5 +1,5 @@
-//! Owns what may be asked of the order in which contents come.
-//! Does not know how they are put in it.
+//! Owns the requests about the order in which contents are sent.
+//! Does not know how contents are ordered.
 
 use super::Open;
 use crate::control::Direction;

@@ -169,7 +169,7 @@ impl Report {
             .map(Engine::shares)
             .unwrap_or_default();
         if let (false, Some(source), Some(finished)) = (sending, &mut shares.source, finished) {
-            // A sending node reports its counters for the last time before it hears of the last files.
+            // A sending node reports its counters for the last time before it learns that the last files are done.
             source.files_done = finished.files;
             source.bytes_durable = finished.bytes;
         }

@@ -59,7 +59,7 @@ pub(super) fn report(
     Ok(shift(context, job, Cause::Report, state, why.cloned())?)
 }
 
-/// Notes whether the sources go into the destination, as the attempt found out. Leaves the state of the job as it is.
+/// Notes whether the sources go into the destination, as the attempt found out. Does not change the state of the job.
 pub(super) fn placed(
     context: &Context<'_>,
     job: &Job,
@@ -80,7 +80,7 @@ pub(super) fn placed(
     Ok(())
 }
 
-/// Notes the site that runs the transfer, and the asker under which that site knows the job. Leaves the state of the job as it is. Refuses
+/// Notes the site that runs the transfer, and the asker under which that site knows the job. Does not change the state of the job. Refuses
 /// a route that differs from the earlier one.
 pub(super) fn route(
     context: &Context<'_>,
@@ -109,7 +109,7 @@ pub(super) fn route(
     Ok(())
 }
 
-/// Notes the amounts that an attempt moved, ended or not. Leaves the state of the job as it is.
+/// Notes the amounts that an attempt moved, ended or not. Does not change the state of the job.
 pub(super) fn moved(
     context: &Context<'_>,
     job: &str,

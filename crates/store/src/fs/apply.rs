@@ -287,7 +287,7 @@ fn remove_acls(target: &Target<'_>, acls: &Acls) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Sets the mode, and returns it. A set-id bit is left out where the owner or group that it speaks for is another.
+/// Sets the mode, and returns it. A set-id bit is left out if its owner or group differs from the source.
 fn set_mode(
     target: &Target<'_>,
     meta: &FinalMeta,

@@ -28,7 +28,7 @@ pub(super) struct SyncState {
 struct Live {
     /// Temporary files, and whether a sync failed since they were last reported.
     files: HashMap<TempName, bool>,
-    /// One of them may be marked so.
+    /// At least one member may be marked as failed.
     any_failed: bool,
 }
 

@@ -181,7 +181,7 @@ impl Progress {
         self.crashed = true;
     }
 
-    /// Counts one more `operation` and decides on it.
+    /// Counts one more `operation` and decides its fate.
     pub(super) fn next(&mut self, operation: Operation) -> Fate {
         if self.crashed {
             return Fate::Fails(StoreErrorKind::Io);

@@ -29,7 +29,7 @@ use crate::select::Select;
 /// A place that the files of a transfer go to.
 #[derive(Clone)]
 pub struct DestinationPlace {
-    /// The directory that it is in.
+    /// The directory that contains the entry.
     pub storage: Arc<dyn Storage>,
     /// That directory, absolute, for the check against other transfers.
     pub storage_path: Vec<u8>,

@@ -1,5 +1,5 @@
 //! Compares one entry with its expectation: type, size, mode, time, target, contents.
-//! Does not schedule; a file too large for one buffer is handed on.
+//! Does not schedule; files too large for one buffer go to `large`.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ const SPELLING_SHIFT: u32 = 32;
 const IN_HEADER_BYTES: usize = 40;
 const WRITE_BYTES_MAX: u32 = 128 << 10;
 
-/// The file system, mounted. It goes away when dropped.
+/// The file system, mounted. The file system is unmounted when this value is dropped.
 pub(crate) struct FoldingDisk {
     at: PathBuf,
 }

@@ -76,7 +76,7 @@ fn a_divided_job_makes_a_name_that_is_not_there() {
     }
 }
 
-/// An attempt that was given up has made the destination. The next attempt is not affected.
+/// The stopped attempt has already made the destination. The next attempt is not affected.
 #[test]
 fn a_divided_job_that_runs_again_has_the_same_destination() {
     let (here, there) = two_sites();

@@ -10,7 +10,7 @@ use super::super::rig::Rig;
 use super::third::{Three, only_job};
 use super::{fill, moved};
 
-/// Figures of the host of another site that an asker hears.
+/// Host figures of another site that the asker receives.
 const HOST_FIGURES: [&str; 6] = [
     "cpu_user",
     "cpu_system",

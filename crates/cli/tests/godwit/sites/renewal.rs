@@ -70,7 +70,7 @@ fn counted(node: &str, count: &Arc<AtomicUsize>) -> String {
                 let clone = |stream: &TcpStream| stream.try_clone().expect("descriptors");
                 let (mut from, mut to) = (clone(from), clone(to));
                 thread::spawn(move || {
-                    // However one direction ends, the other end learns of it.
+                    // Both directions are closed when either one ends.
                     let _ = copy(&mut from, &mut to);
                     let _ = to.shutdown(Shutdown::Both);
                 });

@@ -419,7 +419,7 @@ fn a_site_that_was_away_hears_of_the_end_from_a_node_that_was_killed() {
     three.asked.serve(&[]);
     three.source.serve(&[]);
     let ended = wait_for(&three.source, &there, |job| !job["ended"].is_null());
-    // Either word came first: that it is given up, or that its access has ended.
+    // Either message may come first: the job was stopped, or its access has ended.
     let state = ended["state"].as_str().unwrap_or_default();
     assert!(["cancelled", "failed"].contains(&state), "{ended}");
     let until = std::time::Instant::now() + super::DEADLINE;

@@ -113,7 +113,7 @@ fn a_user_reaches_at_a_site_what_a_rule_names_and_nothing_else() {
     list("/run4").expect(403);
 }
 
-/// The site goes by the rights of the node, which may read all of it.
+/// The site checks only the rights of the node, which may read everything.
 #[test]
 fn a_user_who_may_only_write_at_a_site_reads_no_file_there_by_a_further_name_of_it() {
     let (here, there) = two_sites();

@@ -52,7 +52,7 @@ fn access_for_a_job_ends_with_the_right_of_its_asker_and_is_shown_and_removed_wi
     let refusal = list(None).expect_err("not by itself");
     assert_eq!(refusal.code, code::NOT_GRANTED, "{refusal:?}");
 
-    // A right of C that is taken back by hand, in the file, takes that of the second key with it.
+    // Revoking a right of C by hand, in the file, also revokes the right of the second key.
     let outcome = trust.b.admin(&["access", "deny", &trust.c.identity]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(outcome.out.contains(&trust.a.identity), "{outcome:?}");

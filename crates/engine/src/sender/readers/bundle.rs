@@ -115,8 +115,8 @@ impl PieceReader {
     }
 }
 
-/// The front of `block` for a file of so many bytes, plus one byte if there is room: a shorter read shows the end of
-/// the file. `None` if the file does not fit.
+/// The front of `block` for a file of this size, plus one byte if it fits; a shorter read then
+/// shows the end of the file. `None` if the file does not fit.
 pub(super) fn with_room(block: &mut [u8], bytes: usize) -> Option<&mut [u8]> {
     let room = bytes.saturating_add(1).min(block.len());
     block.get_mut(..room.max(bytes))

@@ -24,7 +24,7 @@ pub(super) enum Turn {
     Come,
     /// The transfer ended: nothing may be sent any more.
     Ended,
-    /// The stream must leave: another stream sends the data, and pays for it.
+    /// The stream must leave. Another stream sends the data and counts it against the limit.
     Left,
 }
 

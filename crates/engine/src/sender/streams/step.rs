@@ -49,7 +49,7 @@ impl StreamLoop<'_> {
         if let Some(early_bytes) = early_bytes {
             return self.next_without_blocks(early_bytes, state);
         }
-        // Threads that read ahead are better at it: the stream itself reads only if there are none.
+        // Read-ahead threads are more efficient, so the stream reads itself only if there are none.
         match state.next(self.id, false, self.shared.config.block_bytes) {
             Next::Send(item) => return Ok(Step::Send(item)),
             Next::Read(_) | Next::Nothing => {}

@@ -1,4 +1,4 @@
-//! Chooses the site that runs a job of which this node has neither end, or that is brought here, and the end that connects for it.
+//! Chooses the site that runs a job, and the end that connects, if neither end is here or the other site sends to here.
 //! Starts nothing; `route` keeps the decision.
 
 use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};

@@ -75,7 +75,7 @@ impl SiteAttempt<'_> {
         }
     }
 
-    /// Reads the present nodes of the cluster. If one has left, takes access back from it and from nodes that it may have let in.
+    /// Reads the present nodes of the cluster. If a node has left, revokes its access and the access of nodes that it may have passed on.
     pub(super) fn follow_mates(&self, way: Direction) -> Result<Changed, Stop> {
         let now = mates::mates(self.shared)?;
         let changed = {

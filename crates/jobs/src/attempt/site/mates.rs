@@ -1,5 +1,5 @@
-//! The other nodes of this cluster, which may resume a job that another site runs: they are let in there for this job, and find the job
-//! again.
+//! Gives the other nodes of this cluster access to a job that another site runs, so that they can
+//! find and resume the job.
 //! Starts and follows no job.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{Direction, GRANT_FOR, SiteAttempt, millis};
 use crate::error::JobsError;
 use crate::{Shared, reached};
 
-/// Nodes that are let in: enough for one to be left.
+/// Number of nodes that get access, enough that one survives.
 const MATES_MAX: usize = 8;
 
 /// How long the node of the latest attempt may take to answer.

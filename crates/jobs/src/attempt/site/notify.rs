@@ -1,4 +1,4 @@
-//! Says once, at the sites of a job that has no attempt, how the job is: paused, given up, or waiting with the nodes that are left.
+//! Reports the state of a job without an attempt once to its sites: paused, stopped, or waiting, with the remaining nodes.
 //! Decides not which jobs (`pending`).
 
 use std::collections::HashSet;

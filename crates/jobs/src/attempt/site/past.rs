@@ -20,7 +20,7 @@ const AT_END_MAX: usize = 100;
 /// How far the log and the samples of the site are known here.
 pub(super) struct Copying {
     due: Instant,
-    /// The site sends none of it.
+    /// The site sends no part of the record.
     ended: bool,
 }
 

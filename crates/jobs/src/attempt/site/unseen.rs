@@ -1,11 +1,11 @@
-//! Jobs that another site runs for a node of this cluster, and that this node was not let in for: it leaves them to others for a while.
+//! Jobs that another site runs for a node of this cluster, and for which this node has no access: it leaves them to other nodes for a while.
 //! Asks no site.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a job is left to the other nodes. One of them resumes it, and lets this node in.
+/// How long a job is left to the other nodes. One of these nodes resumes the job, and gives this node access.
 const LEFT_FOR: Duration = Duration::from_secs(30);
 
 /// The ids of the jobs.

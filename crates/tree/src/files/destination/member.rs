@@ -1,5 +1,5 @@
 //! The journal of a transfer that is a member of a claim: its key, and the epoch that may resume it.
-//! Knows no journal of a transfer that is none.
+//! Does not know journals of transfers that are not members.
 
 use std::sync::Arc;
 

@@ -291,7 +291,7 @@ impl Committer {
             }
             good
         });
-        // Nothing is left of them that could be synced or vouched for.
+        // Nothing remains of these files that could be synced.
         batch
             .ranges
             .retain(|range| !rejected.contains(&range.file.id));

@@ -11,7 +11,7 @@ use crate::files::error::CloseError;
 use crate::files::target::Target;
 
 /// A temporary file that no journal here claims, and that has not changed for this long, is removed. Journals of other machines cannot be
-/// seen. If a transfer of theirs pauses for longer, it sends such a file once more.
+/// seen. If a transfer of another machine pauses for longer, it sends such a file again.
 const UNCLAIMED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A directory whose own size is larger has some hundred thousand names, and is not listed for this.

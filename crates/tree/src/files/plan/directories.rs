@@ -100,7 +100,7 @@ impl Directories {
         }
     }
 
-    /// Does something in the directory of `path`; if we may not although it is ours, its owner is let in first. Its mode is set in
+    /// Does something in the directory of `path`. If we own the directory but its mode forbids this, the mode is opened first. Its mode is set in
     /// the end.
     pub(crate) fn opening<T>(
         &self,

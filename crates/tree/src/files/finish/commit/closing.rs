@@ -36,7 +36,7 @@ impl Committer {
         lock(&self.state).failure.clone()
     }
 
-    /// This end gives up: long work is left to a later run.
+    /// This end stops: long work is left to a later run.
     pub(super) fn is_stopping(&self) -> bool {
         lock(&self.state).stopping
     }
