@@ -178,7 +178,7 @@ fn paths() -> Arg {
         .action(ArgAction::Append)
         .required(true)
         .value_hint(ValueHint::AnyPath)
-        .help("What to copy, and where to")
+        .help("One or more sources, and the destination")
 }
 
 fn serve(make: Make) -> Command {

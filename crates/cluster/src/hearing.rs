@@ -189,7 +189,7 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
             return Err(Refusal::new(code::INVALID, message));
         };
         shared.fits(said.level)?;
-        // An announcement that the state would refuse must not hold up the leader.
+        // An announcement that the state would refuse must not delay the leader.
         let invalid = |what: String| Refusal::new(code::INVALID, format!("announcement: {what}"));
         if !said.is_bounded() {
             return Err(invalid("it is longer than that of a node".to_owned()));

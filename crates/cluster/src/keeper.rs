@@ -100,7 +100,7 @@ impl Shared {
 }
 
 impl Cluster {
-    /// Makes sure that this node has a row, before another node looks for it. A node that joined has one since then.
+    /// Makes sure that this node has a row, before another node looks for it. A node that joined has its row already.
     pub(crate) fn make_own_row(&self) -> Result<(), ProposeError> {
         let shared = &self.shared;
         if shared.config.home.number != NUMBER_ALONE {
@@ -240,7 +240,7 @@ pub(crate) fn as_said(row: &Node, said: &Announce, knows_origin: bool) -> Node {
     }
 }
 
-/// Makes the members of the consensus those of the rows.
+/// Makes the members of the consensus equal to the nodes in the rows.
 fn members(shared: &Shared, rows: &[Node], now: Instant) -> Result<(), String> {
     let members = Members(&shared.config.replica);
     let present = members.all();

@@ -39,7 +39,7 @@ pub use invite::Token;
 pub use join::{JoinError, Joining, join};
 pub use sights::Look;
 
-/// Beats for which the row of a node may lack an export before that counts: a row follows the node's announcement.
+/// Number of beats for which the row of a node may lack an export without effect: a row follows the node's announcement.
 const LACKS_FOR: u32 = 2;
 
 /// Configuration of [`Cluster`].
@@ -209,7 +209,7 @@ impl Shared {
         exports.filter(|name| !hangs(name)).cloned().collect()
     }
 
-    /// Has this node refuse those of its exports that the row of the node lacks: the leader knows them for other file systems. An export
+    /// Makes this node refuse its exports that are missing in its row: the leader has found that they are different file systems. An export
     /// that has not answered lately is missing because this node left it out.
     pub(crate) fn mark_odd(&self) {
         let Ok(rows) = self.config.replica.reader().objects::<Node>() else {

@@ -26,7 +26,7 @@ const fn seats(nodes: usize) -> usize {
     }
 }
 
-/// The nodes that shall vote. Voters keep their seats unless they are gone or others are wanted. Only a fit node gets a seat.
+/// The nodes that shall vote. Voters keep their seats unless they are gone or other nodes are preferred. Only a fit node gets a seat.
 pub(crate) fn choose(candidates: &[Candidate]) -> BTreeSet<u64> {
     let seats = seats(candidates.len());
     let mut order: Vec<&Candidate> = candidates

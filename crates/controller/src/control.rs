@@ -54,7 +54,7 @@ pub struct Order<'a> {
     pub believed: Believed,
     /// The owner wants it divided at any cost to others.
     pub always: bool,
-    /// Names the claim: that of all attempts of the job, and of no other job.
+    /// Id of the claim; all attempts of the job share the claim, and no other job has it.
     pub claim: ClaimId,
     /// Decision of an earlier attempt: sources go into the destination, or the only source becomes it.
     pub into: Option<bool>,

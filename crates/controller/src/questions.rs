@@ -26,8 +26,8 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(4);
 /// Characters of a name accepted from another site.
 const NAME_SIGNS_MAX: usize = 60;
 
-/// How long the access of another node of this cluster lasts at the destination unless it is renewed. If a controller is lost, the access
-/// it gave ends by then.
+/// How long the access of another node of this cluster lasts at the destination unless it is
+/// renewed. If a controller is lost, the access that it gave ends within this time.
 const GRANT_MS: u64 = 5 * 60_000;
 
 /// The site of the destination, as its nodes are asked. Asking threads share it, because the controller does not wait for the last answer.
@@ -191,7 +191,7 @@ impl Destination {
         is_memory(&String::from_utf8_lossy(&self.path.0))
     }
 
-    /// The question by which a node sets or renews the claim, for these members. Transfers of those in `taken` end.
+    /// The question by which a node sets or renews the claim, for these members. Transfers of the members in `taken` end.
     pub(crate) fn claim(&self, ask: Ask, members: &[&Mate], taken: &[Taken]) -> Question {
         let claim = self.claim;
         let lease = if ask.probes { PROBE_LEASE } else { LEASE };

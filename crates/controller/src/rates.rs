@@ -17,7 +17,7 @@ const SEEN_AFTER: u32 = 2;
 const UNEQUAL: f64 = 1.5;
 /// A source with less than this part of the mean rate is not tried elsewhere: its leases are long, and little depends on it.
 const TRIED_FROM: f64 = 0.75;
-/// A source that alone brings this part of its destination's rate may be able to send more, so it is tried elsewhere, too. If no source is
+/// A source that alone reaches this part of its destination's rate may be able to send more, so other destinations are tried as well. If no source is
 /// this many times as fast, that happens at once, because its destination was chosen by chance. Otherwise it happens after this many
 /// seconds.
 const ALIKE: f64 = 1.2;

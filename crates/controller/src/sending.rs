@@ -55,8 +55,9 @@ impl Sending<'_> {
         self.steering.goes_on()
     }
 
-    /// Runs one transfer, and retries it where its failure may pass. Each try goes to the node of the destination that the controller names
-    /// by then. A try ends at once if the controller no longer names its node. A try that `brings` contents ends after a while if its node
+    /// Runs one transfer, and retries it where its failure may pass. Each try goes to the node of
+    /// the destination that the controller names at that time. A try ends at once if the controller
+    /// no longer names its node. A try that `brings` contents ends after a while if its node
     /// takes next to nothing.
     pub(crate) fn transfer(
         &self,
@@ -264,7 +265,7 @@ impl Sending<'_> {
         }
         let tries = |target: &Target| tried.get(&target.identity).copied().unwrap_or(0);
         let targets = places.iter().filter_map(|place| target_at(&work, *place));
-        // The first one of those that were tried as often.
+        // The first of the targets with the fewest tries.
         let Some(target) = targets.min_by_key(|target| tries(target)) else {
             return Chosen::Later;
         };

@@ -345,7 +345,7 @@ impl World {
         }
     }
 
-    /// Leaves a try as a worker does, and begins the next one.
+    /// Ends a try as a worker does, and begins the next try.
     fn steer(&self, lease: &mut Lease, now: f64, own: &[usize], named: &[usize]) {
         let lasts = now - lease.try_began;
         if let Some(target) = lease.target {

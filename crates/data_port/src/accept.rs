@@ -20,7 +20,7 @@ use crate::allow::{Denial, Who};
 use crate::gate::{Full, Slot, StrangerSlot};
 use crate::{ask, examine, news, open};
 
-/// After the system refused a connection for want of descriptors or memory: there is no event for their return.
+/// Pause after the system refused a connection because descriptors or memory were missing; the system sends no event when they are available again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
 /// For the first bytes of a connection.

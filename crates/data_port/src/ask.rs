@@ -29,7 +29,7 @@ use crate::claims::{By, Spot};
 use crate::gate::Full;
 use crate::{Shared, news};
 
-/// Questions on one connection: those of a job that is followed for a day, one each second.
+/// Limit of questions on one connection: enough to follow a job for a day with one question per second.
 const QUESTIONS_MAX: usize = 100_000;
 
 /// How long a connection may rest between two questions.

@@ -17,7 +17,7 @@ use admission::{Admission, Bounds};
 /// Of one address from which no peer with a grant has come yet.
 const STRANGERS_PER_ADDRESS: usize = 32;
 
-/// Of one address from which such a peer has come: the streams of a client come together.
+/// Limit for an address from which a known peer has connected, because all streams of a client connect at the same time.
 const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 
 /// Questions being answered: each takes a thread with a separate storage, and one identity leaves room for others.
@@ -191,7 +191,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Eq + Hash + Copy> Counts<K> {
-    /// Counts under the one of the keys that has the fewest.
+    /// Counts the slot under the key that has the fewest.
     fn take(counts: &Arc<Self>, keys: &[K], limits: Limits) -> Result<Slot<K>, Full> {
         let mut inner = counts.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (map, total) = &mut *inner;

@@ -187,7 +187,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     }
 }
 
-/// Waits for the engine's threads on a separate thread: a slow disk must not hold up the other transfers.
+/// Waits for the engine's threads on a separate thread: a slow disk must not delay other transfers.
 fn end(shared: &Arc<Shared>, session: Arc<Session>, until: Option<Instant>) {
     locked(&session.watch).is_ending = true;
     let (own, ending) = (Arc::clone(shared), Arc::clone(&session));

@@ -50,7 +50,7 @@ struct Need {
     right: Right,
 }
 
-/// One look at the rights of many: all grants are read once, and those of each peer are found once.
+/// A look at the rights of many peers: all grants are read once, and the grants of each peer are found once.
 #[derive(Default)]
 pub(crate) struct Round {
     all: OnceCell<Option<AllGrants>>,

@@ -104,7 +104,7 @@ pub struct DaemonConfig {
     pub jobs: Option<Arc<dyn AnswerJobs>>,
     /// Answers questions within the cluster of this node. `None` refuses them.
     pub cluster: Option<Arc<dyn AnswerCluster>>,
-    /// Takes connections that speak another protocol than that of data inside TLS; nothing was read from them. `None` refuses them.
+    /// Receives connections that use a protocol other than data inside TLS; no bytes were read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
     /// Receives news of each transfer and refusal.
     pub tells: Arc<HearTransfers>,

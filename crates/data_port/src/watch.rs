@@ -1,4 +1,4 @@
-//! Looks at the file system of each export on a separate thread, so that one that does not answer holds up no other.
+//! Checks the file system of each export on a separate thread, so that a file system without an answer does not delay the others.
 //! Decides nothing: `export` refuses exports that do not answer.
 
 use std::path::Path;

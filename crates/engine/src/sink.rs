@@ -21,7 +21,7 @@ pub trait Sink: Send + Sync {
     /// The entry's fault; the sink forgets the entry.
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault>;
 
-    /// Places a bundle, each file separately, so the faults are those of single entries. `contents` holds the bytes of
+    /// Writes the files of a bundle, each separately, so that faults belong to single entries. `contents` holds the bytes of
     /// each record (empty for records without contents).
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault>;
 

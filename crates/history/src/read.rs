@@ -13,7 +13,7 @@ use thiserror::Error;
 const PAST_LINES_MAX: usize = 2_000;
 const PAST_BYTES_MAX: usize = 512 << 10;
 
-/// After all lines that there may be, where only samples are wanted.
+/// A position after all possible lines, for callers that want only samples.
 pub const NO_LINES: u64 = u64::MAX;
 /// After all samples that there may be, where only lines are wanted: 9999-12-31.
 pub const NO_SAMPLES: Timestamp = Timestamp(253_402_214_400_000);

@@ -1,4 +1,4 @@
-//! Progress of the jobs that other nodes of the cluster run: asked for while a client looks, and forgotten when it gets old.
+//! Progress of the jobs that other nodes of the cluster run. It is requested while a client watches, and dropped when outdated.
 //! Runs no job, and keeps nothing in the state.
 
 use std::collections::HashMap;

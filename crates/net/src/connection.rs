@@ -1,5 +1,5 @@
 //! Owns a stream over one socket: its state, its errors, and the calls its user makes.
-//! Leaves records and keys to the session, and the meaning of frames to its user.
+//! The session handles records and keys; the caller interprets frames.
 
 mod receive;
 mod send;

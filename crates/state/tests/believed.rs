@@ -1,5 +1,5 @@
 //! Tests which nodes of a site are believed, and for how long.
-//! Leaves sites as objects to `objects`.
+//! See `objects` for sites as objects.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Tests several replicas over an in-memory carrier: joining, voting, loss of the leader, partitions, snapshots.
-//! Leaves real connections to the tests of the binary.
+//! See the tests of the binary for real connections.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Tests the effects of single commands on jobs: their ends, lost claims, the audit log, retention.
-//! Leaves sequences of commands to `properties`, and other objects to `objects`.
+//! See `properties` for sequences of commands, and `objects` for other objects.
 
 mod support;
 

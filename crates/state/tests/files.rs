@@ -1,5 +1,5 @@
 //! Tests the files of the state: damage, versions, files that do not belong together, backups.
-//! Leaves crashes and full disks to `crash` and `full`.
+//! See `crash` and `full` for crashes and full disks.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Tests the state without room: a full file system, and a limit on the length of files.
-//! Leaves kills to `crash`.
+//! See `crash` for kills.
 
 mod support;
 

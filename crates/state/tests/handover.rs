@@ -1,6 +1,6 @@
 //! Tests a leader without room, and the messages while no change is possible: the reason is correct, and an answering cluster is not
 //! recovered.
-//! Leaves full disks of a single node to `full`.
+//! See `full` for full disks of a single node.
 
 mod support;
 

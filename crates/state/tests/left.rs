@@ -1,5 +1,5 @@
 //! Tests that the state keeps room from leftovers of others: for access rules of admins, and from jobs of removed users.
-//! Leaves rules and users themselves to `objects`.
+//! See `objects` for rules and users themselves.
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! Tests nodes of several program versions in one cluster: when its level rises, which programs work with it, and what it refuses below a
 //! level.
-//! Leaves what nodes announce to the tests of the binary.
+//! See the tests of the binary for what nodes announce.
 
 mod support;
 

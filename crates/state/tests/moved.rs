@@ -1,5 +1,5 @@
 //! Tests the stored amounts of attempts: the highest report counts, and only reports of the node that ran the attempt.
-//! Leaves other commands of jobs to `commands`.
+//! See `commands` for other commands of jobs.
 
 mod support;
 

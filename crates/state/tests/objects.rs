@@ -1,5 +1,5 @@
 //! Tests the named objects: the rules that connect them, schedules, webhooks, limits, secrets.
-//! Leaves jobs to `commands`.
+//! See `commands` for jobs.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Tests which commands a node of a cluster may propose: for itself, and for users that exist at that moment.
-//! Leaves joining and the messages of the consensus to `members`.
+//! See `members` for joining and the messages of the consensus.
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! Tests five voters under partitions in which both halves are alive, with clocks minutes apart. Nothing is decided twice, and all replicas
 //! end equal.
-//! Leaves connections to the tests of the binary.
+//! See the tests of the binary for connections.
 
 mod support;
 

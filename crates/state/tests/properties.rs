@@ -1,5 +1,5 @@
 //! Tests the state with random commands: states follow the table, and counts, epochs, keys and replicas are consistent.
-//! Leaves the consensus log to other tests.
+//! Other tests cover the consensus log.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Tests the replica with real files: acknowledged commands stay, followers resume, two processes exclude each other.
-//! Leaves kills, full disks and damage to separate tests.
+//! Separate tests cover kills, full disks and damage.
 
 mod support;
 

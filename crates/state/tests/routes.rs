@@ -1,5 +1,5 @@
 //! Tests the stored route of a job, decided once, and the node under which the other site knows the job.
-//! Leaves other commands of jobs to `commands`.
+//! See `commands` for other commands of jobs.
 
 mod support;
 

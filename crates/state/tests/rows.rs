@@ -1,5 +1,5 @@
 //! Tests rows that differ from what was written: they are not trusted, and only the check at a start reports the file as damaged.
-//! Leaves damage to the structure of the files to `files`.
+//! See `files` for damage to the structure of the files.
 
 mod support;
 

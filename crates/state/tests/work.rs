@@ -1,5 +1,5 @@
 //! Tests the work of divided jobs: leases, finds, settlements, returned items, and seeded simulations with crashes.
-//! Leaves the consensus log to other tests.
+//! Other tests cover the consensus log.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Owns the number of streams of one channel: tries more where there is room, fewer where they win nothing, and keeps what wins.
-//! Does not find out what holds a stream up (`path`), and starts or ends no stream.
+//! Does not find the cause that limits a stream (see `path`), and does not start or end streams.
 //!
 //! Gradual adaptation after Balman and Kosar: raise the number, compare the total rate, keep the number only if it wins. Two rules
 //! are added. A raise is tried where the kernels' figures show room, so that the raise may be large, and none is tried where a

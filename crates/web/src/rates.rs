@@ -1,5 +1,5 @@
 //! Owns the rates of the node's jobs over the last hours, by node, site and network path.
-//! Leaves persistence to `rates_file`. Reports of jobs have the samples that last longer.
+//! See `rates_file` for persistence. Reports of jobs have the samples that last longer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
 //! Owns the house rules that a program can check, over the whole tree; run by `cargo test -p xtask` and `cargo xtask tidy`.
-//! Leaves the checks of clippy and rustfmt to them.
+//! Does not repeat the checks of clippy and rustfmt.
 
 mod edges;
 mod links;

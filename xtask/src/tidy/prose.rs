@@ -1,5 +1,5 @@
 //! Owns the rules for sentences in documents and comments: their length, their first word, and words that say too little.
-//! Leaves the meaning to readers.
+//! Does not judge the meaning of a sentence.
 
 use super::Finding;
 use super::tree::File;

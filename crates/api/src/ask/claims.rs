@@ -42,7 +42,7 @@ pub struct ClaimPlace {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// Leaves the mark alone.
+    /// Does not touch the mark.
     #[default]
     Untouched,
     /// Makes the mark before the node sets the claim.

@@ -1,5 +1,5 @@
 //! Owns the forms of a size in a description: bytes, or a text with a unit.
-//! Leaves the grammar of the text to `units`.
+//! See `units` for the grammar of the text.
 
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! The documents of access rules: rights of a subject below a path of an export, here or at a site.
-//! Their meaning is that of `grant`.
+//! Rights have the meaning that `grant` describes.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,5 +1,5 @@
 //! Owns the documents of amounts that attempts moved, and of each node at work on a divided job.
-//! Leaves the job and its attempts to `job`.
+//! See `job` for the job and its attempts.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Owns the forms of a rate in a request: bytes per second, or a text with a unit.
-//! Leaves the grammar of the text to `units`, and the meaning of the rate to the documents.
+//! See `units` for the grammar of the text, and the documents for the meaning of the rate.
 
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};

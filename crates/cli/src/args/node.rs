@@ -238,7 +238,7 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
             positional(
                 "places",
                 "SOURCE... DESTINATION",
-                "What to copy, and where to",
+                "One or more sources, and the destination",
             )
             .num_args(2..),
         );

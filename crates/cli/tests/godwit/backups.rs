@@ -1,5 +1,5 @@
 //! Backups of a node's knowledge: made while the node runs, restored after a loss.
-//! Leaves damaged backups to the tests of the state.
+//! See the tests of the state for damaged backups.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

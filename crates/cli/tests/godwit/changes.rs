@@ -17,8 +17,8 @@ const BYTES: u64 = 3 << 20;
 
 /// Changes a file once, when some of it has arrived and not all.
 ///
-/// Where the machine was so slow that it had been read by then, it has arrived in the state before, which is right;
-/// then it is done again more slowly.
+/// If the machine was so slow that the file had been read before the change, the earlier state has
+/// arrived, which is correct. Then the test repeats more slowly.
 fn changed_once(change: impl Fn(&Path), check: impl Fn(&Rig, &Ends, &Outcome)) {
     as_each_user(|rig| {
         rig.start(&[]);

@@ -1,5 +1,5 @@
 //! Some seeds of the kit for clusters: a node of two sites is killed, stopped or cut off while a job runs.
-//! Leaves the kit to `xtask`, which reports its actions.
+//! See `xtask` for the kit, which reports its actions.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
 //! Several nodes as one cluster, by the real binary: joining, jobs at any node, lost, drained and removed nodes, a lost majority.
-//! Leaves the consensus itself to the tests of the state.
+//! See the tests of the state for the consensus itself.
 
 mod distributed;
 mod divided;

@@ -1,5 +1,5 @@
 //! Deletion before any data is sent, and its limits.
-//! Leaves full destinations to `full`.
+//! See `full` for full destinations.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! Jobs divided into items of work, by the real binary: whole trees, large files, a huge directory, and nodes killed in the middle.
-//! Leaves leases and settlements to the tests of the state.
+//! See the tests of the state for leases and settlements.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};

@@ -219,7 +219,7 @@ fn links_swapped_in_at_the_source_lead_nowhere() {
             }
         }
         assert!(swaps >= 8, "it was not disturbed");
-        // Left alone, all of it arrives.
+        // Without further changes, the whole tree arrives.
         rig.cp(&[&rig.url("src/."), "last"]).complete();
         assert_eq!(rig.read("last/d/large").len(), 8 << 20);
     });

@@ -216,7 +216,7 @@ fn a_client_that_was_away_for_long_goes_on_and_a_pipe_does_too() {
     of_file.wait_for_bytes(1);
     of_pipe.wait_for_bytes(1);
     path.interrupt(true);
-    // The transfer of the file; that of the pipe would follow at the next look.
+    // The transfer of the file; the transfer of the pipe would follow at the next look.
     rig.daemon().wait_for("the client is disconnected");
     thread::sleep(Duration::from_secs(2));
     path.interrupt(false);

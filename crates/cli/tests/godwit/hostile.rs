@@ -1,5 +1,5 @@
 //! Hostile connections of each kind to the one port of a real node: its memory stays bounded, and calls and transfers succeed meanwhile.
-//! Leaves single deadlines and limits to the tests of the API, and the protocol of data connections to `strangers`.
+//! See the tests of the API for single deadlines and limits, and `strangers` for the protocol of data connections.
 //!
 //! `GODWIT_HOSTILE=2000 GODWIT_HOSTILE_SECONDS=60` opens that many connections of each kind for that long. The figures are on standard
 //! error (`--nocapture`).

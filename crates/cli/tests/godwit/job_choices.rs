@@ -1,5 +1,5 @@
 //! Which entries a job means, by the real binary: the same as `godwit cp` with the same flags means.
-//! Leaves the meaning of patterns and lists to `filters` and `lists`.
+//! See `filters` and `lists` for the meaning of patterns and lists.
 
 use std::collections::BTreeSet;
 use std::fs;

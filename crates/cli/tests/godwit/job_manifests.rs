@@ -1,5 +1,5 @@
 //! Manifests that jobs write, by the real binary: their contents, their places, and the events about them.
-//! Leaves the form of a manifest to `manifest`.
+//! See `manifest` for the form of a manifest.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -287,7 +287,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, gate: Option<&AtomicBool>) {
         }
         passed += bytes;
     }
-    // The other end sees the end in the same way.
+    // Closes the connection, so that the other side also sees its end.
     let _ = to.shutdown(Shutdown::Both);
 }
 

@@ -1,5 +1,5 @@
 //! Jobs by the commands that people type, at a real node.
-//! Leaves the routes themselves to the tests of the API.
+//! See the tests of the API for the routes themselves.
 
 use std::fs;
 

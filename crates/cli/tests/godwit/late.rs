@@ -1,5 +1,5 @@
 //! Calls that hang in a real distributed file system, and take effect after other nodes have finished and a user has worked on.
-//! One mount of a volume stops right before a call of a storage. The next node and the user work by other mounts.
+//! One mount of a volume stops right before a call of a storage. The next node and the user see the same files through other mounts.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};

@@ -1,5 +1,5 @@
 //! Jobs and schedules whose owner loses the right to run them, at a real node.
-//! Leaves the effect of a right to `access`, and jobs for other nodes to `sites`.
+//! See `access` for the effect of a right, and `sites` for jobs of other nodes.
 
 use std::time::{Duration, Instant};
 

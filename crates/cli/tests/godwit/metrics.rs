@@ -1,5 +1,5 @@
 //! The figures of a node, read by a real Prometheus with a token over HTTPS.
-//! Leaves which figures there are, and that their number is bounded, to the tests of the API.
+//! See the tests of the API for the list of figures and the bound of their number.
 
 use super::process::wait_until;
 use super::prometheus::Prometheus;

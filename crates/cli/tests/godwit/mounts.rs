@@ -1,5 +1,5 @@
 //! A mount of one directory at another place by FUSE, which stops answering when its program is stopped.
-//! Most tests that use it are elsewhere; here are those of exports that have to be mounts.
+//! Most tests that use it are elsewhere; the tests of exports that must be mounts are here.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -41,7 +41,7 @@ impl Mount {
         Self::by(&mut command, place)
     }
 
-    /// A mount that this program makes at `place` and answers for until it ends; None where it ends before that.
+    /// A mount that this program makes at `place` and serves until the program ends; None if the program ends before the mount exists.
     pub(crate) fn by(command: &mut Command, place: &Path) -> Option<Self> {
         fs::create_dir_all(place).expect("made");
         let device = || fs::metadata(place).expect("there").dev();

@@ -77,7 +77,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, heard: &Mutex<Vec<Vec<u8>>>) {
         }
     }
     heard.lock().expect("no thread panicked").push(all);
-    // The other end sees the end in the same way.
+    // Closes the connection, so that the other side also sees its end.
     let _ = to.shutdown(Shutdown::Both);
 }
 

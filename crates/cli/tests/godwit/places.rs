@@ -160,7 +160,7 @@ fn a_slash_at_the_end_of_a_source_follows_a_link_to_a_directory() {
     }
 }
 
-/// The names are those of the first run, whatever happened to the directory since.
+/// The names are the names of the first run, even if the directory has changed since.
 #[test]
 fn an_unfinished_run_of_several_sources_keeps_its_names() {
     let world = Rig::new();

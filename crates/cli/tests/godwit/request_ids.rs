@@ -1,5 +1,5 @@
 //! One id from the request that submits a job to the logs of all nodes that move its data, by the real binary.
-//! Leaves the other contents of a log to `record`.
+//! See `record` for the other contents of a log.
 
 use serde_json::{Value, json};
 

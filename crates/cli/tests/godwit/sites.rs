@@ -1,5 +1,5 @@
 //! Jobs between the nodes of two sites, by the real binary: pushed, pulled, and with the node that runs them killed again and again.
-//! Leaves the commands themselves to `jobs`, and the routes to the tests of the API.
+//! See `jobs` for the commands themselves, and the tests of the API for the routes.
 
 mod back;
 mod clocks;

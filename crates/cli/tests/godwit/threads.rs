@@ -94,7 +94,7 @@ fn bounds_that_were_given_are_told_and_a_number_is_not() {
     let writers = "writers 0 -> 4: at least 4 were asked for";
     assert_eq!(push, [readers]);
     assert_eq!(pull, [writers]);
-    // Two ends in one process report the same as those in two.
+    // Two ends in one process report the same as two ends in separate processes.
     assert_eq!(local, [readers, writers]);
     for way in ways("fixed") {
         let told = run(&["--readers", "2", "--writers", "4"], &way);

@@ -1,5 +1,5 @@
 //! Totals of a job, compared with the count of rsync at its destination, however the attempts of the job ended.
-//! Leaves the arrived files to `job_kills`.
+//! See `job_kills` for the arrived files.
 
 use std::process::Command;
 

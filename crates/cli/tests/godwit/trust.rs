@@ -1,5 +1,5 @@
 //! A kit for three sites that distrust each other: the actions that one site may ask of another at a third, by a separate client.
-//! Leaves jobs that all three allow to `sites::third`.
+//! See `sites::third` for jobs that all three allow.
 //!
 //! A runs jobs, B has data, C asks. Each test states the grants of each site. A new feature that moves data for others adds its
 //! cases here.

@@ -230,7 +230,7 @@ fn a_stopped_node_gets_nothing_more_and_holds_the_end_back_for_two_leases_at_mos
         let mut of_b = asked.iter().filter(|(name, _)| name == "b");
         assert!(of_b.all(|(_, ask)| ask.probes && !ask.sets));
     }
-    // It was renewed at 1 s, and may have heard the question of 4 s just before that lease was over.
+    // The claim was renewed at 1 s, and the node may have received the question of 4 s just before that lease ended.
     assert!(claims.waits(4 * SECOND + LEASE));
     let probes = 8 * SECOND;
     assert!(!claims.waits(SECOND + 2 * LEASE + probes));

@@ -69,7 +69,7 @@ impl Here {
         }
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = found.absolute();
-        // A look at a mount that hangs must hold up no other claim.
+        // A look at a mount that hangs must not delay other claims.
         let spot = Spot::look(&absolute);
         let entering = self.claims().enter_alone();
         // A peer does not learn the owner or the sources of the transfer.

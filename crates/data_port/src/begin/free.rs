@@ -54,7 +54,7 @@ pub(super) fn prepare(
         Holder::Attended => return Err(no(error)),
         Holder::Silent => return Err(silent(shared, &error, asked)),
     }
-    // Another process may hold it for a client that is gone, and gives way when it sees that it is wanted.
+    // Another process may hold the destination for a client that is gone; that process releases it when it sees this file.
     let wanted = wanted_file(&shared.config.home, key);
     if let Err(error) = std::fs::write(&wanted, []) {
         shared.log(&format!("{}: {error}", wanted.display()));
@@ -68,7 +68,7 @@ pub(super) fn prepare(
             other => break other,
         }
     };
-    // Left behind it would stop the next transfer of this name when its client is away for a moment.
+    // If the file remained, it would end the next transfer of this name when that transfer's client is disconnected for a moment.
     let _ = std::fs::remove_file(&wanted);
     prepared.map_err(no)
 }

@@ -1,5 +1,5 @@
 //! Begins the receiving end of a push: a tree, or a sink that keeps nothing.
-//! Knows no place but the one that `places` found.
+//! Knows only the place that `places` found.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Instant;
 
-/// Addresses from which a peer with a grant has come; the one that came longest ago is forgotten first.
+/// Addresses from which peers with grants have connected; the oldest address is forgotten first.
 const KNOWN_MAX: usize = 4096;
 
 /// How many there may be.
@@ -48,7 +48,7 @@ impl Admission {
         }
     }
 
-    /// Takes a connection in: its number, and that of the connection that makes way for it, if one has to.
+    /// Admits a connection. Returns its number, and the number of the connection that must close for it, if any.
     pub(super) fn admit(&mut self, address: IpAddr, now: Instant) -> (u64, Option<u64>) {
         let address = network_of(address);
         let known = self.known.contains(&address);

@@ -61,7 +61,7 @@ pub enum VerifyEnd {
 /// entries are requested this is not possible, because the daemon must see all entries on one connection.
 ///
 /// # Errors
-/// Why the verification failed; some entries may have been reported by then.
+/// Why the verification failed; some entries may have been reported before.
 pub fn run_verification(
     client: &Client,
     open: &Open,

@@ -106,7 +106,7 @@ impl Observed {
         self.space.as_ref()?.shortage(self.delivered)
     }
 
-    /// The lack of room where it was not watched: by the report of a divided job's close, or all data that did not arrive.
+    /// The missing space if space was not watched: the figure of a divided job's close, or the size of all data that has not arrived.
     pub(super) fn lacking(&self) -> Option<String> {
         let group = self.groups.get(&FailureCode::NoSpace.into())?;
         if let Some(told) = group.reason.text.strip_prefix("no room: ") {
@@ -360,7 +360,7 @@ impl AttemptEvents {
         self.copied(site, job) != before
     }
 
-    /// Takes the amounts of all attempts together; returns those of this one.
+    /// Takes the sum of the amounts of all attempts; returns the amounts of this attempt.
     pub(crate) fn ends(&self, sum: Moved) -> Moved {
         let mut heard = self.lock();
         heard.sums_up();

@@ -219,7 +219,7 @@ impl<'a> SiteAttempt<'a> {
         Ok(ending::ended(self, &followed?))
     }
 
-    /// The job where an earlier attempt had it run, made to run again if that is wanted.
+    /// Finds the job at the site where an earlier attempt started it, and starts it again there if necessary.
     fn find(&self) -> Result<Option<(Direction, JobSeen)>, Stop> {
         let noted = self.noted()?;
         let ways = match &noted {
@@ -247,7 +247,7 @@ impl<'a> SiteAttempt<'a> {
         Ok(None)
     }
 
-    /// The job at the site that may run it: this node's, or that of another node of this cluster that ran an attempt before.
+    /// The job at the site that may run it: submitted by this node, or by another node of this cluster in an earlier attempt.
     fn look(&self, way: Direction) -> Result<Option<JobSeen>, Stop> {
         let runner = self.runner(way);
         let noted = mates::noted(self.shared, self.job)?;

@@ -8,7 +8,7 @@ use godwit_api::event::{ErrorTold, Event};
 /// Entries of a home that messages of failures may name.
 const IN_HOME: [&str; 5] = ["journals", "jobs", "spill", "state", "identity.pem"];
 
-/// The text with `GODWIT_HOME` for the directory above that of the jobs.
+/// The text with `GODWIT_HOME` in place of the parent directory of the jobs.
 pub(crate) fn without_home(jobs: &Path, text: &str) -> String {
     let Some(home) = jobs.parent().filter(|home| home.parent().is_some()) else {
         return text.to_owned();

@@ -1,5 +1,5 @@
 //! Owns the view of a caller on the progress of running jobs.
-//! Leaves everything else of a job to `seen`.
+//! See `seen` for everything else of a job.
 
 use godwit_api::rest::{ChannelView, JobProgress, NodeProgress, ProgressView};
 

@@ -1,5 +1,5 @@
 //! Tests of the bound on the records of one user's jobs beside the state.
-//! Leaves the bound of another site to the unit tests.
+//! See the unit tests for the bound of another site.
 
 use std::fs::{self, File};
 

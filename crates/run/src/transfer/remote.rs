@@ -219,7 +219,7 @@ impl<'a> WithNode<'a> {
                 _ => Ok(None),
             }
         };
-        // Taken before any request; passed to the first engine.
+        // The destination is prepared before any request, and passed to the first engine.
         let mut prepared = Some(prepare()?);
         let begun_with = prepared.as_ref().and_then(Option::as_ref);
         let digest = begun_with.map_or_else(

@@ -1,5 +1,5 @@
 //! Owns the commands of nodes that run jobs: claims, reports, ends of attempts, restarts.
-//! Leaves submission and changes by users to `jobs`.
+//! See `jobs` for submission and changes by users.
 
 use rusqlite::params;
 

@@ -1,5 +1,5 @@
 //! Owns submission of jobs and changes by users.
-//! Leaves the commands of runners to `claims`.
+//! See `claims` for the commands of runners.
 
 use rusqlite::{OptionalExtension as _, params};
 

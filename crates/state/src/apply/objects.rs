@@ -1,5 +1,5 @@
 //! Owns changes of the named objects, and the rules that connect them.
-//! Leaves the acceptable values of a single object to `model`.
+//! See `model` for the acceptable values of a single object.
 
 use rusqlite::{OptionalExtension as _, params};
 

@@ -1,6 +1,6 @@
 //! Owns the links between sites and access rules: a rule at a site applies to the identity that the site had, and ends with it. Also owns
 //! which nodes of a site are believed.
-//! Leaves objects without links to `objects`.
+//! See `objects` for objects without links.
 
 use rusqlite::params;
 

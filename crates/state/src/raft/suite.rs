@@ -1,5 +1,5 @@
 //! Tests the log and the state machine with the consensus library's own suite.
-//! Leaves commands to the tests of the state.
+//! See the tests of the state for commands.
 
 use std::sync::Arc;
 

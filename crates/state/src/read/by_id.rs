@@ -1,5 +1,5 @@
 //! Owns reading of named objects by the order or a prefix of their ids.
-//! Leaves single objects and whole kinds to `lists`.
+//! See `lists` for single objects and whole kinds.
 
 use super::Reader;
 use super::row::{object, unsigned};

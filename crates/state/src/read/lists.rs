@@ -1,5 +1,5 @@
 //! Owns reading of named objects, events and the audit log.
-//! Leaves jobs to `jobs` and `page`.
+//! See `jobs` and `page` for jobs.
 
 use rusqlite::{OptionalExtension as _, params};
 

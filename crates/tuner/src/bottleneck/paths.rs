@@ -14,7 +14,7 @@ pub struct ChannelRate {
     pub name: String,
     /// Rate in the direction that carried more, with all overhead and including ended streams.
     pub bytes_per_second: f64,
-    /// The same rate before that time; `None` if the time before was too short to measure.
+    /// The rate of the path before that interval; `None` if the earlier time was too short to measure.
     pub before: Option<f64>,
 }
 

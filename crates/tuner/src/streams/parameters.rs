@@ -60,9 +60,9 @@ pub(super) const PART: f64 = 0.93;
 pub(super) const TAKEN: f64 = 1.01;
 /// A trial must win this factor over what its streams could take from others that have half of the link.
 pub(super) const TAKEN_MOST: f64 = 1.05;
-/// Least gain of a trial for a part of its streams to be kept.
+/// Least gain at which a trial keeps at least some of its added streams.
 pub(super) const WORTH: f64 = 1.1;
-/// Share of the gain on an empty link that is enough where losses alone hold all streams up.
+/// Share of the gain on an empty link that is enough if only losses limit all streams.
 pub(super) const WORTH_LOSSES: f64 = 0.15;
 
 // Trials of fewer streams.

@@ -1,5 +1,5 @@
 //! Owns the table of routes, and the document that describes them.
-//! Leaves what each route does to the modules below.
+//! See the modules below for the action of each route.
 
 #![allow(
     unused_qualifications,

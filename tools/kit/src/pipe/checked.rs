@@ -1,5 +1,5 @@
 //! Owns the digests of a bare pipe: of all that a connection sent and of all that it received, compared at its end.
-//! Leaves sending and receiving to the connection below it.
+//! The connection below it sends and receives.
 
 use anyhow::ensure;
 use crc_fast::{CrcAlgorithm, Digest};

@@ -1,5 +1,5 @@
 //! `godwit job submit`: turns the command line into a description of a job.
-//! Checks only the form; the node knows its places and settings. Leaves the selection of entries to `choosing`.
+//! Checks only the form; the node knows its places and settings. See `choosing` for the selection of entries.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

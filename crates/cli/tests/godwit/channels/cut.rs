@@ -63,7 +63,7 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         let why = lost["why"].as_str().expect("text");
         assert!(why.contains("the path is silent"), "{lost}");
         assert!(lost["name"].is_string(), "{lost}");
-        // The first such line of the log is that of the push.
+        // The first line of this kind in the log belongs to the push.
         if from == "tree" {
             assert_noticed_soon(rig);
         }

@@ -1,5 +1,5 @@
 //! Clusters whose nodes share a real distributed file system: a volume of GlusterFS, with a mount for each node.
-//! Leaves the volume to `gluster`, and mounts that lose no answers to `sites`.
+//! See `gluster` for the volume, and `sites` for mounts that lose no answers.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

@@ -1,5 +1,5 @@
 //! A job that all nodes of a cluster work on, whichever of them are killed.
-//! Leaves a lone node that divides to `divided`.
+//! See `divided` for a lone node that divides.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! A cluster that runs a divided job for another site: no member reaches more at the third site than the asking site may.
-//! Leaves lone nodes to `trust`.
+//! See `trust` for lone nodes.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 //! Undivided jobs whose node stands still: stopped, or with a hanging mount. Another node continues, and the first changes nothing late.
-//! Leaves divided jobs to `sites` and `distributed`.
+//! See `sites` and `distributed` for divided jobs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

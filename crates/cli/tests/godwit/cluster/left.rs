@@ -1,5 +1,5 @@
 //! Jobs at another site while the asking cluster loses and gains nodes: they run once, and removed nodes have no access.
-//! Leaves killed nodes without other changes to `taken_over`.
+//! See `taken_over` for killed nodes without other changes.
 
 use std::fs;
 use std::path::Path;

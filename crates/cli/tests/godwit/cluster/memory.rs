@@ -1,5 +1,5 @@
 //! The network between two clusters, measured by one job: from memory to memory, by all nodes of both.
-//! Leaves lone nodes to `sites/memory`.
+//! See `sites/memory` for lone nodes.
 
 use super::super::sites::{submit, wait_for};
 use super::Site;

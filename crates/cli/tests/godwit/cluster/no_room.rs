@@ -1,5 +1,5 @@
 //! A cluster whose leader has no room for the state: another node leads, the site takes changes, and the status names the node.
-//! Leaves a node that is alone to `job_troubles`.
+//! See `job_troubles` for a node that is alone.
 
 use super::super::job_troubles::{fill, with_mount};
 use super::super::process::wait_until;

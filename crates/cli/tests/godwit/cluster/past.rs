@@ -1,5 +1,5 @@
 //! The log, the samples, the report and the manifest of a job, asked for at a node that did not run it.
-//! Leaves jobs that another site runs to `sites`.
+//! See `sites` for jobs that another site runs.
 
 use std::fs;
 use std::time::Instant;

@@ -1,5 +1,5 @@
 //! A cluster that has lost a majority for good: one survivor becomes the cluster, and the others join it again.
-//! Leaves the files of the state to the tests of `state`.
+//! See the tests of `state` for the files of the state.
 
 use rustix::process::Signal;
 

@@ -1,5 +1,5 @@
 //! The nodes, jobs and work that any node of a cluster shows, wherever a job runs.
-//! Leaves the actions of the nodes to `divided`.
+//! See `divided` for the actions of the nodes.
 
 use std::fs;
 use std::time::{Duration, Instant};

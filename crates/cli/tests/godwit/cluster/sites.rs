@@ -1,5 +1,5 @@
 //! Two clusters: all nodes of one bring a job to all nodes of the other, whichever of those are killed or see another file system.
-//! Leaves a destination of one node to `divided`.
+//! See `divided` for a destination of one node.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
 //! A job from three nodes to three others reports everything that a job of one node reports, and all of it is true.
-//! Leaves the arrived files to `divided`.
+//! See `divided` for the arrived files.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! An undivided job whose node is killed in the middle: another node finishes the job as one run would have, and leaves nothing behind.
-//! Also a job that another site runs. Leaves divided jobs of the own nodes to `divided`.
+//! Also a job that another site runs. See `divided` for divided jobs of the own nodes.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Owns the test of docs/guide.md: the commands that copy and check data are run, in order, on the machines of `world`.
-//! Leaves the commands of nodes, users and clusters to the test of the operator's guide, and their form to a test of the parser.
+//! The test of the operator's guide covers commands of nodes, users and clusters; a test of the parser covers their form.
 
 use std::fs;
 use std::path::Path;

@@ -397,7 +397,7 @@ impl Tree {
         Ok(reply)
     }
 
-    /// The entry with its name among these; the kernel must not cache it.
+    /// The reply for the entry of this name in the directory `node`; the kernel must not cache the entry.
     fn entry(&mut self, node: u64, name: &[u8]) -> Reply {
         let spelled = name.iter().fold(1, |sum: u64, byte| {
             sum.wrapping_mul(31).wrapping_add(u64::from(*byte)) % (1 << 30)

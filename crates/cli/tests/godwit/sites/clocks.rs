@@ -1,5 +1,5 @@
 //! Jobs among sites whose clocks are days apart: access for a job, deadlines and attempts hold as with equal clocks.
-//! Leaves the arithmetic of durations to the unit tests of trust.
+//! See the unit tests of trust for the arithmetic of durations.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! Kills of each site of a job at seeded moments, with pause and cancel in between. After the end no site writes, and nothing remains.
-//! Leaves named single cases to `kills` and `third`. `GODWIT_KILLS` sets how many kills each of them has.
+//! See `kills` and `third` for named single cases. `GODWIT_KILLS` sets how many kills each of them has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ fn unended(rig: &Rig) -> usize {
 /// Whether this is the mark of a claim on one of the paths that a job claims. It goes once its site is reached again, or by `clean`.
 fn is_mark(file: &Path) -> bool {
     let of = |path: &[u8]| TempName::of_member(0, path, b"mark").to_string();
-    // The first half of a name is that of the claim.
+    // The first half of a name belongs to the claim.
     let purposes = [of(b"copy"), of(b"copy/run42")].map(|name| name[24..].to_owned());
     let name = file.to_string_lossy();
     is_temporary(file) && purposes.iter().any(|purpose| name.ends_with(purpose))

@@ -1,5 +1,5 @@
 //! Divided jobs with a full destination: they wait for space, report the needed amount, and then continue without a command.
-//! Leaves jobs of one node to `job_troubles`.
+//! See `job_troubles` for jobs of one node.
 
 use std::fs;
 

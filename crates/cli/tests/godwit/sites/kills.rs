@@ -1,5 +1,5 @@
 //! Kills of nodes while another site brings a job here, and while one end of a job is another site: no job runs twice, nothing remains.
-//! Leaves jobs of which neither end is at the node that is asked to `third`.
+//! See `third` for jobs of which neither end is at the node that is asked.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 //! Temporary files of a cancelled job at its destination: the log names their number, and the owner of the job removes them at once.
-//! Leaves the rules for other temporary files to `places`.
+//! See `places` for the rules for other temporary files.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
 //! Jobs that measure: from the memory of one node to that of another, here, at another site, and between two other sites; and refusals.
-//! Leaves the nodes of a cluster to `cluster/memory`.
+//! See `cluster/memory` for the nodes of a cluster.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
 //! How a node follows a job between two sites, and renews the access for it, by three nodes of the real binary.
-//! Leaves access that is taken back for good at the site that runs the job to `third`.
+//! See `third` for access that is taken back for good at the site that runs the job.
 
 use std::collections::BTreeSet;
 use std::io::copy;

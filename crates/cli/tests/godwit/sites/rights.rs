@@ -1,5 +1,5 @@
 //! Jobs between two other sites whose owner loses the right to run them, by three nodes of the real binary.
-//! Leaves jobs with an end at the node that is asked to `lost_rights`.
+//! See `lost_rights` for jobs with an end at the node that is asked.
 
 use serde_json::{Value, json};
 

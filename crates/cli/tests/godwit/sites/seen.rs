@@ -1,5 +1,5 @@
 //! A divided job while it runs, for a viewer without any rule: each answer and the stream of events have an outline.
-//! Leaves jobs of one node, and jobs that have ended, to the tests of the API.
+//! See the tests of the API for jobs of one node and for ended jobs.
 
 use super::super::rest::Caller;
 use super::{submit, two_sites, wait_for};

@@ -1,5 +1,5 @@
 //! The table of kills: the asker of a job, its division, the killed site, and the user's action meanwhile. Each case ends once.
-//! Leaves several kills of one job to `ends`. `GODWIT_CASES` sets how many cases each kind of job draws, or
+//! See `ends` for several kills of one job. `GODWIT_CASES` sets how many cases each kind of job draws, or
 //! `all`, or a part of their names; `GODWIT_SEED` sets the choice.
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Jobs with both ends away from the asked node, by three nodes of the real binary: the running site, access, and survival.
-//! Leaves jobs with one end here to the module above.
+//! See the module above for jobs with one end here.
 
 use std::time::Duration;
 

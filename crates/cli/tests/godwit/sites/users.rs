@@ -1,5 +1,5 @@
 //! The rights of a node's users at other sites, by the real binary: nothing without a rule, and no longer than the rule.
-//! Leaves the kinds of requests to the tests of the API, which ask no site.
+//! See the tests of the API for the kinds of requests; those tests ask no site.
 
 use std::fs;
 

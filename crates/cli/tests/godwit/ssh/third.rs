@@ -130,7 +130,7 @@ fn arrived(here: &Far, other: &Far, content: &[u8]) {
 /// Ids of programs of two machines.
 type Find = fn(&Far, &Far) -> Vec<i32>;
 
-/// Each of those that carry a transfer out, and where it is found.
+/// The processes that carry out a transfer, each with the function that finds it.
 const ROLES: [(&str, Find); 4] = [
     ("sending agent", |here, _| here.agents()),
     ("receiving agent", |_, other| other.agents()),

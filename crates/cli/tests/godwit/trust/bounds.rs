@@ -1,5 +1,5 @@
 //! Bounds of one asker that no number or order of questions may exceed; and a right that ends during a question.
-//! Leaves the allowed questions of each subject to `cluster::subjects`.
+//! See `cluster::subjects` for the allowed questions of each subject.
 
 use std::fs;
 use std::io::Write as _;

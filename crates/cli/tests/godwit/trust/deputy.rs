@@ -1,5 +1,5 @@
 //! A site that runs a job for another site uses that site's rights at the third site, never its own rights.
-//! Leaves the access that is given for a job to `given`.
+//! See `given` for the access that is given for a job.
 
 use godwit_api::ask::{Answer, Question, code};
 use godwit_api::grant::Mandate;

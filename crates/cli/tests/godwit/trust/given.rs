@@ -1,5 +1,5 @@
 //! Access that is given for a job lasts no longer than the right of the giving site.
-//! Leaves the effect of the access to `deputy`.
+//! See `deputy` for the effect of the access.
 
 use godwit_api::ask::{ListPlace, Question, code};
 use godwit_api::grant::Mandate;

@@ -1,5 +1,5 @@
 //! A peer with only the right to write: data and names hidden from it; and facts hidden from all other peers.
-//! Leaves looks at single places to `bounds`.
+//! See `bounds` for looks at single places.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,5 +1,5 @@
 //! Nodes of one cluster at a site that runs a job for them: the job runs for one of them at a time, and access lasts while it is renewed.
-//! Leaves the clusters themselves to `cluster`.
+//! See `cluster` for the clusters themselves.
 
 use godwit_api::ask::{Answer, GrantJob, Question, Refusal, RunJob, SteerJob, SteerVerb, code};
 use godwit_api::grant::Mandate;

@@ -1,5 +1,5 @@
 //! A job goes to the site that it names: the identity of the site decides, and nothing that is known of its address.
-//! Leaves commands of users, which use known peers, to `own`.
+//! See `own` for commands of users, which use known peers.
 
 use std::fs;
 

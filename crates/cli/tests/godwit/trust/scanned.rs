@@ -1,5 +1,5 @@
 //! A site that runs jobs for another one does not try addresses for it without bounds.
-//! Leaves questions about reach to the unit tests of `jobs::guests::reach`.
+//! See the unit tests of `jobs::guests::reach` for questions about reach.
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The number of connections that a silent known peer may hold.
-//! Leaves strangers to `strangers`, and connections that work to `many`.
+//! See `strangers` for unknown peers, and `many` for connections that work.
 
 use std::time::Duration;
 

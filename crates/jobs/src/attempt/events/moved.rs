@@ -33,7 +33,7 @@ impl Observed {
         self.moved = sum.minus(self.earlier);
     }
 
-    /// Takes the summary of a transfer, and turns it into that of all attempts.
+    /// Takes the summary of a transfer, and makes it the summary of all attempts.
     pub(super) fn ended(&mut self, summary: &Summary) {
         let mut whole = summary.clone();
         match &mut whole {

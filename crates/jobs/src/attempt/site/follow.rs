@@ -22,7 +22,7 @@ const AWAY_EVERY: Duration = Duration::from_secs(3);
 /// Between two looks whether the attempt is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The longest rest before access is given again that was lost, and how long it has to last for the next rest to be short.
+/// The longest pause before lost access is granted again, and the lifetime of access after which the next pause is short again.
 const REST_MAX: Duration = Duration::from_mins(5);
 const STEADY_AFTER: Duration = Duration::from_mins(10);
 

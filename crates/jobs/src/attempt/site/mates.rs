@@ -39,7 +39,7 @@ pub(super) fn noted(shared: &Shared, job: &Job) -> Result<Option<Mandate>, JobsE
     }))
 }
 
-/// By which node a site knows the job: this one, or that of the mandate.
+/// The node under whose identity a site knows the job: this node, or the node of the mandate.
 pub(super) fn asker(shared: &Shared, mandate: Option<&Mandate>) -> Option<String> {
     match mandate {
         Some(mandate) => Some(mandate.asker.clone()),

@@ -5,7 +5,7 @@ use godwit_api::ask::{Answer, Question, Refusal, code};
 
 use crate::{Shared, grants};
 
-/// Answers a question of the job to this node. `asker` is the node of this cluster that had the job brought.
+/// Answers a question about the job that this node would ask itself. `asker` is the node of this cluster that had the job brought.
 pub(super) fn ask_here(
     shared: &Shared,
     asker: &str,

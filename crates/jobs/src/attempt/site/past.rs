@@ -14,7 +14,7 @@ const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Questions before the job is checked again.
 const AT_ONCE_MAX: usize = 4;
 
-/// Questions at the end of the job: those of a log and of samples that are as long as a node lets them be.
+/// Limit of questions at the end of the job, enough for the longest log and samples that a node allows.
 const AT_END_MAX: usize = 100;
 
 /// How far the log and the samples of the site are known here.

@@ -1,5 +1,5 @@
 //! Ends waiting and paused jobs between other sites, once their owner may no longer run them.
-//! Leaves running jobs to `scheduler`, and the reports to sites to `pending`.
+//! See `scheduler` for running jobs, and `pending` for the reports to sites.
 //!
 //! Any other waiting job ends when it would begin, because no other site has a part of it. A job between other sites may wait at one of
 //! them, and has access to the other.

@@ -1,5 +1,5 @@
 //! Owns the effects of the commands about the work of a divided job: opening it, pairs, leases, and its end.
-//! Leaves settlements to `settle`, and rows to `rows`.
+//! See `settle` for settlements, and `rows` for rows.
 //!
 //! A lease is fenced by the index of the command that gave it. A holder under another lease, or without one, cannot change an item. So an
 //! item is settled once, however often commands are repeated and in any order. Identity of an item: kind, root, path, share or offset,
