@@ -194,7 +194,7 @@ pub struct Channels {
     pub channels: Vec<Channel>,
     /// Seconds since the job began.
     pub seconds: f64,
-    /// The figures are those of the whole transfer; never sent to others.
+    /// The figures of the whole transfer; never sent to other nodes.
     #[serde(skip)]
     pub at_end: bool,
 }

@@ -125,7 +125,7 @@ impl fmt::Display for Login {
     }
 }
 
-/// The longest name of a host or user: that of a DNS name.
+/// The longest name of a host or user: the limit of DNS names.
 const NAME_BYTES_MAX: usize = 253;
 
 #[cfg(test)]

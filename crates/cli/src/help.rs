@@ -19,7 +19,7 @@ const fn example(line: &'static str, meaning: &'static str) -> Example {
     Example { line, meaning }
 }
 
-/// Examples by command, in no order; those of the commands that speak to a node are in `node`.
+/// Examples by command, in no order; `node` has the examples of commands that talk to a node.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "godwit",

@@ -21,7 +21,7 @@ impl Client {
 }
 
 impl AccessRules<'_> {
-    /// All rules: those of the file in the node's home, and those of its state.
+    /// All rules: from the file in the node's home, and from its state.
     ///
     /// # Errors
     /// The node cannot be reached, or refuses.

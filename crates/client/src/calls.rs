@@ -35,9 +35,9 @@ pub struct JobFilter {
     pub states: Vec<JobState>,
     /// Only those whose id begins so.
     pub id_prefix: Option<String>,
-    /// Only those of this user.
+    /// Only jobs of this user.
     pub owner: Option<String>,
-    /// Only those to or from this site.
+    /// Only jobs to or from this site.
     pub site: Option<String>,
     /// Only those with this in their label.
     pub label: Option<String>,

@@ -297,7 +297,7 @@ pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: boo
     settled
 }
 
-/// The summary and the failed entries of a whole job: those of its closes, and the earlier deliveries.
+/// The summary and the failed entries of a whole job, from its closes and the earlier deliveries.
 #[must_use]
 pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
     let mut sum = TransferSummary {

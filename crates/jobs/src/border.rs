@@ -60,7 +60,7 @@ const GROUPS_MAX: usize = 60;
 /// Paths that a group names.
 const EXAMPLES_MAX: usize = 16;
 
-/// The longest summary: some hundred times that of a transfer. The state takes four times as much.
+/// Limit of the size of a summary: a hundred times the usual size. The state takes four times as much.
 const SUMMARY_BYTES_MAX: usize = 64 << 10;
 
 /// The longest line of a log: the beginning of a job with hundreds of sources fits.

@@ -154,8 +154,8 @@ impl Flights {
         self.lock().has_ended
     }
 
-    /// Body of the thread that asks, until the end. Each node is asked on a separate thread, which is not joined: a node that does not
-    /// answer would hold up the others, and the end of the job.
+    /// Body of the thread that asks, until the end. Each node is asked on a separate thread, which
+    /// is not joined: a silent node must not delay the others or the end of the job.
     pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Shared>) {
         loop {
             let asked = Instant::now();

@@ -8,7 +8,7 @@
 //!                     live figures, HOME/jobs/ID/{log,samples}.jsonl ◀─────┘
 //! ```
 //!
-//! The state is the target; the scheduler follows it. The scheduler looks at the state after each change and when the next time is due. It
+//! The state is the target; the scheduler follows it. The scheduler reads the state after each change, and when the next event is due. It
 //! stops attempts whose claim has ended, and starts those that are due. A caller that changes a job only proposes a command.
 
 mod access;

@@ -116,7 +116,7 @@ const PIECE_BYTES: u64 = 256 << 10;
 /// Bytes of one answer to another node: as JSON they take six times as many at worst, and a document holds 1 MiB.
 const ANSWER_BYTES: u64 = 128 << 10;
 
-/// Opens the manifest of a job: that of the last attempt that wrote one, whichever node ran it.
+/// Opens the manifest of a job. It comes from the last attempt that wrote one, at any node.
 pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError> {
     let job = check_written(shared, id)?;
     let mut runners = past::runners(shared, id)?;

@@ -4,8 +4,9 @@
 //!
 //! Owners compete by their shares: the next job is that of the owner with the fewest running jobs for the weight of the share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
-//! Jobs of other sites leave a part of the places to those of this site, because a job need not
-//! end. For the same reason, jobs of one other site leave some of these places to further sites.
+//! Jobs of other sites may not take all places, because a job can run for ever: some places are
+//! kept for jobs of this site. For the same reason, jobs of one other site leave some of these
+//! places to further sites.
 
 use std::collections::HashMap;
 
@@ -197,8 +198,8 @@ pub(crate) fn choose(
     plan
 }
 
-/// The places that jobs of other sites leave to those of this site, and those of one of them to those of the rest: a quarter, and one at
-/// least where there are two.
+/// Places kept for jobs of this site, and among jobs of other sites for further sites: a quarter,
+/// and at least one of two.
 fn kept(places: usize) -> usize {
     (places / 4).max(usize::from(places > 1))
 }

@@ -25,7 +25,7 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// A node that did not answer is asked again after this time: a reader of a log does not wait for it each time.
 const SILENT_FOR: Duration = Duration::from_secs(5);
 
-/// Questions for one log or for the samples of one node: those of files that are as long as a node lets them be.
+/// Limit of questions for one log or for the samples of one node, enough for the longest files that a node allows.
 const QUESTIONS_MAX: usize = 100;
 
 /// Jobs and nodes whose samples are remembered, and for how long: a page reads them every few seconds.

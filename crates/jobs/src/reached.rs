@@ -28,8 +28,8 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// Addresses of one node that are accepted from another site.
 const ADDRESSES_MAX: usize = 16;
 
-/// The site by a node of it that answers now, and all its nodes that serve the place. A site without an answering node stays as it is
-/// known: the later dial reports the fault.
+/// The site by a node of it that answers now, and all its nodes that serve the place. A site
+/// without an answering node keeps its known addresses: the later dial reports the fault.
 ///
 /// # Errors
 /// The node that the operator named does not answer, and others are believed no longer.

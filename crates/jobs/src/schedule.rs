@@ -1,5 +1,5 @@
 //! Submits the jobs of schedules: cron expressions in a time zone.
-//! Runs no job. Ticks that passed while no node ran are made up for by one submission.
+//! Runs no job. If ticks passed while no node ran, the schedule submits one job for all of them.
 //!
 //! The expressions are those of crontab(5), with an optional field of seconds in front. A tick in the hour that a change to summer time
 //! leaves out comes when the clock has moved on. A tick in the hour that comes twice comes once.

@@ -116,7 +116,7 @@ fn restart(shared: &Shared) -> Result<(), JobsError> {
     Ok(())
 }
 
-/// Work of one node for all: ends jobs whose deadline passed, and submits those of schedules. Returns when the next one is due.
+/// Work that one node does for the cluster: ends jobs whose deadline has passed, and submits jobs of schedules. Returns the time of the next deadline or tick.
 fn lead(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Option<Timestamp>, JobsError> {
     for job in reader.expired_jobs(at)? {
         let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
@@ -125,7 +125,7 @@ fn lead(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Option<Timest
     schedule::fire(shared, reader, at)
 }
 
-/// Applies the state; returns how long nothing is due.
+/// Applies the state; returns the time until the next event is due.
 fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Duration, JobsError> {
     let at = shared.now();
     let leads = shared.replica.is_leader();
@@ -281,7 +281,7 @@ fn follow_up(
             sites: attempt.sites,
         });
     }
-    // Limits are those of the whole cluster.
+    // Limits apply to the whole cluster.
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
     for (job, sight) in claimed {
         if away::leaves(shared, reader, &job)? {

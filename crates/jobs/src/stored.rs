@@ -1,4 +1,4 @@
-//! The description of a job as the state keeps it: a user's, or that of a job that runs for another node.
+//! The description of a job as stored in the state: of a user's job, or of a job for another node.
 //! Decides nothing.
 
 use std::collections::BTreeMap;

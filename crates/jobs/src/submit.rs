@@ -57,7 +57,7 @@ pub(crate) fn submit(
     })
 }
 
-/// Whether one more job of the owner may wait: the state has room for those of all owners together. Paused jobs count as waiting: they
+/// Whether one more job of the owner may wait. The bound per owner leaves room for the jobs of all owners. Paused jobs count as waiting: they
 /// return when the owner resumes them, and no time removes them.
 pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> {
     let most = shared.config.waiting_of_owner_max;

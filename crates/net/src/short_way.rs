@@ -130,8 +130,8 @@ impl Usual {
         let is_lossy = f64::from(lost) > LOSSES_MAX * f64::from(segments);
         // One lossy window may be the start, which overfills a queue, or a moment in which other traffic started.
         let goes_on_losing = mem::replace(&mut self.was_lossy, is_lossy) && is_lossy;
-        // The minimum of five minutes: a nearby middlebox that answered in place of a distant host is forgotten by
-        // then.
+        // The kernel keeps the minimum for five minutes: after that, the answer of a nearby
+        // middlebox in place of a distant host no longer counts.
         goes_on_losing || tcp.round_trip_min >= SHORT
     }
 
@@ -263,7 +263,7 @@ mod tests {
         };
         assert!(wants(SEGMENTS_MIN, SHORT));
         assert!(!wants(SEGMENTS_MIN, SHORT - Duration::from_micros(1)));
-        // After a pause the minimum is that of a few segments.
+        // After a pause only a few segments count for the minimum.
         assert!(!wants(SEGMENTS_MIN - 1, 40 * SHORT));
     }
 

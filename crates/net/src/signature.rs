@@ -23,7 +23,7 @@ pub enum SignatureError {
     /// The text does not have the form of a signature.
     #[error("it is not a signature by an identity")]
     Form,
-    /// The key is not the one that the identity is named by.
+    /// The key does not match the identity.
     #[error("its key does not belong to {0}")]
     Stranger(IdentityId),
     /// The signature is of another message, or by another key.

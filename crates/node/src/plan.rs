@@ -168,7 +168,7 @@ fn addresses(named: &[HostPort], setting: &str, faults: &mut Faults<'_>) -> Vec<
     found
 }
 
-/// The parsed setting `announce`; its words are those of the settings table.
+/// The parsed setting `announce`; the settings table defines its words.
 fn announce(words: &[String], notes: &mut Vec<String>) -> Announce {
     match words {
         [all] if all == "all" => Announce::All,

@@ -10,7 +10,7 @@ use godwit_jobs::Jobs;
 use sd_notify::NotifyState;
 use signal_hook::iterator::Signals;
 
-/// Ends that may come at once: a signal, that of the state, and that of the cluster.
+/// Limit of ends that may come at once: a signal, the end of the state, and the end of the cluster.
 const ENDS_MAX: usize = 3;
 
 /// Why a node ends.

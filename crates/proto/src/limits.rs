@@ -47,7 +47,7 @@ pub const XATTR_NAME_BYTES_MAX: usize = 255;
 /// Longest value of an extended attribute: what Linux allows.
 pub const XATTR_VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// Most entries of an access list: those of the longest value in which Linux keeps one.
+/// Most entries of an access list: the number that fits the longest attribute value of Linux.
 pub const ACL_ENTRIES_MAX: usize = (XATTR_VALUE_BYTES_MAX - 4) / 8;
 
 /// Longest name of a user or group.

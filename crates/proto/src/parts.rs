@@ -36,8 +36,8 @@ impl Part {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// Whether a file of `file_bytes` bytes has such a part, if `bytes_min` is the least length of one: an aligned power of two,
-    /// or the end of the file.
+    /// Whether a file of `file_bytes` bytes can have this part, if parts have at least `bytes_min`
+    /// bytes: an aligned power of two, or the end of the file.
     pub fn fits(&self, file_bytes: u64, bytes_min: u64) -> bool {
         let Some(end) = self.offset.checked_add(self.bytes) else {
             return false;

@@ -72,7 +72,7 @@ const fn repeated(byte: u8) -> u64 {
     u64::from_le_bytes([byte; WORD])
 }
 
-/// The highest bit of each zero byte of `word`, and perhaps that of bytes above it.
+/// A word with the highest bit of each zero byte of `word` set, and perhaps the highest bits of bytes above a zero byte.
 const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(repeated(1)) & !word & repeated(0x80)
 }

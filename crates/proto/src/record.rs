@@ -122,7 +122,7 @@ impl Record {
         path::validate(first).is_ok().then_some(first)
     }
 
-    /// Releases memory beyond that of a usual path.
+    /// Releases memory beyond the size of a usual path.
     pub(crate) fn trim(&mut self) {
         if self.path.capacity() > PATH_BYTES_KEPT {
             self.path = Vec::new();

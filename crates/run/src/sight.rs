@@ -30,7 +30,7 @@ pub fn sight_of(directory: &Path) -> io::Result<Vec<u64>> {
     Ok(chosen.sight(std::fs::metadata(directory)?.ino(), inode_of))
 }
 
-/// The entries of a sight: those with the least hashes, so that each node chooses the same, or those of an earlier sight.
+/// The entries of a sight: the entries with the least hashes, so that each node chooses the same, or the entries of an earlier sight.
 pub(crate) struct Chosen {
     wanted: Option<BTreeSet<u64>>,
     names: BTreeMap<u64, Vec<u8>>,

@@ -123,7 +123,7 @@ impl Checklist {
     }
 
     fn next_record(&mut self) -> Result<Option<Record>, Failure> {
-        // The manifest was complete a moment ago. A change since then shows here.
+        // The manifest was complete a moment ago. A change since that moment is found here.
         let entry = self
             .reader
             .next_entry()

@@ -1,4 +1,4 @@
-//! The numbers of the wire are those of the catalogue of failures.
+//! The numbers on the wire equal the numbers in the catalogue of failures.
 //! Causes no failure.
 
 use std::collections::HashSet;

@@ -369,7 +369,7 @@ fn paths_of_a_job_begin_at_its_base() {
         &Control::default()
     )));
     let mode = fs::metadata(world.path("m")).expect("there").permissions();
-    // The mask of the process is not that of the job.
+    // The umask of the process differs from the umask of the job.
     assert_eq!(mode.mode() & 0o077, 0);
 }
 

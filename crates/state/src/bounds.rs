@@ -33,9 +33,9 @@ pub const JOBS_OF_SITE_MAX: u64 = 10_000;
 /// Bytes of the descriptions of jobs that are kept for one other site. Beyond that, ended jobs are deleted; a node refuses new ones at
 /// twice that number.
 pub const SPEC_BYTES_OF_SITE_MAX: u64 = 64 << 20;
-/// Bytes of the descriptions of ended jobs that are kept for one user: those of a million usual jobs. Beyond that, the oldest are deleted.
+/// Limit of bytes for descriptions of one user's ended jobs: enough for a million usual jobs. Beyond that, the oldest are deleted.
 pub const SPEC_BYTES_OF_OWNER_MAX: u64 = 1 << 30;
-/// Lines of the audit log about one other site: those of thousands of jobs. Beyond that, the oldest are deleted.
+/// Limit of lines in the audit log about one other site: enough for thousands of jobs. Beyond that, the oldest are deleted.
 pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
 /// Waiting jobs: fifty times the number in the node's benchmark.
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;

@@ -3,7 +3,7 @@
 //!
 //! The column `sum` holds the CRC of the other columns. Triggers of the writing connection clear it with each change of a row, and note the
 //! row. At the end of each command, the checksums of those rows are computed. So a row without a checksum belongs to the command in
-//! progress. All checksums are checked when the file is opened, and that of each row when it is read.
+//! progress. All checksums are checked when the file is opened, and the checksum of a row whenever the row is read.
 //!
 //! A program without support for checksums leaves stale ones. It also leaves the column `sealed` of `applied` behind the index of the last
 //! command. Then all checksums are computed again.

@@ -160,7 +160,7 @@ fn a_file_that_must_not_grow_loses_nothing() {
     }
 }
 
-/// Proposes until the consensus ends for want of room, and notes the number of acknowledged commands.
+/// Proposes until the consensus ends because the disk is full, and records the number of acknowledged commands.
 fn fill_up() {
     let directory = given().expect("given");
     let mut options = Options::new(directory.join("state"));

@@ -266,7 +266,7 @@ impl Journal {
         })
     }
 
-    /// Records that another run begins, forced or not. A new journal counts as that of a run that is not forced.
+    /// Records that another run begins, forced or not. A new journal counts as the journal of a run without `--force`.
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -125,8 +125,8 @@ impl Pool {
         self.wait_for_block(|| timeout.checked_sub(begin.elapsed()))
     }
 
-    /// Like [`take`](Self::take), but after `patience` takes a block that is one too many: for a thread that holds up more than
-    /// itself while it waits.
+    /// Like [`take`](Self::take), but after `patience` takes a block beyond the limit: for a thread
+    /// whose wait would block others.
     pub fn take_overdue(&self, patience: Duration) -> Option<Block> {
         loop {
             if let Some(block) = self.take_timeout(patience) {

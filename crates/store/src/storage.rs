@@ -233,8 +233,9 @@ pub trait Storage: Send + Sync {
         keep: &dyn Fn(&RelPath) -> bool,
     ) -> Result<u64, StoreError>;
 
-    /// Lists the entries below `start`, a directory before its contents, temporary names too. It looks at each no more than it must, so it
-    /// is faster than a scan. Ends early when `each` says `false`. An absent `start` has nothing below it.
+    /// Lists the entries below `start`, a directory before its contents, temporary names too. It
+    /// reads as little as possible of each entry, so it is faster than a scan. Ends early when
+    /// `each` says `false`. An absent `start` has nothing below it.
     fn survey(
         &self,
         start: &RelPath,
@@ -282,7 +283,7 @@ pub trait Storage: Send + Sync {
 
     /// From now on the storage asks `may` before each call that adds or removes a name, or changes attributes of a named entry. Once `may`
     /// says no, such a call fails with `Fenced`. A removed entry first moves into a directory in `base` whose temporary name has this tag.
-    /// If the answer has become no by then, the entry gets its own name back. Removing such a directory also removes its contents and ends
+    /// If the answer has become no in the meantime, the entry gets its own name back. Removing such a directory also removes its contents and ends
     /// the removals that use it. Only one transfer may use this storage.
     fn hold_to(&self, may: May, tag: u64, base: &RelPath) {
         let _ = (may, tag, base);

@@ -10,7 +10,7 @@ pub enum Kept {
     Exactly,
     /// The file system keeps the time without the last digits.
     Cut,
-    /// The time lies beyond the range that it can keep. Times before and after such a time look alike there.
+    /// The time lies beyond the range that it can keep. Times before and after this limit look alike there.
     Clamped,
     /// This is another time.
     Otherwise,

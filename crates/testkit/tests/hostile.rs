@@ -196,7 +196,7 @@ fn a_failed_sync_loses_its_batch_and_no_other() {
         sync(&storage, &rel("a")).unwrap_err().kind,
         StoreErrorKind::Io
     );
-    // The second sync works, as those of a kernel do, and brings nothing back.
+    // The second sync succeeds, as in a kernel, but does not restore the lost data.
     sync(&storage, &rel("a")).unwrap();
     sync(&storage, &rel("b")).unwrap();
     let bytes = |path: &str| {

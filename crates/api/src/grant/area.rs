@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::GrantError;
 use crate::endpoint::{check_export_name, is_memory};
 
-/// The longest path of a grant: that of a Linux path.
+/// The longest path of a grant: the limit of Linux.
 pub const PATH_BYTES_MAX: usize = 4_096;
 
 /// The area of a grant.

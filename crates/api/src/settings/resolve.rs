@@ -18,7 +18,7 @@ pub enum Origin {
     Flag(&'static str),
     /// An environment variable.
     Environment(&'static str),
-    /// The file. The key is empty if the whole file is meant.
+    /// The file. The key is empty if the fault concerns the whole file.
     File {
         /// Its path.
         path: PathBuf,

@@ -211,7 +211,7 @@ fn read_label(directory: &Path) -> Result<Label, Failure> {
     Ok(label)
 }
 
-/// Makes a directory for replaced files, beside those of the home.
+/// Makes a directory for replaced files, inside the home.
 fn make_kept(home: &Home) -> Result<PathBuf, Failure> {
     let kept = (1..=KEPT_MAX)
         .map(|number| home.path().join(format!("kept-{number}")))

@@ -98,7 +98,7 @@ impl NameFeed {
         }
     }
 
-    /// Adds a part. False if no more parts are wanted.
+    /// Adds a part. Returns false if the receiver needs no more parts.
     fn push(&self, names: Vec<u8>, last: bool) -> bool {
         let mut inner = lock(&self.inner);
         while inner.parts.len() as u64 >= PARTS_AHEAD_MAX && !inner.stopping {

@@ -28,7 +28,7 @@ pub(crate) struct LargeFile {
     extensions: Vec<u8>,
     pub(crate) file: Arc<dyn SourceFile>,
     pub(crate) dense: bool,
-    /// Only its digest is wanted.
+    /// The receiver wants only the digest of the file.
     pub(crate) digest_only: bool,
     block_bytes: u64,
     /// How many slices are cut ahead, for a random choice.

@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// Figures of the attached streams, with those of the sending end's kernel.
+    /// Figures of the attached streams, including figures from the sending end's kernel.
     pub fn streams(&self) -> Vec<StreamFigures> {
         self.counters().streams()
     }

@@ -58,7 +58,7 @@ const NAME_EVERY: Duration = Duration::from_secs(1);
 const OBEYED_FOR: Duration = Duration::from_secs(2);
 
 impl Tuning {
-    /// `buffers` are those of this end and of the other one; 0 if unknown.
+    /// `buffers` has the buffer sizes of this end and of the other end; 0 if unknown.
     pub(super) fn new(bounds: Bounds, limit: u64, buffers: [u64; 2]) -> Self {
         let now = Instant::now();
         let known = buffers.into_iter().filter(|bytes| *bytes > 0);

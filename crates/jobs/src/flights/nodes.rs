@@ -29,7 +29,7 @@ fn adds_up(name: &str) -> bool {
     name.ends_with("_per_second") || name.ends_with("_bytes") || name.contains("_processors")
 }
 
-/// The stage that limits the job, with a sentence that names its nodes. That is the stage of most nodes, else that of the slowest node.
+/// The stage that limits the job, with a sentence that names its nodes. The stage is that of most nodes or, without a majority, the stage of the slowest node.
 pub(super) fn limited(nodes: &[NodeProgress], limit: u64) -> Option<(String, String)> {
     let named = |node: &&NodeProgress| node.bottleneck.is_some();
     let mut slowest: Vec<&NodeProgress> = nodes.iter().filter(named).collect();

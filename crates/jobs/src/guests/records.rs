@@ -1,8 +1,10 @@
 //! Bounds the disk space of one owner's jobs beside the state: their manifests, logs and samples.
 //! Deletes no job: the state prunes those.
 //!
-//! The records of one user, or of one other site, have a bound together. Beyond the bound, the records of the owner's oldest ended jobs are
-//! deleted; of a user also those of waiting jobs. The log of a user's job says so. If the remaining jobs fill the room, the running one
+//! The records of one user, or of one other site, have a bound together. Beyond the bound, the
+//! records of the owner's oldest ended jobs are deleted; for a user, records of waiting jobs are
+//! deleted, too. The log of a user's job says so. If the remaining jobs fill the room, the running
+//! one
 //! with the largest records ends. Then the node takes no further job of another site.
 
 use std::collections::{HashMap, HashSet};

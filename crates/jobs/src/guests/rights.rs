@@ -25,7 +25,7 @@ pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
     })
 }
 
-/// The node whose job a question means: the asking node, or the one of the mandate. That node has
+/// The node that owns the job of a question: the asking node, or the node of the mandate. That node has
 /// given access for this job to the nodes that may resume it.
 pub(super) fn acts_for<'a>(
     jobs: &Jobs,

@@ -196,7 +196,7 @@ fn a_site_fills_no_disk_with_samples() {
     );
 }
 
-/// The site that runs a job goes by the rights of the node that asks, which are wider than those of a user.
+/// The site that runs a job checks the rights of the asking node, which are wider than the rights of a user.
 #[test]
 fn a_site_hears_what_the_owner_of_a_job_may_see_at_the_destination() {
     let world = World::new();

@@ -51,7 +51,7 @@ macro_rules! catalogue {
     };
 }
 
-// Numbers of jobs below 64 are those of ERROR in docs/wire.md, those of entries its fault codes; all others stay on this side.
+// Numbers of jobs below 64 are the codes of ERROR in docs/wire.md, and numbers of entries are its fault codes; all others stay on this side.
 // Codes of requests and of reasons travel as words.
 catalogue! {
     Usage "usage" Job 101, User, Permanent, Usage:

@@ -259,7 +259,7 @@ pub struct Opened {
     /// Whether an unfinished transfer is resumed.
     #[prost(bool, tag = "3")]
     pub resumed: bool,
-    /// Content received before that is no longer held, in bytes.
+    /// Bytes of content that was received before and is no longer held.
     #[prost(uint64, tag = "4")]
     pub lost_bytes: u64,
     /// The final destination, for users.

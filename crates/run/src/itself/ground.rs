@@ -232,8 +232,9 @@ impl Finder {
         })
     }
 
-    /// Passes numbers to `add` until `add` returns false: with true, the numbers of this path; with false, those of its parent directories
-    /// in the file system. Returns whether the file system belongs to this kernel.
+    /// Passes numbers to `add` until `add` returns false. The flag is true for numbers of this
+    /// path, false for numbers of its parent directories. Returns whether the file system belongs
+    /// to this kernel.
     fn chain(&self, path: &[u8], add: &mut dyn FnMut(bool, u64) -> bool) -> bool {
         let mut levels = std::iter::successors(Some(path), |path| parent_of(path));
         let there = levels.find(|level| std::fs::symlink_metadata(os(level)).is_ok());

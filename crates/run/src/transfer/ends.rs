@@ -270,7 +270,7 @@ impl<'a> Ends<'a> {
             put_away.map_err(|error| Failure::new(FailureCode::JournalUnusable, error))?;
             return Err(Failure::new(FailureCode::BusyDestination, why).about(path.display()));
         }
-        // This note replaces the one of the sink.
+        // This note replaces the note of the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
             self.job.run.events.note(&damage);
         }

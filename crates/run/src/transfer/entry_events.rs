@@ -36,7 +36,7 @@ impl Observer for EntryEvents {
     fn entry_failed(&self, failed: &FailedEntry<'_>) {
         let fault = failed.fault;
         let message = match &self.far {
-            // The shown path is that of this side.
+            // The shown path is the path on this side.
             Some((at, name)) if *at == fault.side => {
                 format!("{} (at the {}, {name})", fault.message, side(*at))
             }

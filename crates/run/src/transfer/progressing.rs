@@ -211,7 +211,7 @@ impl<'a> Progressing<'a> {
         report
     }
 
-    /// Amounts of this run so far, and those of earlier runs.
+    /// Amounts of this run so far, together with the amounts of earlier runs.
     fn moved(&self, engine: &Engine) -> Moved {
         let (held_bytes, held_files) = self.totals.held();
         let resent = match engine {

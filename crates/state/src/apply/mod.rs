@@ -53,7 +53,7 @@ impl From<rusqlite::Error> for Stop {
                 failure.code,
                 ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch
             ),
-            // Other replicas have the row as it was written.
+            // Other replicas have the undamaged row.
             _ => seal::broken(&error).is_none(),
         };
         if of_content {

@@ -161,8 +161,9 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
     }
 }
 
-/// Disables the users that stood for accounts of a machine if no node lists these accounts any more. An ordinary user of that name would be
-/// an admin at every machine that has such an account.
+/// Disables the users that stood for accounts of a machine if no node lists these accounts any
+/// more. Otherwise an ordinary user of this name would be an admin at every machine with an account
+/// of the same name.
 fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Stop> {
     let Some(earlier) = earlier else {
         return Ok(());

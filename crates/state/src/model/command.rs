@@ -314,7 +314,7 @@ pub struct NewPassword {
     pub earlier: Secret,
     /// argon2id hash of the new password.
     pub password: Secret,
-    /// Ids of tokens that stay valid: the one that the request showed, and its parents.
+    /// Ids of tokens that stay valid: the token of the request, and its parents.
     pub keep: Vec<String>,
 }
 

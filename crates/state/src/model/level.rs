@@ -1,4 +1,4 @@
-//! Owns feature levels: that of this program, those that commands need, and which programs work with a cluster.
+//! Owns feature levels: the level of this program, the levels that commands need, and the range that a cluster accepts.
 //! Does not know the nodes: the leader receives their announcements.
 //!
 //! A cluster has a committed level, which all of its nodes support. The leader raises it once the last node announces a higher one, and it
@@ -18,8 +18,9 @@ use super::{Change, Command, JobOp, Op, WorkOp};
 /// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
-/// From this level on, a command names the node that proposed it, and the state checks what that node may request. Names of nodes and
-/// machines are not those of users. A removed node takes its invitations along.
+/// From this level on, a command names the node that proposed it, and the state checks what that
+/// node may request. A user may not have the name of a node or a machine. A removed node takes its
+/// invitations along.
 pub const LEVEL_ORIGIN: u32 = 3;
 
 /// From this level on, [`WorkOp::Lease`](super::WorkOp::Lease) gives nothing to a node without a pair, and parts come in no order.

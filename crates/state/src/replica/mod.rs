@@ -332,7 +332,7 @@ impl Replica {
         if bytes > COMMAND_BYTES_MAX {
             return Err(ProposeError::TooLarge { bytes });
         }
-        // A node that cannot read the command would end. The state refuses it, too, but by then it would be in the log.
+        // A node that cannot read the command would end. The state refuses the command as well, but only when the command is already in the log.
         let needs = command.level();
         if needs > LEVEL_FIRST {
             let level = Agreed(&self.reader).level()?;

@@ -26,7 +26,7 @@ impl Store {
         copy_into(&self.file, copy)
     }
 
-    /// Replaces the content with that of a copy, in one transaction. Readers see one or the other.
+    /// Replaces the content with the content of a copy, in one transaction. Readers see one or the other.
     ///
     /// # Errors
     /// When the copy is damaged or of another kind, or the file cannot be written. Nothing has changed then.
@@ -52,7 +52,7 @@ pub(crate) fn copy_into(file: &Path, copy: &Path) -> Result<Position, Fault> {
         Ok(position)
     });
     if result.is_err() {
-        // The first error is the one that matters.
+        // Only the first error is reported.
         let _ = fs::remove_file(&draft);
     }
     result

@@ -50,7 +50,7 @@ impl Store {
     /// Opens the file, makes it if it is missing, checks it, and migrates it to the newest version.
     ///
     /// # Errors
-    /// When the file is damaged, from a newer program, of another kind, or unusable. It is left as it is.
+    /// When the file is damaged, from a newer program, of another kind, or unusable. The file is left unchanged.
     pub fn open(file: &Path) -> Result<Self, Fault> {
         // The log is synced before each acknowledgement, and this file before the log is cut. Changes that a power cut loses here are
         // applied again.

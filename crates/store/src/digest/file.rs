@@ -122,7 +122,7 @@ impl FileDigest {
     /// The digest of the file of `file_bytes` bytes that has the added ranges and zeros everywhere else: the standard
     /// CRC64-NVME, or the hash that `b3sum` prints. [`Digest::NONE`] if the ranges do not [fit](Self::fits).
     ///
-    /// For BLAKE3 `file_bytes` must be the one with which the slices were hashed. Ranges that were never added are hashed now, at about 8
+    /// For BLAKE3, `file_bytes` must equal the size with which the slices were hashed. Ranges that were never added are hashed now, at about 8
     /// GB/s.
     pub fn finish(&self, file_bytes: u64) -> Digest {
         self.finish_unless(file_bytes, &|| false)

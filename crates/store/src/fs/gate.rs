@@ -2,8 +2,9 @@
 //! Does not know why a gate is shut.
 //!
 //! A call that hangs in the kernel has passed the gate, and takes effect late, even if its process is killed. So no entry is removed by its
-//! own name. It first moves into a directory of this storage alone, then the gate is asked again. If the gate is shut by then, the entry
-//! moves back. The next node removes that directory, so a late call has no directory to move an entry into.
+//! own name. It first moves into a directory of this storage alone, then the gate is asked again.
+//! If the gate has shut in the meantime, the entry moves back. The next node removes that
+//! directory, so a late call has no directory to move an entry into.
 
 use super::directories::{Directories, Directory, Trouble};
 use crate::error::StoreErrorKind;
@@ -272,5 +273,5 @@ fn remove_ours(parent: &Directory, name: &[u8]) -> Result<(), Trouble> {
     take(parent, name, true)
 }
 
-/// Separates the name of that directory from those of files that are being written.
+/// Distinguishes the name of that directory from the names of files being written.
 const ASIDE: &[u8] = b"aside";

@@ -118,7 +118,7 @@ pub(super) fn names_in(
     Ok(())
 }
 
-/// Sets the time of a directory, that of the storage as well, and nothing else.
+/// Sets only the time of a directory, which may be the storage's own directory.
 pub(super) fn give_back_time(
     directories: &Directories,
     path: &RelPath,

@@ -161,8 +161,8 @@ impl FsScan {
         Some(item)
     }
 
-    /// An entry that was put aside, with its attributes. They are read later than its state, so that the reader of the contents detects a
-    /// change since then.
+    /// An entry that was put aside, with its attributes. The attributes are read after the state of
+    /// the entry, so that the reader of the contents detects a change in between.
     fn complete(&mut self, mut entry: ScanEntry) -> ScanItem {
         let Some(reader) = &mut self.reader else {
             return ScanItem::Entry(entry);

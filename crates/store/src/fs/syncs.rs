@@ -1,7 +1,7 @@
 //! Owns the syncs of whole file systems: all threads that wait for one at the same moment share the next.
 //! Does not know files; `sync` decides how an error concerns them.
 //!
-//! A sync serves all threads that began to wait before it began, because their data was written by then. Its error reaches each of them.
+//! A sync serves all threads that began to wait before the sync began, because their data was already written. Its error reaches each of them.
 
 use super::directories::{Directory, lock};
 use rustix::io::Errno;

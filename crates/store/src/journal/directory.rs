@@ -201,7 +201,7 @@ impl JournalDirectory {
         }
     }
 
-    /// Looks for another live transfer than `ours` whose destinations overlap those of `header`.
+    /// Looks for a live transfer other than `ours` whose destinations overlap the destinations of `header`.
     fn check_free<E>(&self, ours: &Path, header: &JournalHeader) -> Result<(), BeginError<E>> {
         let entries =
             open_with_room(|| fs::read_dir(&self.path)).map_err(failed("list", &self.path))?;

@@ -6,8 +6,9 @@
 //! the mount path of the storage at a node. Any other file is written under a name that only its transfer has: with a shared name, a rename
 //! could name another writer's half-written file.
 //!
-//! A call that hangs in the kernel of a node passes no fence. If such a call is possible, a file is put together in a copy of the shared
-//! file. So a late write never reaches the file with the final name. The closer removes the temporary files of the claim from each
+//! A call that hangs in the kernel of a node passes no fence. If such a call is possible, a file is
+//! assembled in a copy of the shared file. So a late write never reaches the file with the final
+//! name. The closer removes the temporary files of the claim from each
 //! directory before it looks at the directory's entries, so that a late rename finds nothing to rename. Only the closer changes entries
 //! that others have made; the storage asks the fence before each such call, and once more in the middle of a removal.
 
@@ -49,7 +50,7 @@ pub struct Membership {
     pub part_bytes_min: u64,
 }
 
-/// Separates the names of shared files from those of one transfer, which are made of a longer key.
+/// Distinguishes the names of shared files from the names of one transfer, which are made of a longer key.
 const SHARED: &[u8] = b"shared";
 
 impl Target {

@@ -138,7 +138,7 @@ impl Site {
         self.nodes.iter().filter(|node| node.independent)
     }
 
-    /// The learned nodes that are believed at a time to belong to the site, beside the one that the operator named.
+    /// The further nodes that count as nodes of the site at a given time, besides the first node that the operator named.
     pub fn believed(&self, at: Timestamp) -> impl Iterator<Item = &SiteNode> {
         let is_other = |node: &&SiteNode| node.identity != self.identity;
         self.nodes
@@ -200,7 +200,7 @@ pub struct Token {
     pub hash: Secret,
     /// Origin of the token: the text of a [`TokenOrigin`].
     pub scope: String,
-    /// Role; at most that of the user.
+    /// The role of the token; at most the role of the user.
     pub role: Role,
     /// When the token was made.
     #[serde(with = "millis")]

@@ -16,7 +16,7 @@ use super::{Run, Zeros};
 /// The subtrees that are remembered: an eighth of a second of hashing each.
 pub(super) const UNIT_BYTES: u64 = 1 << 30;
 
-/// Units that are remembered, 40 bytes each: those of 16 TiB. Beyond them they are hashed each time.
+/// Number of remembered units, 40 bytes each: enough for 16 TiB. Beyond them they are hashed each time.
 const UNITS_MAX: usize = 16 << 10;
 
 /// How often the caller's wish to stop is looked at.

@@ -4,8 +4,9 @@
 //! The set holds hashes, the older ones on disk. Times do not show whether a file is the source's: it may change while it is read, and some
 //! file systems round times.
 //!
-//! A sender without read permission at the destination could otherwise link a file that it never sent into a readable place. So for such a
-//! sender the files are remembered that were brought, or found to have the announced digest, and all others are foreign.
+//! A sender without read permission at the destination could otherwise link a file that it never
+//! sent into a readable place. So, for such a sender, the receiver remembers the files that arrived
+//! or had the announced digest; all other files are foreign.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -25,7 +25,7 @@ use crate::files::write::verify;
 pub(crate) enum Judgement {
     /// Nothing more has to be done.
     Settled(Verdict),
-    /// Its contents are wanted.
+    /// The receiver wants the contents of the file.
     Wanted,
 }
 

@@ -104,7 +104,7 @@ impl Committer {
         }
     }
 
-    /// Removes temporary files with the tag of this transfer below its destinations; of a member, those of its claim.
+    /// Removes temporary files with the tag of this transfer below its destinations; for a member, files with the tag of its claim.
     pub(crate) fn sweep(&self, keep: &dyn Fn(&RelPath) -> bool) -> Result<(), StoreError> {
         let config = &self.target.config;
         for start in &config.mapping {
