@@ -245,7 +245,10 @@ mod tests {
         assert_eq!(identity(&stored).expect("read"), None);
         op(site("gw1-c"));
         let said = identity(&stored).expect_err("another site").to_string();
-        assert!(said.contains("the identity of site b has changed"), "{said}");
+        assert!(
+            said.contains("the identity of site b has changed"),
+            "{said}"
+        );
         assert!(said.contains("gw1-c") && said.contains("gw1-b"), "{said}");
         // Nothing is known of a job of an older version.
         let before = Stored::parse(&plain).expect("a description");
