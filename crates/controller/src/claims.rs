@@ -11,10 +11,10 @@ use std::time::Duration;
 use godwit_api::ask::{Mark, Peer, Refusal, code};
 use godwit_api::failure::Code;
 
-/// How long a claim lasts without being renewed: four times as long as until it is. A node that is lost holds the end of the job back for
+/// How long a claim lasts without renewal: four times the interval of renewals. A node that is lost holds the end of the job back for
 /// at most two of these.
 pub(crate) const LEASE: Duration = Duration::from_secs(8);
-/// How long a claim lasts after a question that only looks whether the node answers: the least that a node takes.
+/// How long a claim lasts after a question that only tests whether the node answers: the shortest time that a node accepts.
 pub(crate) const PROBE_LEASE: Duration = Duration::from_secs(1);
 /// How often a claim is renewed: often, so that a destination that was restarted is claimed again within seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -22,11 +22,11 @@ const RENEW_EVERY: Duration = Duration::from_secs(2);
 const LATE: Duration = Duration::from_secs(4);
 /// After this time no answer is expected any more, and the node is asked again.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// After a claim that failed.
+/// Pause after a failed claim.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
-/// After a claim that was refused for good, while other nodes hold it.
+/// Pause after a claim was refused permanently while other nodes hold it.
 const REFUSED_AGAIN: Duration = Duration::from_secs(2);
-/// After a node did not see the mark.
+/// Pause after a node did not see the mark.
 const OTHER_PLACE_AGAIN: Duration = Duration::from_secs(60);
 /// How long a node may take to answer.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -70,7 +70,7 @@ struct At {
     /// The site says that the node serves the destination.
     serves: bool,
     is_asked: bool,
-    /// When it was asked last.
+    /// Time of the last question.
     asked_at: Duration,
     /// The last question was not answered, and may be heard at any time.
     is_deaf: bool,
@@ -96,7 +96,7 @@ impl At {
     }
 }
 
-/// Where the mark is on its way.
+/// State of the mark.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Marked {
     /// No node has made it yet.
@@ -344,8 +344,8 @@ impl Claims {
         self.nodes.iter().map(|at| &at.peer)
     }
 
-    /// Whether members may write through a node that lacks the others' knowledge, or nodes have to hear first that files are assembled in
-    /// copies.
+    /// Whether the controller must wait: members may write through an uninformed node, or nodes do
+    /// not yet know that files are assembled in copies.
     pub(crate) fn waits(&self, now: Duration) -> bool {
         let mut nodes = self.nodes.iter();
         let may_write = nodes.any(|at| !at.is_ready() && at.may_hold_until > now);
@@ -425,7 +425,7 @@ fn is_silence(refusal: &Refusal) -> bool {
     refusal.code.is_one_of(&silent)
 }
 
-/// Whether the claim may have been set or renewed though this was answered.
+/// Whether the node may have set or renewed the claim in spite of this answer.
 fn may_have_set(refusal: &Refusal) -> bool {
     let unknown = [code::BROKEN, code::GIVEN_UP];
     refusal.code.is_one_of(&unknown)

@@ -126,7 +126,7 @@ const REFUSED_MAX: u32 = 50;
 /// Answers that wait to be heard: each node is asked one thing at a time, so there are rarely more.
 const HEARD_MAX: usize = 64;
 
-/// When access is given again: after it was given, and after it was refused.
+/// Interval until access is granted again: after a grant, and after a refusal.
 const GRANT_AGAIN: Duration = Duration::from_secs(100);
 const GRANT_REFUSED: Duration = Duration::from_secs(30);
 

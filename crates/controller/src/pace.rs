@@ -18,7 +18,7 @@ const TAKES_LEAST: Duration = Duration::from_secs(2);
 const TELLS_AFTER: Duration = Duration::from_secs(2);
 const TELLS_FILES: u64 = 256;
 const TELLS_BYTES: u64 = 16 << 20;
-/// The rate of the others is measured over this time: a node that stands still is soon ignored.
+/// The rate of the other nodes is measured over this time, so that a blocked node is soon ignored.
 const WINDOW: Duration = Duration::from_secs(15);
 /// A node leaves an item to the others if it would take this many times as long as they take for all the rest, and this much longer.
 const TIMES: f64 = 1.1;
@@ -279,7 +279,7 @@ mod tests {
                         true => (take.part_bytes / each).max(1),
                         false => take.scans.into(),
                     };
-                    // As the state gives them.
+                    // The state gives out items like this.
                     let items = items.min(ready.div_ceil(rates.len() as u64));
                     ready -= items;
                     node.began = now;

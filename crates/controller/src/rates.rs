@@ -44,7 +44,7 @@ struct Seen {
 /// The rates that nodes were seen to reach.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
-    /// By source and destination.
+    /// Rates by source and destination.
     pairs: BTreeMap<(String, String), Seen>,
     /// Best sum of the rates to each destination.
     into: BTreeMap<String, f64>,
@@ -112,7 +112,7 @@ impl Rates {
         self.passed_over.retain(|_, until| *until > looks);
     }
 
-    /// Whether destinations take unlike sums, or one of them gets unlike rates from sources.
+    /// Whether destinations receive different sums, or one of them receives different rates from its sources.
     fn look_unequal(&self) -> bool {
         let is_seen = |target: &str| {
             let mut pairs = self.pairs.iter();
@@ -197,7 +197,7 @@ impl Rates {
             leave_none_out(&mut tried, places, &order);
             return tried;
         }
-        // Where nothing is known of a source it begins as all do.
+        // A source without known rates begins like all others.
         let is_known = |at: usize| {
             let mut seen = targets.iter().map(|target| self.pair(sources[at], target));
             seen.any(|seen| seen.seconds > 0)

@@ -58,7 +58,7 @@ impl Sending<'_> {
     /// Runs one transfer, and retries it where its failure may pass. Each try goes to the node of
     /// the destination that the controller names at that time. A try ends at once if the controller
     /// no longer names its node. A try that `brings` contents ends after a while if its node
-    /// takes next to nothing.
+    /// accepts almost no data.
     pub(crate) fn transfer(
         &self,
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
@@ -212,7 +212,7 @@ impl Sending<'_> {
         named(&work).any(is_it)
     }
 
-    /// Whether the controller has this node send to others than this node of the destination.
+    /// Whether the controller now names other nodes of the destination for this node.
     fn is_moved(&self, target: &Target) -> bool {
         let reader = self.node.replica.reader();
         let Ok(Some(work)) = Works(&reader).of(self.job) else {
@@ -237,8 +237,9 @@ impl Sending<'_> {
         };
     }
 
-    /// Destination of a try: the node of the destination with the fewest tries. The nodes that the controller chose for this node come in
-    /// turn, then any other one that receives.
+    /// Destination of a try: the node of the destination with the fewest tries. The nodes that the
+    /// controller chose for this node come first, one after the other, then any other receiving
+    /// node.
     fn choose(&self, tried: &BTreeMap<String, u32>) -> Chosen {
         let reader = self.node.replica.reader();
         let work = match Works(&reader).of(self.job) {

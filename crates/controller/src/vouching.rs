@@ -22,7 +22,7 @@ const MISSES_MAX: usize = 16;
 /// For all nodes of a site.
 const ALL_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long a node may take to confirm that it is of the site that named it.
+/// Time for a node to confirm that it belongs to the site that named it.
 const VOUCH_WITHIN: Duration = Duration::from_secs(3);
 
 /// Addresses accepted from another site.

@@ -24,7 +24,7 @@ const WAIT_MAX: Duration = Duration::from_mins(30);
 
 /// Part of the data that was sent again: from this on the path may be oversubscribed.
 const RESENT_HIGH: f64 = 0.05;
-/// Loss of the best rate up to which nodes keep resting. The loss must also be less than half of what they would bring.
+/// Loss of the best rate up to which nodes keep resting. The loss must also be less than half of the rate that these nodes would add.
 const LESS_MAX: f64 = 0.05;
 /// Part of the best rate that remains after each window.
 const BEST_KEEPS: f64 = 0.98;
@@ -106,7 +106,7 @@ impl Patience {
 /// Last signs of a node.
 #[derive(Clone)]
 struct Known {
-    /// When it reported last, or when it came.
+    /// Time of the last report, or of the arrival.
     told: Duration,
     /// It had streams then, or holds items.
     moves: bool,

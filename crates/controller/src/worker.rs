@@ -190,7 +190,7 @@ impl JobContext<'_> {
             });
             match self.node.propose(Op::Work(job.to_owned(), take)) {
                 Ok(Effect::Leased { lease, items }) if !items.is_empty() => {
-                    // Without it the items return at the next look.
+                    // Without this report the items return to the state at the next check.
                     let Some(work) = self.as_leased(lease) else {
                         continue;
                     };

@@ -56,7 +56,7 @@ pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker
                     tv_sec: 0,
                     tv_nsec: i64::from(REFUSED_PAUSE.subsec_nanos()),
                 };
-                // Whether it was woken or timed out makes no difference.
+                // The result of the wait does not matter.
                 let _ = poll(&mut [PollFd::new(waker, PollFlags::IN)], Some(&pause));
             }
         }
@@ -87,7 +87,7 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
 fn speaks(socket: &TcpStream, deadline: Duration) -> bool {
     let wait = Timespec::try_from(deadline.min(FIRST_BYTES_DEADLINE)).ok();
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    // A connection that closes silently, or makes way for others, is no event either.
+    // A connection that closes silently, or is closed for another one, is not an event either.
     matches!(poll(&mut fds, wait.as_ref()), Ok(1..)) && matches!(socket.peek(&mut [0]), Ok(1..))
 }
 

@@ -9,7 +9,7 @@ use godwit_proto::{ErrorCode, Open};
 use crate::Shared;
 use crate::allow::Denial;
 
-/// How long a peer waits for its turn before it is asked to come again: less than the minute that it waits for an answer.
+/// Time that a peer may queue before it must try again: less than the minute that the peer waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Copies of a source's path and name that a transfer keeps: the given one, the resolved one, the one in its root, and the one among its rights.

@@ -39,11 +39,11 @@ pub struct AgentConfig {
     pub tls: ServerTls,
     /// Which of its addresses it announces to the peer.
     pub announce: Announce,
-    /// Where the peer listens, to be dialled if it does not come.
+    /// Addresses of the peer, which are dialled if the peer does not connect.
     pub dial: Vec<SocketAddr>,
     /// How long the peer may take until its request has arrived.
     pub handshake_deadline: Duration,
-    /// How long a connection may stand still.
+    /// How long a connection may make no progress.
     pub stall_limit: Duration,
     /// Memory for blocks that are sent.
     pub pool_bytes: usize,
@@ -89,7 +89,7 @@ impl Agent {
             handshake_deadline: config.handshake_deadline,
             connections_per_peer: PEER_CONNECTIONS_MAX,
             connections_max: PEER_CONNECTIONS_MAX,
-            // One at a time, and one that makes way.
+            // One at a time, and one more that is being replaced.
             transfers_per_peer: PEER_CONNECTIONS_MAX,
             transfers_max: PEER_CONNECTIONS_MAX,
             stall_limit: config.stall_limit,

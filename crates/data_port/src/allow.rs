@@ -224,7 +224,7 @@ impl Grantor<'_> {
         if of_peer().any(|grant| grant.mandate.is_none()) {
             return vec![peer];
         }
-        // Whether an asker is of this site is the same for all its jobs, and there may be thousands.
+        // The site of an asker is checked once for all of its jobs, because there may be thousands.
         let mandates = of_peer().filter_map(|grant| grant.mandate.as_ref());
         let askers: HashMap<&str, &Mandate> = mandates
             .map(|mandate| (mandate.asker.as_str(), mandate))
@@ -261,7 +261,7 @@ fn unreadable() -> Denial {
     )
 }
 
-/// Whether the asker itself may do any part of this grant, which it gave away.
+/// Whether the asker itself still has any of the rights in this grant, which the asker has passed on.
 fn asker_holds<'a>(
     given: &Grant,
     mandate: &Mandate,

@@ -35,14 +35,14 @@ const QUESTIONS_MAX: usize = 100_000;
 /// How long a connection may rest between two questions.
 const REST_MAX: Duration = Duration::from_secs(120);
 
-/// How long the end of fenced transfers is waited for, and how often it is looked for.
+/// How long to wait for the end of fenced transfers, and how often to check.
 const FENCED_WITHIN: Duration = Duration::from_secs(5);
 const FENCED_LOOK: Duration = Duration::from_millis(20);
 
 /// Longest request of a stranger: to join, with as many exports of long names as a node may have.
 pub(crate) const STRANGER_BYTES_MAX: u32 = 64 << 10;
 
-/// How often the asker hears that the work is alive.
+/// Interval of the messages that tell the asker that the work continues.
 pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves a connection that asks, until it ends.

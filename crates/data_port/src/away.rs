@@ -11,7 +11,7 @@ use godwit_tree::Fence;
 /// Of one transfer into one export.
 pub(crate) struct AwayFence {
     watched: Watched,
-    /// How often the mount and this process had stood still when the transfer began.
+    /// Counts of blocks of the mount and of this process at the start of the transfer.
     stops: (u64, u64),
 }
 

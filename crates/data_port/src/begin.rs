@@ -151,8 +151,9 @@ impl<'a> Beginning<'a, '_> {
     }
 }
 
-/// A place among the transfers. A restarted transfer takes the place of its predecessor, whose client is gone. If all transfers together
-/// are too many, a suspended one makes way: its client loses only the reservation of its destination.
+/// A place among the transfers. A restarted transfer takes the place of its predecessor, whose
+/// client is gone. If all transfers together are too many, a suspended one is ended: its client
+/// loses only the reservation of its destination.
 pub(crate) fn place_for(
     shared: &Shared,
     peer: IdentityId,

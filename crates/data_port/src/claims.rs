@@ -49,7 +49,7 @@ pub(crate) type MayHold<'a> = dyn Fn(&By, &Text) -> Look<()> + 'a;
 #[derive(Default)]
 pub struct ClaimTable {
     claims: Mutex<HashMap<ClaimId, Held>>,
-    /// Held while a claim or a transfer that is no member looks for the other, and until others find it. Taken before all other locks.
+    /// Held while a claim or another transfer checks the table and enters it, so that neither misses the other. Taken before all other locks.
     entering: Mutex<()>,
 }
 

@@ -37,8 +37,8 @@ impl Grants {
         Ok(entries.collect())
     }
 
-    /// Adds a grant; returns whether that changed anything. A grant of the same place that gives no more and ends earlier makes way for the
-    /// new one.
+    /// Adds a grant; returns whether that changed anything. The new grant replaces a grant of the
+    /// same place that has no more rights and ends earlier.
     ///
     /// # Errors
     /// The file cannot be read or written, or a line in it is unknown.
@@ -106,7 +106,7 @@ fn parse(words: &[&str]) -> Result<Grant, String> {
     Grant::of_words(words).map_err(|error| error.to_string())
 }
 
-/// Whether something that ends then ends before something that ends at `other`; None is never.
+/// Whether the end `ends` comes before the end `other`; None means never.
 fn ends_before(ends: Option<Timestamp>, other: Option<Timestamp>) -> bool {
     match (ends, other) {
         (None, _) => false,

@@ -88,7 +88,7 @@ pub struct DaemonConfig {
     pub transfers_per_peer: usize,
     /// Transfers of all identities together.
     pub transfers_max: usize,
-    /// How long a connection may stand still.
+    /// How long a connection may make no progress.
     pub stall_limit: Duration,
     /// Memory for the blocks of each transfer that the daemon sends.
     pub pool_bytes: usize,
@@ -132,7 +132,7 @@ struct Shared {
     here: Here,
     /// The one peer that may connect; `None` leaves it to the grants.
     only: Option<IdentityId>,
-    /// Where that peer listens; of a daemon, nowhere.
+    /// Addresses of the peer; empty in a daemon.
     dial: Vec<SocketAddr>,
     /// Where it listens, with the ports that were chosen.
     listening: Vec<SocketAddr>,

@@ -46,7 +46,7 @@ pub(crate) fn started(
     }
 }
 
-/// How a transfer ended that the engine carried.
+/// Reports the end of a transfer that the engine ran.
 pub(crate) fn ended(
     start: &TransferStart,
     since: Timestamp,

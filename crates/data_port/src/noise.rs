@@ -26,7 +26,7 @@ const REFUSALS_OF_ALL: Rate = Rate {
     every: Duration::from_secs(1),
 };
 
-/// Peers whose refusals are counted. The one that was refused longest ago makes way.
+/// Peers whose refusals are counted. Beyond this number, the peer refused longest ago is forgotten.
 const PEERS_MAX: usize = 4_096;
 
 /// Tries to join from one address in a row, and the time after which one more is checked. A try with a good invitation does not count.
@@ -35,7 +35,7 @@ const JOINS: Rate = Rate {
     every: Duration::from_secs(10),
 };
 
-/// Addresses whose tries are counted. The one that tried longest ago makes way.
+/// Addresses whose tries are counted. Beyond this number, the address that tried longest ago is forgotten.
 const ADDRESSES_MAX: usize = 4_096;
 
 #[derive(Clone, Copy)]

@@ -88,7 +88,7 @@ pub(crate) fn join(
         );
         return;
     };
-    // Before the token is used up: it is good for another attempt.
+    // This check comes before the token is used, so the token remains valid for another attempt.
     let streams_max = shared.streams_max.min(session.engine.streams_max());
     if session.engine.stream_count() >= streams_max as usize {
         send_error(
@@ -167,7 +167,7 @@ fn run(
             return;
         }
     };
-    // Before the keeper knows of the transfer: it has a stream from its beginning.
+    // The stream is counted before the keeper sees the transfer, so that the transfer never seems to have no client.
     let serving = session.enter();
     shared.table.insert(&session);
     drop(entering);

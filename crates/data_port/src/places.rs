@@ -23,7 +23,7 @@ use godwit_run::local::{Access, hint};
 
 /// Finds the places that peers name, and refuses places that they may not use.
 pub(crate) trait Places: Send + Sync {
-    /// Where a push goes; `is_directory` as the client saw its argument.
+    /// Resolves the destination of a push; `is_directory` is the client's view of its argument.
     fn target(
         &self,
         who: &Who,

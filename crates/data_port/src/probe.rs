@@ -21,7 +21,7 @@ pub struct Buffer {
     pub least: u64,
     /// At first.
     pub first: u64,
-    /// As far as the kernel lets it grow.
+    /// Largest size to which the kernel lets the buffer grow.
     pub most: u64,
 }
 

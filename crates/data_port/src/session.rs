@@ -123,7 +123,7 @@ impl Session {
         Ok(issued)
     }
 
-    /// Whether the token was one of ours; it no longer is one afterwards.
+    /// Removes the token; returns whether it was valid.
     pub(crate) fn redeem(&self, token: &Token) -> bool {
         let mut tokens = locked(&self.tokens);
         match tokens.iter().position(|known| known == token) {

@@ -16,7 +16,7 @@ use godwit_proto::TransferId;
 use crate::claims::Spot;
 use crate::session::{Claim, Session, locked};
 
-/// How often to check the answer of a client that was asked whether it is there: about an RTT.
+/// How often to check whether a probed client has answered: about an RTT.
 const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// State of a transfer that has a wanted name.

@@ -62,7 +62,7 @@ impl Source for Buffers {
         Ok(Arc::new(Open(self.find(record).to_vec())))
     }
 
-    /// Called for buffers that travel whole, with others in one block.
+    /// Called for small buffers, which share a block with others.
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let bytes = self.find(record);
         let Some(into) = buffer.get_mut(..bytes.len()) else {

@@ -236,7 +236,7 @@ impl Inner {
             let Ok(vital) = member.pulse.vital() else {
                 continue;
             };
-            // Taken here and not earlier: a thread that had to wait in between would count its own wait as silence.
+            // The clock is read here and not earlier, because a thread that had to wait in between would count its own wait as silence.
             let now = Instant::now();
             let Some(totals) = channels.get_mut(&member.channel) else {
                 continue;

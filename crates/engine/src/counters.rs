@@ -49,7 +49,7 @@ impl Counters {
         self.channels.figures()
     }
 
-    /// Since the first stream was attached.
+    /// Time since the first stream was attached.
     pub fn age(&self) -> Duration {
         self.channels.age()
     }

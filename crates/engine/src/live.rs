@@ -31,7 +31,7 @@ pub struct Live {
     helpers_max: AtomicUsize,
 }
 
-/// How a transfer behaves towards others at its beginning.
+/// The initial settings of a transfer for its share of the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Share {
     /// The congestion control of sockets that send contents, by the kernel's name; empty leaves it to the end that sends.

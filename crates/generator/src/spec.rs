@@ -11,7 +11,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// How many files it has.
+    /// Number of files.
     pub fn files(&self) -> u64 {
         self.items.iter().map(|item| item.count).sum()
     }

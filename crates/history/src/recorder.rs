@@ -131,7 +131,7 @@ impl Recorder {
         }
     }
 
-    /// When the last sample was taken that was copied from this site.
+    /// Time of the newest sample that was copied from this site.
     pub fn copied_sample(&self, site: &str) -> Timestamp {
         let of_site = |sample: &&SampleView| sample.site.as_deref() == Some(site);
         let last = self.samples.iter().rev().find(of_site);

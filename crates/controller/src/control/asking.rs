@@ -75,7 +75,7 @@ impl Asking {
             .name("gw-ask".to_owned())
             // A controller that has ended needs no answer.
             .spawn(move || drop(tell.send(ask(peer))));
-        // Without a thread the node stays unasked until it counts as silent.
+        // If no thread starts, the node is not asked, and soon counts as silent.
         drop(ask);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A transfer below the least rate for this long is left; the next one of the same items has twice as long.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Until the first byte it may take this many times as long: a transfer may wait for its turn.
+/// The first byte may take this many times as long, because a transfer may have to queue.
 const FIRST_TIMES: u32 = 2;
 /// The least rate, in bytes per second; a file counts as this many bytes.
 const RATE_MIN: u64 = 32 << 10;
@@ -36,7 +36,7 @@ impl Patience {
         }
     }
 
-    /// Whether patience is over, with these amounts moved at this time after the beginning.
+    /// Whether the try must end, given the amounts moved up to this time after its beginning.
     pub(crate) fn is_over(&mut self, at: Duration, bytes: u64, files: u64) -> bool {
         let amount = bytes.saturating_add(files.saturating_mul(RATE_MIN));
         let lasts = match self.amount {
@@ -56,7 +56,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// After how many seconds a try with this rate is left.
+    /// Number of seconds after which a try with this rate ends.
     fn left_after(left: u32, limit: u64, bytes_a_second: u64) -> Option<u64> {
         let mut patience = Patience::new(left, limit);
         (1..1_000).find(|at| patience.is_over(Duration::from_secs(*at), at * bytes_a_second, 0))
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(left_after(0, 0, 1), Some(11));
         assert_eq!(left_after(2, 0, 1), Some(41));
         assert_eq!(left_after(0, 0, 40_000), None);
-        // As slow as its limit.
+        // The rate is only as slow as the limit.
         assert_eq!(left_after(0, 1_000, 900), None);
     }
 

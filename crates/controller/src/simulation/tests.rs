@@ -128,7 +128,7 @@ fn whatever_one_node_does_the_others_go_on() {
                     let course = world.run(items(kind, 12.0 * GB));
                     let (name, low) = (kind.name, course.low);
                     let pairs = (sources.len(), targets.len());
-                    // Where several sources share a destination, one that has just been moved there stays until its lease ends.
+                    // If several sources share a destination, a source that was just moved there stays until its lease ends.
                     let is_shared = sources.len() > targets.len();
                     let most = if is_shared { 12.5 } else { 10.0 };
                     assert!(

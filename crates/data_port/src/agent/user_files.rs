@@ -23,7 +23,7 @@ pub(super) struct UserFiles {
 }
 
 impl UserFiles {
-    /// Nothing, and a tilde in front, mean the user's home.
+    /// An empty path, and a leading tilde, mean the user's home.
     fn resolve(&self, path: &[u8]) -> PathBuf {
         let below = match path {
             b"" | b"~" => b"",
@@ -31,7 +31,7 @@ impl UserFiles {
         };
         let mut resolved = self.base.clone();
         if below.is_empty() {
-            // With a slash the path names a directory to go into.
+            // With a trailing slash, the path names a directory, and sources are copied into it.
             resolved.push("");
         } else {
             // Absolute paths replace the base; a trailing slash stays.

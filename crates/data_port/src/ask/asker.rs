@@ -52,7 +52,7 @@ pub struct Asker {
     kept: Mutex<HashMap<Peer, Vec<Kept>>>,
 }
 
-/// How long a connection is used after an unanswered question: its path may be dead.
+/// How long a connection with an unanswered question is used: its path may be dead.
 const OWES_FOR: Duration = Duration::from_secs(3);
 
 /// A connection, after HELLO.
@@ -92,7 +92,7 @@ impl Kept {
         Ok(document)
     }
 
-    /// Whether it can be asked: it has not ended, and owes at most one answer, and only for a short time.
+    /// Whether the connection can be used: it is open, and at most one answer is missing, for a short time only.
     fn is_usable(&mut self) -> bool {
         while self.asked > self.answered {
             match receive_frame(&mut self.stream, Duration::ZERO) {

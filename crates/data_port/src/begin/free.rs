@@ -1,4 +1,4 @@
-//! Frees the destination of a transfer: one of the same name whose client is gone makes way.
+//! Frees the destination of a transfer: ends an earlier transfer of the same name whose client is gone.
 //! Does not know the transfers (`table`) and does not write.
 
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) const PATIENCE: Patience = Patience {
 
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes the destination; a transfer with the same name whose client is gone makes way. If its client answers and stays, the second
+/// Takes the destination, and ends an earlier transfer of the same name whose client is gone. If its client answers and stays, the second
 /// transfer is refused.
 pub(super) fn prepare(
     shared: &Shared,
@@ -34,7 +34,7 @@ pub(super) fn prepare(
 ) -> Result<PreparedDestination, Denial> {
     let no = |error: DestinationError| refusal(shared, &error, asked);
     let mut prepared = request.clone().prepare();
-    // Other transfers whose clients are gone make way: each can be begun again, and this one has a client.
+    // Other transfers whose clients are gone are ended: they can be started again, but this transfer has a client now.
     while let Err(DestinationError::Busy {
         same: false,
         destination,

@@ -50,7 +50,7 @@ impl Step {
 pub(crate) struct Spot(Vec<Step>);
 
 impl Spot {
-    /// Looks at each name on the way.
+    /// Looks at each component of the path.
     pub(crate) fn look(path: &[u8]) -> Self {
         let mut at = PathBuf::new();
         let mut steps = Vec::new();

@@ -96,7 +96,7 @@ fn a_lease_that_has_ended_never_holds_again() {
     let renewed = table.renew(claim, 1, Duration::from_secs(10), later(18), &By::Here);
     assert_eq!(renewed.expect_err("too late").code, code::NO_SUCH_CLAIM);
     assert!(enter(later(19)).is_err());
-    // Set again, it has another lease: earlier entries stay invalid.
+    // If the claim is set again, it has a new lease, and earlier entries stay invalid.
     table
         .set(wish(1, 1, "a", 10), later(20), &anybody)
         .expect("set again");

@@ -1,4 +1,4 @@
-//! Decides which unauthenticated connections may stay. A new one always gets in, and the oldest of the address with the most makes way.
+//! Decides which unauthenticated connections may stay. A new connection is always admitted; if necessary, the oldest connection of the address with the most connections is closed.
 //! Closes nothing and asks no clock.
 //!
 //! So do sshd and nginx shed load: a flood displaces itself, since the address that sends it holds the most. An address from which a peer

@@ -244,7 +244,7 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
     let later = later + SUSPEND_AFTER;
     assert_eq!(step(&RULES, &session, later, true), Step::Suspend);
     assert!(session.enter().is_none());
-    // The held remainder makes way at once.
+    // The suspended remainder is ended at once.
     table.hold(&session.claim.transfer, later + ENDLESS);
     assert!(table.find(&session.claim.transfer).is_none());
     assert_eq!(table.count_of(&owner()), (0, 1));

@@ -19,7 +19,7 @@ pub trait ListBytes: Send + Sync {
     fn read_at(&self, offset: u64, buffer: &mut [u8], wait: Duration) -> io::Result<Option<usize>>;
 }
 
-/// Read at once: with the line before it, a part of a list on the wire.
+/// Bytes read at once. Together with the line before them, they fit a part of a list on the wire.
 const READ_BYTES: usize = 64 * 1024;
 
 /// The names in the bytes of a list.

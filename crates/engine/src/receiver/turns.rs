@@ -21,8 +21,8 @@ const OTHERS_MAX: u32 = 16;
 
 /// The thread that writes into each entry.
 ///
-/// The kernel lets one thread at a time write into a file. Where that limits a transfer, waiting threads would need a
-/// wake-up for each block, and the file would idle until they came.
+/// The kernel lets one thread at a time write into a file. If this limits a transfer, waiting
+/// threads would need a wake-up for each block, and the file would be idle until they run.
 pub(super) struct Turns<J> {
     turns: Mutex<HashMap<EntryId, Turn<J>>>,
     changed: Condvar,

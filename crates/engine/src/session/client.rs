@@ -263,7 +263,7 @@ pub(super) fn open_watched(
             let _ = tell.send(open_transfer(client, open, stops));
         });
         if opens.is_err() {
-            // Without a thread the display stands still, and an interrupt has no effect until the answer.
+            // If no thread starts, the display is not updated, and an interrupt has no effect until the answer comes.
             return open_transfer(client, open, stops);
         }
         loop {

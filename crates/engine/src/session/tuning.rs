@@ -178,7 +178,7 @@ fn holdup(since: &Shares) -> Holdup {
     }
 }
 
-/// Whether the source handed nothing to its streams, although it could.
+/// Whether the source gave its streams no data, although data was available.
 fn has_stopped_sending(since: &Shares) -> bool {
     since.source.is_some_and(|source| {
         source.bytes_sent == 0 && source.elapsed_ns > 0 && source.sending_ns == 0

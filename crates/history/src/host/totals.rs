@@ -14,15 +14,15 @@ const MODES: [&str; 6] = ["user", "system", "idle", "iowait", "interrupts", "ste
 /// Counts of one network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// As the kernel names it.
+    /// The kernel's name of the interface.
     pub name: String,
-    /// Since the interface came up.
+    /// Counted since the interface came up.
     pub received_bytes: u64,
-    /// Since the interface came up.
+    /// Counted since the interface came up.
     pub received_packets: u64,
-    /// Since the interface came up.
+    /// Counted since the interface came up.
     pub sent_bytes: u64,
-    /// Since the interface came up.
+    /// Counted since the interface came up.
     pub sent_packets: u64,
 }
 

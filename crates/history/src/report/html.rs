@@ -145,7 +145,7 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
     Ok(())
 }
 
-/// The nodes that brought a divided job, and how evenly.
+/// The nodes that moved a divided job, and how evenly they shared the work.
 fn nodes(page: &mut String, report: &JobReport) -> std::fmt::Result {
     if report.nodes.is_empty() {
         return Ok(());

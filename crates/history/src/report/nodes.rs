@@ -54,7 +54,7 @@ fn most(stages: BTreeMap<String, u64>) -> Option<String> {
     most.map(|(stage, _)| stage)
 }
 
-/// How evenly the nodes brought it: the least part beside the greatest; 1 is even. None of fewer than two nodes.
+/// How evenly the nodes shared the work: the smallest share divided by the largest; 1 means equal shares. None of fewer than two nodes.
 pub(super) fn evenness(nodes: &[NodeShare]) -> Option<f64> {
     let parts = || nodes.iter().map(|node| node.share);
     let greatest = parts().fold(0.0, f64::max);

@@ -13,14 +13,14 @@ use godwit_state::{JobOp, ProposeError};
 use super::propose;
 use crate::Shared;
 
-/// After a question that found no answer.
+/// Pause after a question without an answer.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A claim that the state took.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim {
     pub(crate) epoch: u64,
-    /// How often this process had stood still before the claim was proposed.
+    /// Number of stops of this process before the claim was proposed.
     pub(crate) stops: u64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct ClaimFence {
     job: String,
     epoch: u64,
     control: Control,
-    /// How often this process had stood still when the claim was known to hold.
+    /// Number of stops of this process when the claim was last known to hold.
     stops: AtomicU64,
     is_over: AtomicBool,
     asking: Mutex<()>,

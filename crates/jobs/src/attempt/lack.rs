@@ -50,7 +50,7 @@ pub(super) fn reason(
 
 /// Free bytes in the export of a destination at another site, by that site's answer.
 fn free_there(shared: &Shared, job: &Job) -> Option<u64> {
-    // A job for another node goes by the rights of that one, which are for the transfer alone.
+    // A job for another node uses the rights of that node, which cover only the transfer.
     if guests::asker_of(job).is_some() {
         return None;
     }

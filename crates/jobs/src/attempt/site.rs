@@ -427,7 +427,7 @@ fn below_exports(places: &[Place]) -> Vec<Text> {
     places.iter().map(path).collect()
 }
 
-/// Whether the job stands still by a command of its asker. A late command may stop a job that the next attempt has started.
+/// Whether the job is stopped by a command of its asker. A late command may stop a job that the next attempt has started.
 fn is_stopped(seen: &JobSeen) -> bool {
     let is_of_asker = |text: &str| text.starts_with(guests::OWNER);
     let reason = seen.view.reason.as_ref();

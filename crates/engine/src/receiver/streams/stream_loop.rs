@@ -114,7 +114,7 @@ impl<'a> StreamLoop<'a> {
                 if self.leaves {
                     return self.leave();
                 }
-                // A fast stream brings four blocks in a part of that time.
+                // A fast stream delivers four blocks in a fraction of that time.
                 if self.unflushed >= limits::ACK_EVERY_BLOCKS
                     && self.heard.duration_since(self.flushed) >= limits::ACK_DELAY
                 {

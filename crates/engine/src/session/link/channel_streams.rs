@@ -118,7 +118,7 @@ impl Link {
                 .map_or((0, 0), |channel_streams| {
                     (channel_streams.wanted, channel_streams.staying())
                 });
-            // A refused thread of the first channel ends for good; another one would be useless.
+            // A refused thread of the first channel ends and is not replaced, because another thread would be refused as well.
             if there > wanted as usize || (channel > 0 && staying < wanted) {
                 self.set_streams(engine, channel, wanted);
             }

@@ -118,7 +118,7 @@ pub(super) fn all(page: &mut String, samples: &[SampleView]) -> Result {
     Ok(())
 }
 
-/// Where a plot begins, and how many seconds wide it is.
+/// Start of a plot, and its width in seconds.
 struct Time {
     start: f64,
     width: f64,

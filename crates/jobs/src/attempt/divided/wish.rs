@@ -51,7 +51,7 @@ impl Wish {
     }
 }
 
-/// Whether a job is divided; a reason where it was to be and cannot. `serving` is the number of nodes that serve the destination, where
+/// Whether a job is divided; the reason if it should be but cannot. `serving` is the number of nodes that serve the destination, where
 /// that is known.
 pub(crate) fn wish(
     shared: &Shared,

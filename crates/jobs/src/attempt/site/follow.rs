@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const REST_MAX: Duration = Duration::from_mins(5);
 const STEADY_AFTER: Duration = Duration::from_mins(10);
 
-/// How often an attempt restarts a job that stood still by a command of this cluster: such commands are few.
+/// How often an attempt restarts a job that a command of this cluster had stopped; such commands are rare.
 const RESTARTS_MAX: u32 = 8;
 
 /// How long to wait after this many losses in a row.
@@ -77,7 +77,7 @@ impl<'a> Followed<'a> {
         }
     }
 
-    /// Whether the job stands still there though it is to run.
+    /// Whether the job is stopped at the site although it should run.
     pub(super) fn is_to_run_again(&mut self, seen: &JobSeen) -> bool {
         let told = &self.third.told;
         if self.lost_access(seen) {
@@ -96,7 +96,7 @@ impl<'a> Followed<'a> {
         is_stopped
     }
 
-    /// Whether the job ended because its access did, after it had moved something with that access. Then the access is to be given
+    /// Whether the job ended because its access had ended, after the job had moved data with that access. Then the access is to be given
     /// again; a site that refuses the job from the start would refuse it again.
     fn lost_access(&mut self, seen: &JobSeen) -> bool {
         let done = self.third.told.moved().bytes;

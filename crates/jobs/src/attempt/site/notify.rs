@@ -134,7 +134,7 @@ fn questions(job: &Job, keep: Vec<String>) -> Vec<Question> {
     steer.into_iter().chain([revoke]).collect()
 }
 
-/// Takes back the access that this cluster gave for a job that is brought here.
+/// Revokes the access that this cluster gave for a job whose data is sent to here.
 fn tell_here(shared: &Shared, job: &Job, others: &[Mandate]) -> Result<bool, JobsError> {
     let Some(own) = mates::asker(shared, None).filter(|_| job.destination.site == HERE) else {
         return Ok(true);

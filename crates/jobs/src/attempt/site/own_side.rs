@@ -1,11 +1,11 @@
-//! Answers questions of a job to this node as the site of its destination, where the site of the sources brings the job.
+//! Answers questions about a job to this node as the site of its destination, if the site of the sources runs the job.
 //! Decides no route (`route`), and asks no other node.
 
 use godwit_api::ask::{Answer, Question, Refusal, code};
 
 use crate::{Shared, grants};
 
-/// Answers a question about the job that this node would ask itself. `asker` is the node of this cluster that had the job brought.
+/// Answers a question about the job that this node would ask itself. `asker` is the node of this cluster that started the job at the other site.
 pub(super) fn ask_here(
     shared: &Shared,
     asker: &str,
