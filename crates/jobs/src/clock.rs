@@ -30,7 +30,7 @@ impl Default for Clock {
     }
 }
 
-/// Random bits; the time stands in where the system gives none.
+/// Random bits; the time replaces them if the system has none.
 pub(crate) fn random() -> u32 {
     getrandom::u32().unwrap_or_else(|_| {
         SystemTime::now()

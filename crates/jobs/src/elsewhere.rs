@@ -62,14 +62,14 @@ impl Elsewhere {
         self.woken.notify_all();
     }
 
-    /// How far the job is, if that is known; from now on it is asked for.
+    /// The progress of the job, if known; from now on this node asks for it.
     pub(crate) fn progress(&self, id: &str) -> Option<ProgressView> {
         let seen = self.look();
         let (progress, at) = seen.jobs.get(id)?;
         (at.elapsed() < OLD_AFTER).then(|| progress.clone())
     }
 
-    /// How far all of them are; from now on that is asked for.
+    /// The progress of all these jobs; from now on this node asks for it.
     pub(crate) fn all(&self) -> Vec<JobProgress> {
         let seen = self.look();
         let new = seen.jobs.iter();

@@ -1,4 +1,4 @@
-//! Why something that was asked of a node's jobs was not done.
+//! Why a request about a node's jobs was refused.
 //! Chooses no HTTP status: `web` does, by the code.
 
 use std::path::PathBuf;

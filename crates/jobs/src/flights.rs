@@ -116,7 +116,7 @@ impl Flights {
         sum
     }
 
-    /// Bytes and files under way, by reports whose questions came after a time.
+    /// Bytes and files in transfer, from reports requested after the given time.
     pub(crate) fn since(&self, time: Instant) -> Amount {
         let told = self.lock();
         let new = told.nodes.iter();
@@ -187,7 +187,7 @@ impl Flights {
         }
         let asked = Asked(Arc::clone(self), node.name.clone());
         let (own, shared) = (Arc::clone(self), Arc::clone(shared));
-        // Without a thread it is asked the next time.
+        // If no thread starts, the node is asked next time.
         let _ = thread::Builder::new()
             .name("gw-flight".to_owned())
             .spawn(move || {

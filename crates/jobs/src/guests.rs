@@ -194,7 +194,7 @@ fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
     found.map_err(|error| refuse(&error.into()))
 }
 
-/// Whether the asker is a node of this cluster and means a job of this cluster by that id.
+/// Whether the asker is a node of this cluster, and the id names a job of this cluster.
 fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
     let found = jobs.shared.replica.reader().job(job);
     let unread = |error: Fault| refuse(&error.into());
@@ -313,7 +313,7 @@ fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
     Ok(Answer::Job(Box::new(seen)))
 }
 
-/// How far the jobs are that run here.
+/// The progress of the jobs that run here.
 fn running(jobs: &Jobs) -> Vec<RunningJob> {
     let live = &jobs.shared.live;
     let ids = live.all().into_iter().map(|(id, _)| id);

@@ -136,7 +136,7 @@ impl Live {
             .clone()
     }
 
-    /// How far the attempts are that are not about to end, the oldest job first.
+    /// The progress of the attempts that are not about to end, the oldest job first.
     pub(crate) fn running(&self) -> Vec<JobProgress> {
         let mut running: Vec<JobProgress> = self
             .lock()

@@ -23,7 +23,7 @@ const TURN: Duration = Duration::from_millis(40);
 /// The longest wait: the node with the fewest jobs may be gone.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Why a job waits that no node can run, or that only nodes could run that take no jobs.
+/// Why a job waits: no node can run it, or only nodes that take no jobs.
 pub(crate) const NO_NODE: FailureCode = FailureCode::NoNode;
 pub(crate) const NODES_DRAINED: FailureCode = FailureCode::NodesDrained;
 
@@ -146,7 +146,7 @@ impl Nodes {
         ))
     }
 
-    /// How long this node, which runs `mine` jobs, leaves the job to others.
+    /// How long this node, which runs `mine` jobs, lets other nodes take the job first.
     fn patience(&self, job: &Job, mine: usize) -> Duration {
         let mut able: Vec<&Node> = self
             .rows

@@ -83,7 +83,7 @@ fn waits(job: &Job, at: Timestamp) -> bool {
 
 /// Body of the thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    // How each site answered when it was dialled last, by its identity.
+    // The result of the last dial of each site, by its identity.
     let mut known = HashMap::new();
     while !shared.stopping.load(Ordering::SeqCst) {
         // A state that cannot be read now is read at the next look.
@@ -215,7 +215,7 @@ fn say(shared: &Shared, site: &Site, answers: bool) {
     drop(shared.replica.propose_blocking(command));
 }
 
-/// Whether a node of the site proves that it is one.
+/// Whether a node of the site proves its identity.
 fn answers(shared: &Shared, site: &Site) -> bool {
     let others = reached::learned(site, shared.now());
     let mut nodes = std::iter::once(reached::peer(site)).chain(others);

@@ -12,7 +12,7 @@ use crate::scheduler::actor;
 /// How often history is checked.
 const EVERY: Duration = Duration::from_mins(10);
 
-/// How far the clock may run away from the monotonic one before it counts as set.
+/// How far the clock may differ from the monotonic clock before it counts as set.
 const DRIFT_MAX_MS: i64 = 600_000;
 
 /// Commands of one pass: each deletes a bounded number of rows.

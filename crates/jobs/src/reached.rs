@@ -16,7 +16,7 @@ use godwit_state::{
 
 use crate::Shared;
 
-/// How long the state need not hear again that a node is one of its site.
+/// How long the confirmation that a node belongs to its site need not be repeated to the state.
 pub(crate) const RENEW_EVERY_MS: u64 = 3_600_000;
 
 /// A place that every node of a site serves.
@@ -132,7 +132,7 @@ pub(crate) fn learned(site: &Site, at: Timestamp) -> Vec<Peer> {
     nodes.collect()
 }
 
-/// The message about a site that only its first node could bring back.
+/// The message about a site that needs its first node to confirm the others.
 fn forgotten(site: &Site) -> String {
     let Site { name, identity, .. } = site;
     format!(

@@ -46,7 +46,7 @@ impl<'a> Now<'a> {
         Ok(view::job(job, kind, progress, ended))
     }
 
-    /// How far a job is that runs here or at another node of the cluster.
+    /// The progress of a job that runs here or at another node of the cluster.
     fn progress(&self, job: &Job) -> Option<ProgressView> {
         let runner = job.runner.as_ref()?;
         match runner.node == self.shared.config.node {

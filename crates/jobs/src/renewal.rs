@@ -26,7 +26,7 @@ const SITES_MAX: usize = 16;
 /// Body of the thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let is_stopping = || shared.stopping.load(Ordering::SeqCst);
-    // When each site was asked last, by its identity.
+    // Time of the last question to each site, by its identity.
     let mut asked: HashMap<String, Instant> = HashMap::new();
     while !is_stopping() {
         asked.retain(|_, at| at.elapsed() < AGAIN_AFTER);
@@ -68,7 +68,7 @@ fn due(shared: &Shared, asked: &HashMap<String, Instant>) -> Result<Vec<Site>, J
         .collect())
 }
 
-/// When the node that the operator named last answered with its nodes. Nodes that it names no longer keep their earlier times. None for a
+/// Time when the node named by the operator last answered with the nodes of its site. Nodes that it names no longer keep their earlier times. None for a
 /// site without learned nodes, or below the level that notes such times.
 fn newest(site: &Site) -> Option<Timestamp> {
     site.nodes.iter().filter_map(|node| node.named).max()

@@ -34,7 +34,7 @@ const GATHER: Duration = Duration::from_millis(20);
 /// While a worker of a divided job ends.
 const WORKER_ENDS: Duration = Duration::from_millis(100);
 
-/// After the state could not be read or changed.
+/// Pause after the state could not be read or changed.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Waiting jobs that one pass reads, and whose reasons it notes.

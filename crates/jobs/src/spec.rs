@@ -89,7 +89,7 @@ pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
     Ok((sources, destination))
 }
 
-/// Whether memory stands where it can: `mem:SIZE` is the one source, `null:` the destination.
+/// Checks that memory is used only where allowed: `mem:SIZE` as the only source, `null:` as the destination.
 fn check_memory(sources: &[Place], destination: &Place) -> Result<(), JobsError> {
     let gives = |place: &Place| place.memory_bytes().is_some();
     let what = match sources {

@@ -35,7 +35,7 @@ pub(crate) fn submit(
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
     let checked = check(shared, new)?;
-    // Before the rights are checked: those at a site belong to its identity.
+    // The identity is found before the rights are checked, because rights at a site belong to its identity.
     let reader = shared.replica.reader();
     let text = Stored::text_of(&reader, new, &checked)?;
     if let Some(role) = actor.role {

@@ -54,7 +54,7 @@ fn leave_from(socket: &OwnedFd, local: &LocalEnd) -> io::Result<LeavesBy> {
     let leaves_by = match &local.interface {
         Some(interface) => match bind_to_interface(socket, interface) {
             Ok(()) => LeavesBy::Interface,
-            // Before Linux 5.7 only the administrator might.
+            // Before Linux 5.7 only the administrator may bind to an interface.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => LeavesBy::Routing,
             Err(error) => return Err(error),
         },

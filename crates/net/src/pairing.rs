@@ -20,7 +20,7 @@ pub struct TheirAddress {
     pub prefix_bits: u8,
     /// Number of the other side's interface, the same for all its addresses.
     pub interface: u32,
-    /// Whether the other side was dialled at this interface, which therefore has a channel.
+    /// Whether the client dialled this interface of the other side, which therefore has a channel.
     pub dialled: bool,
 }
 

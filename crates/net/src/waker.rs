@@ -25,7 +25,7 @@ struct Shared {
     /// Readable from [`Waker::end`] on.
     end: OwnedFd,
     ended: AtomicBool,
-    /// Set from a wake until the owner has seen it; saves the system call of further wakes.
+    /// True from a wake until the owner has seen it; further wakes then need no system call.
     pending: AtomicBool,
 }
 

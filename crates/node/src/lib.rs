@@ -53,7 +53,7 @@ fn raise_descriptors() {
         current: limit.maximum,
         ..limit
     };
-    // Without more the daemon serves fewer at a time.
+    // If the limit cannot be raised, the daemon serves fewer connections at a time.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 

@@ -103,7 +103,7 @@ pub fn print_data(text: &str) {
     }
 }
 
-/// Whether something that was to be printed is lost.
+/// Whether some output was lost.
 #[must_use]
 pub fn is_cut_short() -> bool {
     CUT_SHORT.load(Ordering::Relaxed)

@@ -185,7 +185,7 @@ fn announce(words: &[String], notes: &mut Vec<String>) -> Announce {
     }
 }
 
-/// Whether an interface or address of this machine is called so.
+/// Whether this machine has an interface or address of this name.
 fn is_here(word: &str) -> bool {
     own_interfaces()
         .unwrap_or_default()

@@ -10,7 +10,7 @@ use crate::record::Record;
 
 /// The entry is a part of a file.
 pub const PART: u16 = 10;
-/// Ranges of the file that other transfers brought.
+/// Ranges of the file that other transfers sent.
 pub const HELD_ELSEWHERE: u16 = 11;
 
 /// Minimum length of a part, except the last part of its file. BLAKE3 parts are then subtrees, and NFS clients share no
@@ -21,7 +21,7 @@ pub const PART_BYTES_MIN: u64 = 256 << 20;
 /// needs one range for CRC. For BLAKE3 it needs one for each bit of its length above the minimum part, and the first.
 pub const HELD_ELSEWHERE_MAX: usize = 1024;
 
-/// A range of a file that one transfer brings.
+/// A range of a file that one transfer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// Where it begins.
@@ -94,9 +94,9 @@ impl Part {
 pub enum Portion {
     /// All of it.
     Whole,
-    /// A range, which this transfer brings.
+    /// A range that this transfer sends.
     Part(Part),
-    /// All of it, put together of these ranges that other transfers brought.
+    /// The whole file, assembled from ranges that other transfers sent.
     Assemble(Vec<HeldRange>),
 }
 

@@ -1,5 +1,5 @@
 //! Makes the two ends of a transfer, for a command, a daemon and an agent alike.
-//! Finds no place, reads no setting, and brings no stream.
+//! Does not find places, read settings, or make streams.
 
 use std::fs::File;
 use std::io;

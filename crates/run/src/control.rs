@@ -228,5 +228,5 @@ impl Control {
     }
 }
 
-/// How often a paused job looks whether it was cancelled.
+/// How often a paused job checks whether it was cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -31,7 +31,7 @@ pub enum Judged {
     Meet(String),
     /// The ends lie apart in the view of one kernel. Another mount or machine may see one of them under other numbers.
     ApartHere {
-        /// Why the ends look like one directory, if they do. This decides if no beacon can be lit.
+        /// Why the two ends may be the same directory, if they may. This decides if no beacon can be lit.
         alike: Option<String>,
     },
     /// The ends lie apart.

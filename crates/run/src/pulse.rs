@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_millis(500);
 /// A process without a beat for this long stood still. A cluster takes nothing over before 5 s.
 const LATE_MILLIS: u64 = 3_000;
 
-/// How often this process has stood still so far. Never falls, and costs little.
+/// How often this process has been stopped so far. Never falls, and costs little.
 #[must_use]
 pub fn stops() -> u64 {
     static PULSE: OnceLock<Pulse> = OnceLock::new();

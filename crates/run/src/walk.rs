@@ -1,5 +1,5 @@
 //! Walks a bounded piece of a source for a job that is divided among nodes: small files for one transfer, and the remaining pieces.
-//! Sends nothing, and hands out no work. The close of the tree brings the entries that the walk skips.
+//! Does not send data and does not assign work. The close of the tree sends the entries that the walk skips.
 //!
 //! A walk begins at a directory, or at one share of the names in it, and continues below until it reaches its limits. A directory with
 //! too many names, or too many bytes in small files, remains in shares. A share has the names whose hash is its number, so every node

@@ -41,7 +41,7 @@ pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
 /// Events that can be resumed: three hours at one per second.
 pub(crate) const EVENTS_KEPT: i64 = 10_000;
-/// Deliveries that wait for a webhook; the oldest one makes way.
+/// Limit of deliveries that wait for a webhook; beyond it, the oldest delivery is deleted.
 pub(crate) const DELIVERIES_KEPT: i64 = 10_000;
 /// Rows of each kind that one prune deletes: about 100 ms of work.
 pub(crate) const PRUNE_ROWS_MAX: i64 = 1_000;

@@ -55,7 +55,7 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     state.op(2, learn(both(), false)).expect("of before");
     assert_eq!(believed(&state, 100 * HOUR), [pair("second", "2")]);
     state.op(HOUR, Op::Level(FEATURE_LEVEL)).expect("alone");
-    // As if reported at that moment.
+    // The nodes count as reported at that moment.
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "2")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
     // Another node updates addresses, and nothing else.

@@ -16,7 +16,7 @@ use godwit_run::local::ExportedFiles;
 /// How long the lack has to last in the first attempt.
 const LASTS_MIN: Duration = Duration::from_secs(1);
 
-/// How long it has to last at most.
+/// Longest time that a shortage must last.
 const LASTS_MAX: Duration = Duration::from_mins(10);
 
 /// More room that is worth another attempt: the need is not known exactly.
@@ -37,7 +37,7 @@ pub(crate) struct Shortage {
 }
 
 impl Shortage {
-    /// Whether another attempt may succeed with this much free: all fits, or there is clearly more room than before.
+    /// Whether another attempt may succeed with this much free space: everything fits, or clearly more space is free than before.
     pub(crate) fn is_over(&self, free: u64) -> bool {
         free >= self.needed || free >= self.free.saturating_add(GROWTH_MIN)
     }

@@ -17,7 +17,7 @@ const IN_A_ROW: u32 = 64;
 /// After that, one more in each interval of this length.
 const ONE_MORE_AFTER: Duration = Duration::from_secs(2);
 
-/// How long a node that gave no good answer is not asked again, once half of them are used up.
+/// How long a node without a good answer is not asked again, once half of the allowed nodes are used up.
 const NOT_AGAIN_FOR: Duration = Duration::from_secs(60);
 
 /// Answers of the nodes that other sites have named.

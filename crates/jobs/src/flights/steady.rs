@@ -10,7 +10,7 @@ pub(crate) type Amount = (u64, u64);
 /// Amounts shown of one job.
 pub(crate) struct Steady {
     counted: Amount,
-    /// When the state's count changed last: transfers that were under way before may be in it.
+    /// Time when the state's count last changed: transfers that ran before may be part of the count.
     changed: Instant,
     shown: Amount,
 }
@@ -24,7 +24,7 @@ impl Steady {
         }
     }
 
-    /// The amounts to show now. `on_its_way` returns the amounts under way, by reports whose questions came after a time.
+    /// The amounts to show now. `on_its_way` returns the amounts in transfer, from reports requested after a given time.
     pub(crate) fn show(
         &mut self,
         now: Instant,

@@ -13,10 +13,10 @@ use godwit_api::ask::{Refusal, code};
 /// Changes in a row: access for all paths that one site may have (`godwit_state::RULES_OF_ASKER_MAX`), and some jobs.
 const IN_A_ROW: u32 = 2_500;
 
-/// After that one each so often.
+/// Interval of further changes after that.
 const ONE_EACH: Duration = Duration::from_millis(50);
 
-/// When each site has all its changes again.
+/// Time at which each site may make its full number of changes again.
 #[derive(Default)]
 pub(crate) struct Pace(Mutex<HashMap<String, Instant>>);
 

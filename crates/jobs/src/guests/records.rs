@@ -97,7 +97,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Why a running job has to end, if its records take the room of all of its owner.
+/// Why a running job has to end, if its records fill all the space of its owner.
 fn overflows(shared: &Shared, job: &Job) -> Option<String> {
     // If they cannot be read now, they are checked again.
     let look = look(shared, &job.owner).ok()?;

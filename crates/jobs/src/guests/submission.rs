@@ -146,7 +146,7 @@ fn bound(new: &mut NewJob) -> Result<(), Refusal> {
     Err(Refusal::new(code::INVALID, what))
 }
 
-/// How this node calls the site: by its own name for the identity, else by the asker's, unless that means another site here.
+/// The name of the site at this node: this node's name for the identity, else the asker's name, unless another site has that name here.
 fn name_here(jobs: &Jobs, peer: &Peer) -> Result<String, JobsError> {
     let sites = jobs.shared.replica.reader().objects::<Site>()?;
     let known = sites.iter().find(|site| site.identity == peer.identity);

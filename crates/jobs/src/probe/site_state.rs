@@ -14,13 +14,13 @@ const LASTS: Duration = Duration::from_secs(60);
 
 /// How one site answers.
 pub(super) struct SiteState {
-    /// Whether it answered last, and since when it does so.
+    /// Whether the last dial was answered, and since when the result is the same.
     answers: bool,
     since: Instant,
     /// The state that was reported last. A site that answers from the first look on is not reported.
     told: bool,
     room: u32,
-    /// Until when the room is counted.
+    /// End of the interval in which changes are counted.
     counted: Instant,
 }
 

@@ -14,7 +14,7 @@ const IN_A_ROW: u32 = 500;
 /// After that one each so often, as other changes of a user.
 const ONE_EACH: Duration = Duration::from_millis(100);
 
-/// When each owner has all its ticks again.
+/// Time at which each owner may use its full number of ticks again.
 #[derive(Default)]
 pub(crate) struct TickPace(Mutex<HashMap<String, Instant>>);
 

@@ -8,7 +8,7 @@ use crate::error::JobsError;
 use crate::view;
 
 impl Seen {
-    /// How far a job is, as the caller sees it; None if there is no such job.
+    /// The progress of a job, as the caller may see it; None if there is no such job.
     ///
     /// # Errors
     /// The state cannot be read.

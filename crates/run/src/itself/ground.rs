@@ -72,7 +72,7 @@ pub(super) enum Meeting {
     SourceInside,
 }
 
-/// How these ends meet, if they do. A source inside the destination matters only with `deletes`.
+/// How one of these ends lies in the other, if it does. A source inside the destination matters only with `deletes`.
 pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
     let meet = |tops: [&Vec<u64>; 2], others: &[&Vec<u64>]| {
         let tops: HashSet<&u64> = tops.into_iter().flatten().collect();
@@ -90,7 +90,7 @@ pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> O
     inside.then_some(Meeting::SourceInside)
 }
 
-/// How these ends meet by the looks of their directories, if they do.
+/// How one end seems to lie in the other, judged by the attributes of their directories, if it does.
 pub(super) fn likeness(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
     let meet = |tops: &[u64], others: [&[u64]; 2]| {
         let mut others = others.into_iter().flatten();

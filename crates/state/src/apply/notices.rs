@@ -72,7 +72,7 @@ pub(super) fn job(context: &Context<'_>, job: &Job, moved: bool) -> Result<(), S
     Ok(())
 }
 
-/// Appends an event; the oldest event makes way.
+/// Appends an event; beyond the limit, the oldest event is deleted.
 pub(super) fn event(
     context: &Context<'_>,
     topic: Topic,
@@ -167,7 +167,7 @@ fn webhooks(context: &Context<'_>) -> Result<Vec<Webhook>, Stop> {
     Ok(webhooks.collect::<Result<_, _>>()?)
 }
 
-/// Adds a delivery; the oldest one makes way. A delivery about no job names none.
+/// Adds a delivery; beyond the limit, the oldest delivery is deleted. A delivery about no job names none.
 fn add(
     context: &Context<'_>,
     webhook: &Webhook,

@@ -109,7 +109,7 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
     }
     if let Change::Remove(id) = change {
         disable_schedules(context, id)?;
-        // The user that stands for an account of a machine goes; the account and its jobs stay.
+        // The user for an account of a machine is removed; the account and its jobs stay.
         let removed = object_by_id::<User>(context.db, id)?;
         let may_be_account = |user: &User| user.role == Role::Admin && user.password.is_none();
         if removed.is_some_and(|user| !may_be_account(&user)) && counts_what_is_left(context.db)? {

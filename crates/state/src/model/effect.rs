@@ -108,7 +108,7 @@ pub enum CommandError {
     Duplicate {
         /// Id of the earlier job.
         job: String,
-        /// Whether its description is the same.
+        /// Whether the description of the job is the same.
         same: bool,
     },
     /// The schedule's tick was handled before.

@@ -314,7 +314,7 @@ pub struct Settle {
     pub files: u64,
     /// Bytes that the node delivered since its last report.
     pub bytes: u64,
-    /// Why the node could not do its work, if so.
+    /// Why the node could not do its work, if it failed.
     pub trouble: Option<Reason>,
     /// A transfer of the lease was cut: its data may still be written.
     #[serde(default)]

@@ -14,7 +14,7 @@ use crate::store::free_bytes;
 /// Interval of checks of the room.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long another voter may take to report its room.
+/// How long another voter may take to report its free space.
 const SAID_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long an election may take before another voter is chosen.

@@ -44,7 +44,7 @@ pub use members::{Member, Members};
 pub use options::Options;
 pub use restore::{Restored, backup, recover, restore, set_aside};
 
-/// Concurrent proposals; others wait. With commands of the maximum length they take 128 MiB.
+/// Concurrent proposals; others wait. With commands of the maximum length, the proposals take 128 MiB.
 const PROPOSALS_MAX: usize = 128;
 
 /// Longest time for the only voter to win its election and to apply its log. The log is cut every 5,000 commands, of which a slow disk

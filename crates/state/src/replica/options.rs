@@ -20,7 +20,7 @@ pub struct Options {
     pub address: String,
     /// Free space that a command needs to be accepted: the growth of the log, the state and a snapshot in some thousand commands.
     pub free_bytes_min: u64,
-    /// How long a proposal may wait for its turn, and how long it may take then.
+    /// How long a proposal may queue, and then how long it may take.
     pub propose_within: Duration,
     /// Carrier of messages to other voters.
     pub peers: Arc<dyn Peers>,

@@ -6,14 +6,14 @@ use std::fmt;
 /// The origin of a token. Its text is the scope of the token.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TokenOrigin {
-    /// Made on request of a user. With a parent: in a request that showed that token.
+    /// Made on request of a user. If the token has a parent, the request used that parent token.
     Made {
         /// Id of the token that the request showed.
         parent: Option<String>,
     },
     /// A log-in with a password.
     LogIn,
-    /// A session of the page. With a parent: a sign-in with that token instead of a password.
+    /// A session of the page. If the session has a parent, the sign-in used that token instead of a password.
     Session {
         /// Id of the token that was exchanged.
         parent: Option<String>,
