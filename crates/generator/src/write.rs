@@ -59,7 +59,7 @@ pub fn generate(
     let making = Making {
         root: directory,
         layouts: &layouts,
-        next: Mutex::new(Next::default()),
+        next: Mutex::new(NextFile::default()),
         stop: AtomicBool::new(false),
     };
     let mut totals = making.run(threads.max(1), progress)?;
@@ -76,13 +76,13 @@ pub fn generate(
 struct Making<'a> {
     root: &'a Path,
     layouts: &'a [Layout],
-    next: Mutex<Next>,
+    next: Mutex<NextFile>,
     stop: AtomicBool,
 }
 
 /// The next file to hand out.
 #[derive(Default)]
-struct Next {
+struct NextFile {
     item: usize,
     file: u64,
     /// Directories made so far.

@@ -29,7 +29,7 @@ const JOBS_MAX: usize = 1_000;
 
 /// Progress of jobs that run elsewhere.
 #[derive(Default)]
-pub(crate) struct Elsewhere {
+pub(crate) struct RemoteProgress {
     seen: Mutex<Seen>,
     /// A client looks, or the node stops.
     woken: Condvar,
@@ -41,7 +41,7 @@ struct Seen {
     jobs: HashMap<String, (ProgressView, Instant)>,
 }
 
-impl Elsewhere {
+impl RemoteProgress {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }

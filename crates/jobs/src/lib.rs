@@ -171,7 +171,7 @@ pub(crate) struct Shared {
     pub(crate) replica: Arc<Replica>,
     pub(crate) runner: RunnerName,
     pub(crate) live: Live,
-    pub(crate) elsewhere: elsewhere::Elsewhere,
+    pub(crate) elsewhere: elsewhere::RemoteProgress,
     /// Records of jobs at other nodes.
     pub(crate) others: past::Others,
     rules: access::Rules,
@@ -224,7 +224,7 @@ impl Jobs {
             replica,
             runner,
             live: Live::default(),
-            elsewhere: elsewhere::Elsewhere::default(),
+            elsewhere: elsewhere::RemoteProgress::default(),
             others: past::Others::default(),
             notices: attempt::site::pending::PendingNotices::default(),
             unseen: attempt::site::unseen::Unseen::default(),

@@ -102,13 +102,13 @@ impl Target {
         found: Result<Option<Meta>, StoreError>,
     ) -> Result<Option<Meta>, StoreError> {
         match found {
-            Err(error) if self.makes_way_for(&error) => Ok(None),
+            Err(error) if self.may_replace(&error) => Ok(None),
             found => found,
         }
     }
 
     /// Whether the error means that another entry is in the place of a directory, and the transfer may remove it.
-    pub(crate) fn makes_way_for(&self, error: &StoreError) -> bool {
+    pub(crate) fn may_replace(&self, error: &StoreError) -> bool {
         self.comparison().delete
             && matches!(
                 error.kind,

@@ -9,7 +9,7 @@ use godwit_store::digest::{self, Digest};
 use godwit_store::times::{self, Kept};
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, Timestamp};
 
-use super::large::Large;
+use super::large::LargeFile;
 use super::{Finding, Job, Shared};
 
 impl Shared {
@@ -55,7 +55,9 @@ impl Shared {
                 Ok((meta, file)) => {
                     let kind = self.config.digest;
                     let job = Arc::clone(job);
-                    self.share(Large::new(job, index, file, meta, kind, expected, differs));
+                    self.share(LargeFile::new(
+                        job, index, file, meta, kind, expected, differs,
+                    ));
                     None
                 }
                 Err(error) => Some(Finding::Different(store_fault(record.id, &error))),

@@ -13,7 +13,7 @@ use super::{CHUNK_BYTES, Finding, Job, Shared};
 /// Bytes that a thread reads of a file before it looks for other work.
 const WINDOW_BYTES: u64 = 8 * CHUNK_BYTES as u64;
 
-pub(super) struct Large {
+pub(super) struct LargeFile {
     pub(super) job: Arc<Job>,
     pub(super) index: usize,
     file: Box<dyn ReadFile>,
@@ -33,7 +33,7 @@ struct Progress {
     judged: bool,
 }
 
-impl Large {
+impl LargeFile {
     pub(super) fn new(
         job: Arc<Job>,
         index: usize,
@@ -141,7 +141,7 @@ impl Large {
 }
 
 impl Shared {
-    pub(super) fn check_window(&self, large: &Large, window: u64, buffer: &mut [u8]) {
+    pub(super) fn check_window(&self, large: &LargeFile, window: u64, buffer: &mut [u8]) {
         let read = large.read(window, buffer);
         let mut progress = lock(&large.progress);
         progress.reading -= 1;

@@ -20,7 +20,7 @@ use godwit_proto::{Fault, Record, Verdict};
 use godwit_store::digest::{Digest, DigestKind};
 
 pub use self::extra::{Expected, ExtraError};
-use self::large::Large;
+use self::large::LargeFile;
 use crate::TreeRoot;
 
 /// Unit of reading: a power of two, so that BLAKE3's tree can be put together, and small enough for a core's own cache.
@@ -99,7 +99,7 @@ pub(super) struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Arc<Job>>,
-    large: Vec<Arc<Large>>,
+    large: Vec<Arc<LargeFile>>,
     in_flight: usize,
     stopping: bool,
     failed: bool,
@@ -119,7 +119,7 @@ struct JobProgress {
 
 enum Task {
     Entry(Arc<Job>, usize),
-    Window(Arc<Large>, u64),
+    Window(Arc<LargeFile>, u64),
 }
 
 impl Verifier {
@@ -303,7 +303,7 @@ impl Shared {
     }
 
     /// Lets other threads help with a large file.
-    fn share(&self, large: Large) {
+    fn share(&self, large: LargeFile) {
         lock(&self.state).large.push(Arc::new(large));
         self.changed.notify_all();
     }

@@ -86,7 +86,7 @@ pub(super) fn all(page: &mut String, samples: &[SampleView]) -> Result {
         first.at.utc(),
         last.at.utc()
     )?;
-    let time = Time {
+    let time = TimeAxis {
         start: seconds(first.at.0),
         width: (seconds(last.at.0) - seconds(first.at.0)).max(1e-3),
     };
@@ -119,12 +119,12 @@ pub(super) fn all(page: &mut String, samples: &[SampleView]) -> Result {
 }
 
 /// Start of a plot, and its width in seconds.
-struct Time {
+struct TimeAxis {
     start: f64,
     width: f64,
 }
 
-impl Time {
+impl TimeAxis {
     fn x(&self, at: f64) -> f64 {
         (at - self.start) / self.width * WIDTH
     }
@@ -139,7 +139,13 @@ fn host(samples: &[SampleView], name: &str) -> Vec<Point> {
     samples.iter().filter_map(value).collect()
 }
 
-fn line(page: &mut String, title: &str, lines: &[Vec<Point>], time: &Time, shown: Shown) -> Result {
+fn line(
+    page: &mut String,
+    title: &str,
+    lines: &[Vec<Point>],
+    time: &TimeAxis,
+    shown: Shown,
+) -> Result {
     let values = lines.iter().flatten().map(|point| point.1);
     let Some(max) = values.reduce(f64::max) else {
         return Ok(());
@@ -166,7 +172,7 @@ fn line(page: &mut String, title: &str, lines: &[Vec<Point>], time: &Time, shown
 }
 
 /// A strip with a colour for each bottleneck; nothing is where nothing limited the transfer.
-fn bottlenecks(page: &mut String, samples: &[SampleView], time: &Time) -> Result {
+fn bottlenecks(page: &mut String, samples: &[SampleView], time: &TimeAxis) -> Result {
     let mut stages: Vec<&str> = samples
         .iter()
         .filter_map(|sample| sample.bottleneck.as_deref())

@@ -92,7 +92,7 @@ impl Directories {
                 self.make_parents(path)?;
                 act()
             }
-            Err(error) if self.target.makes_way_for(&error) => {
+            Err(error) if self.target.may_replace(&error) => {
                 self.make_way(path)?;
                 act()
             }
@@ -268,7 +268,7 @@ impl Directories {
         match self.spelling.suits(path, found, last) {
             Ok(true) => Ok(()),
             // An entry with a directory's name makes way for the directory before anything is made there.
-            Err(error) if !found && self.target.makes_way_for(&error) => Ok(()),
+            Err(error) if !found && self.target.may_replace(&error) => Ok(()),
             Ok(false) => {
                 self.spelling.note_met();
                 if last.is_exact() {
