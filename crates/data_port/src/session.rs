@@ -143,7 +143,7 @@ impl Session {
         Some(Serving(self))
     }
 
-    /// Admits no more streams. Returns false, and changes nothing, if there are any.
+    /// Admits no more streams. Returns false, and changes nothing, if streams are being served.
     pub(crate) fn close(&self) -> bool {
         let mut serving = locked(&self.serving);
         if serving.is_some_and(|count| count > 0) {

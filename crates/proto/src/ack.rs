@@ -1,5 +1,5 @@
 //! Owns acknowledgements: which items are written, durable, or requested again.
-//! Does not remember any. `docs/wire.md`, "ACK".
+//! Does not store acknowledgements. `docs/wire.md`, "ACK".
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

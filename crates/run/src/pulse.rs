@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(pulse.stops(now + LATE_MILLIS), 0);
         }
         let woken = 60_000;
-        // The beating thread wakes first, or an asking thread.
+        // After a stop, either the beating thread or an asking thread wakes first.
         pulse.beats(woken);
         assert_eq!((pulse.stops(woken), pulse.stops(woken + 1)), (1, 1));
         let again = 2 * woken;

@@ -64,7 +64,7 @@ fn all_that_is_to_go_goes() {
     let full = storage.remove_entry(&rel("sub"), true).unwrap_err();
     assert_eq!(full.kind, StoreErrorKind::Exists);
     assert_eq!(fs::read(tree.at("sub/kept")).unwrap(), b"kept");
-    // This call leaves an entry alone that has become a directory.
+    // The entry has become a directory, so this call does not remove it.
     storage.remove_entry(&rel("sub"), false).unwrap_err();
     assert_eq!(fs::read(tree.at("sub/kept")).unwrap(), b"kept");
     for (path, is_directory) in [

@@ -92,7 +92,7 @@ fn a_whole_export_can_be_the_counterpart_and_the_node_keeps_its_own_files() {
     assert_eq!(world.read("export/f"), b"f");
     assert!(!world.path("export/old").exists());
 
-    // Files of this program lie below the destination. They stay, and so do their directories.
+    // Files of this program lie below the destination. These files and their directories are kept.
     world.write("all/old", "old");
     world.write("all/homes/old", "old");
     let mut command = Command::new(env!("CARGO_BIN_EXE_godwit"));

@@ -111,7 +111,7 @@ pub(super) fn invite(context: &Context<'_>, change: &Change<Invite>) -> Result<E
             objects::change(context, &Change::Create(invite))
         }
         Change::Put(_) => {
-            Err(CommandError::invalid("invite", "an invitation does not change").into())
+            Err(CommandError::invalid("invite", "an invitation cannot be changed").into())
         }
         Change::Remove(_) => objects::change(context, change),
     }

@@ -75,7 +75,7 @@ struct Shared<L> {
 struct Inner {
     state: State,
     helpers: Vec<JoinHandle<()>>,
-    /// How many helpers wait, and how many of them wait for room alone.
+    /// Number of waiting helpers, and number of those that wait only for room.
     idle: usize,
     held_up: usize,
     asking_waits: bool,

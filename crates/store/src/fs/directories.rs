@@ -93,7 +93,7 @@ impl Directory {
         *self.in_memory.get_or_init(|| medium::is_in_memory(self))
     }
 
-    /// Whether its file system was seen to keep the mode and the time of an entry in it.
+    /// Whether an entry in this directory has shown that the file system keeps modes and times.
     pub(super) fn keeps(&self) -> &AtomicBool {
         &self.keeps
     }

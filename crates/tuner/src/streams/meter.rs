@@ -165,7 +165,7 @@ impl Meter {
         self.pace.bytes()
     }
 
-    /// Losses so far; those of the last seconds weigh most.
+    /// Losses so far; recent losses weigh most.
     pub(super) const fn losses(&self) -> Losses {
         self.losses
     }

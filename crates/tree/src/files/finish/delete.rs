@@ -28,7 +28,7 @@ const PATHS_BYTES: usize = 4 << 20;
 /// Mounted file systems that are spoken of. Systems have some thousands at most.
 const MOUNTS_MAX: usize = 4096;
 
-/// Entries between two looks at the clock, for a sign of life.
+/// Number of entries between two checks whether to send a sign of life.
 const LOOK_EVERY: u64 = 4096;
 
 /// Result of a deletion.

@@ -22,7 +22,7 @@ const SORTER_BYTES: usize = 4 << 20;
 
 const KEY_BYTES: usize = 16;
 
-/// An entry and whether it is a directory: a directory where something else was announced is another entry.
+/// The key of an entry, including whether it is a directory: a directory in place of an announced file is a different entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key([u8; KEY_BYTES]);
 

@@ -27,7 +27,7 @@ impl Deleter<'_> {
         });
     }
 
-    /// The text `open`, which names entries that only the destination has; for a peer that may not list them, `hidden`.
+    /// Returns `open`, a text that names extra entries of the destination, or `hidden` if the peer may not list these entries.
     pub(super) fn open_or<'a>(&self, open: &'a str, hidden: &'a str) -> &'a str {
         match self.target.config.hides_names {
             true => hidden,
