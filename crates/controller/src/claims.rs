@@ -46,7 +46,7 @@ pub(crate) struct Ask {
     pub(crate) copies: bool,
     /// Action on the mark.
     pub(crate) mark: Mark,
-    /// The members that the claim is set for.
+    /// Number of the list of members for which the claim is set.
     pub(crate) order: u64,
 }
 

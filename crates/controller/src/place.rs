@@ -37,7 +37,7 @@ impl Mapping<'_> {
         let slashed = destination.directory || destination.contents;
         let below = text(destination)?;
         let is_there = self.is_directory(&below)?;
-        // The leftovers of an earlier attempt do not change what the destination means.
+        // The leftovers of an earlier attempt do not change the meaning of the destination.
         let found = !counterpart && (several || slashed || is_there);
         let into = self.order.into.unwrap_or(found);
         (self.order.placed)(into);

@@ -100,7 +100,7 @@ pub(crate) struct Grantor<'a> {
     pub(crate) rules: &'a dyn StateRules,
 }
 
-/// All grants of both sources at one moment.
+/// All grants at one moment, from the file and from the state.
 pub(crate) struct AllGrants {
     file: Vec<Grant>,
     rules: Arc<Vec<Grant>>,

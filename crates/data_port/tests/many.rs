@@ -24,7 +24,7 @@ use godwit_run::{
 
 const TRANSFERS: usize = 64;
 
-/// No test waits as long for anything that comes.
+/// Limit of any wait; an expected event comes much sooner.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 /// So slow that the second block of the large file waits for minutes.

@@ -88,7 +88,7 @@ impl InBuffer {
         self.start == self.end
     }
 
-    /// Room behind the content; moves the content to the front when little room is left behind it.
+    /// The free room behind the content. If little room is left, the content first moves to the front.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             self.start = 0;

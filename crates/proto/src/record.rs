@@ -61,7 +61,7 @@ impl RecordFlags {
     pub const SPARSE: u8 = 16;
     /// The entry exists, but the selection's limits pass it over: neither the entry nor its counterpart is touched.
     pub const PASSED_OVER: u8 = 32;
-    /// The file has further names at the source. A receiver may request its digest before it makes them.
+    /// The file has further names at the source. A receiver may request the digest of the file before it makes the links.
     pub const HAS_NAMES: u8 = 64;
 }
 

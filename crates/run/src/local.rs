@@ -94,14 +94,14 @@ pub trait ExportedFiles: Send + Sync {
 
 /// Part of the message on a missing parent directory of a destination.
 pub const MUST_EXIST: &str = "this directory must exist";
-/// Part of the message on a parent that is no directory.
+/// Part of the message about a parent that is not a directory.
 pub const NO_DIRECTORY: &str = "this is not a directory, so it cannot contain entries";
 
 /// A source.
 pub struct LocalSource {
     /// The tree to read.
     pub root: TreeRoot,
-    /// Its name where it goes into a directory; empty for "its contents" (`.`, `..`, `/`).
+    /// The name of the source in a destination directory; empty if only the contents are copied (`.`, `..`, `/`).
     pub name: Vec<u8>,
     /// Absolute and with all followed links resolved, so the path is the same from any directory.
     pub absolute: Vec<u8>,

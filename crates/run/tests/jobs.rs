@@ -21,7 +21,7 @@ use godwit_run::{
     refusal_of,
 };
 
-/// No test waits as long for anything that comes.
+/// Limit of any wait; an expected event comes much sooner.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Slow: a megabyte takes a quarter of an hour.

@@ -165,7 +165,7 @@ fn directories_get_exactly_what_is_given() {
     set_meta(&wanted);
     assert_eq!(told(&tree, "d"), expected);
 
-    // New entries do not get the attributes that the directory would pass on.
+    // New entries do not inherit attributes from the directory.
     tree.storage.open_directory(&rel("d")).unwrap();
     let bare = given(Vec::new(), Acls::default());
     let tree = Tree {

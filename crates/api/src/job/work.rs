@@ -103,7 +103,7 @@ pub enum WorkTextError {
     /// Not 32 hexadecimal digits.
     #[error("a claim is named by 32 hexadecimal digits")]
     Claim,
-    /// Not a kind, a colon and as many digits as the kind has.
+    /// The text is not a kind, a colon, and the number of digits of that kind.
     #[error("a digest is written as crc64-nvme: and 16 hexadecimal digits, or blake3: and 64")]
     Digest,
 }

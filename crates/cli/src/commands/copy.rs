@@ -192,7 +192,7 @@ fn describe(
     })
 }
 
-/// Everything that this process gives to the job.
+/// The surroundings that this process gives to the job.
 fn env(
     settings: &CpSettings,
     home: &Home,

@@ -76,7 +76,7 @@ impl Volume {
     pub(crate) fn stop_without_lock(&self, mount: &Mount) {
         until("the client holds no lock", || {
             mount.signal(Signal::STOP);
-            // A brick may grant meanwhile an earlier request of the client.
+            // In the meantime a brick may grant an earlier request of the client.
             let is_free = (0..2).all(|_| !self.has_lock_of(mount));
             if !is_free {
                 mount.signal(Signal::CONT);

@@ -36,7 +36,7 @@ fn a_node_listens_at_both_families_and_at_a_zone() {
         "bin=$1; shift 4; exec \"$bin\" serve \"$@\"",
         "bin=$1; shift 4; exec \"$bin\" serve --listen 0.0.0.0:7272 --listen [::]:7272 \"$@\"",
         "bin=$1; shift 4; exec \"$bin\" serve --listen [::]:7272 --listen 0.0.0.0:7272 \"$@\"",
-        // Alone it takes both, as ever.
+        // Without other addresses, `[::]` includes IPv4 as well.
         "bin=$1; shift 4; exec \"$bin\" serve --listen [::] \"$@\"",
         // The port of the API is another one, of both families.
         "bin=$1; shift 4; exec \"$bin\" serve --manage 0.0.0.0:7300 --manage [::]:7300 \"$@\"",

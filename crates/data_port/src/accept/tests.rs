@@ -63,7 +63,7 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
     let (mut near, serving) = begun(&daemon, many);
     assert_eq!(refused(&mut near), ErrorCode::NOT_SUPPORTED);
     serving.join().expect("served");
-    // Of permitted requests, only a few at once are awaited.
+    // Only a few permitted requests are handled at the same time.
     let waiting: Vec<_> = (0..4)
         .map(|_| begun(&daemon, first("data/mine/a")))
         .collect();

@@ -236,7 +236,7 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
     drop(near);
     thread.join().unwrap();
     let later = later + SUSPEND_AFTER;
-    // One that is about to be served counts.
+    // A stream that is about to be served counts.
     let serving = session.enter().unwrap();
     assert_eq!(step(&RULES, &session, later, true), Step::Wait);
     drop(serving);

@@ -33,7 +33,7 @@ use godwit_store::{Confine, FsStorage, RelPath, Storage};
 
 use super::heard::{Ended, Heard, Running};
 
-/// No test waits as long for anything that comes.
+/// Limit of any wait; an expected event comes much sooner.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
 /// The least part.

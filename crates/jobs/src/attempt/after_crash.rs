@@ -27,7 +27,7 @@ pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> boo
     told.is_ok()
 }
 
-/// Reports the amounts of attempts that ended with an earlier start of this node.
+/// Reports the amounts of attempts that ended because this node stopped.
 pub(crate) fn recover(shared: &Shared) {
     let reader = shared.replica.reader();
     for id in godwit_history::ids(&shared.config.directory) {

@@ -2,8 +2,9 @@
 //! the attempt from that node.
 //! Opens no connection itself, and decides no right: the caller supplies the rights of the asker.
 //!
-//! The asker chooses the addresses. So the answer is yes or no. Each no comes at one time with one text, for any state of the address:
-//! otherwise this node would scan ports for the asker.
+//! The asker chooses the addresses. So the answer is yes or no. Every refusal comes after the same
+//! time with the same text, whatever the state of the address: otherwise the asker could scan ports
+//! through this node.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

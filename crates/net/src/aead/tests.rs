@@ -63,7 +63,7 @@ fn opened(library: Library, cipher: Cipher, record: &[u8], sequence: u64) -> Opt
     Some(plain.payload.to_vec())
 }
 
-/// AES-128 takes no key of this length; the handshakes of `both_libraries_talk_to_each_other` have it.
+/// AES-128 needs a shorter key; the handshakes of `both_libraries_talk_to_each_other` test it.
 const OF_32_BYTES: [Cipher; 2] = [Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305];
 
 #[test]

@@ -225,7 +225,7 @@ pub struct Status {
     pub modes_lost: u64,
 }
 
-/// The sender has nothing left: every earlier item is durable or has failed.
+/// The sender has no more items: every earlier item is durable or has failed.
 #[derive(Clone, PartialEq, Message)]
 pub struct Finish {
     /// A [`TransferId`].

@@ -64,7 +64,7 @@ impl<T: Clone> Kept<T> {
         Some(value)
     }
 
-    /// Keeps a value for `path`; few beside it if there are too many elsewhere.
+    /// Keeps a value for `path`, and drops most other values if too many are kept elsewhere.
     pub(super) fn keep(&mut self, path: &[u8], value: &T, crowded: bool) {
         if self.half > 0 {
             self.forget(path);

@@ -112,7 +112,7 @@ impl PreparedDestination {
         }
     }
 
-    /// The copies of the source's roots, in order.
+    /// The copies of the sources, in the order of the roots.
     pub fn roots(&self) -> Vec<TreeRoot> {
         self.config
             .mapping

@@ -66,7 +66,7 @@ impl Target {
         })
     }
 
-    /// The path as people know it.
+    /// The path as shown to users.
     pub(crate) fn shown(&self, path: &RelPath) -> Vec<u8> {
         let mut name = self.config.display.clone();
         if !name.is_empty() && !name.ends_with(b"/") {

@@ -83,7 +83,7 @@ impl Raise {
     fn is_enough(&self, part: f64, moved: f64) -> bool {
         self.whole.is_some_and(|(whole, all)| {
             let (from, whole) = (f64::from(self.from), f64::from(whole));
-            // The share that the part takes from as many streams of others. Less than that is no sign that the part is enough.
+            // The share that the part takes from as many streams of others. A smaller share does not show that the part is enough.
             let taken = (part / (part + from)) / (whole / (whole + from));
             moved >= all * PART.max((TAKEN * taken).min(1.0))
         })

@@ -196,7 +196,7 @@ fn the_network_is_what_limits_and_the_path_that_was_cut_is_named() {
         "godwit::channels::cut::the_network_is_what_limits_and_the_path_that_was_cut_is_named",
         || {
             let paths = Paths::new(2);
-            // Slow enough that nothing else can be the bottleneck.
+            // The limit is so low that nothing else can be the bottleneck.
             for number in [0, 1] {
                 paths.slow_down(number, "16mbit");
             }

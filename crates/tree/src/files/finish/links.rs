@@ -123,7 +123,7 @@ impl Linker<'_> {
                 let why = "was not delivered, so no link can be made; copy again once the first name can be delivered";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));
             }
-            // The code of the file itself: so groups of failures by code hold both.
+            // The code is the same as for the file itself, so that a group of failures by code contains both.
             Ok(Some(Undelivered::NoRoom)) => {
                 let message = format!(
                     "{name}: its first name {first}: no space left, so no link can be made; copy again once space is free"

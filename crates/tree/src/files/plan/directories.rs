@@ -32,7 +32,7 @@ pub(crate) struct Directories {
     pub(crate) spelling: Spelling,
     /// Directories that this transfer made: nothing in them needs to be looked at.
     fresh: Mutex<HashSet<Box<[u8]>>>,
-    /// Whether any were made: most repeated runs make none.
+    /// Whether directories were made: most repeated runs make none.
     made_any: AtomicBool,
     /// Held while something makes way for a directory. For a dry run, the entries that would have made way.
     replacing: Mutex<SeenSet>,
@@ -51,7 +51,7 @@ impl Directories {
         }
     }
 
-    /// The directory that a file or link goes to seems to be there still.
+    /// The directory of the new file or link still seems to exist.
     pub(crate) fn is_fresh(&self, path: &RelPath) -> bool {
         path.split().is_some_and(|(parent, _)| self.made(parent))
     }

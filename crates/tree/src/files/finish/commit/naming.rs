@@ -32,7 +32,7 @@ struct Named<'a> {
     counted: u64,
     /// The temporary file is not this transfer's alone.
     shared: bool,
-    /// The ranges that other transfers wrote, of a file that is put together.
+    /// The ranges of an assembled file that other transfers wrote.
     elsewhere: &'a [HeldRange],
 }
 
