@@ -74,8 +74,7 @@ impl Asked {
             });
         }
         let Some(left) = site.left.checked_sub(1) else {
-            let message =
-                "the site has recently named too many nodes that do not confirm that they belong to it";
+            let message = "the site has recently named too many nodes that do not confirm that they belong to it";
             return Err(Refusal::later(code::UNREACHABLE, message));
         };
         site.left = left;

@@ -262,7 +262,8 @@ mod tests {
     fn what_cannot_be_is_said_by_its_name() {
         let missing = to("eth9", "10.0.1.2").unwrap_err();
         assert!(
-            missing.starts_with("--channel eth9: ") && missing.ends_with("its interfaces: eth0, eth1"),
+            missing.starts_with("--channel eth9: ")
+                && missing.ends_with("its interfaces: eth0, eth1"),
             "{missing}"
         );
         assert!(
