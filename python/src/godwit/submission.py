@@ -1,0 +1,67 @@
+"""Owns the description of a new job: what a caller may say, as the document of the API. Sends nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import List, Mapping, Sequence, Union
+
+from typing_extensions import TypedDict
+
+from .api.schemas import Divide, NewJob, RateInput, Selection
+from .errors import SetupError
+
+Setting = Union[str, int, bool, Sequence[str]]
+Moment = Union[str, datetime]
+
+
+class Options(TypedDict, total=False):
+    """What a submission may say beside sources and destination. Each has the name and the meaning of the API."""
+
+    kind: str
+    label: str
+    limit: RateInput
+    priority: int
+    settings: Mapping[str, Setting]
+    """Settings of the transfer by their names in docs/settings.md, such as `{"streams": 8, "verify": True}`."""
+    selection: Selection
+    list: List[str]
+    manifest: bool
+    retries_max: int
+    deadline: Moment
+    not_before: Moment
+    divide: Divide
+    idempotency_key: str
+    """A name of this submission. Without one, the client makes one, which covers its tries of this one call."""
+
+
+def description(sources: Union[str, Sequence[str]], destination: str, options: Options) -> NewJob:
+    """The document of a new job."""
+    unknown = set(options) - set(Options.__annotations__)
+    if unknown:
+        raise SetupError("usage", f"no such option of a job: {', '.join(sorted(unknown))}")
+    made = NewJob(sources=[sources] if isinstance(sources, str) else [*sources], destination=destination)
+    for name in ("kind", "label", "limit", "priority", "selection", "list", "manifest", "retries_max", "divide"):
+        if name in options:
+            made[name] = options[name]
+    for name in ("deadline", "not_before"):
+        if name in options:
+            made[name] = _moment(options[name])  # type: ignore[literal-required]
+    if "settings" in options:
+        made["settings"] = {name: _values(value) for name, value in options["settings"].items()}
+    return made
+
+
+def _values(value: Setting) -> List[str]:
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, (str, int)):
+        return [str(value)]
+    return [str(one) for one in value]
+
+
+def _moment(value: Moment) -> str:
+    if isinstance(value, str):
+        return value
+    if value.tzinfo is None:
+        raise SetupError("usage", f"{value} has no time zone: the node may be in another one")
+    return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
