@@ -1,6 +1,6 @@
 # Thin: cargo does the work.
 
-.PHONY: book build check test demo demo-node demo-cluster demo-build install package pictures
+.PHONY: book build check test python demo demo-node demo-cluster demo-build install package pictures
 
 PREFIX ?= /usr/local
 
@@ -26,6 +26,11 @@ pure = corpus golden round_trip create digest journal_corpus manifest pool gener
 test:
 	scripts/setup.sh
 	scripts/test.sh
+
+# The Python client, with the program of a debug build.
+python:
+	cargo build --locked
+	scripts/python.sh
 
 # The demonstrations need no fast program: they are built without what takes most of the time of a release.
 demo: demo-build

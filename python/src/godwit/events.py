@@ -117,7 +117,7 @@ class Follower:
     def broke(self, error: Optional[GodwitError], now: float) -> float:
         """The pause until the next connection; raises the error if there is none. Without an error the node ended the stream."""
         if error is not None:
-            self._lost = self._lost or now
+            self._lost = now if self._lost is None else self._lost
             # The first connection shows whether the address is right.
             if not self._is_again or not is_passing(error) or now - self._lost > RETRY_FOR:
                 raise error
