@@ -23,16 +23,16 @@ wanted=$(printf '%s\n' "${tools[@]}" | cat - python/pyproject.toml | sha256sum)
 if [ "$(cat "$environment/wanted" 2>/dev/null)" != "$wanted" ]; then
     rm -rf "$environment"
     python3 -m venv "$environment"
-    "$environment/bin/pip" install --quiet --disable-pip-version-check "${tools[@]}"
+    "$environment/bin/pip" install --quiet --no-compile --disable-pip-version-check "${tools[@]}"
 fi
 bin=$environment/bin
 
 rm -rf "$made/wheel"
 "$bin/python" -m build --quiet --wheel --no-isolation --outdir "$made/wheel" python
 wheel=$(echo "$made"/wheel/*.whl)
-"$bin/pip" install --quiet --disable-pip-version-check "$wheel[progress,mcp,evaluate]"
+"$bin/pip" install --quiet --no-compile --disable-pip-version-check "$wheel[progress,mcp,evaluate]"
 # The same version may have other contents than the wheel that was there.
-"$bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheel"
+"$bin/pip" install --quiet --no-compile --disable-pip-version-check --no-deps --force-reinstall "$wheel"
 echo "$wanted" >"$environment/wanted"
 
 cd python
