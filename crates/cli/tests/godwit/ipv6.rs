@@ -99,6 +99,6 @@ fn a_local_file_with_a_colon_is_shown_as_such() {
     assert_ne!(outcome.code, Some(0), "{}", outcome.said());
     outcome.says("for the local file write ./a:b");
     rig.cp(&["with space:b", "to"])
-        .says("a local file with a colon is written as ./with space:b");
+        .says("for a local file with a colon write ./with space:b");
     rig.cp(&["./a:b", "to"]).complete();
 }

@@ -149,7 +149,7 @@ catalogue! {
         "Give the same command again; it resumes.";
     CannotResume "cannot_resume" Job 77, Network, Transient, Failed:
         "The job was stopped and cannot be resumed.",
-        "Begin anew.";
+        "Start again.";
     JournalUnusable "journal_unusable" Job 19, Destination, Permanent, Failed:
         "The journal of the transfer cannot be written, read or removed.",
         "Check the space and the rights of the directory of journals, then give the same command again.";
