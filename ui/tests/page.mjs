@@ -154,7 +154,7 @@ try {
     const number = page.getByLabel('Limit as a number');
     await number.fill('3 apples');
     await page.getByRole('button', { name: 'Set' }).click();
-    await page.getByText('`3 apples` is no rate').waitFor();
+    await page.getByText('`3 apples` is not a rate').waitFor();
     assert.equal(await number.inputValue(), '3 apples');
     await number.fill('24Mbps');
     await page.getByRole('button', { name: 'Set' }).click();
