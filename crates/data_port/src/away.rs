@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use godwit_api::watched::Watched;
+use godwit_engine::Fence;
 use godwit_run::pulse;
-use godwit_tree::Fence;
 
 /// Of one transfer into one export.
 pub(crate) struct AwayFence {

@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use godwit_engine::governor::Lease;
 use godwit_engine::session::Engine;
 use godwit_engine::tuner::Decision;
-use godwit_engine::{Observer, Resources, limits};
+use godwit_engine::{Fence, Observer, Resources, limits};
 use godwit_net::IdentityId;
 use godwit_proto::{Beacon, DigestKind, Direction, ErrorCode, Mapping, Open, TransferId};
 use godwit_run::build::EndConfig;
-use godwit_tree::{Arrived, Fence};
+use godwit_tree::Arrived;
 
 pub(crate) use self::asked::HolderRights;
 use self::asked::share_of;

@@ -22,11 +22,12 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Refusal, code};
 use godwit_api::grant::lasting::{Look, UNREAD_MAX};
 use godwit_api::job::{ClaimId, Text};
+use godwit_engine::Fence;
 use godwit_net::IdentityId;
 use godwit_proto::parts::PART_BYTES_MIN;
 use godwit_proto::{ErrorCode, Member};
 use godwit_store::claim_tag;
-use godwit_tree::{Fence, Membership};
+use godwit_tree::Membership;
 
 use crate::allow::Denial;
 use crate::session::locked;

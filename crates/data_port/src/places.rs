@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use godwit_api::grant::Right;
+use godwit_engine::Fence;
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
-use godwit_tree::{DestinationPlace, Fence, TreeRoot, root_fault};
+use godwit_tree::{DestinationPlace, TreeRoot, root_fault};
 
 use crate::allow::{Denial, Granted, Grantor, StateRules, Who, find, refuse_export};
 use crate::away::AwayFence;

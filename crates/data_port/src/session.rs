@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use godwit_api::record::TransferStart;
 use godwit_api::rest::Timestamp;
-use godwit_engine::limits;
 use godwit_engine::session::Engine;
+use godwit_engine::{Fence, limits};
 use godwit_net::IdentityId;
 use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Mapping, Token, TransferId};
 use godwit_store::journal::JournalHold;
-use godwit_tree::{Arrived, Fence};
+use godwit_tree::Arrived;
 
 use crate::claims::{MemberLease, Spots};
 use crate::gate::Slot;

@@ -26,8 +26,8 @@ use godwit_store::digest::{self, FileDigest, digest_slice};
 use godwit_store::{FinalMeta, RelPath, Storage, TempName, Timestamp};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation};
 use godwit_tree::{
-    DestinationPlace, DestinationRequest, Fence, ListWork, Membership, NoNames, Selecting,
-    TreeRoot, TreeSink, TreeSource, TreeWork, WorkItem,
+    DestinationPlace, DestinationRequest, ListWork, Membership, NoNames, Selecting, TreeRoot,
+    TreeSink, TreeSource, TreeWork, WorkItem,
 };
 
 use flaky::Flaky;

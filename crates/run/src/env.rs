@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 use godwit_api::failure::Failure;
 use godwit_api::grant::Mandate;
 use godwit_api::login::Login;
+use godwit_engine::Fence;
 use godwit_engine::governor::Governor;
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
 use godwit_store::Syncs;
-use godwit_tree::{Earlier, Fence};
+use godwit_tree::Earlier;
 
 use crate::Home;
 use crate::local::ExportedFiles;

@@ -33,7 +33,8 @@ pub use env::{
     AgentOrder, AgentProcess, Attempts, Connectors, Env, EventDetail, GivenList, Process, SOFTWARE,
     SshClient, SshWay, StartedAgent, UNREACHABLE,
 };
-pub use godwit_tree::{Earlier, Fence};
+pub use godwit_engine::Fence;
+pub use godwit_tree::Earlier;
 pub use home::Home;
 pub use selection::read_selection;
 pub use transfer::{STAGE_FIGURES, bounds_of, ciphers, client_tls, refusal_of};

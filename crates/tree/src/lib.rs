@@ -9,7 +9,7 @@ pub mod verification;
 
 pub use files::{
     Arrived, Beacon, BeaconPlace, CloseError, CommitError, DestinationError, DestinationPlace,
-    DestinationRequest, DirectoriesError, Earlier, Fence, FinishError, FoundRoot, Keeper,
-    ListError, ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Selecting, TreeRoot,
-    TreeSink, TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
+    DestinationRequest, DirectoriesError, Earlier, FinishError, FoundRoot, Keeper, ListError,
+    ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Selecting, TreeRoot, TreeSink,
+    TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
 };

@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use godwit_engine::{FailedEntry, Observer, lock};
+use godwit_engine::{FailedEntry, Fence, Observer, lock};
 use godwit_proto::{EntryId, Record};
 use godwit_store::StoreErrorKind;
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
-use godwit_tree::Fence;
 
 use super::support::Random;
 

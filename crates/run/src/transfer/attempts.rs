@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use godwit_api::failure::Failure;
+use godwit_engine::Fence;
 use godwit_proto::{Mapping, limits};
-use godwit_tree::{Earlier, Fence, PreparedDestination};
+use godwit_tree::{Earlier, PreparedDestination};
 
 use super::Job;
 

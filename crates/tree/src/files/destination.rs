@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use godwit_engine::Fence;
 use godwit_proto::Comparison;
 
 use godwit_store::journal::{
@@ -21,7 +22,7 @@ use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
 pub use self::earlier::Earlier;
 use self::header::{decode_mapping, encode_mapping, label};
-use crate::files::member::{Fence, Membership};
+use crate::files::member::Membership;
 use crate::files::read::source::TreeRoot;
 use crate::files::sink::TreeSinkConfig;
 use crate::select::Select;

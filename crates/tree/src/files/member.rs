@@ -14,22 +14,12 @@
 
 use std::sync::Arc;
 
+use godwit_engine::Fence;
 use godwit_proto::{EntryId, Fault, FaultCode, Judge, Part, Record};
 use godwit_store::journal::{CLAIM_BYTES, PathKey};
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 
 use crate::files::target::{Target, destination_fault};
-
-/// Says whether a claim still holds at this node. The check must usually be cheap: it runs before each write.
-pub trait Fence: Send + Sync {
-    /// Whether it does. Once it does not, it never does again. May wait for the answer where this node was away.
-    fn holds(&self) -> bool;
-
-    /// Whether another node may still write to the files that members share, so that a file is put together in a copy.
-    fn copies(&self) -> bool {
-        false
-    }
-}
 
 /// Membership of a transfer in a claim.
 #[derive(Clone)]

@@ -20,7 +20,7 @@ pub use destination::{
     DestinationError, DestinationPlace, DestinationRequest, Earlier, PreparedDestination,
 };
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
-pub use member::{Fence, Membership};
+pub use member::Membership;
 pub use plan::choice::Selecting;
 pub use read::items::{NoNames, WorkItem};
 pub use read::keeper::Keeper;

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use godwit_engine::{Acks, Counters, Ending, FinishReport, Sink, SinkFailure, Slice, limits};
+use godwit_engine::{
+    Acks, Counters, Ending, Fence, FinishReport, Sink, SinkFailure, Slice, limits,
+};
 use godwit_proto::{Comparison, Fault, FaultCode, Record, Seq, Verdict};
 use godwit_store::digest;
 use godwit_store::journal::{DoneSet, Journal, Recovered};
@@ -18,7 +20,7 @@ use crate::files::beacon::Beacon;
 use crate::files::finish::commit::{Committer, CommitterParts};
 use crate::files::finish::finisher::Finisher;
 use crate::files::finish::undelivered::UndeliveredSet;
-use crate::files::member::{Fence, Membership};
+use crate::files::member::Membership;
 use crate::files::plan::agenda::Agenda;
 use crate::files::plan::directories::Directories;
 use crate::files::plan::planner::{Planner, PlannerParts};
