@@ -224,6 +224,7 @@ impl Session {
             // The daemon decides; the client may ask for less.
             keep_for: Duration::from_millis(request.retry_for_ms).min(shared.config.keep_for),
             label,
+            job: request.label.clone(),
             writes_to: begun.writes_to,
             lease: begun.lease,
             fence: begun.fence,

@@ -38,6 +38,8 @@ pub(crate) struct Claim {
     /// How long the claim outlasts the last stream.
     pub(crate) keep_for: Duration,
     pub(crate) label: String,
+    /// The job that it serves, in the words of its client; empty for a command.
+    pub(crate) job: String,
     /// Absolute paths that only this transfer may write to.
     pub(crate) writes_to: Spots,
     /// Of a member: how long the claim of its job holds.

@@ -2,7 +2,7 @@
 //! Does not begin them (`open`) and does not decide when they end (`keeper`).
 //!
 //! A second transfer of the same name takes over from one whose client is gone. If the client of the first seems to be there, it
-//! is asked (PING); if it answers and stays, the second transfer is refused.
+//! is asked (PING); if it answers and stays, the second transfer is refused. So is a transfer for the same job by another node.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -272,28 +272,29 @@ impl Table {
         }
     }
 
-    /// Ends this owner's transfer that writes to `destination`, an absolute path, if its client is gone. Returns whether such a transfer
-    /// existed and ended within `patience`.
-    pub(crate) fn end_orphan(
+    /// Ends the transfer that writes to `destination`, an absolute path, if its client is gone. It is one of this owner, or one for the
+    /// same job by another node; a node that stands still keeps its connections, so it counts as gone where it does not answer. Returns
+    /// whether such a transfer existed and ended within `patience`, once its client was known to be gone.
+    pub(crate) fn end_deserted(
         &self,
         destination: &[u8],
         owner: &IdentityId,
+        job: &str,
         patience: Duration,
     ) -> bool {
-        let until = Instant::now() + patience;
+        let began = Instant::now();
+        let mut until = began + patience;
         let mut inner = locked(&self.inner);
+        let mut asked = None;
         let mut any = false;
         loop {
             let (mut left, mut held) = (false, Vec::new());
             for entry in inner.entries.values() {
                 let claim = entry.claim();
-                if claim.owner != *owner
-                    || !claim
-                        .writes_to
-                        .paths()
-                        .iter()
-                        .any(|path| path == destination)
-                {
+                let is_own = claim.owner == *owner;
+                let is_meant = is_own || (!job.is_empty() && claim.job == job);
+                let mut paths = claim.writes_to.paths().iter();
+                if !is_meant || !paths.any(|path| path == destination) {
                     continue;
                 }
                 match entry {
@@ -302,6 +303,22 @@ impl Table {
                         session
                             .engine
                             .cancel("another transfer to its destination was started");
+                        left = true;
+                    }
+                    Entry::Running(session) if !is_own => {
+                        let Engine::Receiver(receiver) = &session.engine else {
+                            continue;
+                        };
+                        let question = *asked.get_or_insert_with(|| {
+                            until += patience;
+                            receiver.ask_sender()
+                        });
+                        if receiver.sender_answered(question) {
+                            return false;
+                        }
+                        if began.elapsed() >= patience {
+                            session.engine.cancel("another node has the job");
+                        }
                         left = true;
                     }
                     Entry::Running(_) => continue,

@@ -183,6 +183,7 @@ fn main() -> std::io::Result<()> {
             root_names: vec![Vec::new()],
             comparison: None,
             itemise: false,
+            fence: None,
         },
         Box::new(sent.clone()),
         Arc::new(sent.clone()),

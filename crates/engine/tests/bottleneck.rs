@@ -132,6 +132,7 @@ impl Case {
                 root_names: vec![Vec::new()],
                 comparison: None,
                 itemise: false,
+                fence: None,
             },
             Box::new(Files::new(self.mix, self.seed)),
             Arc::new(SlowSource(source)),

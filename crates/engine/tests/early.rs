@@ -8,9 +8,10 @@
 mod hand;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_engine::End;
+use godwit_engine::{End, Fence};
 use godwit_proto::*;
 use godwit_store::{Confine, FsStorage};
 
@@ -43,11 +44,20 @@ fn finished(seq: u64) -> Frame {
     })
 }
 
+fn manifest(hand: &mut Hand) -> Manifest {
+    match hand.hear() {
+        Frame::Manifest(manifest) => manifest,
+        other => panic!("no manifest: {other:?}"),
+    }
+}
+
 /// Requests the files of the next manifest.
 fn want_all(hand: &mut Hand) {
-    let Frame::Manifest(manifest) = hand.hear() else {
-        panic!("no manifest");
-    };
+    let manifest = manifest(hand);
+    want(hand, &manifest);
+}
+
+fn want(hand: &mut Hand, manifest: &Manifest) {
     let verdict = |record: &Record| match record.kind {
         EntryKind::FILE => Verdict::Send,
         _ => Verdict::Done,
@@ -224,7 +234,7 @@ fn a_sender_that_hashes_a_large_hole_listens_and_gives_signs_of_life() {
     // Minutes of hashing, which the test does not wait for.
     file.set_len(1 << 40).unwrap();
     let storage = FsStorage::open(place.path(), Confine::Local, place.path()).unwrap();
-    let sender = sender_from(Arc::new(storage), DigestKind::BLAKE3, &Arc::default());
+    let sender = sender_with(Arc::new(storage), DigestKind::BLAKE3, &Arc::default(), None);
     let (mut hand, thread) = attach_to(&sender, None);
     want_all(&mut hand);
     settle(&mut hand);
@@ -305,4 +315,36 @@ fn a_stream_that_waits_for_the_limit_leaves_at_once_and_another_sends_its_block_
     let counters = sender.counters();
     assert_eq!(counters.bytes_sent.get(), 2 * u64::from(BLOCK_BYTES));
     assert_eq!(counters.bytes_resent.get(), 0);
+}
+
+/// A right to send that another node takes over.
+#[derive(Default)]
+struct Right(AtomicBool);
+
+impl Fence for Right {
+    fn holds(&self) -> bool {
+        !self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn a_sender_whose_right_has_ended_sends_nothing_more() {
+    let right = Arc::new(Right::default());
+    let fence = Arc::clone(&right) as Arc<dyn Fence>;
+    let sender = fenced_sender(&[("a", b"content")], &Arc::default(), Some(fence));
+    let (mut hand, thread) = attach_to(&sender, None);
+    let manifest = manifest(&mut hand);
+    right.0.store(true, Ordering::SeqCst);
+    want(&mut hand, &manifest);
+    loop {
+        match hand.hear() {
+            Frame::Cancel(_) => break,
+            Frame::Block(block) => panic!("{:?} is sent without a right", block.header),
+            _ => {}
+        }
+    }
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Cancelled(_))));
+    sender.join();
+    thread.join().unwrap();
+    assert_eq!(sender.counters().bytes_sent.get(), 0);
 }

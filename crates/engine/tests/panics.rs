@@ -94,6 +94,7 @@ fn a_panic_of_any_thread_ends_the_whole_with_an_error() {
                 root_names: vec![b"mem".to_vec()],
                 comparison: None,
                 itemise: false,
+                fence: None,
             },
             Box::new(Mistaken(at, source)),
             Arc::new(Mistaken(at, source)),

@@ -206,6 +206,7 @@ impl World {
             root_names: vec![b"src".to_vec()],
             comparison: None,
             itemise: false,
+            fence: None,
         };
         let sender = Sender::start(
             config,

@@ -117,6 +117,7 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         root_names: vec![b"src".to_vec()],
         comparison: setup.comparison,
         itemise: false,
+        fence: None,
     };
     let readers = u32::try_from(setup.seed % 2).unwrap();
     let sender = Sender::start(

@@ -10,7 +10,7 @@ use godwit_engine::governor::Lease;
 use godwit_engine::names::Names;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Acks, Counters, Live, Observer, Order, Receiver, ReceiverConfig, Resources, Sender,
+    Acks, Counters, Fence, Live, Observer, Order, Receiver, ReceiverConfig, Resources, Sender,
     SenderConfig, Share, Sink, Source, Work,
 };
 use godwit_proto::{Comparison, DigestKind, Preserve, TransferId};
@@ -107,6 +107,8 @@ pub struct Sending {
     pub in_order: bool,
     /// The order of slices and bundles, unless another rule sets it.
     pub order: Order,
+    /// Says before each item whether this end may still send, if the right can end.
+    pub fence: Option<Arc<dyn Fence>>,
 }
 
 /// Makes a receiving end with this many threads that write.
@@ -183,6 +185,7 @@ pub fn sender(end: EndConfig, sending: Sending, sources: Sources) -> io::Result<
         resources: end.resources,
         comparison: end.comparison,
         itemise: end.itemise,
+        fence: sending.fence,
     };
     let live = Live::sending(sending.limit, sending.readers)
         .sharing(end.share)

@@ -102,7 +102,7 @@ pub trait Attempts: Send + Sync {
     /// becomes it. `tag` marks temporary files.
     fn placed(&self, into: bool, tag: u64);
 
-    /// The fence that tells whether this attempt may still write to a local destination, if the right can end.
+    /// The fence that tells whether this attempt may still write to a local destination or send to another one, if the right can end.
     fn fence(&self) -> Option<Arc<dyn Fence>> {
         None
     }

@@ -113,7 +113,13 @@ pub(crate) fn run(
             from_input,
             to_output,
             source_count: sources.len(),
-            run: Run::new(control, events, reports, !from_input && !to_output),
+            run: Run::new(
+                control,
+                events,
+                reports,
+                !from_input && !to_output,
+                env.attempts.as_ref().and_then(|attempts| attempts.fence()),
+            ),
         };
         Ok((job, sources, destination))
     });

@@ -23,11 +23,11 @@ pub(super) const PATIENCE: Patience = Patience {
 
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes the destination, and ends an earlier transfer of the same name whose client is gone. If its client answers and stays, the second
-/// transfer is refused.
+/// Takes the destination; a transfer with the same name whose client is gone makes way. If its client answers and stays, the second
+/// transfer is refused. A transfer for the same job by another node makes way, too, where that node does not answer.
 pub(super) fn prepare(
     shared: &Shared,
-    peer: IdentityId,
+    (peer, job): (IdentityId, &str),
     key: &[u8; 32],
     asked: &[u8],
     request: &DestinationRequest,
@@ -42,7 +42,7 @@ pub(super) fn prepare(
     }) = &prepared
         && shared
             .table
-            .end_orphan(destination.as_bytes(), &peer, SUPERSEDE_PATIENCE)
+            .end_deserted(destination.as_bytes(), &peer, job, SUPERSEDE_PATIENCE)
     {
         prepared = request.clone().prepare();
     }

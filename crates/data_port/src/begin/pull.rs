@@ -64,6 +64,8 @@ impl<'a> Beginning<'a, '_> {
             readers: shared.config.readers,
             in_order: request.in_order,
             order: order_of(request),
+            // The end that writes asks for its right.
+            fence: None,
         };
         let end = self.end(request.digest_kind(), admit(shared, needs, request)?);
         let sender = build::sender(end, sending, sources)

@@ -87,7 +87,13 @@ impl<'a> Beginning<'a, '_> {
         let is_kept = !is_dry(request);
         let counted = place_for(shared, self.peer, is_kept.then_some(&key))?;
         let admitted = self.admit_receiver()?;
-        let mut prepared = prepare(shared, self.peer, &key, &request.destination, &asked)?;
+        let mut prepared = prepare(
+            shared,
+            (self.peer, &request.label),
+            &key,
+            &request.destination,
+            &asked,
+        )?;
         let may_list = shared.places.may_tell(who, &request.destination);
         prepared.config.hides_names = request.may_not_list || may_list.is_err();
         let may_read = shared.places.may_read(who, &request.destination);

@@ -79,6 +79,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         key: Some(KEY),
         keep_for: ENDLESS,
         label: String::new(),
+        job: String::new(),
         writes_to: Spots::look(&[b"/data/run42".to_vec()]),
         lease: None,
         fence: None,

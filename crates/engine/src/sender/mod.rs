@@ -37,7 +37,7 @@ use self::streams::Streams;
 use crate::counters::{self, Snapshot};
 use crate::names::NameQueue;
 use crate::{
-    Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, lock,
+    Counters, End, Fence, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, lock,
 };
 
 /// Configuration of a sender.
@@ -62,6 +62,8 @@ pub struct SenderConfig {
     pub comparison: Option<Comparison>,
     /// Whether the observer receives the decision about every entry.
     pub itemise: bool,
+    /// Says before each item whether the transfer may still send, if the right can end.
+    pub fence: Option<Arc<dyn Fence>>,
 }
 
 /// The sending end of one transfer.

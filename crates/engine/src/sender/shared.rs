@@ -126,6 +126,16 @@ impl Shared {
         self.notify();
     }
 
+    /// Whether the transfer may still send. Ends it where it may not.
+    pub(super) fn may_send(&self) -> bool {
+        let fence = self.config.fence.as_ref();
+        let holds = fence.is_none_or(|fence| fence.holds());
+        if !holds {
+            self.finish(End::Cancelled("another node has the job".to_owned()));
+        }
+        holds
+    }
+
     /// Ends with a failure.
     pub(super) fn fail(&self, code: ErrorCode, message: &str) {
         self.finish(End::Failed {

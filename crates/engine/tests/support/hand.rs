@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::{Bounds, Decision};
 use godwit_engine::{
-    Counters, Live, Observer, Order, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
+    Counters, Fence, Live, Observer, Order, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
     StreamLoss,
 };
 use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
@@ -167,6 +167,15 @@ pub(crate) fn attach_to(sender: &Arc<Sender>, early_bytes: Option<u64>) -> (Hand
 
 /// A sender of these files, without any stream.
 pub(crate) fn idle_sender(files: &[(&str, &[u8])], seen: &Arc<Seen>) -> Arc<Sender> {
+    fenced_sender(files, seen, None)
+}
+
+/// The same, with a right to send that may end.
+pub(crate) fn fenced_sender(
+    files: &[(&str, &[u8])],
+    seen: &Arc<Seen>,
+    fence: Option<Arc<dyn Fence>>,
+) -> Arc<Sender> {
     let source = MemoryStorage::new();
     let meta = FinalMeta {
         mode: 0o644,
@@ -181,14 +190,15 @@ pub(crate) fn idle_sender(files: &[(&str, &[u8])], seen: &Arc<Seen>) -> Arc<Send
             .put(&path(&format!("src/{name}")), &meta, content)
             .unwrap();
     }
-    sender_from(Arc::new(source), DigestKind::CRC64_NVME, seen)
+    sender_with(Arc::new(source), DigestKind::CRC64_NVME, seen, fence)
 }
 
-/// A sender of the entries below `src` of a storage, without any stream.
-pub(crate) fn sender_from(
+/// A sender of the entries below `src` of a storage, without any stream, perhaps with a right to send that may end.
+pub(crate) fn sender_with(
     storage: Arc<dyn Storage>,
     digest: DigestKind,
     seen: &Arc<Seen>,
+    fence: Option<Arc<dyn Fence>>,
 ) -> Arc<Sender> {
     let roots = vec![TreeRoot {
         storage,
@@ -205,6 +215,7 @@ pub(crate) fn sender_from(
         root_names: vec![b"src".to_vec()],
         comparison: None,
         itemise: false,
+        fence,
     };
     Sender::start(
         config,

@@ -1,7 +1,9 @@
-//! Owns whether an undivided attempt may still write here: as long as its claim holds.
+//! Owns whether an undivided attempt may still write here, or send to another site: as long as its claim holds.
 //! Ends no attempt, and writes nothing.
 //!
-//! A node that stood still does not know the state of its jobs. So it asks the state before the next write, and waits for the answer.
+//! A node that stood still does not know the state of its jobs. So it asks the state before the next write and before the next item that
+//! it sends, and waits for the answer. One thing escapes: the rest of a block that a thread was sending when the process stopped. A node
+//! that receives the job from another node has ended that transfer, and refuses the rest. Another node of that site does not know of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

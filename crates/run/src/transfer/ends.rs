@@ -384,6 +384,7 @@ impl<'a> Ends<'a> {
             readers: bounds_of(self.job.settings.readers),
             in_order: self.job.to_output,
             order: order_of(&self.job.settings),
+            fence: self.job.fence(),
         };
         let lease = self.places.of_sender();
         let end = self.end_config(transfer, digest, block_bytes, counters, observer, lease);

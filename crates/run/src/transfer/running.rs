@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_api::event::{Event, EventSink, Started};
 use godwit_api::failure::Failure;
+use godwit_engine::Fence;
 
 use crate::control::Control;
 use crate::reports::Reports;
@@ -17,6 +18,8 @@ pub(super) struct Run<'a> {
     pub(super) reports: Arc<Reports>,
     /// The transfer can restart. Bytes read from a pipe, or written into one, cannot be had again.
     repeatable: bool,
+    /// Says whether this attempt of the job may still act, if the right can end.
+    fence: Option<Arc<dyn Fence>>,
     /// An attempt was stopped because the job is to pause.
     stopped_to_pause: AtomicBool,
 }
@@ -28,12 +31,14 @@ impl<'a> Run<'a> {
         events: &Arc<dyn EventSink>,
         reports: Reports,
         repeatable: bool,
+        fence: Option<Arc<dyn Fence>>,
     ) -> Self {
         Self {
             control,
             events: Arc::clone(events),
             reports: Arc::new(reports),
             repeatable,
+            fence,
             stopped_to_pause: AtomicBool::new(false),
         }
     }
@@ -56,6 +61,10 @@ impl<'a> Run<'a> {
     /// Whether the transfer continues.
     pub(super) fn goes_on(&self) -> bool {
         if self.control.is_cancelled() {
+            return false;
+        }
+        // Also before a transfer is opened again, which another node may have brought to its end meanwhile.
+        if self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
             return false;
         }
         let pauses = self.control.is_paused() && self.repeatable;

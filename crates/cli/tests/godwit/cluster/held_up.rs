@@ -11,8 +11,8 @@ use super::super::mounts::{Mount, stop};
 use super::super::process::wait_until;
 use super::super::rig::Rig;
 use super::super::sites::{submit, wait_for};
-use super::sites::{know, writes};
-use super::{Site, runner};
+use super::sites::{has_thread, know, writes};
+use super::{Site, archive, runner};
 
 const NEVER: [&str; 4] = ["--divide", "never", "--limit", "6MB"];
 
@@ -37,6 +37,24 @@ fn by_mounts(disk: &Path, nodes: usize) -> Option<(Site, Vec<Mount>)> {
     Some((Site::at(&places), mounts))
 }
 
+/// Wakes a stopped node while all others of its site stand still. So it cannot hear that another node has had its job.
+#[track_caller]
+fn wake_alone(site: &Site, late: usize) {
+    let others = || (0..site.nodes.len()).filter(|node| *node != late);
+    for other in others() {
+        site.nodes[other].daemon().signal(Signal::STOP);
+    }
+    let node = &site.nodes[late];
+    node.daemon().signal(Signal::CONT);
+    // It has time to act until it has failed to change the state.
+    let own = node.identity.as_str();
+    let change = node.admin(&["site", "add", "kept", "192.0.2.1", "--identity", own]);
+    assert_eq!(change.code, Some(1), "{change:?}");
+    for other in others() {
+        site.nodes[other].daemon().signal(Signal::CONT);
+    }
+}
+
 /// The set has arrived, and a user's edits stay while late nodes wake.
 #[track_caller]
 fn assert_kept(set: &Path, copy: &Path, late: &Rig, wake: impl FnOnce()) {
@@ -50,7 +68,8 @@ fn assert_kept(set: &Path, copy: &Path, late: &Rig, wake: impl FnOnce()) {
         fs::write(file, "edited").expect("written");
     }
     wake();
-    wait_until(|| (!writes(late)).then_some(())).expect("it ends");
+    let is_over = || !writes(late) && !has_thread(late, b"gw-job\n");
+    wait_until(|| is_over().then_some(())).expect("it ends");
     for file in &files {
         assert_eq!(fs::read(file).expect("read"), b"edited", "{file:?}");
     }
@@ -77,7 +96,32 @@ fn a_job_of_a_node_that_is_stopped_goes_on_elsewhere_and_the_node_wakes_too_late
         (&"complete".into(), &2.into()),
         "{job}"
     );
-    assert_kept(&set, &copy, late, || late.daemon().signal(Signal::CONT));
+    assert_kept(&set, &copy, late, || wake_alone(&site, first));
+}
+
+#[test]
+fn a_push_of_a_node_that_is_stopped_goes_on_elsewhere_and_the_node_sends_nothing_late() {
+    let site = Site::of(3);
+    let there = archive(&site);
+    let (set, copy) = (site.nodes[0].export.join("set"), there.export.join("copy"));
+    fill(&set);
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &NEVER);
+    let job = wait_for(&site.nodes[0], &id, |job| {
+        job["progress"]["bytes"].as_u64() > Some(8_000_000)
+    });
+    let first = site.place_of(runner(&job).expect("a runner"));
+    let late = &site.nodes[first];
+    late.daemon().signal(Signal::STOP);
+    let other = &site.nodes[(first + 1) % 3];
+    let job = wait_for(other, &id, |job| !job["ended"].is_null());
+    // The transfer of the stopped node makes way, though its connections stand.
+    assert_eq!(
+        (&job["state"], &job["attempts"]),
+        (&"complete".into(), &2.into()),
+        "{job}"
+    );
+    assert!(has_thread(late, b"gw-job\n"), "{job}");
+    assert_kept(&set, &copy, late, || wake_alone(&site, first));
 }
 
 #[test]

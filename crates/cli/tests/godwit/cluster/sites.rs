@@ -381,9 +381,14 @@ fn join_by_mount(there: &mut Site) -> Option<Mount> {
 
 /// Whether a thread of a node is in a transfer into files.
 pub(super) fn writes(node: &Rig) -> bool {
+    has_thread(node, b"gw-commit")
+}
+
+/// Whether a node has a thread with this name.
+pub(super) fn has_thread(node: &Rig, wanted: &[u8]) -> bool {
     let tasks = fs::read_dir(format!("/proc/{}/task", node.daemon().id())).expect("it runs");
     let names = tasks.filter_map(|task| fs::read(task.ok()?.path().join("comm")).ok());
-    names.into_iter().any(|name| name.starts_with(b"gw-commit"))
+    names.into_iter().any(|name| name.starts_with(wanted))
 }
 
 #[test]

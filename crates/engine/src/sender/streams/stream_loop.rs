@@ -163,6 +163,11 @@ impl<'a> StreamLoop<'a> {
         if waited.turn != Turn::Come {
             return Ok(waited);
         }
+        // As late as possible: the process may have stood still during each wait before.
+        if !self.shared.may_send() {
+            let turn = Turn::Ended;
+            return Ok(Waited { turn, ..waited });
+        }
         let mut written = Vec::new();
         let head = match &item.image.head {
             Head::Image(head) => head,
