@@ -65,6 +65,8 @@ pub struct Node {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Makes the surroundings of one transfer of the job.
     pub make_env: Arc<MakeEnv>,
+    /// Whether the file system of a source of the job does not answer here.
+    pub hangs: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Node {

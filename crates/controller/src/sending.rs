@@ -293,8 +293,8 @@ fn named(work: &Work) -> impl Iterator<Item = &Target> {
     places.filter_map(|place| target_at(work, *place))
 }
 
-/// Ends the watch of a try, however the try ends.
-struct Ends<'a>(&'a AtomicBool, Thread);
+/// Ends the watch of an act, however the act ends.
+pub(crate) struct Ends<'a>(pub(crate) &'a AtomicBool, pub(crate) Thread);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {

@@ -22,7 +22,7 @@ const TICK: f64 = 0.1;
 const LEASE_SECONDS: f64 = 0.4;
 /// A node that is silent for so long is lost to its cluster.
 const LOST_AFTER: f64 = 5.0;
-/// After this time a node with a hung mount has said so, and the site no longer names it.
+/// After this time a node with a hung mount has said so: the site no longer names it, and as a source it has given its lease back.
 const HANG_TOLD: f64 = 6.0;
 /// Between two questions for the nodes of the destination.
 const NODES_EVERY: f64 = 3.0;
@@ -168,14 +168,16 @@ impl World {
 
     /// The nodes that the site names.
     fn named(&self, now: f64) -> Vec<Peer> {
-        let hangs = |at: usize| {
-            let fault = self.fault_of(Side::Target(at), now);
-            fault.is_some_and(|(lasts, fault)| fault == Fault::Hang && lasts > HANG_TOLD)
-        };
-        let all = 0..self.targets.len();
-        all.filter(|at| !hangs(*at) && !self.is_lost(Side::Target(*at), now))
-            .map(peer)
+        let all = (0..self.targets.len()).map(|at| (at, Side::Target(at)));
+        all.filter(|(_, side)| !self.has_told(*side, now) && !self.is_lost(*side, now))
+            .map(|(at, _)| peer(at))
             .collect()
+    }
+
+    /// Whether a node has noticed that its mount hangs.
+    fn has_told(&self, side: Side, now: f64) -> bool {
+        let fault = self.fault_of(side, now);
+        fault.is_some_and(|(lasts, fault)| fault == Fault::Hang && lasts > HANG_TOLD)
     }
 
     /// Rate of each source now: sources share a link equally, and unused shares go to the others.
@@ -246,6 +248,8 @@ impl World {
                     lost_known = true;
                     ready += source.lease.take().map_or(0, |lease| lease.items);
                     claims.members_changed(after(now));
+                } else if self.has_told(Side::Source(at), now) {
+                    ready += source.lease.take().map_or(0, |lease| lease.items);
                 }
             }
             let crew: Vec<usize> = (0..sources.len())

@@ -5,6 +5,7 @@
 
 mod close;
 mod count;
+mod hung;
 mod leased;
 mod memory;
 
@@ -155,7 +156,8 @@ impl JobContext<'_> {
             let pair = work.pairs.iter().find(|pair| pair.node == *name);
             let is_ready = works.has_ready(&work).unwrap_or(false);
             let is_paired = pair.is_some_and(|pair| !pair.to.is_empty());
-            if !(is_paired && is_ready && work.trouble.is_none()) {
+            let may_lease = is_paired && is_ready && work.trouble.is_none();
+            if !may_lease || (self.node.hangs)() {
                 thread::sleep(LOOK_EVERY);
                 continue;
             };
@@ -196,7 +198,9 @@ impl JobContext<'_> {
                     };
                     let leased = Instant::now();
                     let count = items.iter().filter(|item| is_paced(&item.task)).count() as u64;
-                    let took = self.carry_out(&work, lease, items);
+                    let all = items.clone();
+                    let took =
+                        self.unless_hung(lease, &all, || self.carry_out(&work, lease, items));
                     if count > 0 {
                         pace.took(
                             Took {

@@ -19,7 +19,7 @@ impl JobContext<'_> {
         level.is_ok_and(|level| level >= LEVEL_MOVED)
     }
 
-    fn flight(&self) -> Flight {
+    pub(super) fn flight(&self) -> Flight {
         let flight = self.shared.flight.lock();
         flight.unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -30,7 +30,7 @@ use crate::clock::now;
 use crate::error::JobsError;
 use crate::flights::Flights;
 use crate::flights::steady::Steady;
-use crate::nodes::reaches;
+use crate::nodes::{needs, reaches};
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
 use crate::{Shared, attempt, guests, reached, view};
@@ -56,7 +56,7 @@ pub(crate) fn carry_out(
     steering: &Control,
 ) -> Option<Result<Summary, Failure>> {
     let mandate = wish.mandate.as_ref();
-    let node = node(shared, &prepared.sites, &job.id, mandate, wish.sight);
+    let node = node(shared, &prepared.sites, job, mandate, wish.sight);
     let own = match (shared.config.make_env)(&[]).home.identity() {
         Ok(identity) => Mate {
             name: shared.config.node.clone(),
@@ -250,16 +250,22 @@ fn base(prepared: &Prepared) -> Base {
 fn node(
     shared: &Arc<Shared>,
     sites: &[Site],
-    job: &str,
+    job: &Job,
     mandate: Option<&Mandate>,
     sight: Sight,
 ) -> Node {
-    let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.to_owned());
+    let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.id.clone());
+    let (exported, exports) = (Arc::clone(&shared.config.exported), needs(job));
+    let exports: Vec<String> = exports.map(str::to_owned).collect();
     let mandate = mandate.cloned();
     let clock = shared.config.clock.clone();
     Node {
         replica: Arc::clone(&shared.replica),
         runner: shared.runner.clone(),
+        hangs: Arc::new(move || {
+            let mut exports = exports.iter();
+            exports.any(|export| exported.silent_for(export).is_some())
+        }),
         now: Arc::new(move || clock.now()),
         make_env: Arc::new(move |targets| {
             let nodes = targets.iter().map(|target| Site {
@@ -454,7 +460,7 @@ fn start(
         Some(guest) => guests::mandate_of(job, guest),
         None => member_mandate(shared, reader, job)?,
     };
-    let node = node(shared, &prepared.sites, &job.id, mandate.as_ref(), sight);
+    let node = node(shared, &prepared.sites, job, mandate.as_ref(), sight);
     match Worker::start(node, job.id.clone(), job.epoch, base(&prepared)) {
         Ok(worker) => Ok(Some(worker)),
         Err(error) => {

@@ -1,13 +1,16 @@
-//! A job that all nodes of a cluster work on, whichever of them are killed.
+//! A job that all nodes of a cluster work on, whichever of them are killed or have a mount that hangs.
 //! See `divided` for a lone node that divides.
 
 use std::fs;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::mounts::stop;
 use super::super::rig::Rig;
 use super::super::sites::{submit, wait_for};
+use super::sites::{bring_though, join_by_mount};
 use super::{Site, archive, runner, up};
 
 /// Identities that sent to a node, by its records of transfers.
@@ -55,4 +58,16 @@ fn all_nodes_bring_one_data_set_though_two_are_killed_meanwhile() {
     assert_no_temporaries(&there.export);
     // A transfer that a kill cut has no record, so a node that was killed early may have none.
     assert!(senders(&there).len() >= 2, "nodes share the work");
+}
+
+#[test]
+fn a_source_whose_mount_hangs_gives_its_items_to_the_others() {
+    let (mut site, there) = (Site::of(2), Site::of(2));
+    let Some(mount) = join_by_mount(&mut site) else {
+        return;
+    };
+    // The job ends while the mount still hangs.
+    let hang = || stop(mount.pid());
+    bring_though(&site, &there, hang, || mount.signal(Signal::CONT));
+    drop(site);
 }

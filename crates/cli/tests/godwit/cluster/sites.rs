@@ -334,7 +334,7 @@ fn fill_large(export: &Path) {
 
 /// Brings a set while the last node of the destination is disturbed, for as long as the job lasts. All others continue, and no
 /// second attempt is needed.
-fn bring_though(site: &Site, there: &Site, hurt: impl FnOnce(), heal: impl FnOnce()) {
+pub(super) fn bring_though(site: &Site, there: &Site, hurt: impl FnOnce(), heal: impl FnOnce()) {
     know(site, there);
     fill_large(&site.nodes[0].export);
     // The deadline for standing connections is far off, so it cannot help.
@@ -370,7 +370,7 @@ fn a_stopped_node_of_the_destination_holds_nobody_up() {
 }
 
 /// Adds a node that has the shared file system by a mount that can hang; None where this user may not mount.
-fn join_by_mount(there: &mut Site) -> Option<Mount> {
+pub(super) fn join_by_mount(there: &mut Site) -> Option<Mount> {
     let shared = there.nodes[0].export.clone();
     let mount = Mount::of(&shared, &there.shared.path().join("mount"))?;
     let own = tempfile::tempdir_in(there.shared.path()).expect("a directory");

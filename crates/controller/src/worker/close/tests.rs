@@ -110,6 +110,7 @@ fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting(
         runner: runner("own"),
         now: Arc::new(|| Timestamp(1)),
         make_env: Arc::new(|_| panic!("nothing is brought")),
+        hangs: Arc::new(|| false),
     };
     divided(&node);
     let base = Base {
