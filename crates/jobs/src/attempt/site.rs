@@ -58,11 +58,11 @@ struct SiteAttempt<'a> {
     /// Site of the sources, by a node that answers.
     from: Peer,
     /// Its nodes that serve the sources.
-    from_nodes: Vec<Peer>,
+    from_nodes: RefCell<Vec<Peer>>,
     /// Site of the destination.
     to: Peer,
     /// Its nodes that serve the destination.
-    to_nodes: Vec<Peer>,
+    to_nodes: RefCell<Vec<Peer>>,
     /// This node, where it is the site of the destination.
     own: Option<Peer>,
     /// The other nodes of this cluster.
@@ -186,9 +186,9 @@ impl<'a> SiteAttempt<'a> {
             mates: RefCell::new(mates::mates(shared)?),
             earlier: RefCell::default(),
             from,
-            from_nodes,
+            from_nodes: RefCell::new(from_nodes),
             to,
-            to_nodes,
+            to_nodes: RefCell::new(to_nodes),
             shared,
             job,
             epoch,

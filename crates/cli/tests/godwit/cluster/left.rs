@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, names};
 use super::super::rig::Rig;
 use super::super::sites::third::only_job;
-use super::super::sites::{allow, submit, wait_for};
+use super::super::sites::{allow, know, submit, wait_for};
 use super::super::trust;
 use super::guests::rules;
 use super::taken_over::{between, fill, subjects, wait_for_temporary};
@@ -190,4 +190,32 @@ fn a_job_of_a_dead_node_that_is_given_up_stops_where_it_runs() {
     wait_until("no right stays", || rules(&source) + rules(&there) == 0);
     let ended = wait_for(other, &id, |_| true);
     assert_eq!(ended["state"], "cancelled", "{ended}");
+}
+
+/// The new node may have to run the job, and then needs access at the third site.
+#[test]
+fn a_node_that_joins_the_site_that_runs_a_job_gets_the_access_of_the_job() {
+    let mut source = Site::of(1);
+    let (mut asked, mut there) = (Rig::new(), Rig::new());
+    asked.serve(&[]);
+    there.serve(&[]);
+    know(&asked, "siteB", &source.nodes[0]);
+    know(&asked, "siteC", &there);
+    allow(&source.nodes[0], &asked.identity, &["--read"]);
+    allow(&there, &asked.identity, &["--write"]);
+    fill(&source.nodes[0].export.join("set"));
+    let into = there.export.join("into");
+    fs::create_dir(&into).expect("made");
+    let line = ["--limit", "100KB/s"];
+    let id = submit(&asked, "siteB:/data/set", "siteC:/data/into", &line);
+    wait_for_temporary(&into);
+    source.join("dtn2", &[]);
+    let joined = &source.nodes[1].identity;
+    let has_access = || subjects(&there).iter().any(|one| one.contains(joined));
+    wait_until("it may run the job", has_access);
+    let faster = asked.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(faster.code, Some(0), "{faster:?}");
+    assert_complete_once(&asked, &id, &source.nodes[0], &into);
+    let rules = || rules(&source.nodes[0]) + rules(&there);
+    wait_until("no right stays", || rules() == 0);
 }

@@ -1,6 +1,8 @@
 //! Chooses the site that runs a job, and the end that connects, if neither end is here or the other site sends to here.
 //! Starts nothing; `route` keeps the decision.
 
+use std::cell::RefCell;
+
 use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
 use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
@@ -118,17 +120,19 @@ impl SiteAttempt<'_> {
 
     /// The identities of all nodes that may come to run the job.
     pub(super) fn runners(&self, way: Direction) -> Vec<String> {
-        let runner = self.runner(way);
-        let nodes = match way {
+        let runner = &self.runner(way).identity;
+        let nodes = self.nodes_of_runner(way).borrow();
+        let others = nodes.iter().map(|node| &node.identity);
+        let others = others.filter(|identity| *identity != runner);
+        std::iter::once(runner).chain(others).cloned().collect()
+    }
+
+    /// The nodes of the site that runs the job, as it named them last.
+    pub(super) const fn nodes_of_runner(&self, way: Direction) -> &RefCell<Vec<Peer>> {
+        match way {
             Direction::Within | Direction::Push => &self.from_nodes,
             Direction::Pull => &self.to_nodes,
-        };
-        let others = nodes.iter().map(|node| &node.identity);
-        let others = others.filter(|identity| **identity != runner.identity);
-        std::iter::once(&runner.identity)
-            .chain(others)
-            .cloned()
-            .collect()
+        }
     }
 
     /// The sending and the receiving site, for people.

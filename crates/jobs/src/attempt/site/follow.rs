@@ -19,6 +19,9 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// The same while the site does not answer.
 const AWAY_EVERY: Duration = Duration::from_secs(3);
 
+/// Between two questions for the nodes of the site that runs the job: a new one may take the job over at once.
+const RUNNERS_EVERY: Duration = Duration::from_secs(10);
+
 /// Between two looks whether the attempt is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -41,6 +44,8 @@ pub(super) struct Followed<'a> {
     third: &'a SiteAttempt<'a>,
     way: Direction,
     renew: Timestamp,
+    /// When the nodes of the site that runs the job were read last.
+    runners_at: Instant,
     limit: u64,
     priority: i32,
     /// State and code that were reported last.
@@ -64,6 +69,7 @@ impl<'a> Followed<'a> {
             third,
             way,
             renew: renew_at(third.shared.now()),
+            runners_at: Instant::now(),
             limit: first.view.limit.unwrap_or(0),
             priority: first.view.priority,
             told: None,
@@ -202,6 +208,12 @@ impl<'a> Followed<'a> {
             Changed::Left => {
                 self.renew = third.shared.now();
                 self.given_again = true;
+            }
+        }
+        if !self.away && self.runners_at.elapsed() >= RUNNERS_EVERY {
+            self.runners_at = Instant::now();
+            if third.follow_runners(self.way) {
+                self.renew = third.shared.now();
             }
         }
         if third.shared.now() >= self.renew {
