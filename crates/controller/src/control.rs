@@ -58,6 +58,8 @@ pub struct Order<'a> {
     pub claim: ClaimId,
     /// Decision of an earlier attempt: sources go into the destination, or the only source becomes it.
     pub into: Option<bool>,
+    /// The job by its earlier controllers: the access that they gave may last.
+    pub earlier: Vec<godwit_api::grant::Mandate>,
     /// Takes the decision of this attempt, before it writes there.
     pub placed: &'a (dyn Fn(bool) + Sync),
     /// Length of the parts of large files, but for the last one.
@@ -194,6 +196,7 @@ impl Driver<'_> {
             epoch: self.order.epoch,
             known_as: self.order.known_as.to_owned(),
             gives_access: self.order.gives_access,
+            earlier: self.order.earlier.clone(),
             now: Arc::clone(&self.node.now),
             path: match roots.as_slice() {
                 [root] => Text::from(root.destination.as_str()),

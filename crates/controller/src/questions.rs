@@ -12,6 +12,7 @@ use godwit_api::ask::{
 };
 use godwit_api::endpoint::is_memory;
 use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
 use godwit_state::Taken;
@@ -58,6 +59,8 @@ pub(crate) struct Destination {
     pub(crate) known_as: String,
     /// The access of the other nodes was given by this one, which takes it back at the end.
     pub(crate) gives_access: bool,
+    /// The job by its earlier controllers, which gave access, too.
+    pub(crate) earlier: Vec<Mandate>,
     /// Tells the time.
     pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
@@ -263,11 +266,13 @@ impl Destination {
     /// the end of the job by up to [`RELEASE_WITHIN`].
     pub(crate) fn release(&self, nodes: &[Peer], ready: Option<&Peer>, let_in: bool) {
         let claim = self.claim;
-        let ask = |peer: &Peer, question: &Question| {
+        let ask_for = |mandate: Option<&Mandate>, peer: &Peer, question: &Question| {
             let until = Instant::now() + RELEASE_WITHIN;
             let mut go_on = |_| Instant::now() < until;
-            drop(self.site.sites.ask(Some(peer), question, &mut go_on));
+            let sites = &self.site.sites;
+            drop(sites.ask_for(mandate, Some(peer), question, &mut go_on));
         };
+        let ask = |peer: &Peer, question: &Question| ask_for(None, peer, question);
         let release = Question::Release(ReleaseClaim {
             claim,
             epoch: self.epoch,
@@ -277,6 +282,13 @@ impl Destination {
             job: self.known_as.clone(),
             keep: Vec::new(),
         };
+        let revoke_at = |gate: &Peer| {
+            // First by those that let this node in.
+            for mandate in &self.earlier {
+                ask_for(Some(mandate), gate, &revoke);
+            }
+            ask(gate, &revoke);
+        };
         thread::scope(|scope| {
             for peer in nodes.iter().filter(|_| !self.measures()) {
                 scope.spawn(|| ask(peer, &release));
@@ -284,13 +296,12 @@ impl Destination {
             let gives = let_in && self.gives_access;
             // Any node of a cluster takes it: they have one state.
             let of_cluster = ready.or_else(|| nodes.first());
-            let all = match self.site.believed.independent.is_empty() {
+            let gates = match self.site.believed.independent.is_empty() {
                 true => of_cluster.into_iter().collect(),
                 false => nodes.iter().collect::<Vec<_>>(),
             };
-            let (ask, revoke) = (&ask, &revoke);
-            for peer in all.into_iter().filter(|_| gives) {
-                scope.spawn(move || ask(peer, revoke));
+            for gate in gates.into_iter().filter(|_| gives) {
+                scope.spawn(|| revoke_at(gate));
             }
         });
     }

@@ -25,7 +25,7 @@ use godwit_state::{
 };
 
 use crate::access::Sight;
-use crate::attempt::{AttemptEvents, Placing};
+use crate::attempt::{AttemptEvents, Placing, site};
 use crate::clock::now;
 use crate::error::JobsError;
 use crate::flights::Flights;
@@ -81,6 +81,8 @@ pub(crate) fn carry_out(
         believed: wish.believed(shared),
         claim,
         into: placing.earlier().into,
+        // Without them, that access ends soon by itself.
+        earlier: site::askers(shared, job).unwrap_or_default(),
         placed: &|into| placing.placed(into, tag_of(claim)),
         part_bytes: PART_BYTES,
         always: wish.always,

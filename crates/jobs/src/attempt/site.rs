@@ -41,6 +41,7 @@ use crate::stored::Stored;
 use crate::{Shared, access, attempt, border, guests, reached, spec};
 use direction::Direction;
 use follow::Followed;
+pub(crate) use mates::askers;
 use past::Copying;
 use stop::Stop;
 
@@ -251,7 +252,7 @@ impl<'a> SiteAttempt<'a> {
     fn look(&self, way: Direction) -> Result<Option<JobSeen>, Stop> {
         let runner = self.runner(way);
         let noted = mates::noted(self.shared, self.job)?;
-        let earlier = mates::askers(self.shared, self.job)?;
+        let earlier = askers(self.shared, self.job)?;
         for mandate in std::iter::once(None).chain(earlier.into_iter().map(Some)) {
             let is_own = mandate.is_none();
             let is_noted = mandate.is_some() && mandate == noted;

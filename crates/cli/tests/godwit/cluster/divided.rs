@@ -10,6 +10,8 @@ use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
 use super::super::mounts::stop;
 use super::super::rig::Rig;
 use super::super::sites::{submit, wait_for};
+use super::guests::rules;
+use super::left::wait_until;
 use super::sites::{bring_though, join_by_mount};
 use super::{Site, archive, runner, up};
 
@@ -58,6 +60,8 @@ fn all_nodes_bring_one_data_set_though_two_are_killed_meanwhile() {
     assert_no_temporaries(&there.export);
     // A transfer that a kill cut has no record, so a node that was killed early may have none.
     assert!(senders(&there).len() >= 2, "nodes share the work");
+    // Neither the access that the killed controller gave, nor that of the next one.
+    wait_until("no right stays", || rules(&there) == 0);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use super::{DEADLINE, Site, archive, nodes, runner, view};
 
 /// Waits until a condition holds at sites.
 #[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + DEADLINE;
     while !is_so() {
         assert!(Instant::now() < until, "in vain: {what}");

@@ -48,7 +48,7 @@ pub(super) fn asker(shared: &Shared, mandate: Option<&Mandate>) -> Option<String
 }
 
 /// The mandates of all other nodes by which a site may know the job: the noted one, then the nodes of earlier attempts, the latest first.
-pub(super) fn askers(shared: &Shared, job: &Job) -> Result<Vec<Mandate>, JobsError> {
+pub(crate) fn askers(shared: &Shared, job: &Job) -> Result<Vec<Mandate>, JobsError> {
     let reader = shared.replica.reader();
     let mut mandates: Vec<Mandate> = noted(shared, job)?.into_iter().collect();
     let own = &shared.config.node;
