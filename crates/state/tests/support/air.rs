@@ -109,7 +109,9 @@ impl Cluster {
         self.nodes.insert(number, replica);
     }
 
-    /// Ends a replica like a kill: nothing is finished.
+    /// Ends a replica like a kill: nothing is finished. Waits until its files are closed, as after the end of a process. SQLite removes its
+    /// log by the name when a connection closes. A late close in this process would remove the log of a new state under that
+    /// name, and readers of that state would get error 522 (a short read).
     pub(crate) fn kill(&mut self, number: u64) {
         let replica = self.nodes.remove(&number).expect("a node");
         let mut left = Some(replica);
@@ -124,6 +126,13 @@ impl Cluster {
                     false
                 }
             }
+        });
+        let home = self.homes.path().join(address(number));
+        let home = std::fs::canonicalize(home).expect("a directory");
+        wait_until("its files are closed", || {
+            let open = std::fs::read_dir("/proc/self/fd").expect("a list");
+            let mut files = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+            !files.any(|file| file.starts_with(&home))
         });
     }
 
