@@ -2,9 +2,12 @@
 //! Does not know why a gate is shut.
 //!
 //! A call that hangs in the kernel has passed the gate, and takes effect late, even if its process is killed. So no entry is removed by its
-//! own name. It first moves into a directory of this storage alone, then the gate is asked again.
-//! If the gate has shut in the meantime, the entry moves back. The next node removes that
-//! directory, so a late call has no directory to move an entry into.
+//! own name. It first moves into a directory of this storage alone, then the gate is asked again. If the gate is shut by then, the entry
+//! moves back. The next node removes that directory, so a late call has no directory to move an entry into.
+//!
+//! Three late calls cannot be fenced. A directory keeps its inode, so one call for its attributes takes effect. A directory that is made
+//! late stays if its process is killed before it takes the directory away; it is empty. An empty directory on another file system than the
+//! base is removed by its own name.
 
 use super::directories::{Directories, Directory, Trouble};
 use crate::error::StoreErrorKind;
