@@ -63,3 +63,22 @@ fn a_transfer_at_its_own_pace_gets_no_streams() {
     }
     assert_eq!(tuner.target(), 2);
 }
+
+/// The last blocks wait in sockets. The total says nothing about streams then, so none are added.
+#[test]
+fn an_end_that_has_handed_all_to_its_streams_has_stopped_sending() {
+    let source = |bytes_sent, sending_ns| Shares {
+        source: Some(Snapshot {
+            bytes_sent,
+            sending_ns,
+            elapsed_ns: SECOND,
+            ..Snapshot::default()
+        }),
+        destination: None,
+    };
+    assert!(has_stopped_sending(&source(0, 0)));
+    // Before the first status of a remote sender, and while a stream waits for its socket or sends.
+    assert!(!has_stopped_sending(&Shares::default()));
+    assert!(!has_stopped_sending(&source(0, SECOND)));
+    assert!(!has_stopped_sending(&source(1, SECOND)));
+}
