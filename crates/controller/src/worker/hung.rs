@@ -47,7 +47,7 @@ impl JobContext<'_> {
             files: moved.files,
             bytes: moved.bytes,
             trouble: None,
-            // What hangs may still be written.
+            // A write that hangs may still take effect.
             cut: true,
             looked: self.tells_looks().then_some(looked),
         }));

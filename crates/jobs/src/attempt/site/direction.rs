@@ -121,18 +121,10 @@ impl SiteAttempt<'_> {
     /// The identities of all nodes that may come to run the job.
     pub(super) fn runners(&self, way: Direction) -> Vec<String> {
         let runner = &self.runner(way).identity;
-        let nodes = self.nodes_of_runner(way).borrow();
+        let nodes = nodes_of_runner(self, way).borrow();
         let others = nodes.iter().map(|node| &node.identity);
         let others = others.filter(|identity| *identity != runner);
         std::iter::once(runner).chain(others).cloned().collect()
-    }
-
-    /// The nodes of the site that runs the job, as it named them last.
-    pub(super) const fn nodes_of_runner(&self, way: Direction) -> &RefCell<Vec<Peer>> {
-        match way {
-            Direction::Within | Direction::Push => &self.from_nodes,
-            Direction::Pull => &self.to_nodes,
-        }
     }
 
     /// The sending and the receiving site, for people.
@@ -146,5 +138,16 @@ impl SiteAttempt<'_> {
 
     pub(super) fn tell_way(&self, way: Direction) {
         self.told.note(&self.way_text(way));
+    }
+}
+
+/// The nodes of the site that runs the job, as it named them last.
+pub(super) const fn nodes_of_runner<'a>(
+    third: &'a SiteAttempt<'_>,
+    way: Direction,
+) -> &'a RefCell<Vec<Peer>> {
+    match way {
+        Direction::Within | Direction::Push => &third.from_nodes,
+        Direction::Pull => &third.to_nodes,
     }
 }

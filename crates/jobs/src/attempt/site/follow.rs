@@ -9,7 +9,7 @@ use godwit_api::failure::{Code, FailureCode};
 use godwit_api::rest::{MovedView, ProgressView};
 use godwit_state::{JobOp, JobState, Moved, Reason, Timestamp};
 
-use super::let_in::Changed;
+use super::let_in::{Changed, follow_runners};
 use super::{Direction, SiteAttempt, Stop, is_denied, is_passing, is_stopped, other, renew_at};
 use crate::attempt::propose;
 
@@ -212,7 +212,7 @@ impl<'a> Followed<'a> {
         }
         if !self.away && self.runners_at.elapsed() >= RUNNERS_EVERY {
             self.runners_at = Instant::now();
-            if third.follow_runners(self.way) {
+            if follow_runners(third, self.way) {
                 self.renew = third.shared.now();
             }
         }

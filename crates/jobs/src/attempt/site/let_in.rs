@@ -4,6 +4,7 @@
 use godwit_api::ask::{GrantJob, Peer, Question, Refusal};
 use godwit_api::rest::Timestamp;
 
+use super::direction::nodes_of_runner;
 use super::{
     Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis, site,
 };
@@ -77,23 +78,6 @@ impl SiteAttempt<'_> {
         }
     }
 
-    /// Asks the site that runs the job for its present nodes. Returns whether one has come: it may have to run the job.
-    pub(super) fn follow_runners(&self, way: Direction) -> bool {
-        let name = match way {
-            Direction::Within | Direction::Push => self.sources.first().map(|place| &place.site),
-            Direction::Pull => Some(&self.destination.site),
-        };
-        // A site that does not answer now is asked again.
-        let now = name.and_then(|name| site(self.shared, self.job, name).ok());
-        let Some((_, now)) = now else {
-            return false;
-        };
-        let before = self.nodes_of_runner(way).replace(now);
-        let nodes = self.nodes_of_runner(way).borrow();
-        let is_known = |node: &Peer| before.iter().any(|one| one.identity == node.identity);
-        !nodes.iter().all(is_known)
-    }
-
     /// Reads the present nodes of the cluster. If a node has left, revokes its access and the access of nodes that it may have passed on.
     pub(super) fn follow_mates(&self, way: Direction) -> Result<Changed, Stop> {
         let now = mates::mates(self.shared)?;
@@ -114,9 +98,26 @@ impl SiteAttempt<'_> {
     }
 }
 
+/// Asks the site that runs the job for its present nodes. Returns whether one has come: it may have to run the job.
+pub(super) fn follow_runners(third: &SiteAttempt<'_>, way: Direction) -> bool {
+    let name = match way {
+        Direction::Within | Direction::Push => third.sources.first().map(|place| &place.site),
+        Direction::Pull => Some(&third.destination.site),
+    };
+    // A site that does not answer now is asked again.
+    let now = name.and_then(|name| site(third.shared, third.job, name).ok());
+    let Some((_, now)) = now else {
+        return false;
+    };
+    let before = nodes_of_runner(third, way).replace(now);
+    let nodes = nodes_of_runner(third, way).borrow();
+    let is_known = |node: &Peer| before.iter().any(|one| one.identity == node.identity);
+    !nodes.iter().all(is_known)
+}
+
 /// Gives access for the job to the present nodes: nodes that have left the cluster since an earlier attempt have none any more.
 pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), Refusal> {
-    third.follow_runners(way);
+    follow_runners(third, way);
     keep_out(third, way);
     third.grant(way)?;
     third.let_mates_in(way);
