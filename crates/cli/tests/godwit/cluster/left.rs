@@ -210,6 +210,8 @@ fn a_node_that_joins_the_site_that_runs_a_job_gets_the_access_of_the_job() {
     let id = submit(&asked, "siteB:/data/set", "siteC:/data/into", &line);
     wait_for_temporary(&into);
     source.join("dtn2", &[]);
+    // From now on for all nodes of the cluster: the new one confirms that it is of the site.
+    allow(&source.nodes[1], &asked.identity, &["--read"]);
     let joined = &source.nodes[1].identity;
     let has_access = || subjects(&there).iter().any(|one| one.contains(joined));
     wait_until("it may run the job", has_access);
