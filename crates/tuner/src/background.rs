@@ -67,6 +67,11 @@ const LOSS: f64 = 0.02;
 /// The pace may exceed the delivered rate by this factor, to find out whether the path delivers more.
 const HEADROOM: f64 = 1.25;
 
+/// The same at the start, before any other traffic was noticed, and the steps that it looks at. A mean over a whole second lags far
+/// behind a growing pace, and would hold the growth to 1.6 a second. So an idle path of 10 Gbit/s would take a dozen seconds to fill.
+const START_HEADROOM: f64 = 1.5;
+const START_ARRIVALS: usize = 3;
+
 impl Default for Background {
     fn default() -> Self {
         Self {
@@ -100,6 +105,15 @@ impl Background {
         }
         let least = self.minutes.iter().map(|(_, least)| *least).min();
         least.unwrap_or(seen)
+    }
+
+    /// Delivered bytes a second over the last steps; at least one was made.
+    fn delivered(&self, steps: usize) -> f64 {
+        let last = (1..=steps.min(self.steps)).map(|back| (self.steps - back) % ARRIVALS);
+        let (bytes, time) = last.fold((0.0, 0.0), |sum, at| {
+            (sum.0 + self.arrived[at].0, sum.1 + self.arrived[at].1)
+        });
+        bytes / time
     }
 
     /// Takes a sample and returns the pace for the path, in bytes a second.
@@ -147,11 +161,12 @@ impl Background {
             };
             self.rate *= growth.powf(passed);
             // A pace far above the delivered rate gains nothing, and would hurt other traffic later.
-            let (bytes, time) = self
-                .arrived
-                .iter()
-                .fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            self.rate = self.rate.min((bytes / time * HEADROOM).max(FIRST));
+            let (steps, headroom) = match self.slowed {
+                None => (START_ARRIVALS, START_HEADROOM),
+                Some(_) => (ARRIVALS, HEADROOM),
+            };
+            let most = self.delivered(steps) * headroom;
+            self.rate = self.rate.min(most.max(FIRST));
         }
         self.rate = self.rate.max(FLOOR);
         whole(self.rate)

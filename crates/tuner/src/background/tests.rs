@@ -180,6 +180,22 @@ fn it_fills_an_empty_link_and_yields_to_whoever_comes() {
 }
 
 #[test]
+fn an_idle_fast_path_is_full_within_seconds() {
+    for seed in 0..SEEDS {
+        let mut random = Random(Seeded(seed.into()));
+        let mut link = Link {
+            capacity: 1.25e9,
+            round_trip: Duration::from_millis(20),
+            ..Link::new(&mut random)
+        };
+        link.queue_max = link.capacity * 0.02;
+        (link.smoothed, link.least) = (link.round_trip, link.round_trip);
+        let (mine, _) = link.run(Other::Nobody, 100, &mut random);
+        assert!(mine > 0.6, "seed {seed}: only {mine:.2} in ten seconds");
+    }
+}
+
+#[test]
 fn loss_slows_it_without_any_delay() {
     let mut background = Background::default();
     let now = Instant::now();
