@@ -4,6 +4,7 @@
 mod cluster;
 #[cfg(test)]
 mod documented;
+mod moving;
 mod node;
 mod rules;
 mod setting;
@@ -14,36 +15,71 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use godwit_api::settings::{Heading, Scope, Setting, Typed};
 use godwit_net::aead::Library;
-use setting::setting_arg;
+use setting::{setting_arg, shown_setting};
 use std::ffi::OsString;
 
-/// The whole command line, with examples in its help.
+/// The whole command line as `--help` shows it, with examples.
 pub(crate) fn command() -> Command {
-    help::with_examples(bare())
+    help::with_examples(bare(), usize::MAX)
 }
 
-/// The whole command line, without examples.
+/// The whole command line as `-h` shows it: of the flags that move data only those in common use.
+pub(crate) fn brief() -> Command {
+    help::with_examples(whole(Make::Brief), help::BRIEF_EXAMPLES_MAX).max_term_width(BRIEF_COLUMNS)
+}
+
+/// The whole command line as people see it, without examples.
 pub(crate) fn bare() -> Command {
-    whole(Make::AtOnce)
+    whole(Make::Shown)
 }
 
 /// The whole command line for parsing: only the called command gets its settings.
 pub(crate) fn quick() -> Command {
-    whole(Make::WhenCalled)
+    whole(Make::Parsed)
+        .arg(
+            // Tests and measurements choose a library with it; all libraries give the same bytes. Users need no setting.
+            Arg::new("tls-library")
+                .long("tls-library")
+                .value_name("NAME")
+                .value_parser(|name: &str| name.parse::<Library>())
+                .global(true)
+                .hide(true),
+        )
+        .subcommand(agent())
+        .mut_subcommand("serve", |serve| {
+            serve.arg(
+                // Tests imitate a program of another version with it. It is no setting, so no variable and no file can change it.
+                Arg::new("feature-level")
+                    .long("feature-level")
+                    .value_name("N")
+                    .value_parser(clap::value_parser!(u32))
+                    .hide(true),
+            )
+        })
 }
 
-/// The moment at which the settings of a command are made.
+/// The use that a command line is made for.
 #[derive(Clone, Copy)]
 enum Make {
-    AtOnce,
-    WhenCalled,
+    /// Help, man pages and completions: without hidden commands, and switches have no value.
+    Shown,
+    /// The short help of commands that move data.
+    Brief,
+    /// Parsing: the settings of a command are made when it is called.
+    Parsed,
 }
+
+/// Widest line of the short help.
+const BRIEF_COLUMNS: usize = 80;
 
 impl Make {
     /// The command with its settings.
     fn with_settings(self, command: Command, scope: Scope) -> Command {
         match (self, scope) {
-            (Self::AtOnce, _) => command.args(settings(scope)),
+            (Self::Brief, Scope::Cp | Scope::Sync) => command.args(moving::common(scope)),
+            (Self::Shown | Self::Brief, _) => {
+                command.args(ordered(scope).into_iter().map(shown_setting))
+            }
             (_, Scope::Cp) => command.defer(|command| command.args(settings(Scope::Cp))),
             (_, Scope::Sync) => command.defer(|command| command.args(settings(Scope::Sync))),
             (_, Scope::Serve) => command.defer(|command| command.args(settings(Scope::Serve))),
@@ -58,8 +94,8 @@ impl Make {
     /// The command with the settings that select entries.
     fn with_choosing(self, command: Command) -> Command {
         match self {
-            Self::AtOnce => command.args(choosing().map(setting_arg)),
-            Self::WhenCalled => command.defer(|command| command.args(choosing().map(setting_arg))),
+            Self::Shown | Self::Brief => command.args(choosing().map(shown_setting)),
+            Self::Parsed => command.defer(|command| command.args(choosing().map(setting_arg))),
         }
     }
 }
@@ -68,20 +104,11 @@ fn whole(make: Make) -> Command {
     Command::new("godwit")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Moves data sets between machines: fast, encrypted, verified, resumable")
-        .after_help("Exit codes: 0 complete, 1 failed, 2 usage, 3 partial, 4 authentication, 5 interrupted and resumable.")
+        .after_help("Exit codes: 0 complete, 1 failed, 2 usage, 3 partial, 4 authentication, 5 interrupted and resumable.\nThe common flags of a command: godwit COMMAND -h. All of them: godwit COMMAND --help.")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .arg(
-            // Tests and measurements choose a library with it; all libraries give the same bytes. Users need no setting.
-            Arg::new("tls-library")
-                .long("tls-library")
-                .value_name("NAME")
-                .value_parser(|name: &str| name.parse::<Library>())
-                .global(true)
-                .hide(true),
-        )
-        .subcommand(cp(make))
-        .subcommand(sync(make))
+        .subcommand(moving::cp(make))
+        .subcommand(moving::sync(make))
         .subcommand(serve(make))
         .subcommand(Command::new("id").about("Print this user's public identity"))
         .subcommand(node::access())
@@ -98,7 +125,6 @@ fn whole(make: Make) -> Command {
         .subcommand(doctor())
         .subcommand(completions())
         .subcommand(man())
-        .subcommand(agent())
 }
 
 /// The values that the user typed for the settings of a command.
@@ -143,55 +169,10 @@ pub(crate) fn choosing() -> impl Iterator<Item = &'static Setting> {
     Setting::all_of(Scope::Cp).filter(|setting| setting.heading == Heading::Choosing)
 }
 
-fn cp(make: Make) -> Command {
-    let command = Command::new("cp")
-        .about("Copy files and directories on this machine, by ssh, or to and from nodes")
-        .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
-        .after_help(
-            "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH (a node), - (standard input or \
-             output), mem:SIZE (bytes from memory, a source), null: (a destination that keeps nothing).\n\n\
-             Directories recurse. If the destination exists as a directory or ends with a slash, sources \
-             are copied into it; several sources need such a destination.\n\
-             To resume an interrupted copy, run the same command again.",
-        );
-    make.with_settings(command, Scope::Cp).arg(paths())
-}
-
-fn sync(make: Make) -> Command {
-    let command = Command::new("sync")
-        .about("Make a destination equal a source, sending only what differs")
-        .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
-        .after_help(
-            "DESTINATION itself becomes equal to SOURCE, whether or not it exists: \
-             no directory is added below it, and a trailing slash changes nothing. Entries that only the destination has are kept unless --delete \
-             is given; --dry-run shows the changes without making them. Endpoints are written as for godwit cp. To resume an interrupted copy, run the same command again.",
-        );
-    make.with_settings(command, Scope::Sync).arg(paths())
-}
-
-/// One argument for sources and destination, since flags may stand between them; `copy` takes the last path as the destination.
-fn paths() -> Arg {
-    Arg::new("paths")
-        .value_name("SOURCE... DESTINATION")
-        .value_parser(ValueParser::os_string())
-        .num_args(1..)
-        .action(ArgAction::Append)
-        .required(true)
-        .value_hint(ValueHint::AnyPath)
-        .help("One or more sources, and the destination")
-}
-
 fn serve(make: Make) -> Command {
     let command = Command::new("serve")
         .about("Run a node: let authorized clients reach the exported directories");
-    make.with_settings(command, Scope::Serve).arg(
-        // Tests use this flag to imitate a program of another version. It is no setting, so no variable and no file can change it.
-        Arg::new("feature-level")
-            .long("feature-level")
-            .value_name("N")
-            .value_parser(clap::value_parser!(u32))
-            .hide(true),
-    )
+    make.with_settings(command, Scope::Serve)
 }
 
 fn trust() -> Command {
@@ -350,9 +331,14 @@ fn man() -> Command {
 }
 
 fn settings(scope: Scope) -> Vec<Arg> {
+    ordered(scope).into_iter().map(setting_arg).collect()
+}
+
+/// The settings of a command in the order of its help.
+fn ordered(scope: Scope) -> Vec<&'static Setting> {
     let mut settings: Vec<&'static Setting> = Setting::all_of(scope).collect();
     settings.sort_by_key(|setting| setting.heading);
-    settings.into_iter().map(setting_arg).collect()
+    settings
 }
 
 fn positional(id: &'static str, name: &'static str, help: &'static str) -> Arg {
@@ -377,7 +363,7 @@ mod tests {
     use godwit_api::settings::table::LETTERS;
 
     fn typed_of(line: &[&str]) -> Typed {
-        let matches = command().try_get_matches_from(line).expect("valid");
+        let matches = quick().try_get_matches_from(line).expect("valid");
         let (_, matches) = matches.subcommand().expect("a command");
         typed(Scope::Cp, matches)
     }
@@ -385,6 +371,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+        brief().debug_assert();
     }
 
     #[test]
@@ -431,7 +418,7 @@ mod tests {
             "-c",
             "y",
         ];
-        let matches = command().try_get_matches_from(line).expect("valid");
+        let matches = quick().try_get_matches_from(line).expect("valid");
         let (_, matches) = matches.subcommand().expect("a command");
         assert_eq!(
             order(Scope::Cp, matches),

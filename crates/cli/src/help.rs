@@ -244,25 +244,30 @@ pub(crate) fn examples(command: &str) -> &'static [Example] {
         .map_or(&[], |(_, examples)| examples)
 }
 
-/// Adds the examples after the help of each command.
-pub(crate) fn with_examples(command: Command) -> Command {
+/// Most examples of a command in the short help.
+pub(crate) const BRIEF_EXAMPLES_MAX: usize = 4;
+
+/// Adds examples after the help of each command, the first `most` of each.
+pub(crate) fn with_examples(command: Command, most: usize) -> Command {
     let name = command.get_name().to_owned();
-    add(with_subcommands(command, ""), &name)
+    add(with_subcommands(command, "", most), &name, most)
 }
 
-fn with_subcommands(mut command: Command, above: &str) -> Command {
+fn with_subcommands(mut command: Command, above: &str, most: usize) -> Command {
     let names: Vec<String> = command
         .get_subcommands()
         .map(|sub| sub.get_name().to_owned())
         .collect();
     for name in names {
         let path = format!("{above} {name}").trim_start().to_owned();
-        command = command.mut_subcommand(name, |sub| add(with_subcommands(sub, &path), &path));
+        command = command.mut_subcommand(name, |sub| {
+            add(with_subcommands(sub, &path, most), &path, most)
+        });
     }
     command
 }
 
-fn add(command: Command, path: &str) -> Command {
+fn add(command: Command, path: &str, most: usize) -> Command {
     let examples = examples(path);
     if examples.is_empty() {
         return command;
@@ -273,6 +278,7 @@ fn add(command: Command, path: &str) -> Command {
         .unwrap_or_default();
     let lines: Vec<String> = examples
         .iter()
+        .take(most)
         .map(|example| format!("  # {}\n  {}", example.meaning, example.line))
         .collect();
     command.after_help(format!("{before}Examples:\n{}", lines.join("\n")))

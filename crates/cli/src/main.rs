@@ -40,11 +40,20 @@ fn run() -> Exit {
     let words: Vec<OsString> = std::env::args_os().collect();
     // Examples take longer to make than all else, and only help shows them.
     let parsed = args::quick().try_get_matches_from(&words).or_else(|error| {
-        if error.kind() == ErrorKind::DisplayHelp {
-            args::command().try_get_matches_from(&words)
-        } else {
-            Err(error)
+        if error.kind() != ErrorKind::DisplayHelp {
+            return Err(error);
         }
+        let shown = match words.last() {
+            Some(last) if last == "-h" => args::brief(),
+            _ => args::command(),
+        };
+        // A switch with a value is parsed, and not shown.
+        shown
+            .try_get_matches_from(&words)
+            .map_err(|shown| match shown.kind() {
+                ErrorKind::DisplayHelp => shown,
+                _ => error,
+            })
     });
     let matches = match parsed {
         Ok(matches) => matches,

@@ -201,6 +201,44 @@ fn help_goes_to_standard_output() {
 }
 
 #[test]
+fn the_short_help_fits_a_screen_and_the_long_one_has_all() {
+    let (home, _) = homes();
+    for command in ["cp", "sync"] {
+        let short = told(home.path(), &[command, "-h"]);
+        let (lines, columns) = (
+            short.lines().count(),
+            short.lines().map(|line| line.chars().count()).max(),
+        );
+        assert!(lines <= 50, "{lines} lines: {short}");
+        assert!(columns <= Some(80), "{columns:?} columns: {short}");
+        let long = told(home.path(), &[command, "--help"]);
+        for text in [&short, &long] {
+            for words in ["--exclude", "--limit", "Examples:", "[OPTIONS] SOURCE"] {
+                assert!(text.contains(words), "{words}: {text}");
+            }
+            assert!(!text.contains("true|false"), "{text}");
+        }
+        for words in [
+            "Choosing entries:",
+            "Network:",
+            "--block-size",
+            "GODWIT_LIMIT",
+        ] {
+            assert!(long.contains(words), "{words}: {long}");
+            assert!(!short.contains(words), "{words}: {short}");
+        }
+        assert!(
+            short.contains(&format!("godwit {command} --help")),
+            "{short}"
+        );
+    }
+    // A switch may still have a value beside the help.
+    assert!(told(home.path(), &["cp", "--verify=false", "--help"]).contains("Usage: godwit"));
+    let usage = "Usage: godwit cp [OPTIONS] SOURCE... DESTINATION";
+    assert!(told(home.path(), &["cp", "-h"]).contains(usage));
+}
+
+#[test]
 fn without_a_home_the_message_says_what_to_set() {
     let output = Command::new(env!("CARGO_BIN_EXE_godwit"))
         .arg("id")

@@ -4,7 +4,7 @@
 use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::help::examples;
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use clap::{ArgMatches, Command, ValueHint};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -33,24 +33,11 @@ fn with_values(scope: Scope, mut command: Command) -> Command {
     for setting in Setting::all_of(scope) {
         command = command.mut_arg(setting.name, |arg| match &setting.kind {
             Kind::Choice(words) => arg.value_parser(words.to_vec()),
-            // A shell should offer the plain flag, not `--flag=`.
-            Kind::Flag => plain(&arg),
             Kind::List { form: "FILE" } | Kind::File => arg.value_hint(ValueHint::FilePath),
             _ => arg,
         });
     }
     command
-}
-
-fn plain(arg: &Arg) -> Arg {
-    let flag = Arg::new(arg.get_id().clone())
-        .long(arg.get_long().unwrap_or_default().to_owned())
-        .action(ArgAction::SetTrue)
-        .help(arg.get_help().cloned().unwrap_or_default());
-    match arg.get_short() {
-        Some(short) => flag.short(short),
-        None => flag,
-    }
 }
 
 /// Writes the man pages, or prints the first.

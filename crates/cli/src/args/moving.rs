@@ -1,0 +1,111 @@
+//! The commands that move data, `cp` and `sync`, for clap.
+//! Parses no value; the table of settings does.
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, Command, ValueHint};
+use godwit_api::settings::{Scope, Setting};
+
+use super::Make;
+use super::setting::shown_setting;
+
+/// The settings in the short help of the commands that move data, in its order.
+const COMMON: [&str; 20] = [
+    "archive",
+    "dry-run",
+    "delete",
+    "max-delete",
+    "checksum",
+    "update",
+    "exclude",
+    "include",
+    "files-from",
+    "limit",
+    "streams",
+    "priority",
+    "verify",
+    "retry-for",
+    "rsh",
+    "via-ssh",
+    "failed",
+    "manifest",
+    "verbose",
+    "json",
+];
+
+pub(super) fn cp(make: Make) -> Command {
+    let command = Command::new("cp")
+        .about("Copy files and directories: here, by ssh, to and from nodes")
+        .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
+        .after_help(notes(
+            make,
+            "cp",
+            "Directories recurse. An existing directory, or a trailing slash, as destination means \"into\"; several \
+             sources need one of the two.\n\
+             The same command again resumes what was interrupted.",
+        ));
+    moving(command, make, Scope::Cp)
+}
+
+pub(super) fn sync(make: Make) -> Command {
+    let command = Command::new("sync")
+        .about("Make a destination equal a source, sending only what differs")
+        .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
+        .after_help(notes(
+            make,
+            "sync",
+            "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a slash \
+             behind it changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
+             be done. The same command again resumes what was interrupted.",
+        ));
+    moving(command, make, Scope::Sync)
+}
+
+/// A command that moves data, with its arguments.
+fn moving(command: Command, make: Make, scope: Scope) -> Command {
+    make.with_settings(command, scope).arg(paths())
+}
+
+/// One argument for sources and destination, since flags may stand between them; `copy` takes the last path as the destination.
+fn paths() -> Arg {
+    Arg::new("paths")
+        .value_name("SOURCE... DESTINATION")
+        .value_parser(ValueParser::os_string())
+        .num_args(1..)
+        .action(ArgAction::Append)
+        .required(true)
+        .value_hint(ValueHint::AnyPath)
+        // The usage says the same.
+        .hide_short_help(true)
+        .help("What to copy, and where to")
+}
+
+/// The text behind the flags of a command that moves data.
+fn notes(make: Make, command: &str, meaning: &str) -> String {
+    let places = "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH (a node), - (standard input or \
+         output), mem:SIZE (bytes from memory, a source), null: (a destination that keeps nothing).";
+    match make {
+        Make::Brief => format!("{places}\n\nAll flags: godwit {command} --help"),
+        _ => format!("{places}\n\n{meaning}"),
+    }
+}
+
+/// The settings of the short help.
+pub(super) fn common(scope: Scope) -> Vec<Arg> {
+    let settings = COMMON.iter().filter_map(|name| Setting::find(scope, name));
+    let numbered = settings.map(shown_setting).enumerate();
+    numbered
+        .map(|(order, arg)| arg.help_heading(None).display_order(order))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_help_has_settings_of_the_table_alone() {
+        for name in COMMON {
+            assert!(Setting::find(Scope::Sync, name).is_some(), "{name}");
+        }
+    }
+}
