@@ -180,11 +180,47 @@ fn man_pages_render_without_warnings_and_are_complete() {
         for flag in flags {
             assert!(page.contains(&flag), "{command} {flag}");
         }
-        for section in ["NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES", "SEE ALSO"] {
+        for section in [
+            "NAME",
+            "SYNOPSIS",
+            "DESCRIPTION",
+            "OPTIONS",
+            "ENVIRONMENT",
+            "FILES",
+            "EXIT STATUS",
+            "EXAMPLES",
+            "SEE ALSO",
+        ] {
             let example = section == "EXAMPLES" && page.contains("Example: godwit");
             assert!(page.contains(section) || example, "{command}: {section}");
         }
     }
+}
+
+#[test]
+fn commands_for_programs_alone_are_in_no_document() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    told(&["man", directory.path().to_str().expect("text")]);
+    assert!(directory.path().join("godwit-cp.1").exists());
+    assert!(!directory.path().join("godwit-agent.1").exists());
+    let shells = ["bash", "zsh", "fish"].map(|shell| told(&["completions", shell]));
+    let texts = shells
+        .into_iter()
+        .chain([told(&["man"]), told(&["--help"])]);
+    for text in texts {
+        for hidden in [
+            "__agent",
+            "agent:",
+            "\"agent\"",
+            "godwit-agent",
+            "tls-library",
+            "feature-level",
+        ] {
+            assert!(!text.contains(hidden), "{hidden}: {text}");
+        }
+    }
+    // The command itself is there.
+    assert_eq!(godwit(&["agent"]).status.code(), Some(2));
 }
 
 /// A page as a reader sees it, with one line for each paragraph.

@@ -89,8 +89,9 @@ fn write_page(
     typed: &str,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let notes = command.get_after_help().map(ToString::to_string);
     let program = typed.is_empty();
+    let about = command.get_about().map(ToString::to_string);
+    let about = about.unwrap_or_default();
     let usage = command.clone().render_usage().to_string();
     let man = Man::new(command.clone())
         .title(name.to_uppercase())
@@ -98,21 +99,25 @@ fn write_page(
         .manual("Godwit");
     man.render_title(out)?;
     let mut head = Roff::new();
-    let about = command.get_about().map(ToString::to_string);
     head.control("SH", ["NAME"]);
-    head.text([roman(format!("{name} - {}", about.unwrap_or_default()))]);
+    head.text([roman(format!("{name} - {about}"))]);
     head.control("SH", ["SYNOPSIS"]);
     head.text([bold(usage.trim_start_matches("Usage:").trim())]);
+    head.control("SH", ["DESCRIPTION"]);
+    head.text([roman(format!("{about}."))]);
+    if let Some(notes) = command.get_after_help() {
+        head.control("PP", []);
+        verbatim(&mut head, notes.to_string().lines());
+    }
     head.to_writer(out)?;
     man.render_options_section(out)?;
     if command.has_subcommands() {
         man.render_subcommands_section(out)?;
     }
     let mut tail = Roff::new();
-    if let Some(notes) = notes {
-        tail.control("SH", ["NOTES"]);
-        verbatim(&mut tail, notes.lines());
-    }
+    listed(&mut tail, "ENVIRONMENT", &variables(command, typed));
+    listed(&mut tail, "FILES", FILES);
+    listed(&mut tail, "EXIT STATUS", EXITS);
     let examples = examples(if program { "godwit" } else { typed });
     if !examples.is_empty() {
         tail.control("SH", ["EXAMPLES"]);
@@ -130,6 +135,101 @@ fn write_page(
     })]);
     tail.to_writer(out)
 }
+
+/// Adds a section of words, each with its meaning.
+fn listed(roff: &mut Roff, title: &str, rows: &[(&str, &str)]) {
+    roff.control("SH", [title]);
+    for (word, meaning) in rows {
+        roff.control("TP", []);
+        roff.text([bold(*word)]);
+        roff.text([roman(*meaning)]);
+    }
+}
+
+/// The variables that a command reads.
+fn variables(command: &Command, typed: &str) -> Vec<(&'static str, &'static str)> {
+    let mut rows = VARIABLES.to_vec();
+    if command
+        .get_arguments()
+        .any(|arg| arg.get_id() == "token-file")
+    {
+        rows.extend(VARIABLES_OF_A_NODE);
+    }
+    if let Some(scope) = Scope::ALL.into_iter().find(|scope| scope.name() == typed) {
+        rows.push(SWITCHED);
+        let settings = Setting::all_of(scope);
+        rows.extend(settings.map(|setting| (setting.variable, setting.help)));
+    }
+    rows
+}
+
+/// Variables of every command.
+const VARIABLES: &[(&str, &str)] = &[
+    (
+        "GODWIT_HOME",
+        "The directory of keys, settings and journals. Without it: $XDG_DATA_HOME/godwit, else ~/.local/share/godwit.",
+    ),
+    (
+        "GODWIT_ALLOW_DUMPS",
+        "1 allows core dumps, which may hold keys.",
+    ),
+];
+
+/// Variables of commands that ask a node.
+const VARIABLES_OF_A_NODE: &[(&str, &str)] = &[
+    ("GODWIT_NODE", "The node, as in --node."),
+    (
+        "GODWIT_TOKEN_FILE",
+        "The file of the token, as in --token-file.",
+    ),
+    ("GODWIT_SOCKET", "The socket of the node of this machine."),
+];
+
+/// The note on variables of settings.
+const SWITCHED: (&str, &str) = (
+    "GODWIT_...",
+    "Each setting has a variable, as below. The flag comes first, then the variable, then config.toml. The flag with =false turns off a switch that the variable turns on, as in --verify=false.",
+);
+
+/// Files in the home.
+const FILES: &[(&str, &str)] = &[
+    (
+        "$GODWIT_HOME/config.toml",
+        "Settings: for every command that has them, or for one command in its section, such as [cp].",
+    ),
+    (
+        "$GODWIT_HOME/identity.pem",
+        "The private key of this user, closed to others.",
+    ),
+    (
+        "$GODWIT_HOME/known_peers",
+        "Trusted nodes, with their identities.",
+    ),
+    (
+        "$GODWIT_HOME/grants",
+        "Identities that may come in, with their rights.",
+    ),
+    (
+        "$GODWIT_HOME/journals/",
+        "What has arrived of unfinished transfers.",
+    ),
+];
+
+/// Exit codes of every command.
+const EXITS: &[(&str, &str)] = &[
+    ("0", "Complete."),
+    ("1", "Failed."),
+    ("2", "Usage: the command or a setting makes no sense."),
+    (
+        "3",
+        "Partial: some entries failed or differ and were named, all others are complete.",
+    ),
+    (
+        "4",
+        "Authentication: the other side is not the expected one, or does not let this user in.",
+    ),
+    ("5", "Interrupted; the same command resumes."),
+];
 
 /// Adds lines verbatim.
 fn verbatim<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
