@@ -15,6 +15,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use godwit_api::settings::{Heading, Scope, Setting, Typed};
 use godwit_net::aead::Library;
+pub(crate) use moving::AS_IN_RSYNC;
 use setting::{setting_arg, shown_setting};
 use std::ffi::OsString;
 

@@ -112,13 +112,7 @@ const HABITS: &[(&[&str], &str)] = &[
         "-a keeps the metadata that the user at the destination may set, and the summary lists the rest; leave this option out",
     ),
     (
-        &["-P"],
-        "a terminal shows progress, and interrupted transfers resume without a flag; leave this option out. For the port of scp: --rsh 'ssh -p PORT'",
-    ),
-    (
         &[
-            "--partial",
-            "--progress",
             "--append",
             "--append-verify",
             "--partial-dir",

@@ -3,7 +3,7 @@
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, Command, ValueHint};
-use godwit_api::settings::{Scope, Setting};
+use godwit_api::settings::{Heading, Scope, Setting};
 
 use super::Make;
 use super::setting::shown_setting;
@@ -62,8 +62,26 @@ pub(super) fn sync(make: Make) -> Command {
 
 /// A command that moves data, with its arguments.
 fn moving(command: Command, make: Make, scope: Scope) -> Command {
-    make.with_settings(command, scope).arg(paths())
+    make.with_settings(command, scope)
+        .arg(paths())
+        .arg(as_in_rsync())
 }
+
+/// Flags of rsync for what is always so here. Their users type them without a thought.
+fn as_in_rsync() -> Arg {
+    Arg::new(AS_IN_RSYNC)
+        .long(AS_IN_RSYNC)
+        .short('P')
+        .visible_alias("partial")
+        .action(ArgAction::SetTrue)
+        .overrides_with(AS_IN_RSYNC)
+        .hide_short_help(true)
+        .help_heading(Heading::Reports.text())
+        .help("As in rsync, and without effect: a terminal shows progress, and the same command resumes")
+}
+
+/// The name of the flag that changes nothing.
+pub(crate) const AS_IN_RSYNC: &str = "progress";
 
 /// One argument for sources and destination, since flags may stand between them; `copy` takes the last path as the destination.
 fn paths() -> Arg {

@@ -168,6 +168,13 @@ fn describe(
     let mut sources: Vec<Endpoint> = endpoints
         .collect::<Result<_, _>>()
         .map_err(Failure::usage)?;
+    if matches.get_flag(args::AS_IN_RSYNC)
+        && let Some(port) = sources.iter().find_map(port_of_scp)
+    {
+        return Err(Failure::usage(format!(
+            "-P: a port goes into --rsh, as in --rsh 'ssh -p {port}'; for a file of this name write ./{port}"
+        )));
+    }
     let destination = sources.pop().filter(|_| !sources.is_empty());
     let Some(destination) = destination else {
         return Err(Failure::usage(match kind {
@@ -190,6 +197,15 @@ fn describe(
         member: None,
         items: Vec::new(),
     })
+}
+
+/// A word that is no file here and may be the port behind `-P` of scp.
+fn port_of_scp(source: &Endpoint) -> Option<u16> {
+    let Endpoint::Local(path) = source else {
+        return None;
+    };
+    let port = path.to_str()?.parse().ok()?;
+    std::fs::symlink_metadata(path).is_err().then_some(port)
 }
 
 /// The surroundings that this process gives to the job.

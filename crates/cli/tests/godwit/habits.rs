@@ -72,3 +72,28 @@ fn flags_of_others_are_answered_and_nothing_is_copied() {
         }
     }
 }
+
+#[test]
+fn flags_of_rsync_for_what_is_always_so_change_nothing() {
+    let world = Rig::for_user(false);
+    world.write("s/f", "f");
+    for (number, flags) in [
+        &["-P"][..],
+        &["--progress", "--partial"],
+        &["-avP"],
+        &["-P", "-P"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = format!("d{number}");
+        let line = [&["sync", "--json"], *flags, &["s", &name]].concat();
+        world.client(&line).complete();
+        assert_eq!(world.read(&format!("{name}/f")), b"f", "{flags:?}");
+    }
+    // With scp it has the port behind it, which is no source.
+    is_usage(
+        &world.client(&["cp", "-P", "2222", "s/f", "far:"]),
+        "--rsh 'ssh -p 2222'",
+    );
+}
