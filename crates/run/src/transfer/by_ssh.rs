@@ -29,8 +29,9 @@ pub(super) fn push(
     sources: &[Endpoint],
     place: &SshPlace,
 ) -> Result<Report, Failure> {
+    let given = ends.sources(sources)?;
     let far = reach(ends.job, &place.login)?;
-    WithNode { ends, far }.push(sources, place.path.clone(), false)
+    WithNode { ends, far }.push(given, place.path.clone(), false)
 }
 
 /// Runs a transfer from another machine to a local destination.

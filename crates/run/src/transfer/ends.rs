@@ -49,6 +49,20 @@ impl SenderInput {
     }
 }
 
+/// The local sources of a transfer.
+pub(super) struct Given {
+    /// What the sender reads.
+    pub(super) input: SenderInput,
+    /// Sources that are not there.
+    pub(super) missing: places::Missing,
+    /// Names of the sources in a directory.
+    pub(super) names: Vec<Vec<u8>>,
+    /// Absolute paths.
+    pub(super) absolute: Vec<Vec<u8>>,
+    /// Typed forms.
+    pub(super) shown: Vec<Vec<u8>>,
+}
+
 /// The ends of a transfer on this machine: one of them, or both.
 pub(super) struct Ends<'a> {
     pub(super) job: &'a Job<'a>,
@@ -83,7 +97,14 @@ impl<'a> Ends<'a> {
         sources: &[Endpoint],
         destination: &Endpoint,
     ) -> Result<Report, Failure> {
-        let (given, missing, names, absolute, shown) = self.sources(sources)?;
+        let Given {
+            input: given,
+            missing,
+            names,
+            absolute,
+            shown,
+        } = self.sources(sources)?;
+        let missing = places::tell_missing(self.job, missing);
         let transfer = TransferId([0; 16]);
         let root_names = names.clone();
         let prepared = match destination {
@@ -165,33 +186,26 @@ impl<'a> Ends<'a> {
         ))
     }
 
-    /// The inputs to send, the count of missing sources, and the names, absolute paths and typed forms of the sources.
-    #[expect(
-        clippy::type_complexity,
-        reason = "five views of one list, taken apart at once by the three callers"
-    )]
-    pub(super) fn sources(
-        &self,
-        sources: &[Endpoint],
-    ) -> Result<(SenderInput, u64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>), Failure> {
+    /// Finds the sources. Missing ones are not reported yet.
+    pub(super) fn sources(&self, sources: &[Endpoint]) -> Result<Given, Failure> {
         if let Some(bytes) = memory_bytes(sources) {
             let name = format!("mem:{bytes}").into_bytes();
-            return Ok((
-                SenderInput::Memory(bytes),
-                0,
-                vec![MEMORY_NAME.to_vec()],
-                vec![name.clone()],
-                vec![name],
-            ));
+            return Ok(Given {
+                input: SenderInput::Memory(bytes),
+                missing: Vec::new(),
+                names: vec![MEMORY_NAME.to_vec()],
+                absolute: vec![name.clone()],
+                shown: vec![name],
+            });
         }
         if self.job.from_input {
-            return Ok((
-                SenderInput::Input(self.standard_input()?),
-                0,
-                vec![INPUT_NAME.to_vec()],
-                vec![b"-".to_vec()],
-                vec![b"-".to_vec()],
-            ));
+            return Ok(Given {
+                input: SenderInput::Input(self.standard_input()?),
+                missing: Vec::new(),
+                names: vec![INPUT_NAME.to_vec()],
+                absolute: vec![b"-".to_vec()],
+                shown: vec![b"-".to_vec()],
+            });
         }
         let (found, missing) = places::sources(self.job, sources)?;
         if self.job.chosen.is_listed()
@@ -229,7 +243,13 @@ impl<'a> Ends<'a> {
             absolute.push(path);
             shown.push(typed);
         }
-        Ok((SenderInput::Trees(trees), missing, names, absolute, shown))
+        Ok(Given {
+            input: SenderInput::Trees(trees),
+            missing,
+            names,
+            absolute,
+            shown,
+        })
     }
 
     /// Takes a local destination for a transfer of `sender`.

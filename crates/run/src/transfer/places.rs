@@ -2,9 +2,9 @@
 //! Does not interpret paths; `crate::local` does.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::local::{self, DestinationPlace, LocalSource};
+use crate::local::{self, DestinationPlace, LocalError, LocalSource};
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Event;
 
@@ -15,11 +15,14 @@ use super::entry_events::told_of;
 use super::from_settings::access_of;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// The local sources. Missing ones are reported and counted.
+/// Sources that are not there, each with the reason.
+pub(super) type Missing = Vec<(PathBuf, LocalError)>;
+
+/// The local sources, and the missing ones. At least one source is there.
 pub(super) fn sources(
     job: &Job<'_>,
     sources: &[Endpoint],
-) -> Result<(Vec<LocalSource>, u64), Failure> {
+) -> Result<(Vec<LocalSource>, Missing), Failure> {
     let spill = job.env.home.spill()?;
     let mut found = Vec::with_capacity(sources.len());
     let mut failures = Vec::new();
@@ -38,7 +41,7 @@ pub(super) fn sources(
             Err(error) if error.is_away() => {
                 return Err(Failure::new(FailureCode::ExportAway, error).about(path.display()));
             }
-            Err(error) => failures.push((path, error)),
+            Err(error) => failures.push((path.clone(), error)),
         }
     }
     if found.is_empty() {
@@ -47,10 +50,15 @@ pub(super) fn sources(
         }
         return Err(Failure::usage("no source was named"));
     }
-    let missing = failures.len() as u64;
-    for (path, error) in failures {
+    Ok((found, failures))
+}
+
+/// Reports missing sources; returns their number.
+pub(super) fn tell_missing(job: &Job<'_>, missing: Missing) -> u64 {
+    let count = missing.len() as u64;
+    for (path, error) in missing {
         let name = path.as_os_str().as_bytes();
-        let fault = error.into_fault(path);
+        let fault = error.into_fault(&path);
         let failed = FailedEntry {
             root: None,
             path: name,
@@ -63,7 +71,7 @@ pub(super) fn sources(
             .tell(Event::Failed(told_of(&failed, message)));
         job.run.reports.entry_failed(&failed);
     }
-    Ok((found, missing))
+    count
 }
 
 /// A local destination.

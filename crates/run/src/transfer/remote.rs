@@ -18,12 +18,13 @@ use godwit_store::digest;
 use godwit_tree::{Arrived, PreparedDestination};
 
 use super::Job;
-use super::ends::{Ends, SenderInput};
+use super::ends::{Ends, Given, SenderInput};
 use super::entry_events::EntryEvents;
 use super::from_settings::{
     bounds_of, concealed, digest_of, going_to, key_of, lying_at, order_of, shown_of,
     wire_digest_of, wire_preserve_of,
 };
+use super::places;
 use super::progressing::{Progressing, Totals};
 use super::reach::{OtherEnd, Reach, reach};
 use super::report::{Report, refusal_of};
@@ -46,7 +47,9 @@ pub(super) fn push(
         NodePlace::Export { directory, .. } => (remote.place.to_wire(), *directory),
         NodePlace::Memory { .. } | NodePlace::Null => (remote.place.to_wire(), false),
     };
-    WithNode::at(ends, remote)?.push(sources, path, is_directory)
+    // A wrong name is noticed before the node is asked.
+    let given = ends.sources(sources)?;
+    WithNode::at(ends, remote)?.push(given, path, is_directory)
 }
 
 /// Runs a transfer from a daemon to a local destination.
@@ -100,12 +103,19 @@ impl<'a> WithNode<'a> {
     /// Runs a transfer from local sources to the other end.
     pub(super) fn push(
         &self,
-        sources: &[Endpoint],
+        given: Given,
         path: Vec<u8>,
         is_directory: bool,
     ) -> Result<Report, Failure> {
         let job = self.ends.job;
-        let (given, missing, names, absolute, shown) = self.ends.sources(sources)?;
+        let Given {
+            input: given,
+            missing,
+            names,
+            absolute,
+            shown,
+        } = given;
+        let missing = places::tell_missing(job, missing);
         let conceals = job.env.exports.is_some() && !matches!(given, SenderInput::Memory(_));
         let congestion = &job.settings.sharing.congestion;
         if !congestion.is_empty() {
