@@ -118,7 +118,7 @@ pub(super) const COMPARING: &[Setting] = &[
     },
     Setting {
         name: "verbose",
-        scopes: CP,
+        scopes: &[Scope::Cp, Scope::Sync, Scope::Verify],
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_VERBOSE",
@@ -126,6 +126,6 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Print the decision about each entry",
-        detail: "",
+        detail: "It also prints all figures of the summary. Without it, entries that fail or differ for one reason are named ten times, and then counted.",
     },
 ];

@@ -151,6 +151,8 @@ pub struct VerifySettings {
     pub retry_for: Duration,
     /// Prints JSON.
     pub json: bool,
+    /// Names every entry that differs.
+    pub verbose: bool,
     /// Limit for dialling, TLS and hello together.
     pub handshake_deadline: Duration,
     /// Limit without a byte moving.
@@ -290,6 +292,7 @@ impl VerifySettings {
             cipher: cipher(values),
             retry_for: values.duration("retry-for"),
             json: values.flag("json"),
+            verbose: values.flag("verbose"),
             handshake_deadline: values.duration("handshake-deadline"),
             stall_deadline: values.duration("stall-deadline"),
             content_only: values.flag("content-only"),

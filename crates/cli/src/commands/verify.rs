@@ -63,7 +63,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         hides_contents: false,
         attempts: None,
     };
-    let output = Output::new(settings.json, false, started, None);
+    let output = Output::new(settings.json, false, started, None).showing(false, settings.verbose);
     let events: Arc<dyn EventSink> = Arc::new(output);
     Ok(match Runner::run(&spec, &env, &events, &control) {
         Ok(Summary::Verify(summary)) if summary.status == Verdict::Same => Exit::Complete,

@@ -8,6 +8,7 @@ mod bar;
 mod channels;
 mod connection;
 mod fit;
+mod flood;
 mod log;
 mod log_line;
 mod plain;
@@ -16,8 +17,9 @@ mod stats;
 use bar::Bar;
 use connection::Lost;
 pub(crate) use connection::time as lost_time;
+use flood::{Flood, What};
 use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
-use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::failure::{Code, Failure, FailureCode};
 pub(crate) use godwit_api::shown::printable;
 use godwit_api::shown::printable_lines;
 use godwit_node::outlet::{self, complaint, say};
@@ -33,8 +35,8 @@ pub(crate) struct Output {
     started: Instant,
     /// People see the outcome of each entry.
     items: bool,
-    /// People see the decisions of the tuner.
-    tuning: bool,
+    /// People see everything: decisions of the tuner, each failed entry, all figures.
+    verbose: bool,
     state: Mutex<State>,
 }
 
@@ -48,6 +50,7 @@ struct State {
     progress_told: Option<Instant>,
     /// The other end is out of reach.
     lost: Option<Lost>,
+    flood: Flood,
 }
 
 enum Form {
@@ -67,7 +70,7 @@ impl Output {
         Self {
             started,
             items: false,
-            tuning: false,
+            verbose: false,
             state: Mutex::new(State {
                 form,
                 aside: false,
@@ -75,6 +78,7 @@ impl Output {
                 what: None,
                 progress_told: None,
                 lost: None,
+                flood: Flood::default(),
             }),
         }
     }
@@ -85,10 +89,10 @@ impl Output {
         self
     }
 
-    /// Shows people the outcome of each entry, and the decisions of the tuner.
-    pub(crate) fn showing(mut self, items: bool, tuning: bool) -> Self {
+    /// Shows people the outcome of each entry, and everything else that is usually left out.
+    pub(crate) fn showing(mut self, items: bool, verbose: bool) -> Self {
         self.items = items;
-        self.tuning = tuning;
+        self.verbose = verbose;
         self
     }
 
@@ -150,8 +154,7 @@ impl Output {
             }
             match (line(state), &state.form) {
                 (Line::Nothing, _) => {}
-                (Line::Beside(text), Form::Bar(bar)) => bar.line(&printable_lines(&text)),
-                (Line::Beside(text), _) => say(&text),
+                (Line::Beside(text), _) => state.beside(&text),
                 (Line::Printed(text), form) => {
                     if let Form::Bar(bar) = form {
                         bar.clear();
@@ -164,6 +167,7 @@ impl Output {
 
     fn summary(&self, summary: &Summary, event: &Event) {
         let elapsed = self.started.elapsed();
+        self.with(State::tell_rest);
         match summary {
             Summary::Transfer(summary) => {
                 let began = summary.began;
@@ -187,11 +191,17 @@ impl Output {
     /// Prints the last text, below which no bar is drawn.
     pub(crate) fn last(&self, text: &str) {
         self.with(|state| {
+            state.tell_rest();
             if let Form::Bar(bar) = &state.form {
                 bar.clear();
             }
             state.print(text);
         });
+    }
+
+    /// Whether people see a line of this reason.
+    fn shows(&self, state: &mut State, what: What, code: &Code) -> bool {
+        self.verbose || state.flood.admits(what, code)
     }
 
     fn with(&self, tell: impl FnOnce(&mut State)) {
@@ -219,7 +229,7 @@ impl EventSink for Output {
             }),
             Event::Progress(progress) if progress.at_end => self.progress_at_end(progress, seen),
             Event::Progress(progress) => self.progress(progress, seen),
-            Event::Tuning(tuning) => self.render(seen, |_| match self.tuning {
+            Event::Tuning(tuning) => self.render(seen, |_| match self.verbose {
                 true => Line::Beside(PlainLines.tuning(tuning)),
                 false => Line::Nothing,
             }),
@@ -241,8 +251,12 @@ impl EventSink for Output {
                 }
                 Line::Beside(connection::regained(regained))
             }),
-            Event::Failed(failed) => self.render(seen, |_| {
-                Line::Beside(PlainLines.failed(&failed.path, &failed.message))
+            Event::Failed(failed) => self.render(seen, |state| {
+                let code = failed.code.clone().unwrap_or_default();
+                match self.shows(state, What::Failed, &code) {
+                    true => Line::Beside(PlainLines.failed(&failed.path, &failed.message)),
+                    false => Line::Nothing,
+                }
             }),
             Event::Item(item) => self.render(seen, |_| match self.items {
                 true => Line::Printed(PlainLines.item(item)),
@@ -268,10 +282,18 @@ impl EventSink for Output {
             Event::Stats(stats) => self.render(seen, |_| {
                 Line::Printed(stats::table(stats, self.started.elapsed()))
             }),
-            Event::Different(different) => {
-                self.render(seen, |_| Line::Printed(PlainLines.different(different)));
-            }
-            Event::Extra { path } => self.render(seen, |_| Line::Printed(PlainLines.extra(path))),
+            Event::Different(different) => self.render(seen, |state| {
+                match self.shows(state, What::Different, &different.kind) {
+                    true => Line::Printed(PlainLines.different(different)),
+                    false => Line::Nothing,
+                }
+            }),
+            Event::Extra { path } => self.render(seen, |state| {
+                match self.shows(state, What::Extra, &FailureCode::Extra.into()) {
+                    true => Line::Printed(PlainLines.extra(path)),
+                    false => Line::Nothing,
+                }
+            }),
             Event::Summary(summary) => self.summary(summary, seen),
             Event::Unknown => {}
         }
@@ -291,6 +313,21 @@ impl State {
             bar.lost(lost.clone());
         }
         self.lost = lost;
+    }
+
+    /// Counts the lines that people did not see.
+    fn tell_rest(&mut self) {
+        for line in self.flood.rest() {
+            self.beside(&line);
+        }
+    }
+
+    /// Prints a line for people on standard error.
+    fn beside(&self, text: &str) {
+        match &self.form {
+            Form::Bar(bar) => bar.line(&printable_lines(text)),
+            _ => say(text),
+        }
     }
 
     /// Prints an event as a line for people, or several.
