@@ -71,6 +71,7 @@ mod godwit {
     pub(crate) mod owners;
     pub(crate) mod page;
     pub(crate) mod parts;
+    mod people;
     pub(crate) mod places;
     pub(crate) mod power;
     pub(crate) mod process;

@@ -13,6 +13,7 @@ mod log;
 mod log_line;
 mod plain;
 mod stats;
+mod summary;
 
 use bar::Bar;
 use connection::Lost;
@@ -176,7 +177,11 @@ impl Output {
                 self.with(|state| wanted |= matches!(state.form, Form::Json));
                 if wanted {
                     self.render(event, |state| {
-                        Line::Printed(PlainLines.summary(state.what.as_deref(), summary, elapsed))
+                        let what = state.what.as_deref();
+                        Line::Printed(match self.verbose {
+                            true => PlainLines.summary(what, summary, elapsed),
+                            false => PlainLines.short_summary(what, summary, elapsed),
+                        })
                     });
                 }
             }

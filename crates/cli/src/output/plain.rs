@@ -1,10 +1,7 @@
 //! Lines for people and logs.
 //! Prints nothing itself.
 
-use godwit_api::event::{
-    Different, Item, ItemKind, Limited, Progress, Sides, Started, Status, TransferSummary, Tuning,
-    VerifySummary,
-};
+use godwit_api::event::{Different, Item, ItemKind, Limited, Progress, Started, Tuning};
 use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_count, human_rate, human_size};
 use std::fmt::Write;
@@ -120,80 +117,6 @@ impl PlainLines {
         format!("{:<6}  {}{slash}", item.action.name(), printable(&path))
     }
 
-    pub(super) fn summary(
-        &self,
-        what: Option<&str>,
-        summary: &TransferSummary,
-        elapsed: Duration,
-    ) -> String {
-        let seconds = elapsed.as_secs_f64();
-        let rate = whole(summary.bytes.unwrap_or(0) as f64 / seconds.max(0.001));
-        let status = match summary.status {
-            Status::Interrupted => "interrupted; the same command resumes it",
-            Status::Partial => "partial; the entries named above failed",
-            Status::Complete if summary.dry_run => {
-                "complete; a dry run: nothing was changed, and the lines above show the planned actions"
-            }
-            other => other.name(),
-        };
-        let (copied, delivered) = match summary.status {
-            _ if summary.dry_run => ("would copy", "to deliver"),
-            Status::Interrupted | Status::Failed => ("copying", "delivered"),
-            _ => ("copied", "delivered"),
-        };
-        let mut text = what.map_or_else(String::new, |what| format!("{copied:<12}{what}\n"));
-        let _ = write!(
-            text,
-            "status      {status}\n\
-             {delivered:<12}{}",
-            amount(summary),
-        );
-        for (name, number) in [
-            ("skipped", summary.skipped),
-            ("excluded", summary.excluded),
-            ("adjusted", summary.adjusted),
-            ("deleted", summary.deleted),
-            ("failed", summary.failed),
-        ] {
-            if number > 0 {
-                let _ = write!(text, ", {number} {name}");
-            }
-        }
-        if summary.resent_bytes > 0 {
-            let _ = write!(text, "\nsent again  {}", human_size(summary.resent_bytes));
-        }
-        let _ = write!(text, "\ntime        {seconds:.2} s, {}", human_rate(rate));
-        let _ = write!(
-            text,
-            "\nprocessor   {}",
-            both(&summary.cpu_seconds, |seconds| format!("{seconds:.2} s"))
-        );
-        let _ = write!(
-            text,
-            "\nmemory      {}",
-            both(&summary.max_rss_bytes, human_size)
-        );
-        // The beginning and the end limit a transfer of less than a second.
-        if let Some(bottleneck) = &summary.bottleneck
-            && elapsed >= Duration::from_secs(1)
-        {
-            let _ = write!(text, "\nlimited by  {}", limited(bottleneck));
-            if let Some(advice) = &bottleneck.told.advice {
-                let _ = write!(text, "\n            {}", printable(advice));
-            }
-        }
-        if let Some(manifest) = &summary.manifest {
-            let _ = write!(
-                text,
-                "\nmanifest    {}, {}, {}",
-                printable(&String::from_utf8_lossy(&manifest.path)),
-                counted(manifest.entries, "entry"),
-                printable(&manifest.digest)
-            );
-        }
-        text
-    }
-
     pub(super) fn different(&self, different: &Different) -> String {
         format!(
             "{:<9} {}: {}",
@@ -209,23 +132,10 @@ impl PlainLines {
             printable(&String::from_utf8_lossy(path))
         )
     }
-
-    pub(super) fn verified(&self, summary: &VerifySummary, elapsed: Duration) -> String {
-        let seconds = elapsed.as_secs_f64();
-        format!(
-            "status      {}\nverified    {}, {}\ndifferent   {}\nextra       {}\ntime        {seconds:.2} s, {}",
-            summary.status.name(),
-            counted(summary.entries, "entry"),
-            human_size(summary.bytes),
-            summary.different,
-            summary.extra,
-            human_rate(whole(summary.bytes as f64 / seconds.max(0.001))),
-        )
-    }
 }
 
 /// The bottleneck of a transfer, in words. A limit on the rate is the user's.
-fn limited(limited: &Limited) -> String {
+pub(super) fn limited(limited: &Limited) -> String {
     let stage = match limited.stage.as_str() {
         "limit" => "--limit",
         other => other,
@@ -245,15 +155,6 @@ fn time_left(bytes: u64, total: Option<u64>, rate: Option<f64>) -> Option<Durati
     (seconds < 100.0 * 86_400.0).then(|| Duration::from_secs_f64(seconds.ceil()))
 }
 
-/// The bytes and files of a summary.
-fn amount(summary: &TransferSummary) -> String {
-    let files = counted(summary.files, "file");
-    match summary.bytes {
-        None => format!("{files} of unknown size"),
-        Some(bytes) => format!("{} in {files}", human_size(bytes)),
-    }
-}
-
 /// A time span as `1:02:03` or `2:03`.
 pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -263,15 +164,6 @@ pub(super) fn clock(time: Duration) -> String {
     } else {
         format!("{minutes}:{seconds:02}")
     }
-}
-
-fn both<T: Copy>(sides: &Sides<T>, show: impl Fn(T) -> String) -> String {
-    let show = |side: Option<T>| side.map_or_else(|| "unknown".to_owned(), &show);
-    format!(
-        "{} at the source, {} at the destination",
-        show(sides.source),
-        show(sides.destination)
-    )
 }
 
 /// A number that changes while it is shown, rounded to three digits.
@@ -289,13 +181,13 @@ const FILES_PACE_MIN: u64 = 10;
     clippy::cast_sign_loss,
     reason = "a float cast saturates, and a rate is never negative"
 )]
-fn whole(rate: f64) -> u64 {
+pub(super) fn whole(rate: f64) -> u64 {
     rate as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use godwit_api::event::{LimitedTold, ManifestDone, NotKept};
+    use godwit_api::event::LimitedTold;
 
     use super::*;
 
@@ -349,60 +241,6 @@ mod tests {
         assert_eq!(
             PlainLines.circumstances(&progress),
             "scanning, 1.2 M files so far, 12345 files, 5234 files/s, 2 streams"
-        );
-    }
-
-    #[test]
-    fn the_summary_is_a_few_lines() {
-        let summary = TransferSummary {
-            status: Status::Interrupted,
-            bytes: Some(3_000_000),
-            files: 4,
-            skipped: 0,
-            excluded: 3,
-            adjusted: 0,
-            deleted: 3,
-            failed: 2,
-            resent_bytes: 1_000,
-            cpu_seconds: Sides {
-                source: Some(1.25),
-                destination: None,
-            },
-            max_rss_bytes: Sides {
-                source: Some(64_000_000),
-                destination: None,
-            },
-            bottleneck: Some(Limited {
-                stage: "source storage".to_owned(),
-                told: LimitedTold {
-                    figure: "2 MB/s read".to_owned(),
-                    advice: Some("do something".to_owned()),
-                },
-            }),
-            manifest: Some(ManifestDone {
-                path: b"m".to_vec(),
-                entries: 1,
-                digest: "blake3:00".to_owned(),
-                bytes: 99,
-            }),
-            not_kept: NotKept::default(),
-            ..TransferSummary::default()
-        };
-        let text = PlainLines.summary(Some("a to b"), &summary, Duration::from_millis(1_500));
-        assert_eq!(
-            text.lines().collect::<Vec<_>>(),
-            [
-                "copying     a to b",
-                "status      interrupted; the same command resumes it",
-                "delivered   3.00 MB in 4 files, 3 excluded, 3 deleted, 2 failed",
-                "sent again  1.00 kB",
-                "time        1.50 s, 2.00 MB/s",
-                "processor   1.25 s at the source, unknown at the destination",
-                "memory      64.0 MB at the source, unknown at the destination",
-                "limited by  source storage: 2 MB/s read",
-                "            do something",
-                "manifest    m, 1 entry, blake3:00",
-            ]
         );
     }
 
