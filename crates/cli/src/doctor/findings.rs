@@ -100,9 +100,15 @@ impl Findings {
         });
     }
 
+    /// The first finding that would stop a transfer.
+    pub(super) fn stops(&self) -> Option<&Finding> {
+        let mut all = self.all.iter();
+        all.find(|finding| finding.level == Level::Stop)
+    }
+
     /// Whether a finding would stop a transfer.
     pub(super) fn would_stop(&self) -> bool {
-        self.all.iter().any(|finding| finding.level == Level::Stop)
+        self.stops().is_some()
     }
 
     /// The tightest bound in one direction.

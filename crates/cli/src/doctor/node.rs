@@ -152,8 +152,12 @@ fn look_there(
             }
         }
         Err(Unanswered::Refused(why)) => {
-            // The finding on access has already reported this.
             tell_way(path, findings);
+            // The finding on access has the same reason.
+            let why = match findings.would_stop() {
+                true => "the node does not let this identity in".to_owned(),
+                false => why,
+            };
             findings.note("clock", format!("the answer is missing: {why}"), None);
             return;
         }
@@ -333,7 +337,13 @@ impl Caller {
         let writes = answers[1].is_none();
         let level = if may == 0 { Level::Stop } else { Level::Note };
         let shown = String::from_utf8_lossy(place);
-        for (answer, verb) in answers.into_iter().zip(["read", "written"]) {
+        let both = matches!(&answers, [Some(read), Some(write)] if read == write);
+        let verbs = match both {
+            true => ["read or written", ""],
+            false => ["read", "written"],
+        };
+        let answers = answers.into_iter().zip(verbs);
+        for (answer, verb) in answers.filter(|(_, verb)| !verb.is_empty()) {
             match answer {
                 None => findings.fine("access", format!("{shown} may be {verb}")),
                 Some(reason) => {

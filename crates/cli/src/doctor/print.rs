@@ -1,6 +1,8 @@
 //! Prints findings: for people, a line each and a sentence at the end; for programs, one object.
 //! Judges nothing.
 
+use std::collections::HashSet;
+
 use godwit_api::units::human_rate;
 use serde_json::{Value, json};
 
@@ -8,8 +10,9 @@ use super::findings::{Direction, Findings, Level, Limit};
 use super::node::Path;
 use crate::output::{print, print_data, printable};
 
-/// Prints the findings for people.
+/// Prints the findings for people. A remedy is printed once.
 pub(super) fn people(findings: &Findings) {
+    let mut mends = HashSet::new();
     for finding in &findings.all {
         let sign = match finding.level {
             Level::Fine => "ok   ",
@@ -17,11 +20,20 @@ pub(super) fn people(findings: &Findings) {
             Level::Stop => "STOP ",
         };
         line(&format!("{sign} {}: {}", finding.name, finding.message));
-        if let Some(mend) = &finding.mend {
-            line(&format!("       -> {mend}"));
+        match &finding.mend {
+            Some(mend) if mends.insert(mend) => line(&format!("       -> {mend}")),
+            Some(_) => line("       -> as above"),
+            None => {}
         }
     }
-    line(&sentence(findings));
+    match findings.stops() {
+        // Its remedy stands above.
+        Some(stop) => line(&format!(
+            "A transfer would be stopped ({}): see STOP above",
+            stop.name
+        )),
+        None => line(&sentence(findings)),
+    }
 }
 
 /// Prints a line; words of a peer or a file system may be in it.
@@ -73,11 +85,7 @@ fn limit(limit: &Limit) -> Value {
 
 /// The factor that would limit a transfer, and the remedy.
 fn sentence(findings: &Findings) -> String {
-    if let Some(stop) = findings
-        .all
-        .iter()
-        .find(|finding| finding.level == Level::Stop)
-    {
+    if let Some(stop) = findings.stops() {
         return match &stop.mend {
             Some(mend) => format!("A transfer would be stopped ({}): {mend}", stop.name),
             None => format!("A transfer would be stopped ({})", stop.name),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::asking;
 use super::full::unshare;
 use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
-use super::process::Outcome;
+use super::process::{Outcome, Process};
 use super::rig::{Rig, as_each_user};
 
 /// The findings of a run with `--json`.
@@ -409,4 +409,23 @@ fn the_path_to_a_node_is_measured_where_the_user_asks_for_it() {
     assert!(rates.max() < Some(1_000_000_000_000), "{all:?}");
     assert!(found.checks("storage there").len() + found.checks("storage").len() == 2);
     assert_eq!(names(&rig.export), before);
+}
+
+#[test]
+fn one_reason_and_its_remedy_are_printed_once() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let stranger = rig.path("stranger");
+    let run = |line: &[&str]| {
+        let mut command = rig.client_command();
+        Process::start(command.env("GODWIT_HOME", &stranger).args(line)).wait()
+    };
+    assert_eq!(run(&["id"]).code, Some(0));
+    assert_eq!(run(&["trust", rig.address(), &rig.identity]).code, Some(0));
+    let outcome = run(&["doctor", &rig.url("x")]);
+    assert_eq!(outcome.code, Some(1), "{}", outcome.said());
+    // In the reason, and as the remedy.
+    let times = outcome.out.matches("godwit access allow").count();
+    assert!((1..=2).contains(&times), "{times}: {}", outcome.out);
+    outcome.says("A transfer would be stopped (access): see STOP above");
 }
