@@ -1,0 +1,65 @@
+"""Owns the description of machines: of this one from the kernel, of others from the API. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any, Dict, List
+
+from ..client import Client
+
+# What decides a rate most often, and is left as it was made.
+_SYSCTLS = (
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/tcp_congestion_control",
+    "net/core/default_qdisc",
+    "net/core/netdev_max_backlog",
+    "vm/dirty_ratio",
+    "vm/dirty_background_ratio",
+)
+
+
+def here() -> Dict[str, Any]:
+    """This machine."""
+    processors = _read(Path("/proc/cpuinfo"))
+    model = next((line.split(":", 1)[1].strip() for line in processors.splitlines() if line.startswith("model name")), "")
+    return {
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "processor": model,
+        "cores": os.cpu_count(),
+        "memory": _read(Path("/proc/meminfo")).splitlines()[:1],
+        "governor": _read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "interfaces": _interfaces(),
+        "mounts": [line for line in _read(Path("/proc/mounts")).splitlines() if line.startswith("/") or " nfs" in line],
+        "sysctl": {name.replace("/", "."): _read(Path("/proc/sys") / name) for name in _SYSCTLS},
+    }
+
+
+def node(client: Client) -> Dict[str, Any]:
+    """A node and its cluster, as the API shows them."""
+    return {"node": dict(client.node.get()), "cluster": dict(client.cluster.get()), "settings": _changed(client)}
+
+
+def _changed(client: Client) -> Dict[str, Any]:
+    return {one["name"]: one["value"] for one in client.node.settings() if one.get("origin") not in (None, "default")}
+
+
+def _interfaces() -> List[Dict[str, str]]:
+    found = []
+    for path in sorted(Path("/sys/class/net").glob("*")):
+        told = {name: _read(path / name) for name in ("operstate", "mtu", "speed")}
+        found.append({"name": path.name, **told, "numa_node": _read(path / "device" / "numa_node")})
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

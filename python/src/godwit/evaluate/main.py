@@ -1,0 +1,95 @@
+"""Owns the command `godwit-evaluate`: its arguments, and which part does what they ask. Measures nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import List, Optional
+
+from ..client import Client
+from ..errors import GodwitError
+from ..version import VERSION
+
+
+def main(arguments: Optional[List[str]] = None) -> None:
+    """Runs the command."""
+    given = sys.argv[1:] if arguments is None else arguments
+    # `godwit-evaluate plan.toml` is short for `godwit-evaluate run plan.toml`.
+    if given and given[0] not in _COMMANDS and not given[0].startswith("-"):
+        given = ["run", *given]
+    asked = _parser().parse_args(given)
+    try:
+        _COMMANDS[asked.command](asked)
+    except ImportError as error:
+        sys.exit(f"godwit-evaluate: {error}: install it with: pip install 'godwit[evaluate]'")
+    except GodwitError as error:
+        sys.exit(f"godwit-evaluate: {error}\n{error.advice}")
+    except KeyboardInterrupt:
+        sys.exit("godwit-evaluate: stopped; the same command goes on with the runs that are left")
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="godwit-evaluate", description="Measures what a path, its hosts and its storage give, and how sure that is."
+    )
+    made.add_argument("--version", action="version", version=VERSION)
+    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="measure by a plan; the same command goes on where it was stopped")
+    run.add_argument("plan", help="a file, or the name of a ready-made plan")
+    run.add_argument("--source", metavar="PLACE", help="SITE:/EXPORT/PATH that the evaluation may fill")
+    run.add_argument("--source-directory", metavar="DIR", help="the same directory on this machine")
+    run.add_argument("--destination", metavar="PLACE", help="SITE:/EXPORT/PATH that the evaluation may fill and empty")
+    run.add_argument("--scale", type=float, help="all data sets by this factor, such as 0.01")
+    run.add_argument("--out", type=Path, metavar="DIR", help="the folder of the results; else one by the time")
+    run.add_argument("--yes", action="store_true", help="begin without asking")
+    run.add_argument("--keep-data", action="store_true", help="leave the data sets for the next evaluation")
+    run.add_argument("--node", metavar="URL", help="https://HOST[:PORT]; else GODWIT_NODE, else the node of this machine")
+    run.add_argument("--token-file", metavar="FILE", help="the file with the token; else GODWIT_TOKEN_FILE")
+    run.add_argument("--fingerprint", metavar="SHA256", help="of the node's certificate or of its key")
+    commands.add_parser("plans", help="list the ready-made plans").add_argument("name", nargs="?", help="print this one")
+    return made
+
+
+def _run(asked: argparse.Namespace) -> None:
+    from . import sets
+    from .campaign import Campaign
+    from .plan import load
+    from .results import Results
+
+    places = {name: getattr(asked, name) for name in ("source", "source_directory", "destination")}
+    plan = load(asked.plan, places, scale=asked.scale)
+    out = asked.out or Path(datetime.now().strftime("evaluation-%Y%m%d-%H%M%S"))
+    with Client(asked.node, token_file=asked.token_file, fingerprint=asked.fingerprint) as client:
+        campaign = Campaign(client, plan, Results(out), _say)
+        campaign.prepare()
+        if campaign.left():
+            _say(campaign.cost())
+            _agree(asked.yes)
+            campaign.run()
+    if not asked.keep_data:
+        sets.remove(plan)
+    _say(f"results: {out}")
+
+
+def _plans(asked: argparse.Namespace) -> None:
+    from .plan import names, ready_made
+
+    print(ready_made(asked.name) if asked.name else "\n".join(names()))
+
+
+def _agree(has_agreed: bool) -> None:
+    if has_agreed:
+        return
+    if not sys.stdin.isatty():
+        sys.exit("godwit-evaluate: nothing has begun; add --yes to begin without asking")
+    if input("Begin? [y/N] ").strip().lower() not in ("y", "yes"):
+        sys.exit("godwit-evaluate: nothing has begun")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+_COMMANDS = {"run": _run, "plans": _plans}

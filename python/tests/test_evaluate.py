@@ -1,0 +1,175 @@
+"""An evaluation between two real nodes: its plan, its runs, what it keeps, and where it goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pl = pytest.importorskip("polars", reason="the extra `evaluate` is not installed")
+
+import godwit  # noqa: E402
+from godwit.evaluate import plan as plans  # noqa: E402
+from godwit.evaluate import sampler, sets  # noqa: E402
+from godwit.evaluate.measure import busy_now, forecast_error  # noqa: E402
+
+TINY = """
+title = "Tiny"
+ends = ["memory", "source", "destination", "disk"]
+
+[[data]]
+name = "memory"
+memory = "8MiB"
+
+[[data]]
+name = "mixed"
+spec = "20x8KiB..64KiB,1x1MiB"
+
+[variants.tls]
+
+[variants.none]
+encryption = "tls"
+streams = 2
+
+[factors]
+concurrent = [1, 2]
+
+[[watch]]
+name = "siteB"
+socket = "%s"
+
+[run]
+repetitions = 2
+idle_below = 1.1
+tries = 1
+"""
+
+
+def command(sites, *arguments, check=True):
+    # Without a terminal, nothing asks.
+    return subprocess.run(
+        [Path(sys.executable).with_name("godwit-evaluate"), *arguments],
+        env={**os.environ, "GODWIT_SOCKET": str(sites.a.socket)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=check,
+    )
+
+
+@pytest.fixture
+def arguments(sites, tmp_path):
+    plan = tmp_path / "tiny.toml"
+    plan.write_text(TINY % sites.b.socket)
+    directory = sites.a.data / "evaluate"
+    ends = ["--source", "here:/data/evaluate", "--destination", "siteB:/data/evaluate", "--source-directory", str(directory)]
+    return [str(plan), *ends, "--out", str(tmp_path / "out")]
+
+
+def test_a_plan_runs_is_resumed_and_leaves_tables(sites, arguments, tmp_path):
+    asked = command(sites, *arguments, check=False)
+    assert asked.returncode != 0 and "--yes" in asked.stderr
+    assert "32 runs of 16 settings" in asked.stderr and "at least" in asked.stderr
+    done = command(sites, *arguments, "--yes", "--keep-data")
+    out = tmp_path / "out"
+    runs = pl.read_parquet(out / "runs.parquet")
+    assert runs.height == 32 and set(runs["state"]) == {"complete"}
+    assert len(pl.read_csv(out / "runs.csv")) == 32
+    disk = runs.filter(pl.col("ends") == "disk")
+    assert set(disk["files"]) == {21, 42}
+    assert (runs["first_done"] <= runs["last_done"]).all()
+    samples = pl.read_parquet(out / "samples.parquet")
+    assert set(samples["site"]) == {"here", "siteB"}
+    assert any(figure.startswith("host_cpu_seconds_per_second") for figure in samples["figure"])
+    about = json.loads((out / "about.json").read_text())
+    assert about["machine"]["kernel"] and about["node"]["node"]["version"] == godwit.__version__
+    assert list((sites.b.data / "evaluate").iterdir()) == []
+    # What is there is not measured again; a line that a kill cut off is.
+    lines = (out / "runs.jsonl").read_text().splitlines(keepends=True)
+    (out / "runs.jsonl").write_text("".join(lines[:-2]) + lines[-2][:40])
+    again = command(sites, *arguments, "--yes")
+    assert "2 runs of 2 settings" in again.stderr, again.stderr
+    assert pl.read_parquet(out / "runs.parquet").height == 32
+    assert not (sites.a.data / "evaluate" / "mixed").exists()
+    assert "32/32" in done.stderr and "left" in done.stderr
+
+
+def test_each_block_has_each_setting_once_in_its_own_order():
+    document = {
+        "ends": ["disk"],
+        "data": [{"name": name, "spec": "1x1MiB"} for name in "abcd"],
+        "places": {"source": "here:/a", "destination": "b:/c", "source_directory": "/a"},
+        "factors": {"streams": [1, 4]},
+    }
+    plan = plans.parse("x", document, {})
+    runs = plan.runs()
+    blocks = [[run.setting for run in runs if run.block == block] for block in range(1, 6)]
+    assert len({tuple(block) for block in blocks}) > 1
+    assert all(Counter(block) == Counter(blocks[0]) for block in blocks)
+    assert len(set(blocks[0])) == 8
+    assert runs == plans.parse("x", document, {}).runs()
+    assert len({run.key for run in runs}) == len(runs)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"end": ["disk"]}, "unknown: end"),
+        ({"ends": ["tape"]}, "ends: write some of"),
+        ({"data": [{"name": "a"}]}, "either spec or memory"),
+        ({"data": [{"name": "a", "spec": "1x1"}] * 2}, "one name"),
+        ({"places": {"source": "here:/a"}}, "destination is missing"),
+        ({"places": {"source": "a:/b", "destination": "c:/d"}}, "source_directory is missing"),
+        ({"run": {"repetition": 3}}, "unknown: repetition"),
+        ({"ends": ["memory"]}, "no run follows"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused(change, said):
+    document = {
+        "data": [{"name": "a", "spec": "1x1MiB"}],
+        "places": {"source": "here:/a", "destination": "b:/c", "source_directory": "/a"},
+    }
+    with pytest.raises(godwit.SetupError) as refused:
+        plans.parse("my plan", {**document, **change}, {})
+    assert said in str(refused.value)
+
+
+def test_ready_made_plans_are_plans():
+    places = {"source": "here:/data", "destination": "siteB:/data", "source_directory": "/data"}
+    assert {"quick"} <= set(plans.names())
+    for name in plans.names():
+        runs = plans.load(name, places).runs()
+        assert runs, name
+        assert len({run.key for run in runs}) == len(runs), name
+
+
+def test_sizes_are_read():
+    assert [sets.parse_size(text) for text in ("5", "1kB", "64GiB", "1.5MB")] == [5, 1000, 64 << 30, 1500000]
+    for text in ("", "1X", "GiB", "-1"):
+        with pytest.raises(godwit.SetupError):
+            sets.parse_size(text)
+
+
+def test_counters_become_rates():
+    then = sampler.figures('godwit_host_x_total{core="0"} 5\ngodwit_jobs 3\n# c\ngodwit_host_memory_bytes 7\n')
+    now = sampler.figures('godwit_host_x_total{core="0"} 11\ngodwit_host_memory_bytes 8\n')
+    assert sampler.rates(then, now, 2.0) == {'host_x_per_second{core="0"}': 3.0, "host_memory_bytes": 8.0}
+
+
+def test_the_share_of_busy_processors():
+    texts = iter(("cpu 10 0 10 80 0 0 0 0 0 0\n", "cpu 35 0 10 155 0 0 0 0 0 0\n"))
+    assert busy_now(0, lambda: next(texts)) == pytest.approx(0.25)
+
+
+def test_the_error_of_a_forecast():
+    times = [f"2026-01-01T00:00:{second:02}Z" for second in range(12)]
+    job = {"started": times[0], "ended": times[10]}
+    samples = [{"at": times[1], "bytes": 5}, {"at": times[2], "bytes": 10}]
+    assert forecast_error({"job": job, "bytes_moved": 100, "samples": samples}) == pytest.approx(1.0)
+    assert forecast_error({"job": job, "bytes_moved": 100, "samples": []}) is None
