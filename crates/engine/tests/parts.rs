@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Counters, End, FailedEntry, Live, Observer, Order, Receiver, ReceiverConfig, Sender,
+    Counters, End, FailedEntry, Fence, Live, Observer, Order, Receiver, ReceiverConfig, Sender,
     SenderConfig, Sink, Work, lock,
 };
 use godwit_net::{StreamOptions, local_pair};

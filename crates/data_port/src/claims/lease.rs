@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_tree::Fence;
+use godwit_engine::Fence;
 
 /// How long a claim holds.
 pub(super) struct Lease {
