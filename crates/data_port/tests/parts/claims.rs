@@ -75,7 +75,7 @@ fn a_claimed_destination_is_for_members_alone() {
 fn a_claim_waits_for_a_transfer_that_is_no_member() {
     let world = World::new();
     world.file("big", 16 << 20);
-    let file = std::fs::write(world.path("from/big"), vec![1; 16 << 20]);
+    let file = fs::write(world.path("from/big"), vec![1; 16 << 20]);
     file.expect("written");
     let running = world.begin(world.spec(0, &[("limit", "1MB")]));
     running
@@ -92,7 +92,7 @@ fn a_claim_waits_for_a_transfer_that_is_no_member() {
 fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
     let world = World::new();
     world.file("big", PART + (32 << 20));
-    let file = std::fs::OpenOptions::new()
+    let file = fs::OpenOptions::new()
         .write(true)
         .open(world.path("from/big"))
         .expect("open");
@@ -136,6 +136,12 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
 fn a_claim_keeps_its_place_while_the_grants_cannot_be_read_and_its_members_stop_soon() {
     let world = World::new();
     world.file("big", PART + (32 << 20));
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(world.path("from/big"))
+        .expect("open");
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; 32 << 20], PART).expect("written");
+    drop(file);
     world
         .ask(0, &world.claim(1, Duration::from_secs(240)))
         .expect("claimed");
