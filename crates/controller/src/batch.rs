@@ -2,13 +2,14 @@
 //! Runs nothing.
 
 mod lack;
+mod report;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, NodePlace, Remote};
-use godwit_api::event::{Event, Status, Summary, TransferSummary};
+use godwit_api::event::Event;
 use godwit_api::failure::{Code, Failure, FailureCode};
 use godwit_api::host::HostPort;
 use godwit_api::job::{
@@ -16,9 +17,10 @@ use godwit_api::job::{
 };
 use godwit_api::rest::Place;
 use godwit_api::settings::{Scope, Setting};
-use godwit_state::{
-    Closed, FailureGroup, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot,
-};
+use godwit_state::{FailureGroup, Reason, Settled, Settlement, Task, WorkItem, WorkRoot};
+
+pub(crate) use report::closed;
+pub use report::summed;
 
 /// Groups of failures that a close reports, and examples and bytes of texts in each.
 const GROUPS_MAX: usize = 40;
@@ -297,78 +299,6 @@ pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: boo
     settled
 }
 
-/// The summary and the failed entries of a whole job, from its closes and the earlier deliveries.
-#[must_use]
-pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
-    let mut sum = TransferSummary {
-        status: Status::Complete,
-        bytes: Some(work.counts.bytes),
-        files: work.counts.files,
-        resent_bytes: work.counts.looked.again,
-        began: true,
-        ..TransferSummary::default()
-    };
-    let mut groups: BTreeMap<Code, FailureGroup> = BTreeMap::new();
-    for closed in &work.closed {
-        if let Ok(Summary::Transfer(one)) = serde_json::from_str(&closed.summary) {
-            add(&mut sum, &one);
-        }
-        for group in &closed.failures {
-            let known = groups.entry(group.reason.code.clone());
-            let known = known.or_insert_with(|| FailureGroup {
-                count: 0,
-                examples: Vec::new(),
-                ..group.clone()
-            });
-            known.count += group.count;
-            let room = EXAMPLES_MAX.saturating_sub(known.examples.len());
-            known
-                .examples
-                .extend(group.examples.iter().take(room).cloned());
-        }
-    }
-    // The closes skip the files that the job delivered before.
-    sum.skipped = sum.skipped.saturating_sub(work.counts.files);
-    (sum, groups.into_values().collect())
-}
-
-fn add(sum: &mut TransferSummary, one: &TransferSummary) {
-    if one.status != Status::Complete {
-        sum.status = Status::Partial;
-    }
-    sum.bytes = Some(sum.bytes.unwrap_or(0) + one.bytes.unwrap_or(0));
-    sum.files += one.files;
-    sum.skipped += one.skipped;
-    sum.excluded += one.excluded;
-    sum.adjusted += one.adjusted;
-    sum.deleted += one.deleted;
-    sum.failed += one.failed;
-    sum.resent_bytes += one.resent_bytes;
-    sum.blame = one.blame.clone();
-    sum.not_kept.owner += one.not_kept.owner;
-    sum.not_kept.group += one.not_kept.group;
-    sum.not_kept.set_id += one.not_kept.set_id;
-    sum.not_kept.xattrs += one.not_kept.xattrs;
-    sum.not_kept.security_xattrs += one.not_kept.security_xattrs;
-    sum.not_kept.acls += one.not_kept.acls;
-    sum.not_kept.hard_link += one.not_kept.hard_link;
-}
-
-/// The end of a root's tree.
-pub(crate) fn closed(root: u32, summary: &Summary, heard: BatchOutcome) -> Closed {
-    let (files, bytes) = match summary {
-        Summary::Transfer(summary) => (summary.files, summary.bytes.unwrap_or(0)),
-        Summary::Verify(_) => (0, 0),
-    };
-    Closed {
-        root,
-        files,
-        bytes,
-        summary: serde_json::to_string(summary).unwrap_or_else(|_| "{}".to_owned()),
-        failures: heard.groups(),
-    }
-}
-
 /// Cuts a text to the length that a command takes.
 pub(crate) fn clip(text: &str) -> String {
     let mut text = text.to_owned();
@@ -382,7 +312,7 @@ pub(crate) fn clip(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use godwit_api::event::{WorkDone, WorkFailed};
-    use godwit_state::{WorkCounts, WorkPath};
+    use godwit_state::WorkPath;
 
     use super::*;
 
@@ -457,43 +387,5 @@ mod tests {
             (14, back()),
         ];
         assert_eq!(ended(false), expected);
-    }
-
-    #[test]
-    fn the_sum_counts_what_was_delivered_once() {
-        let close = TransferSummary {
-            status: Status::Complete,
-            bytes: Some(5),
-            files: 1,
-            skipped: 10,
-            ..TransferSummary::default()
-        };
-        let work = Work {
-            job: "job".to_owned(),
-            epoch: 1,
-            claim: String::new(),
-            roots: Vec::new(),
-            pairs: Vec::new(),
-            targets: godwit_state::WorkTargets::default(),
-            trouble: None,
-            closed: vec![closed(
-                0,
-                &Summary::Transfer(Box::new(close)),
-                BatchOutcome::default(),
-            )],
-            open: 0,
-            closes: 0,
-            counts: WorkCounts {
-                files: 7,
-                bytes: 100,
-                ..WorkCounts::default()
-            },
-        };
-        let (sum, failures) = summed(&work);
-        assert_eq!(
-            (sum.status, sum.files, sum.bytes),
-            (Status::Complete, 8, Some(105))
-        );
-        assert_eq!((sum.skipped, failures.len()), (3, 0));
     }
 }
