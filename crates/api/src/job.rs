@@ -22,7 +22,7 @@ use godwit_model::Moment;
 pub use size::SizeInput;
 pub use text::Text;
 pub use work::{
-    ClaimId, HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, Member, PartDigest, WorkTextError,
+    ClaimId, HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, Member, PartDigest, Region, WorkTextError,
 };
 
 /// Version of the description that this program writes and reads.

@@ -127,6 +127,7 @@ impl ItemTransfer<'_> {
                 closer,
                 deletes: self.base.deletes,
                 lane: 0,
+                region: None,
             }),
             items: Vec::new(),
         })

@@ -27,7 +27,7 @@ use godwit_net::IdentityId;
 use godwit_proto::parts::PART_BYTES_MIN;
 use godwit_proto::{ErrorCode, Member};
 use godwit_store::claim_tag;
-use godwit_tree::Membership;
+use godwit_tree::{Membership, Region};
 
 use crate::allow::Denial;
 use crate::session::locked;
@@ -304,6 +304,11 @@ impl ClaimTable {
                 String::from_utf8_lossy(&held.place.asked.0)
             )));
         }
+        let region = Region::of(&member.within, member.flat).map_err(|error| {
+            let message =
+                format!("the region that the closer of the claim {claim} finishes: {error}");
+            Denial::new(ErrorCode::PROTOCOL, message)
+        })?;
         let hold = Arc::new(MemberLease {
             lease: Arc::clone(&held.lease),
             entry: entry.clone(),
@@ -313,6 +318,7 @@ impl ClaimTable {
             node: Vec::new(),
             epoch: member.epoch,
             closer: member.closer,
+            region,
             lane: member.lane,
             fence: Arc::clone(&hold) as Arc<dyn Fence>,
             part_bytes_min: PART_BYTES_MIN,

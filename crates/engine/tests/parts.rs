@@ -26,8 +26,8 @@ use godwit_store::digest::{self, FileDigest, digest_slice};
 use godwit_store::{FinalMeta, RelPath, Storage, TempName, Timestamp};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation};
 use godwit_tree::{
-    DestinationPlace, DestinationRequest, ListWork, Membership, NoNames, Selecting, TreeRoot,
-    TreeSink, TreeSource, TreeWork, WorkItem,
+    DestinationPlace, DestinationRequest, ListWork, Membership, NoNames, Region, Selecting,
+    TreeRoot, TreeSink, TreeSource, TreeWork, WorkItem,
 };
 
 use flaky::Flaky;
@@ -140,6 +140,7 @@ impl World {
                 lane: 0,
                 fence: Arc::clone(&node.claim) as Arc<dyn Fence>,
                 part_bytes_min: PART_BYTES,
+                region: Region::default(),
             }),
             ..DestinationRequest::new(
                 DestinationPlace {

@@ -61,6 +61,8 @@ pub mod capability {
     /// Parts of files that are compared with existing entries: `member` with `update`, `existing` or `ignore_existing`
     /// of a comparison.
     pub const JUDGED_PARTS: u64 = 262_144;
+    /// Closers that finish a region of a tree: `within` of a member.
+    pub const REGIONS: u64 = 524_288;
     /// All capabilities that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -80,7 +82,8 @@ pub mod capability {
         | MANDATE
         | ONE_FILE_SYSTEM
         | OWNER_SIGHT
-        | JUDGED_PARTS;
+        | JUDGED_PARTS
+        | REGIONS;
 
     /// Name of the lowest of these capabilities, for users; empty if none is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -105,6 +108,7 @@ pub mod capability {
             JUDGED_PARTS => {
                 "protecting existing entries in a job of many nodes (--update, --existing, --ignore-existing); update it, or submit the job undivided"
             }
+            REGIONS => "finishing a tree by many nodes",
             OWNER_SIGHT => "hiding what the owner of a job may not list or read at the destination",
             MANDATE => "acting for a job of another site",
             SHARING => "--priority background and --congestion",

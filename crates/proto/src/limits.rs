@@ -119,6 +119,11 @@ pub const JOB_ID_BYTES_MAX: usize = 64;
 /// Length of the name of a claim.
 pub const CLAIM_BYTES: usize = 16;
 
+/// Most directories of the region that a closer finishes, and the bytes of their paths.
+pub const REGION_DIRECTORIES_MAX: usize = 1_024;
+/// Most bytes of the paths of a region.
+pub const REGION_BYTES_MAX: usize = 32 << 10;
+
 /// Most tokens in one frame; each admits one stream.
 pub const TOKENS_MAX: usize = 128;
 

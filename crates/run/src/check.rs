@@ -43,10 +43,16 @@ pub fn check(
 /// Refuses a contradictory transfer.
 pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
     let settings = spec.copy_settings().map_err(Failure::usage)?;
-    let is_listed = spec
-        .selection
+    let region = spec
+        .member
         .as_ref()
-        .is_some_and(|selection| selection.list.is_some());
+        .and_then(|member| member.region.as_ref());
+    // The list of a region names all that is looked at.
+    let is_listed = region.is_none()
+        && spec
+            .selection
+            .as_ref()
+            .is_some_and(|selection| selection.list.is_some());
     let (sources, destination) = (spec.sources.clone(), spec.destination.clone());
     check_ends(&settings, is_listed, &sources, &destination)?;
     work::check(spec, &settings, &sources, &destination)?;

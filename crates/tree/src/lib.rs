@@ -10,6 +10,6 @@ pub mod verification;
 pub use files::{
     Arrived, Beacon, BeaconPlace, CloseError, CommitError, DestinationError, DestinationPlace,
     DestinationRequest, DirectoriesError, Earlier, FinishError, FoundRoot, Keeper, ListError,
-    ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Selecting, TreeRoot, TreeSink,
-    TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
+    ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Region, Selecting, TreeRoot,
+    TreeSink, TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
 };

@@ -34,6 +34,20 @@ pub struct Member {
     /// left.
     #[serde(default, skip_serializing_if = "is_first")]
     pub lane: u32,
+    /// The region of the tree that a closer finishes, which the list of names selects, too; without it, the whole tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
+}
+
+/// Directories of a tree that one transfer finishes.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Region {
+    /// The directories, below the source.
+    pub within: Vec<Text>,
+    /// Without the contents of the directories in them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub flat: bool,
 }
 
 #[expect(

@@ -123,6 +123,7 @@ impl Client<'_> {
                 closer: false,
                 deletes: false,
                 lane: 0,
+                region: None,
             }),
             items,
         };

@@ -45,8 +45,7 @@ fn member(claim: u8, epoch: u64) -> Member {
     Member {
         claim: vec![claim; 16],
         epoch,
-        closer: false,
-        lane: 0,
+        ..Member::default()
     }
 }
 

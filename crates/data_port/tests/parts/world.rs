@@ -216,6 +216,7 @@ impl World {
                 closer: false,
                 deletes: false,
                 lane: 0,
+                region: None,
             }),
             items,
             ..self.spec(node, settings)
@@ -232,6 +233,7 @@ impl World {
                 closer: true,
                 deletes: true,
                 lane: 0,
+                region: None,
             }),
             ..self.spec(node, &[("delete", "true")])
         }

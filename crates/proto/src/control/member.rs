@@ -5,7 +5,7 @@ use prost::Message;
 
 use super::{Direction, Open};
 use crate::error::WireError;
-use crate::limits::CLAIM_BYTES;
+use crate::limits::{CLAIM_BYTES, REGION_BYTES_MAX, REGION_DIRECTORIES_MAX};
 
 /// The transfer writes below a destination that is claimed for the members of a job.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -22,6 +22,12 @@ pub struct Member {
     /// Distinguishes simultaneous transfers of one sender to one daemon; each resumes what its own lane has left.
     #[prost(uint32, tag = "4")]
     pub lane: u32,
+    /// The region that a closer finishes: directories below the root, whole or [`flat`](Self::flat). Without any, it is the whole tree.
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub within: Vec<Vec<u8>>,
+    /// The region has the entries of its directories, but not the contents of the directories among those.
+    #[prost(bool, tag = "6")]
+    pub flat: bool,
 }
 
 impl Member {
@@ -37,11 +43,24 @@ impl Member {
         if self.epoch == 0 {
             return Err(WireError::invalid("claim", "has no epoch"));
         }
+        if (self.flat || !self.within.is_empty()) && !(self.closer && !self.within.is_empty()) {
+            return Err(WireError::invalid("region", "is no closer's"));
+        }
+        let bytes: usize = self.within.iter().map(Vec::len).sum();
+        if self.within.len() > REGION_DIRECTORIES_MAX || bytes > REGION_BYTES_MAX {
+            return Err(WireError::invalid("region", "has too many directories"));
+        }
         Ok(())
     }
 }
 
 impl Open {
+    /// Whether the transfer finishes a region of a tree, and not all of it.
+    pub fn finishes_region(&self) -> bool {
+        let member = self.member.as_ref();
+        member.is_some_and(|member| !member.within.is_empty())
+    }
+
     pub(super) fn validate_member(&self) -> Result<(), WireError> {
         let Some(member) = &self.member else {
             return Ok(());

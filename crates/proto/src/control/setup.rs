@@ -174,6 +174,7 @@ impl Open {
                 self.member.is_some() && Comparison::spares(self.comparison),
                 capability::JUDGED_PARTS,
             )
+            | need(self.finishes_region(), capability::REGIONS)
             | need(self.earlier.is_some(), capability::EARLIER)
             | need(self.random_order, capability::RANDOM_ORDER)
             | need(self.mandate.is_some(), capability::MANDATE)
@@ -214,7 +215,8 @@ impl Open {
         }
         if let Some(comparison) = &self.comparison {
             comparison.validate(self.sources.len())?;
-            if comparison.delete && self.selection.as_ref().is_some_and(|wanted| wanted.listed) {
+            let is_listed = self.selection.as_ref().is_some_and(|wanted| wanted.listed);
+            if comparison.delete && is_listed && !self.finishes_region() {
                 return Err(WireError::invalid(
                     "comparison",
                     "deletes entries that a list does not name",

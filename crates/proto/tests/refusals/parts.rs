@@ -108,7 +108,7 @@ fn a_member_names_its_claim_sends_and_deletes_only_as_the_closer() {
                 claim: vec![1; claim],
                 epoch,
                 closer,
-                lane: 0,
+                ..Member::default()
             }),
             ..Open::default()
         }))
@@ -119,6 +119,43 @@ fn a_member_names_its_claim_sends_and_deletes_only_as_the_closer() {
     assert!(open(Direction::PUSH, 16, 0, false, false).is_err());
     assert!(open(Direction::PUSH, 16, 1, false, true).is_err());
     assert!(open(Direction::PULL, 16, 1, false, false).is_err());
+}
+
+#[test]
+fn a_region_is_a_closers_and_names_not_too_many_directories() {
+    let open = |closer, within: Vec<Vec<u8>>, flat, listed| {
+        encode(&Frame::Open(Open {
+            direction: Direction::PUSH.0,
+            sources: vec![b"a".to_vec()],
+            comparison: Some(Comparison {
+                delete: closer,
+                counterpart: true,
+                ..Comparison::default()
+            }),
+            selection: Some(Selection {
+                listed,
+                ..Selection::default()
+            }),
+            member: Some(Member {
+                claim: vec![1; 16],
+                epoch: 1,
+                closer,
+                within,
+                flat,
+                ..Member::default()
+            }),
+            ..Open::default()
+        }))
+    };
+    let some = || vec![b"a/b".to_vec()];
+    assert!(open(true, some(), false, true).is_ok());
+    assert!(open(true, some(), true, true).is_ok());
+    assert!(open(false, some(), false, true).is_err());
+    assert!(open(true, Vec::new(), true, false).is_err());
+    assert!(open(true, vec![b"a".to_vec(); 1_025], false, true).is_err());
+    assert!(open(true, vec![vec![b'a'; 33 << 10]], false, true).is_err());
+    // What a list does not name is deleted in its region alone.
+    assert!(open(true, Vec::new(), false, true).is_err());
 }
 
 #[test]

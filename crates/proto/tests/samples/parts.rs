@@ -15,6 +15,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             epoch: 300,
             closer: true,
             lane: 7,
+            ..Member::default()
         }),
         ..Open::default()
     };

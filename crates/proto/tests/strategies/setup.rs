@@ -190,6 +190,11 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                         epoch: retry.max(1),
                         lane: threads,
                         closer: flags[0] || comparison.is_some_and(|wanted| wanted.delete),
+                        within: match flags[0] {
+                            true => vec![b"a/b".to_vec(); usize::from(flags[1])],
+                            false => Vec::new(),
+                        },
+                        flat: flags[0] && flags[1] && flags[2],
                     }),
                     earlier: (flags[0] && direction == Direction::PUSH.0).then(|| Earlier {
                         mapping: Mapping::of(flags[1]).0,

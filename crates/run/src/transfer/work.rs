@@ -62,11 +62,17 @@ pub(crate) fn check(
 
 /// The fields of OPEN for a member.
 pub(super) fn member_of(spec: &JobSpec) -> Option<Member> {
-    spec.member.as_ref().map(|member| Member {
-        claim: member.claim.0.to_vec(),
-        epoch: member.epoch,
-        closer: member.closer,
-        lane: member.lane,
+    spec.member.as_ref().map(|member| {
+        let region = member.region.as_ref();
+        let within = region.map(|region| region.within.iter().map(|path| path.0.clone()));
+        Member {
+            claim: member.claim.0.to_vec(),
+            epoch: member.epoch,
+            closer: member.closer,
+            lane: member.lane,
+            within: within.into_iter().flatten().collect(),
+            flat: region.is_some_and(|region| region.flat),
+        }
     })
 }
 

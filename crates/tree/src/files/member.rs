@@ -19,6 +19,7 @@ use godwit_proto::{EntryId, Fault, FaultCode, Judge, Part, Record};
 use godwit_store::journal::{CLAIM_BYTES, PathKey};
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 
+use crate::files::region::{Region, place};
 use crate::files::target::{Target, destination_fault};
 
 /// Membership of a transfer in a claim.
@@ -32,6 +33,8 @@ pub struct Membership {
     pub epoch: u64,
     /// It finishes the whole tree.
     pub closer: bool,
+    /// As a closer, it finishes this region.
+    pub region: Region,
     /// Distinguishes transfers of one sender that run at the same time.
     pub lane: u32,
     /// Whether it may still write.
@@ -89,6 +92,16 @@ impl Target {
             .as_ref()
             .is_none_or(|member| member.closer)
     }
+
+    /// Whether the directory at this path below the root is in the region that this transfer finishes, if it finishes one.
+    pub(crate) fn finishes_directory(&self, below: &[u8]) -> bool {
+        self.region().is_none_or(|region| region.has(below))
+    }
+
+    /// The region of a member.
+    pub(crate) fn region(&self) -> Option<&Region> {
+        self.config.member.as_ref().map(|member| &member.region)
+    }
 }
 
 /// Whether a file is put together in a copy of the file that members share.
@@ -109,14 +122,11 @@ pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), Stor
     if !target.finishes_tree() || !copies(target) || target.comparison().dry_run {
         return Ok(());
     }
-    let tag = target.config.tag;
-    let mapping = target.config.mapping.iter();
-    let above = mapping.flat_map(|at| std::iter::successors(Some(at.clone()), RelPath::parent));
-    let marks: Vec<TempName> = above.map(|path| TempName::of_mark(tag, &path)).collect();
+    let marks = marks(target);
     let beacon = target.config.beacon.as_ref();
     let is_mark = |name: &[u8]| {
         let is_beacon = beacon.is_some_and(|beacon| beacon.is(name));
-        is_beacon || marks.iter().any(|mark| mark.as_bytes() == name)
+        is_beacon || is_among(&marks, name)
     };
     match remove_ours(target, directory, &|name| !is_mark(name)) {
         // The directory is made later, or renames in it are impossible here too.
@@ -145,7 +155,42 @@ pub(crate) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), Store
     if storage.stat(start)?.is_some_and(is_directory) {
         return Ok(());
     }
-    remove_ours(target, &parent, &|_| true)
+    // Other closers of the claim may come later.
+    let marks = marks(target);
+    remove_ours(target, &parent, &|name| !is_among(&marks, name))
+}
+
+/// Names that the mark of the claim may have: that of the claimed place, which is the destination or around it.
+fn marks(target: &Target) -> Vec<TempName> {
+    let mapping = target.config.mapping.iter();
+    let above = mapping.flat_map(|at| std::iter::successors(Some(at.clone()), RelPath::parent));
+    let mark = |path: RelPath| TempName::of_mark(target.config.tag, &path);
+    above.map(mark).collect()
+}
+
+fn is_among(marks: &[TempName], name: &[u8]) -> bool {
+    marks.iter().any(|mark| mark.as_bytes() == name)
+}
+
+/// Removes temporary files of the claim from the region that a closer finishes, except those that `keep` accepts.
+pub(crate) fn sweep_region(
+    target: &Target,
+    (within, flat): (&[RelPath], bool),
+    keep: &dyn Fn(&RelPath) -> bool,
+) -> Result<(), StoreError> {
+    let config = &target.config;
+    for below in within {
+        let Some(start) = place(&target.base(), below) else {
+            continue;
+        };
+        if flat {
+            let goes = |name: &[u8]| !start.join(name).is_ok_and(|path| keep(&path));
+            remove_ours(target, &start, &goes)?;
+        } else {
+            config.storage.sweep(&start, config.tag, keep)?;
+        }
+    }
+    Ok(())
 }
 
 fn remove_ours(

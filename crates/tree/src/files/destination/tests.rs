@@ -6,6 +6,7 @@ use std::path::Path;
 use godwit_testkit::MemoryStorage;
 
 use super::*;
+use crate::files::region::Region;
 
 fn place_in(storage: Arc<dyn Storage>, base: RelPath, is_directory: bool) -> DestinationPlace {
     DestinationPlace {
@@ -106,6 +107,7 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
             lane,
             fence: Arc::new(Open),
             part_bytes_min: 4096,
+            region: Region::default(),
         };
         let request = DestinationRequest {
             names: vec![Vec::new()],

@@ -5,6 +5,7 @@
 //! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go first.
 //! Deletions are reported in numbered notices, which are all repeated if FINISH comes again.
 
+mod region;
 mod told;
 
 use std::io;
@@ -184,7 +185,7 @@ impl Deleter<'_> {
             }
             true
         };
-        let surveyed = self.target.config.storage.survey(base, &mut each);
+        let surveyed = self.survey(base, &mut each);
         if let Some(error) = trouble {
             return Err(error.into());
         }

@@ -23,6 +23,7 @@ use crate::files::finish::unclaimed::{sweep_earlier, sweep_unclaimed, unswept};
 use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
 use crate::files::plan::agenda::Agenda;
 use crate::files::plan::directories::Directories;
+use crate::files::region::Region;
 use crate::files::target::{Target, below, destination_fault};
 use crate::files::write::held::Held;
 use crate::files::write::maker::Maker;
@@ -85,7 +86,8 @@ impl Finisher {
         if self.target.config.member.is_some() {
             self.sweep_claim()?;
         }
-        if self.target.counters.entries_failed.get() == 0 {
+        let has_root = self.target.region().is_none_or(Region::has_root);
+        if has_root && self.target.counters.entries_failed.get() == 0 {
             let swept = sweep_earlier(&self.target);
             swept.map_err(|error| unswept(&self.target, error))?;
         }

@@ -52,6 +52,7 @@ fn receive<T>(
         lane: 0,
         fence: Arc::new(Late(is_late)),
         part_bytes_min: 4096,
+        region: Region::default(),
     };
     let request = DestinationRequest {
         member: Some(member),

@@ -141,8 +141,11 @@ impl Planner {
         path: &RelPath,
         last: &mut LastDirectory,
     ) -> Result<Verdict, Fault> {
-        take_late(&self.target, path)
-            .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
+        let finishes = self.target.finishes_directory(&record.path);
+        if finishes {
+            take_late(&self.target, path)
+                .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
+        }
         if path.is_root() {
             return Ok(self.target.unless_plain(Verdict::Skip, Verdict::Done));
         }
@@ -173,7 +176,11 @@ impl Planner {
                     opened.map_err(fault)?;
                 }
                 self.directories.spelling.remember_exact(path);
-                self.comparer.judge_directory(path, there, &meta)
+                match finishes {
+                    true => self.comparer.judge_directory(path, there, &meta),
+                    // The transfer that finishes the directory sets its attributes.
+                    false => Verdict::Done,
+                }
             }
             Some(_) if self.target.defers(record, path) => {
                 let replaced = self.directories.replace_by_directory(path, &record.path);
@@ -193,7 +200,7 @@ impl Planner {
                 Verdict::Done
             }
         };
-        if !dry {
+        if !dry && finishes {
             self.agenda.add_directory(record, path).map_err(fault)?;
         }
         Ok(verdict)

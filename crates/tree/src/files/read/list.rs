@@ -255,6 +255,9 @@ impl ListWork {
                     self.offer(&path, &meta, out)
                 }
                 Ok(true) => {
+                    if !self.recursive && meta.kind == Kind::Directory {
+                        self.offering.spare(&self.root, found.clone(), out);
+                    }
                     self.offering.offer(&self.root, 0, item, out);
                     Ok(())
                 }

@@ -146,6 +146,11 @@ impl Offering {
         }
     }
 
+    /// Has the receiver leave the contents of a directory alone that are not announced with it.
+    pub(crate) fn spare(&self, place: &TreeRoot, found: ScanEntry, out: &mut Offers) {
+        self.pass_over(place, 0, found, out);
+    }
+
     /// A skipped entry cannot fail, and its attributes do not matter.
     fn pass_over(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
         if self.selecting.announces_passed {

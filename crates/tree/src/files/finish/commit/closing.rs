@@ -7,7 +7,8 @@ use super::Committer;
 use crate::files::error::{CloseError, CommitError};
 use crate::files::finish::leftovers::Leftovers;
 use crate::files::finish::unclaimed::unswept;
-use crate::files::member::sweep_beside;
+use crate::files::member::{sweep_beside, sweep_region};
+use crate::files::region::Region;
 use godwit_engine::lock;
 use godwit_store::journal::PathKey;
 use godwit_store::{RelPath, StoreError};
@@ -104,9 +105,13 @@ impl Committer {
         }
     }
 
-    /// Removes temporary files with the tag of this transfer below its destinations; for a member, files with the tag of its claim.
+    /// Removes temporary files with the tag of this transfer below its destinations; for a member, files with the tag of its claim in its
+    /// region.
     pub(crate) fn sweep(&self, keep: &dyn Fn(&RelPath) -> bool) -> Result<(), StoreError> {
         let config = &self.target.config;
+        if let Some(region) = self.target.region().and_then(Region::directories) {
+            return sweep_region(&self.target, region, keep);
+        }
         for start in &config.mapping {
             config.storage.sweep(start, config.tag, keep)?;
             if config.member.is_some() {

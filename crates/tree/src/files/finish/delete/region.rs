@@ -1,0 +1,75 @@
+//! Surveys what a deletion looks at: the whole tree, or the region that a closer finishes.
+//! Decides about no entry.
+
+use godwit_store::{Kind, RelPath, StoreError, SurveyItem};
+
+use super::Deleter;
+use crate::files::region::{Region, place};
+use crate::files::target::below;
+
+impl Deleter<'_> {
+    /// Lists the entries that may have to go, a directory before its contents.
+    pub(super) fn survey(
+        &self,
+        base: &RelPath,
+        each: &mut dyn FnMut(SurveyItem) -> bool,
+    ) -> Result<(), StoreError> {
+        let storage = &self.target.config.storage;
+        let Some((within, flat)) = self.target.region().and_then(Region::directories) else {
+            return storage.survey(base, each);
+        };
+        let mut goes_on = true;
+        let mut each = |item| {
+            goes_on = goes_on && each(item);
+            goes_on
+        };
+        for path in within {
+            let Some(start) = place(base, path) else {
+                continue;
+            };
+            match flat {
+                true => self.survey_flat(base, &start, &mut each)?,
+                false => storage.survey(&start, &mut each)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// As a survey of the directory, without the contents of directories that the source has, too: their own closers look at those.
+    fn survey_flat(
+        &self,
+        base: &RelPath,
+        start: &RelPath,
+        each: &mut dyn FnMut(SurveyItem) -> bool,
+    ) -> Result<(), StoreError> {
+        let storage = &self.target.config.storage;
+        let (mut goes_on, mut failure) = (true, None);
+        storage.names_in(start, &mut |name| {
+            let Ok(path) = start.join(name) else {
+                return;
+            };
+            if !goes_on || failure.is_some() {
+                return;
+            }
+            let kind = match storage.stat(&path) {
+                Ok(Some(there)) => there.kind,
+                Ok(None) => return,
+                Err(error) => {
+                    goes_on = each(SurveyItem::Fault(error));
+                    return;
+                }
+            };
+            let is_mount = kind == Kind::Directory && storage.is_mount(&path);
+            let enters = kind == Kind::Directory && !self.agenda.spared.has(below(base, &path));
+            goes_on = each(SurveyItem::Entry {
+                path: path.clone(),
+                kind,
+                is_mount,
+            });
+            if enters && goes_on {
+                failure = storage.survey(&path, each).err();
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+}
