@@ -2,6 +2,7 @@
 //! Runs nothing.
 
 mod lack;
+mod region;
 mod report;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,8 +20,9 @@ use godwit_api::rest::Place;
 use godwit_api::settings::{Scope, Setting};
 use godwit_state::{FailureGroup, Reason, Settled, Settlement, Task, WorkItem, WorkRoot};
 
-pub(crate) use report::closed;
+pub(crate) use region::names_of;
 pub use report::summed;
+pub(crate) use report::closed;
 
 /// Groups of failures that a close reports, and examples and bytes of texts in each.
 const GROUPS_MAX: usize = 40;
@@ -204,7 +206,7 @@ pub(crate) fn item_of(item: &WorkItem) -> Option<Item> {
                 })
                 .collect(),
         }),
-        Task::Scan { .. } | Task::Close {} => None,
+        Task::Scan { .. } | Task::Close {} | Task::Region { .. } => None,
     }
 }
 
@@ -279,7 +281,7 @@ pub(crate) fn settlements(items: &[WorkItem], heard: &BatchOutcome, is_over: boo
     for item in items {
         let outcome = match &item.task {
             Task::Scan { .. } if is_over => Settlement::Done { digest: None },
-            Task::Scan { .. } | Task::Close {} => Settlement::Back {},
+            Task::Scan { .. } | Task::Close {} | Task::Region { .. } => Settlement::Back {},
             task => {
                 let heard = heard.of(task, at);
                 at += 1;

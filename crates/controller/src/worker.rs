@@ -293,7 +293,9 @@ impl JobContext<'_> {
             };
             let done = match items.as_slice() {
                 _ if leased.root_of().is_some_and(measure::measures) => self.measure(&leased),
-                [item] if item.task == (Task::Close {}) => self.close(&leased, item),
+                [item] if matches!(item.task, Task::Close {} | Task::Region { .. }) => {
+                    self.close(&leased, item)
+                }
                 _ => self.members(&leased),
             };
             let brought = match done {
@@ -423,6 +425,9 @@ impl JobContext<'_> {
         }
         if is_over {
             brought.looked = brought.looked.plus(found);
+        }
+        if !leased.work.counts.reports_names {
+            brought.looked.names = 0;
         }
         brought.settled = settlements(items, &heard, is_over);
         for settled in &mut brought.settled {

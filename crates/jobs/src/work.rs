@@ -73,7 +73,7 @@ fn view(work: Work, items: &[HeldItems]) -> WorkView {
             parts_left: counts.parts_left,
             assembled: counts.assembled,
             files_left: counts.files_left,
-            closed: work.closed.len() as u64,
+            closed: work.counts.closes.max(work.closed.len() as u64),
             leases: counts.leases,
             files: counts.files,
             bytes: counts.bytes,

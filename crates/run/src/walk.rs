@@ -5,6 +5,8 @@
 //! too many names, or too many bytes in small files, remains in shares. A share has the names whose hash is its number, so every node
 //! finds the same names in it. Links, special files, and files with several names are skipped.
 
+mod tally;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use godwit_tree::select::Select;
 use crate::Env;
 use crate::sight::Chosen;
 use crate::transfer::{access_of, select_of};
+pub use tally::Tally;
 
 /// Least length of a part of a file, but for its last one.
 pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
@@ -67,6 +70,8 @@ pub struct Walked {
     pub bytes: u64,
     /// Large files.
     pub large: Vec<LargeFile>,
+    /// Names of files with several names, which were skipped.
+    pub several: usize,
     /// Directories that were not entered, each with its number of shares.
     pub left: Vec<(Vec<u8>, u32)>,
 }
@@ -155,6 +160,24 @@ impl Walk {
         })
     }
 
+    /// Whether the source has a file of this name.
+    #[must_use]
+    pub fn has_file(&self, name: &[u8]) -> bool {
+        self.kind_of(name) == Some(Kind::File)
+    }
+
+    /// Whether the source has a directory at this path.
+    #[must_use]
+    pub fn has_directory(&self, below: &[u8]) -> bool {
+        self.kind_of(below) == Some(Kind::Directory)
+    }
+
+    fn kind_of(&self, below: &[u8]) -> Option<Kind> {
+        let path = self.path(below).ok()?;
+        let meta = self.root.storage.stat(&path).ok()?;
+        meta.map(|meta| meta.kind)
+    }
+
     /// Walks from a directory below the source, or one share of the names in it.
     ///
     /// # Errors
@@ -229,7 +252,9 @@ impl Walk {
             }
             if is_directory {
                 deeper.push(path);
-            } else if meta.kind != Kind::File || meta.links > 1 {
+            } else if meta.links > 1 {
+                found.several += 1;
+            } else if meta.kind != Kind::File {
                 continue;
             } else if meta.bytes > self.limits.large {
                 found.large.push(LargeFile {
@@ -254,6 +279,7 @@ impl Walk {
         }
         walked.names.append(&mut found.names);
         walked.files += found.files;
+        walked.several += found.several;
         walked.bytes = walked.bytes.saturating_add(found.bytes);
         walked.large.append(&mut found.large);
         stack.append(&mut deeper);

@@ -16,7 +16,10 @@ impl BatchOutcome {
             return self;
         };
         let arrived = counts.bytes.saturating_add(summary.bytes.unwrap_or(0));
-        if let Some(total) = self.bytes_total
+        // A region of the tree has less than the scans have found.
+        if let Some(total) = self
+            .bytes_total
+            .map(|total| total.max(counts.looked.found_bytes))
             && let Some(group) = self.groups.get_mut(&FailureCode::NoSpace.into())
         {
             let needed = human_size(total.saturating_sub(arrived));

@@ -5,11 +5,24 @@ use std::thread;
 
 use godwit_api::event::Summary;
 use godwit_api::failure::Failure;
-use godwit_state::{Looked, Settled, Settlement, Work, WorkItem, Works};
+use godwit_api::job::{Region, Text};
+use godwit_run::GivenList;
+use godwit_run::walk::{Tally, Walk, WalkLimits};
+use godwit_state::{
+    CLOSE_SHARES_MAX, Closed, Found, Looked, Settled, Settlement, Task, Work, WorkItem, WorkOp,
+    WorkPath, Works,
+};
 
 use super::leased::{Brought, Leased, back};
+use super::memory::nothing_left;
 use super::{JobContext, LOOK_EVERY};
-use crate::batch::{To, closed};
+use crate::batch::{To, closed, names_of};
+
+/// A close with more entries is divided. One with fewer takes a part of a second.
+const REGION_ENTRIES: u64 = 10_000;
+
+/// Most shares that a close leaves to others at once.
+const FAN: u32 = 16;
 
 impl JobContext<'_> {
     /// The work as it is with this lease. An earlier read may lack the last settlements, and with them a scan that failed.
@@ -26,11 +39,42 @@ impl JobContext<'_> {
         work.filter(|work| work.epoch == self.epoch)
     }
 
+    /// Finishes a tree, or the region of an item. Leaves regions of a large tree to others first.
     pub(super) fn close(&self, leased: &Leased<'_>, item: &WorkItem) -> Result<Brought, Failure> {
         // A source that was unmounted meanwhile would be an empty tree.
         self.look(leased.work)?;
-        let make = |to: To| self.way(leased, to)?.close(deletes(leased.work));
-        let sent = self.sending().transfer(&make, None, false);
+        let region = match self.region(leased, &item.task)? {
+            Part::Of(region) => region,
+            Part::Left(find) => {
+                let found = WorkOp::Found {
+                    number: item.number,
+                    lease: leased.lease,
+                    finds: vec![find],
+                };
+                if !self.tell(found) {
+                    thread::sleep(LOOK_EVERY);
+                }
+                // It comes again after those.
+                return Ok(back(leased.items, None));
+            }
+        };
+        let sent = match &region {
+            None => {
+                let make = |to: To| self.way(leased, to)?.close(deletes(leased.work));
+                self.sending().transfer(&make, None, false)
+            }
+            Some(region) if region.within.is_empty() => {
+                return Ok(Brought {
+                    settled: settled(item, nothing_left(leased.root)?),
+                    ..Brought::default()
+                });
+            }
+            Some(region) => {
+                let make = |to: To| self.way(leased, to)?.region(region, deletes(leased.work));
+                let list = GivenList::in_memory(names_of(region));
+                self.sending().transfer(&make, Some(list), false)
+            }
+        };
         let ended = match sent.ended {
             Ok(ended) => ended,
             Err(failure) => {
@@ -46,13 +90,8 @@ impl JobContext<'_> {
             self.count(&mut brought, Some(summary));
         }
         let heard = sent.heard.with_lack(&ended, &leased.work.counts);
-        let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended, heard)));
-        let settled = vec![Settled {
-            number: item.number,
-            outcome,
-        }];
         Ok(Brought {
-            settled,
+            settled: settled(item, closed(leased.root, &ended, heard)),
             cut: sent.cut,
             // The summary of a close counts its deliveries.
             files: 0,
@@ -64,11 +103,90 @@ impl JobContext<'_> {
             ..brought
         })
     }
+
+    /// The part of the tree that the item finishes: a region, or all of it.
+    fn region(&self, leased: &Leased<'_>, task: &Task) -> Result<Part, Failure> {
+        let (path, share, shares, flat) = match task {
+            Task::Region {
+                path,
+                share,
+                shares,
+                flat,
+            } => (path.0.as_slice(), *share, *shares, *flat),
+            _ if !self.divides(leased) => return Ok(Part::Of(None)),
+            _ => (&b""[..], 0, 1, false),
+        };
+        let bare = self.way(leased, To::nowhere())?;
+        let bare = bare.members(Vec::new(), false)?;
+        let walk = Walk::open(&bare, &(self.node.make_env)(&[]), WalkLimits::default())?;
+        let region = |within| Ok(Part::Of(Some(Region { within, flat })));
+        // The close around it sees a directory that has gone meanwhile, and what is in a share of one.
+        if !walk.has_directory(path) || (flat && shares > 1) {
+            return region(Vec::new());
+        }
+        if flat {
+            return region(vec![Text(path.to_vec())]);
+        }
+        let tally = walk.tally(path, (share, shares), REGION_ENTRIES)?;
+        if let Some(find) = left(&tally, path, shares) {
+            return Ok(Part::Left(find));
+        }
+        match (shares, path) {
+            (1, b"") => Ok(Part::Of(None)),
+            (1, _) => region(vec![Text(path.to_vec())]),
+            _ => region(tally.directories.into_iter().map(Text).collect()),
+        }
+    }
+
+    /// Whether the close of a root is divided: for several nodes, and where no work needs the whole tree.
+    fn divides(&self, leased: &Leased<'_>) -> bool {
+        let work = leased.work;
+        let (counts, selection) = (&work.counts, self.base.selection.as_ref());
+        let senders = work.pairs.iter().filter(|pair| !pair.to.is_empty()).count();
+        let is_tree = leased.root_of().is_some_and(|root| root.file.is_none());
+        let has_links = !counts.reports_names || counts.looked.names > 0 || counts.scans_failed > 0;
+        let is_bounded = selection.is_some_and(|selection| selection.one_file_system);
+        let is_one = self.base.settings.contains_key("max-delete");
+        senders > 1 && is_tree && !has_links && !is_bounded && !is_one
+    }
 }
 
-/// Whether a close deletes: not if a part of the source could not be read.
+/// What a close finishes.
+enum Part {
+    /// A region; None is the whole tree.
+    Of(Option<Region>),
+    /// It is left to others for now.
+    Left(Found),
+}
+
+/// What a close of this directory, or of one share of the directories in it, leaves to others.
+fn left(tally: &Tally, path: &[u8], shares: u32) -> Option<Found> {
+    let directories = tally.directories.as_slice();
+    let fan = u32::try_from(directories.len()).unwrap_or(FAN).min(FAN);
+    match directories {
+        _ if !tally.is_large => None,
+        [] => None,
+        [one] => Some(Found::Close {
+            path: WorkPath(one.clone()),
+            shares: 1,
+        }),
+        _ => (shares.saturating_mul(fan) <= CLOSE_SHARES_MAX).then(|| Found::Close {
+            path: WorkPath(path.to_vec()),
+            shares: fan,
+        }),
+    }
+}
+
+fn settled(item: &WorkItem, closed: Closed) -> Vec<Settled> {
+    vec![Settled {
+        number: item.number,
+        outcome: Settlement::Closed(Box::new(closed)),
+    }]
+}
+
+/// Whether a close deletes: not if a part of the source could not be read, or an entry failed.
 fn deletes(work: &Work) -> bool {
-    work.counts.scans_failed == 0
+    work.counts.scans_failed == 0 && work.closed.iter().all(|one| one.failures.is_empty())
 }
 
 #[cfg(test)]

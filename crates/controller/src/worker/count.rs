@@ -54,6 +54,7 @@ pub(crate) fn found_by(walked: &Walked) -> Looked {
     Looked {
         found_files: (walked.files + walked.large.len()) as u64,
         found_bytes: large.fold(walked.bytes, u64::saturating_add),
+        names: walked.several as u64,
         ..Looked::default()
     }
 }

@@ -44,7 +44,9 @@ impl JobContext<'_> {
                     brought.files += 1;
                     Settlement::Done { digest: None }
                 }
-                Task::Close {} => Settlement::Closed(Box::new(closed(leased.root)?)),
+                Task::Close {} | Task::Region { .. } => {
+                    Settlement::Closed(Box::new(nothing_left(leased.root)?))
+                }
             };
             let number = item.number;
             brought.settled.push(Settled { number, outcome });
@@ -72,8 +74,8 @@ impl JobContext<'_> {
     }
 }
 
-/// The end of a root of which nothing is left to be done.
-fn closed(root: u32) -> Result<Closed, Failure> {
+/// The report of a close for which nothing is left to be done.
+pub(super) fn nothing_left(root: u32) -> Result<Closed, Failure> {
     let summary = Summary::Transfer(Box::new(TransferSummary {
         status: Status::Complete,
         began: true,

@@ -208,14 +208,15 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let (mut summary, mut groups) = summed(work);
     let counts = &work.counts;
     told.note(&format!(
-        "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were done at the end",
+        "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were done at the end, in {} closes",
         counts.scans,
         counts.parts,
         counts.assembled,
         counts.leases,
         counts.parts_left,
         counts.files_left,
-        counts.scans_failed
+        counts.scans_failed,
+        counts.closes.max(work.closed.len() as u64)
     ));
     if counts.scans_failed > 0 && base.settings.contains_key("delete") {
         let text = "nothing was deleted, because a directory of the source could not be read";

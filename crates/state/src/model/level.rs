@@ -5,7 +5,7 @@
 //! never decreases. Until then, no node proposes a command that an older one could not read, and a command keeps its older effect.
 //! Otherwise voters of two programs would differ. A program of level n works with clusters of level n and n − 1.
 
-use super::{Change, Command, JobOp, Op, WorkOp};
+use super::{Change, Command, Found, JobOp, Looked, Op, Settle, WorkOp};
 
 /// The newest feature level that this program supports.
 ///
@@ -15,7 +15,7 @@ use super::{Change, Command, JobOp, Op, WorkOp};
 /// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains
 ///   of removed users ([`LEVEL_LEFT`]).
 /// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
-/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]).
+/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), and divided closes ([`LEVEL_CLOSES`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that
@@ -53,6 +53,9 @@ pub const LEVEL_NAMED: u32 = 5;
 /// From this level on, an operator may name independent nodes with a site. Older programs cannot read them.
 pub const LEVEL_INDEPENDENT: u32 = 6;
 
+/// From this level on, a close is divided ([`Found::Close`]), and nodes report files with several names.
+pub const LEVEL_CLOSES: u32 = 6;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
@@ -86,7 +89,12 @@ impl Op {
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
             Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
             Self::Job(_, JobOp::Moved { .. }) => LEVEL_MOVED,
-            Self::Work(_, WorkOp::Settle(settle)) if settle.looked.is_some() => LEVEL_MOVED,
+            Self::Work(_, WorkOp::Found { finds, .. })
+                if matches!(finds.as_slice(), [Found::Close { .. }, ..]) =>
+            {
+                LEVEL_CLOSES
+            }
+            Self::Work(_, WorkOp::Settle(settle)) => settle_level(settle),
             Self::Node(Change::Create(node) | Change::Put(node)) if !node.admins.is_empty() => {
                 LEVEL_ORIGIN
             }
@@ -96,6 +104,14 @@ impl Op {
             Self::Access(Change::Create(rule) | Change::Put(rule)) if rule.site.is_some() => 3,
             _ => LEVEL_FIRST,
         }
+    }
+}
+
+const fn settle_level(settle: &Settle) -> u32 {
+    match settle.looked {
+        Some(Looked { names: 1.., .. }) => LEVEL_CLOSES,
+        Some(_) => LEVEL_MOVED,
+        None => LEVEL_FIRST,
     }
 }
 

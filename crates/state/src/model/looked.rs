@@ -17,6 +17,17 @@ pub struct Looked {
     pub done_bytes: u64,
     /// Bytes that were sent more than once.
     pub again: u64,
+    /// Names of files with several names that scans found. They are left to the close.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub names: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+pub(super) const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Looked {
@@ -29,6 +40,7 @@ impl Looked {
             done_files: self.done_files.saturating_add(other.done_files),
             done_bytes: self.done_bytes.saturating_add(other.done_bytes),
             again: self.again.saturating_add(other.again),
+            names: self.names.saturating_add(other.names),
         }
     }
 }

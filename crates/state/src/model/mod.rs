@@ -27,8 +27,8 @@ pub use godwit_model::{Code, FailureCode, FailureGroup, JobState, Reason, Timest
 pub use id::sortable_id;
 pub use job::{Attempt, Job, Moved, Outcome, Placed, Route, Runner, StoredPlace, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_LEFT, LEVEL_MOVED, LEVEL_NAMED,
-    LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES,
+    FEATURE_LEVEL, LEVEL_CLOSES, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_LEFT, LEVEL_MOVED,
+    LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES,
     level_trouble,
 };
 pub use looked::Looked;
@@ -45,8 +45,8 @@ pub use prune::Prune;
 pub use secret::Secret;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
 pub use work::{
-    Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX, SetPairs, Settle,
-    Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Target, Task, WORK_LIST_MAX,
-    WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath, WorkRoot,
-    WorkTargets,
+    CLOSE_SHARES_MAX, Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX,
+    SetPairs, Settle, Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Target, Task,
+    WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath,
+    WorkRoot, WorkTargets,
 };

@@ -4,12 +4,13 @@
 //! An item is a unit of work that any node of the source can do, and can repeat without harm. A **scan** walks below a directory, or below
 //! one share of its names. It copies the small files that it meets, and reports the directories and large files that it leaves to others. A
 //! **part** copies a range of a large file, and an **assemble** joins the parts of a file. A **close** finishes the tree of one root once
-//! no other item is open.
+//! no other item is open. It may leave regions of a large tree to further closes, and comes again when those are settled.
 
 mod path;
 
 use serde::{Deserialize, Serialize};
 
+use super::looked::is_zero;
 use super::{CommandError, FailureGroup, Looked, Reason, Runner};
 use crate::bounds;
 pub use path::WorkPath;
@@ -22,6 +23,8 @@ pub const WORK_PATHS_BYTES_MAX: usize = 128 << 10;
 pub const SHARES_MAX: u32 = 1_024;
 /// Most parts of one file.
 pub const FILE_PARTS_MAX: u64 = 1_024;
+/// Most shares of the directories in a directory that closes have.
+pub const CLOSE_SHARES_MAX: u32 = 1 << 16;
 /// Most roots of one job.
 pub const ROOTS_MAX: usize = 64;
 /// Most nodes of the destination of one job.
@@ -220,6 +223,13 @@ pub enum Found {
         /// Number of shares; 1 leaves the directory whole.
         shares: u32,
     },
+    /// A region of the tree that a close leaves to others. If the path is that of the close, these are shares of what it has.
+    Close {
+        /// Path below the root.
+        path: WorkPath,
+        /// Number of shares of the directories in it; 1 is all of it.
+        shares: u32,
+    },
     /// A file that is copied in parts.
     File {
         /// Path below the root.
@@ -236,7 +246,7 @@ impl Found {
     #[must_use]
     pub const fn path(&self) -> &WorkPath {
         match self {
-            Self::Scan { path, .. } | Self::File { path, .. } => path,
+            Self::Scan { path, .. } | Self::Close { path, .. } | Self::File { path, .. } => path,
         }
     }
 }
@@ -288,6 +298,17 @@ pub enum Task {
     },
     /// Finishes the tree of the root.
     Close {},
+    /// Finishes a region of that tree.
+    Region {
+        /// Path below the root.
+        path: WorkPath,
+        /// Which share of the directories in it, with all that they contain.
+        share: u32,
+        /// Number of shares; with 1, the directory at the path belongs to the region.
+        shares: u32,
+        /// The directories in it are finished, so the rest is left.
+        flat: bool,
+    },
 }
 
 /// A finished part.
@@ -428,4 +449,10 @@ pub struct WorkCounts {
     pub bytes: u64,
     /// Entries that were found, and how many of them are done.
     pub looked: Looked,
+    /// Finished closes, each of a tree or of a region of one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub closes: u64,
+    /// All scans of the work report files with several names, so the close may be divided.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reports_names: bool,
 }

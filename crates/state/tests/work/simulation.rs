@@ -26,6 +26,18 @@ struct Node {
     untold: Vec<(u64, Found)>,
 }
 
+fn is_close(item: &WorkItem) -> bool {
+    matches!(item.task, Task::Close {} | Task::Region { .. })
+}
+
+/// The root's directories, in so many shares of what a close has.
+fn close(shares: u32) -> Found {
+    Found::Close {
+        path: "".into(),
+        shares,
+    }
+}
+
 struct World<'a> {
     seeded: Seeded,
     store: &'a mut Store,
@@ -185,7 +197,7 @@ impl World<'_> {
                 && !items.is_empty()
             {
                 let finishes =
-                    |item: &WorkItem| matches!(item.task, Task::Assemble { .. } | Task::Close {});
+                    |item: &WorkItem| is_close(item) || matches!(item.task, Task::Assemble { .. });
                 let fenced = self.read().is_some_and(|work| work.targets.is_fenced());
                 assert!(fenced || !items.iter().any(finishes), "{items:?}");
                 let untold = items.iter().flat_map(|item| self.bring(item)).collect();
@@ -225,7 +237,7 @@ impl World<'_> {
             let all = settled == outcomes.len() as u64;
             assert!(all || settled == 0, "half of a lease was settled");
             for (item, told) in items.iter().zip(&outcomes) {
-                if all && told.outcome != (Settlement::Back {}) && item.task != (Task::Close {}) {
+                if all && told.outcome != (Settlement::Back {}) && !is_close(item) {
                     self.settled += 1;
                     let identity = format!("{:?}", item.task);
                     assert!(
@@ -277,7 +289,20 @@ impl World<'_> {
                 self.brought.insert(path);
                 Vec::new()
             }
-            Task::Close {} => Vec::new(),
+            Task::Close {} => vec![(item.number, close(3))],
+            Task::Region {
+                flat: false,
+                shares: 3,
+                ..
+            } => vec![(item.number, close(2))],
+            Task::Region {
+                flat, path, shares, ..
+            } => {
+                let open = self.read().expect("it has not ended").closes;
+                let is_last = *flat && path.0.is_empty() && *shares == 1;
+                assert_eq!(is_last, open == 1, "what is around a region comes after it");
+                Vec::new()
+            }
         }
     }
 
@@ -318,7 +343,14 @@ impl World<'_> {
                 Task::Part { .. } => Settlement::Done {
                     digest: Some("digest".to_owned()),
                 },
-                Task::Close {} => Settlement::Closed(Box::new(Closed {
+                // It has left all to others.
+                Task::Close {}
+                | Task::Region {
+                    flat: false,
+                    shares: 3,
+                    ..
+                } => Settlement::Back {},
+                Task::Region { .. } => Settlement::Closed(Box::new(Closed {
                     root: item.root,
                     files: 3,
                     bytes: 30,
@@ -381,6 +413,8 @@ impl World<'_> {
         let all: BTreeSet<String> = self.tree.files().into_keys().collect();
         assert_eq!(self.brought, all, "seed {seed}");
         let counts = work.counts;
+        // The tree, its three shares, and two shares of each.
+        assert_eq!(work.closed[0].files, 3 * (1 + 3 + 6), "seed {seed}");
         let settled = counts.scans + counts.parts + counts.assembled + work.closed.len() as u64;
         assert!(
             settled >= self.settled,

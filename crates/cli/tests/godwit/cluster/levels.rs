@@ -7,7 +7,7 @@ use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
 use super::super::sites::{submit, wait_for};
 use super::{Site, archive, invite, join_by, nodes, token_file, up};
 
-const OLDER: [&str; 2] = ["--feature-level", "4"];
+const OLDER: [&str; 2] = ["--feature-level", "5"];
 
 #[test]
 fn nodes_are_updated_one_after_another_while_a_job_runs() {
@@ -23,16 +23,16 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
     wait_for(&site.nodes[0], &id, |job| job["state"] == "running");
     for node in 0..3 {
         site.wait("nobody uses what one node does not know", |view| {
-            view["level"] == 4
+            view["level"] == 5
         });
         site.nodes[node].kill_daemon();
         site.nodes[node].serve(&[]);
         let newer = |view: &serde_json::Value| {
-            nodes(view).iter().filter(|row| row["level"] == 5).count() == node + 1
+            nodes(view).iter().filter(|row| row["level"] == 6).count() == node + 1
         };
         site.wait("it is back", |view| up(view).len() == 3 && newer(view));
     }
-    site.wait("all know the next level", |view| view["level"] == 5);
+    site.wait("all know the next level", |view| view["level"] == 6);
     let job = wait_for(&site.nodes[0], &id, |_| true);
     assert!(job["ended"].is_null(), "the job ran all the time: {job}");
     let faster = site.nodes[1].admin(&["job", "limit", &id, "none"]);
@@ -43,7 +43,7 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
     assert_no_temporaries(&there.export);
     let told = site.nodes[2].admin(&["cluster", "status"]).out;
     assert!(
-        told.contains("LEVEL") && told.contains("the cluster uses level 5"),
+        told.contains("LEVEL") && told.contains("the cluster uses level 6"),
         "{told}"
     );
     // Back to the older program: the cluster is beyond it by now.
@@ -52,7 +52,7 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
     let outcome = site.nodes[2].admin(&back);
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     assert!(
-        outcome.complaint.contains("knows levels up to 4: update"),
+        outcome.complaint.contains("knows levels up to 5: update"),
         "{outcome:?}"
     );
     site.nodes[2].serve(&[]);
@@ -62,8 +62,8 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
 #[test]
 fn a_node_that_is_too_far_from_the_cluster_does_not_join() {
     let mut site = Site::of(1);
-    site.wait("its own level", |view| view["level"] == 5);
-    for (level, part) in [("4", "update the program"), ("7", "between the two")] {
+    site.wait("its own level", |view| view["level"] == 6);
+    for (level, part) in [("5", "update the program"), ("8", "between the two")] {
         let by = &site.nodes[0];
         let rig = site.rig();
         let file = token_file(&rig, &invite(by));
@@ -90,9 +90,9 @@ fn a_node_that_is_too_far_from_the_cluster_does_not_join() {
         &site.nodes[0],
         &token,
         "dtn2",
-        &["--feature-level", "6"],
+        &["--feature-level", "7"],
     );
     site.nodes.push(next);
     site.wait("the next version is in", |view| up(view).len() == 2);
-    site.wait("the level stays", |view| view["level"] == 5);
+    site.wait("the level stays", |view| view["level"] == 6);
 }

@@ -62,7 +62,7 @@ impl Client {
             name: "mallory".to_owned(),
             exports: exports.to_vec(),
             version: "0.1.0".to_owned(),
-            level: 5,
+            level: 6,
         };
         match self.ask(rig, ClusterQuestion::Join(Box::new(wish)))? {
             ClusterAnswer::Joined(joined) => Ok(*joined),
@@ -229,7 +229,7 @@ fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
     let member = Client::new();
     let joined = member.join(&rig, &token, &[]).expect("joined");
     let until = Instant::now() + DEADLINE;
-    while view(&rig).is_none_or(|view| view["level"] != 5) {
+    while view(&rig).is_none_or(|view| view["level"] != 6) {
         assert!(Instant::now() < until, "the level stays");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -279,7 +279,7 @@ fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
             node,
             exports,
             version: "0.1.0".to_owned(),
-            level: 5,
+            level: 6,
             resources: NodeResources::default(),
             sights: BTreeMap::new(),
             admins: Vec::new(),

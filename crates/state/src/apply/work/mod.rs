@@ -16,8 +16,8 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, notices, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Effect, Job, LEVEL_REST, OpenWork, Pair, ROOTS_MAX, SetPairs, TARGETS_MAX,
-    TakeWork, Taken, Task, WorkItem, WorkOp, WorkPart, WorkPath,
+    CommandError, Effect, Job, LEVEL_CLOSES, LEVEL_REST, OpenWork, Pair, ROOTS_MAX, SetPairs,
+    TARGETS_MAX, TakeWork, Taken, Task, WorkItem, WorkOp, WorkPart, WorkPath,
 };
 use crate::read::{committed_level, job_by_id};
 use rows::{Kind, New, Row, State, WorkRow};
@@ -180,7 +180,8 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
         work.work.trouble = None;
         work.save(context)?;
     } else {
-        let mut work = WorkRow::new(context, id, open);
+        let reports_names = committed_level(context.db)? >= LEVEL_CLOSES;
+        let mut work = WorkRow::new(context, id, open, reports_names);
         work.insert(context)?;
         for root in 0..u32::try_from(open.roots.len()).unwrap_or(u32::MAX) {
             let scan = New {
@@ -335,7 +336,14 @@ fn push(items: &mut Vec<WorkItem>, paths: &mut usize, row: &Row, parts: Vec<Work
             share: u32::try_from(row.piece).unwrap_or(u32::MAX),
             shares: u32::try_from(row.pieces).unwrap_or(u32::MAX),
         },
-        Kind::Close => Task::Close {},
+        // The directories that it has left to others are counted as bytes.
+        Kind::Close if row.path.is_empty() && row.pieces <= 1 && row.bytes == 0 => Task::Close {},
+        Kind::Close => Task::Region {
+            path,
+            share: u32::try_from(row.piece).unwrap_or(u32::MAX),
+            shares: u32::try_from(row.pieces.max(1)).unwrap_or(u32::MAX),
+            flat: row.bytes > 0,
+        },
     };
     items.push(WorkItem {
         number: row.number,

@@ -87,7 +87,12 @@ pub(super) struct Row {
 const COLUMNS: &str = seal::ITEMS_AND_SUM;
 
 impl WorkRow {
-    pub(super) fn new(context: &Context<'_>, job: &str, open: &OpenWork) -> Self {
+    pub(super) fn new(
+        context: &Context<'_>,
+        job: &str,
+        open: &OpenWork,
+        reports_names: bool,
+    ) -> Self {
         Self {
             id: sql(context.index),
             part_bytes: open.part_bytes,
@@ -103,7 +108,10 @@ impl WorkRow {
                 closed: Vec::new(),
                 open: 0,
                 closes: 0,
-                counts: WorkCounts::default(),
+                counts: WorkCounts {
+                    reports_names,
+                    ..WorkCounts::default()
+                },
             },
         }
     }
@@ -319,6 +327,22 @@ pub(super) fn count_parts(
     Ok(())
 }
 
+/// Notes that a close waits for so many further closes, and then comes again.
+pub(super) fn wait_for_closes(
+    context: &Context<'_>,
+    work: i64,
+    close: u64,
+    count: u64,
+) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET waits = waits + ?3, bytes = bytes + ?3 WHERE work = ?1 AND number = ?2",
+        )?
+        .execute(params![work, sql(close), sql(count)])?;
+    Ok(())
+}
+
 /// Settles the parts of an assemble that no node holds. Returns their number.
 pub(super) fn drop_ready_parts(
     context: &Context<'_>,
@@ -352,24 +376,24 @@ pub(super) fn remove(context: &Context<'_>, work: i64, number: u64) -> Result<()
     Ok(())
 }
 
-/// Makes the closes ready to lease.
+/// Makes the closes ready to lease that wait for no other close.
 pub(super) fn free_closes(context: &Context<'_>, work: i64) -> Result<(), Stop> {
     context
         .db
         .prepare_cached(
-            "UPDATE work_items SET state = 0 WHERE work = ?1 AND kind = 3 AND state = 2",
+            "UPDATE work_items SET state = 0 WHERE work = ?1 AND kind = 3 AND state = 2 AND waits = 0",
         )?
         .execute([work])?;
     Ok(())
 }
 
-/// Returns all leased items of a work.
+/// Returns all leased items of a work. A close that has left regions to others waits for those.
 pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Stop> {
     context
         .db
         .prepare_cached(
-            "UPDATE work_items SET state = 0, lease = NULL, node = NULL, instance = NULL \
-             WHERE work = ?1 AND state = 1",
+            "UPDATE work_items SET state = CASE WHEN waits > 0 THEN 2 ELSE 0 END, lease = NULL, node = NULL, \
+             instance = NULL WHERE work = ?1 AND state = 1",
         )?
         .execute([work])?;
     Ok(())
@@ -406,8 +430,8 @@ pub(super) fn return_of(
     let count = context
         .db
         .prepare_cached(
-            "UPDATE work_items SET state = 0, lease = NULL, node = NULL, instance = NULL \
-             WHERE node = ?1 AND state = 1 AND (?2 IS NULL OR work = ?2) AND (?3 IS NULL OR instance <> ?3)",
+            "UPDATE work_items SET state = CASE WHEN waits > 0 THEN 2 ELSE 0 END, lease = NULL, node = NULL, \
+             instance = NULL WHERE node = ?1 AND state = 1 AND (?2 IS NULL OR work = ?2) AND (?3 IS NULL OR instance <> ?3)",
         )?
         .execute(params![node, work, but])?;
     Ok(count as u64)

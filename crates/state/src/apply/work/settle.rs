@@ -1,12 +1,14 @@
 //! Owns the changes of items: the finds of scans, and the ends of items.
 //! Leases no item.
 
+mod closed;
+
 use super::super::{Context, Stop};
 use super::rows::{self, Kind, New, Row, State, WorkRow};
 use crate::bounds;
 use crate::model::{
-    Closed, CommandError, Effect, FILE_PARTS_MAX, Found, SHARES_MAX, Settle, Settlement, Taken,
-    WORK_LIST_MAX, WORK_PATHS_BYTES_MAX,
+    CLOSE_SHARES_MAX, Closed, CommandError, Effect, FILE_PARTS_MAX, Found, SHARES_MAX, Settle,
+    Settlement, Taken, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, WorkPath,
 };
 
 /// Longest digest as text.
@@ -26,10 +28,15 @@ pub(super) fn found(
     bounds::count("finds", finds.len(), WORK_LIST_MAX)?;
     let bytes: usize = finds.iter().map(|find| find.path().0.len()).sum();
     bounds::count("paths of finds", bytes, WORK_PATHS_BYTES_MAX)?;
+    let is_close = matches!(finds, [Found::Close { .. }, ..]);
+    let is_alike = |find: &Found| matches!(find, Found::Close { .. }) == is_close;
+    if !finds.iter().all(is_alike) {
+        return Err(CommandError::invalid("finds", "are of a scan or of a close").into());
+    }
+    let kind = if is_close { Kind::Close } else { Kind::Scan };
     let scan = rows::find(context, work.id, number)?;
-    let holds = |row: &Row| {
-        row.kind == Kind::Scan && row.state == State::Leased && row.lease == Some(lease)
-    };
+    let holds =
+        |row: &Row| row.kind == kind && row.state == State::Leased && row.lease == Some(lease);
     let Some(scan) = scan.filter(holds) else {
         return Ok(Effect::Settled { items: 0 });
     };
@@ -58,6 +65,7 @@ pub(super) fn found(
                 }
                 added
             }
+            Found::Close { path, shares } => closes(context, work, &scan, (path, *shares))?,
             Found::File {
                 path,
                 bytes,
@@ -65,8 +73,45 @@ pub(super) fn found(
             } => file(context, work, &scan, (&path.0, *bytes, *generation))?,
         };
     }
-    work.work.open += items;
+    match is_close {
+        true => {
+            work.work.closes += items;
+            rows::wait_for_closes(context, work.id, number, items)?;
+        }
+        false => work.work.open += items,
+    }
     Ok(Effect::Settled { items })
+}
+
+/// Adds closes for regions of what a close has: a directory, or shares of its directories.
+fn closes(
+    context: &Context<'_>,
+    work: &mut WorkRow,
+    close: &Row,
+    (path, shares): (&WorkPath, u32),
+) -> Result<u64, Stop> {
+    let (first, of) = match path.0 == close.path {
+        true => (close.piece, close.pieces.max(1)),
+        false => (0, 1),
+    };
+    let pieces = of.saturating_mul(shares.into());
+    if shares == 0 || pieces > CLOSE_SHARES_MAX.into() || (path.0 == close.path && shares == 1) {
+        let what = "a close is not divided so";
+        return Err(CommandError::invalid("shares", what).into());
+    }
+    let mut added = 0;
+    for share in 0..u64::from(shares) {
+        let new = New {
+            root: close.root,
+            path: &path.0,
+            piece: first + of * share,
+            pieces,
+            parent: close.number,
+            ..New::of(Kind::Close, State::Ready)
+        };
+        added += u64::from(work.add(context, &new)?.is_some());
+    }
+    Ok(added)
 }
 
 /// Divides a file into parts: aligned powers of two, the last one up to the end of the file.
@@ -173,7 +218,12 @@ fn item(
     let counts = &mut work.work.counts;
     match (row.kind, outcome) {
         (_, Settlement::Back {}) => {
-            rows::set(context, work.id, row.number, State::Ready, None)?;
+            // A close that has left regions to others comes again after those.
+            let state = match row.waits {
+                0 => State::Ready,
+                _ => State::Waits,
+            };
+            rows::set(context, work.id, row.number, state, None)?;
             return Ok(false);
         }
         (Kind::Scan, Settlement::Done { .. } | Settlement::Failed {}) => {
@@ -208,9 +258,15 @@ fn item(
         }
         (Kind::Close, Settlement::Closed(closed)) => {
             check_closed(closed, row.root)?;
-            work.work.closed.push((**closed).clone());
+            counts.closes += u64::from(counts.reports_names);
+            closed::add(&mut work.work.closed, closed);
             work.work.closes -= 1;
             rows::remove(context, work.id, row.number)?;
+            rows::count_parts(context, work.id, row.parent, 1, 0)?;
+            let around = rows::find(context, work.id, row.parent)?;
+            if around.is_some_and(|around| around.waits == 0 && around.state == State::Waits) {
+                rows::set(context, work.id, row.parent, State::Ready, None)?;
+            }
         }
         _ => {
             let what = "items of this kind cannot end like this";

@@ -1,0 +1,181 @@
+//! The end of a divided job by all nodes of both sites: directories, links and attributes, whichever node is killed meanwhile.
+//! Leaves the way of the contents to `sites`.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use godwit_state::FEATURE_LEVEL;
+use serde_json::Value;
+
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::process::wait_until;
+use super::super::sites::{submit, wait_for};
+use super::sites::know;
+use super::{Site, up};
+
+/// Directories in directories, many of them empty, with times of their own; more entries than one close finishes.
+fn fill(set: &Path) {
+    for n in 0..24_u32 {
+        let around = set.join(format!("d{}/e{n}", n % 6));
+        for m in 0..500 {
+            let directory = around.join(format!("f{m}"));
+            fs::create_dir_all(&directory).expect("made");
+            if m % 2 == 0 {
+                fs::write(directory.join("file"), n.to_le_bytes()).expect("written");
+            }
+            if m % 50 == 0 {
+                symlink("file", directory.join("link")).expect("made");
+                closed(&directory, n + m);
+            }
+        }
+        closed(&around, n);
+    }
+    fs::create_dir_all(set.join("deep/a/b/c")).expect("made");
+    fs::write(set.join("top"), "top").expect("written");
+    closed(&set.join("deep/a"), 1);
+    closed(set, 2);
+}
+
+/// Two sites of two nodes. The first one knows closes of regions.
+fn two() -> (Site, Site) {
+    let (site, there) = (Site::of(2), Site::of(2));
+    know(&site, &there);
+    site.wait("its own level", |view| view["level"] == FEATURE_LEVEL);
+    (site, there)
+}
+
+/// An old directory that its owner alone may enter, and not write to.
+fn closed(directory: &Path, n: u32) {
+    let file = fs::File::open(directory).expect("there");
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + u64::from(n));
+    file.set_modified(time).expect("set");
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o500)).expect("set");
+}
+
+/// Closes of a job that are open, and those that are done.
+fn closes(node: &super::Rig, id: &str) -> (u64, u64) {
+    let work = node.admin(&["job", "work", id, "--json"]);
+    let work: Value = serde_json::from_str(&work.out).unwrap_or_default();
+    let open = work["open"].as_array().into_iter().flatten();
+    let open = open.filter(|open| open["kind"] == "close");
+    let held = ["ready", "held", "waiting"];
+    let count = |open: &Value| {
+        held.iter()
+            .filter_map(|name| open[name].as_u64())
+            .sum::<u64>()
+    };
+    (
+        open.map(count).sum(),
+        work["done"]["closed"].as_u64().unwrap_or(0),
+    )
+}
+
+#[track_caller]
+fn assert_complete(site: &Site, there: &Site, id: &str) -> String {
+    let ended = wait_for(&site.nodes[0], id, |job| !job["ended"].is_null());
+    let log = site.nodes[0].admin(&["job", "log", id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    let copy = there.nodes[0].export.join("copy");
+    assert_identical_to_rsync("-aH", &site.nodes[0].export.join("set"), &copy);
+    assert_no_temporaries(&there.nodes[0].export);
+    log
+}
+
+#[test]
+fn all_nodes_finish_a_tree_though_one_is_killed_meanwhile() {
+    let (site, mut there) = two();
+    let set = site.nodes[0].export.join("set");
+    fill(&set);
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &[]);
+    let log = assert_complete(&site, &there, &id);
+    let (_, said) = log.split_once("which came in ").expect(&log);
+    let (closes_done, _) = said.split_once(" closes").expect(&log);
+    assert!(closes_done.parse::<u32>().expect(&log) > 4, "{log}");
+
+    // Attributes alone have changed.
+    let copy = there.nodes[0].export.join("copy");
+    for n in 0..24_u32 {
+        let path = format!("d{}/e{n}", n % 6);
+        fs::set_permissions(copy.join(&path), fs::Permissions::from_mode(0o700)).expect("set");
+        fs::remove_dir_all(copy.join(&path).join("f1")).expect("ours");
+        closed(&set.join(&path), 100 + n);
+    }
+    let id = submit(
+        &site.nodes[0],
+        "here:/data/set",
+        "siteB:/data/copy/",
+        &["--sync"],
+    );
+    let begun = wait_until(|| {
+        let (open, done) = closes(&site.nodes[0], &id);
+        (open > 1 && done > 0).then_some(())
+    });
+    assert!(begun.is_some(), "the close is divided");
+    there.nodes[1].kill_daemon();
+    there.wait_at(&[0], "a node is lost", |view| up(view).len() == 1);
+    there.nodes[1].serve(&[]);
+    assert_complete(&site, &there, &id);
+}
+
+#[test]
+fn entries_that_only_the_destination_has_are_deleted_by_regions() {
+    let (site, there) = two();
+    let set = site.nodes[0].export.join("set");
+    fill(&set);
+    let copy = there.nodes[0].export.join("copy");
+    // Extra entries at each depth, and directories where files are to be.
+    for path in [
+        "extra/deep",
+        "d1/extra",
+        "d2/e2/f7/extra/deep",
+        "d3/e3/extra",
+    ] {
+        fs::create_dir_all(copy.join(path)).expect("made");
+        fs::write(copy.join(path).join("file"), "extra").expect("written");
+    }
+    fs::create_dir_all(copy.join("d4/e4/f0/file/in the way")).expect("made");
+    let line = ["--sync", "--setting", "delete"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    let log = assert_complete(&site, &there, &id);
+    assert!(!log.contains("which came in 1 closes"), "{log}");
+    let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    // Four files, six directories, and the two in the way.
+    assert_eq!(job["summary"]["deleted"], 4 + 6 + 2, "{job}");
+
+    // A bound holds for the whole job.
+    for path in ["d0/x", "d1/y", "z"] {
+        fs::write(copy.join(path), "extra").expect("written");
+    }
+    let few = [&line[..], &["--setting", "max-delete=2"]].concat();
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &few);
+    let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    assert_eq!(job["state"], "partial", "{job}");
+    for path in ["d0/x", "d1/y", "z"] {
+        assert!(copy.join(path).exists(), "{path}");
+    }
+    let enough = [&line[..], &["--setting", "max-delete=3"]].concat();
+    let id = submit(
+        &site.nodes[0],
+        "here:/data/set",
+        "siteB:/data/copy",
+        &enough,
+    );
+    assert_complete(&site, &there, &id);
+}
+
+#[test]
+fn names_of_one_file_stay_together_in_a_large_tree() {
+    let (site, there) = two();
+    let set = site.nodes[0].export.join("set");
+    fill(&set);
+    for n in 0..6 {
+        let around = set.join(format!("d{n}/e{n}"));
+        fs::set_permissions(&around, fs::Permissions::from_mode(0o700)).expect("set");
+        fs::hard_link(set.join("top"), around.join("name")).expect("linked");
+    }
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &[]);
+    let log = assert_complete(&site, &there, &id);
+    assert!(log.contains("which came in 1 closes"), "{log}");
+}
