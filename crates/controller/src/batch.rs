@@ -22,12 +22,16 @@ use godwit_state::{FailureGroup, Reason, Settled, Settlement, Task, WorkItem, Wo
 
 pub(crate) use region::names_of;
 pub use report::summed;
-pub(crate) use report::closed;
+pub(crate) use report::{closed, name_holder};
 
 /// Groups of failures that a close reports, and examples and bytes of texts in each.
 const GROUPS_MAX: usize = 40;
 const EXAMPLES_MAX: usize = 8;
 const TEXT_BYTES_MAX: usize = 400;
+
+/// The setting that names the manifest, and those that make no sense without one.
+const MANIFEST: &str = "manifest";
+const ABOUT_MANIFESTS: [&str; 3] = [MANIFEST, "manifest-sorted", "sign"];
 
 /// How long one transfer retries on its own.
 const ONE_TRY: &str = "4s";
@@ -43,6 +47,8 @@ pub struct Base {
     pub deletes: bool,
     /// Patterns that select entries.
     pub selection: Option<Selection>,
+    /// The file at this node for the manifest, if the job writes one. The close of the tree writes it.
+    pub manifest: Option<Vec<Text>>,
     /// How long a node keeps trying to move its items while no try works.
     pub retry_for: Duration,
 }
@@ -97,6 +103,9 @@ impl ItemTransfer<'_> {
             settings.remove("delete-before");
             settings.remove("max-delete");
         }
+        if let Some(file) = &self.base.manifest {
+            settings.insert(MANIFEST.to_owned(), file.clone());
+        }
         self.spec(self.base.kind, settings, self.base.selection.clone(), true)
     }
 
@@ -139,7 +148,8 @@ impl ItemTransfer<'_> {
 /// The settings of a job that a copy has. The close applies the settings that only a synchronisation has.
 pub(crate) fn copy_settings(base: &Base) -> BTreeMap<String, Vec<Text>> {
     let mut settings = base.settings.clone();
-    settings.retain(|name, _| Setting::find(Scope::Cp, name).is_some());
+    let is_kept = |name: &str| !ABOUT_MANIFESTS.contains(&name);
+    settings.retain(|name, _| Setting::find(Scope::Cp, name).is_some() && is_kept(name));
     settings
 }
 

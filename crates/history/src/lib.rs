@@ -15,7 +15,7 @@ pub use read::{
     NO_LINES, NO_SAMPLES, Unreadable, bytes, ids, manifest_path, open_manifest, read_log,
     read_past, read_samples, remove,
 };
-pub use recorder::Recorder;
+pub use recorder::{Recorder, make_directory};
 pub use report::{Known, make, render};
 
 /// The time by the clock of this machine.

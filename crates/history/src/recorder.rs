@@ -38,14 +38,21 @@ pub struct Recorder {
     every_ms: i64,
 }
 
+/// Makes the directory for the files of a job.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_directory(base: &Path, id: &str) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(directory(base, id))
+}
+
 impl Recorder {
     /// Continues the files of the job. Data that cannot be written is left out: the job matters more.
     pub fn open(base: &Path, id: &str, attempt: u32) -> Self {
         let directory = directory(base, id);
-        let made = fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory);
+        let made = make_directory(base, id);
         let append = |name: &str| {
             made.as_ref().ok()?;
             OpenOptions::new()

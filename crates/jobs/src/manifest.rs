@@ -41,6 +41,8 @@ pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
 /// The value of the setting for a job of this node.
 pub(crate) fn setting(shared: &Shared, job: &Job) -> Vec<Text> {
     use std::os::unix::ffi::OsStringExt as _;
+    // Where it cannot be made, the transfer fails with the reason.
+    let _ = godwit_history::make_directory(&shared.config.directory, &job.id);
     let path = godwit_history::manifest_path(&shared.config.directory, &job.id);
     vec![Text(path.into_os_string().into_vec())]
 }
@@ -120,6 +122,10 @@ const ANSWER_BYTES: u64 = 128 << 10;
 pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError> {
     let job = check_written(shared, id)?;
     let mut runners = past::runners(shared, id)?;
+    if let Some(node) = job.summary.as_deref().and_then(holder) {
+        runners.retain(|(runner, _)| *runner != node);
+        runners.insert(0, (node, job.attempts));
+    }
     if runners.is_empty() {
         runners.push((shared.config.node.clone(), 0));
     }
@@ -244,7 +250,19 @@ fn check_written(shared: &Shared, id: &str) -> Result<Job, JobsError> {
 pub(crate) fn hide_path(summary: &mut Summary) {
     if let Summary::Transfer(transfer) = summary
         && let Some(manifest) = &mut transfer.manifest
+        && manifest.path.first() == Some(&b'/')
     {
         manifest.path = SETTING.as_bytes().to_vec();
     }
+}
+
+/// The node that wrote the manifest of a divided job, by the summary of the job.
+fn holder(summary: &str) -> Option<String> {
+    let summary = serde_json::from_str(summary).ok()?;
+    let Summary::Transfer(summary) = summary else {
+        return None;
+    };
+    let path = String::from_utf8(summary.manifest?.path).ok()?;
+    let (node, _) = path.rsplit_once(':')?;
+    Some(node.to_owned())
 }

@@ -7,7 +7,7 @@ use godwit_api::event::{Status, Summary, TransferSummary};
 use godwit_api::failure::Code;
 use godwit_state::{Closed, FailureGroup, Work};
 
-use super::{BatchOutcome, EXAMPLES_MAX};
+use super::{BatchOutcome, EXAMPLES_MAX, MANIFEST};
 
 /// The summary and the failed entries of a whole job: those of its closes, and the earlier deliveries.
 #[must_use]
@@ -56,6 +56,7 @@ fn add(sum: &mut TransferSummary, one: &TransferSummary) {
     sum.deleted += one.deleted;
     sum.failed += one.failed;
     sum.resent_bytes += one.resent_bytes;
+    sum.manifest = one.manifest.clone();
     sum.blame = one.blame.clone();
     sum.not_kept.owner += one.not_kept.owner;
     sum.not_kept.group += one.not_kept.group;
@@ -64,6 +65,15 @@ fn add(sum: &mut TransferSummary, one: &TransferSummary) {
     sum.not_kept.security_xattrs += one.not_kept.security_xattrs;
     sum.not_kept.acls += one.not_kept.acls;
     sum.not_kept.hard_link += one.not_kept.hard_link;
+}
+
+/// Names the node that has written the manifest, in place of the file.
+pub(crate) fn name_holder(ended: &mut Summary, node: &str) {
+    if let Summary::Transfer(summary) = ended
+        && let Some(manifest) = &mut summary.manifest
+    {
+        manifest.path = format!("{node}:{MANIFEST}").into_bytes();
+    }
 }
 
 /// The end of a root's tree.

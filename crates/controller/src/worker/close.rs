@@ -16,7 +16,7 @@ use godwit_state::{
 use super::leased::{Brought, Leased, back};
 use super::memory::nothing_left;
 use super::{JobContext, LOOK_EVERY};
-use crate::batch::{To, closed, names_of};
+use crate::batch::{To, closed, name_holder, names_of};
 
 /// A close with more entries is divided. One with fewer takes a part of a second.
 const REGION_ENTRIES: u64 = 10_000;
@@ -75,7 +75,7 @@ impl JobContext<'_> {
                 self.sending().transfer(&make, Some(list), false)
             }
         };
-        let ended = match sent.ended {
+        let mut ended = match sent.ended {
             Ok(ended) => ended,
             Err(failure) => {
                 let why = self.goes_on().then_some(&failure);
@@ -85,6 +85,7 @@ impl JobContext<'_> {
                 });
             }
         };
+        name_holder(&mut ended, &self.node.runner.node);
         let mut brought = Brought::default();
         if let Summary::Transfer(summary) = &ended {
             self.count(&mut brought, Some(summary));
@@ -146,7 +147,7 @@ impl JobContext<'_> {
         let is_tree = leased.root_of().is_some_and(|root| root.file.is_none());
         let has_links = !counts.reports_names || counts.looked.names > 0 || counts.scans_failed > 0;
         let is_bounded = selection.is_some_and(|selection| selection.one_file_system);
-        let is_one = self.base.settings.contains_key("max-delete");
+        let is_one = self.base.settings.contains_key("max-delete") || self.base.manifest.is_some();
         senders > 1 && is_tree && !has_links && !is_bounded && !is_one
     }
 }

@@ -33,7 +33,7 @@ use crate::flights::steady::Steady;
 use crate::nodes::{needs, reaches};
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, attempt, guests, reached, view};
+use crate::{Shared, attempt, guests, manifest, reached, view};
 use counted::Counted;
 use told::{Scans, done, late, moved, shown_as};
 use wish::member_mandate;
@@ -246,6 +246,7 @@ fn base(prepared: &Prepared) -> Base {
         kind: prepared.spec.kind,
         settings: prepared.spec.settings.clone(),
         selection: prepared.spec.selection.clone(),
+        manifest: None,
         retry_for: settings.map_or(RETRY_FOR, |settings| settings.retry_for),
     }
 }
@@ -464,7 +465,12 @@ fn start(
         None => member_mandate(shared, reader, job)?,
     };
     let node = node(shared, &prepared.sites, job, mandate.as_ref(), sight);
-    match Worker::start(node, job.id.clone(), job.epoch, base(&prepared)) {
+    let file = || manifest::setting(shared, job);
+    let base = Base {
+        manifest: stored.new.manifest.then(file),
+        ..base(&prepared)
+    };
+    match Worker::start(node, job.id.clone(), job.epoch, base) {
         Ok(worker) => Ok(Some(worker)),
         Err(error) => {
             let id = &job.id;

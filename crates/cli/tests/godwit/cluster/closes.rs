@@ -179,3 +179,39 @@ fn names_of_one_file_stay_together_in_a_large_tree() {
     let log = assert_complete(&site, &there, &id);
     assert!(log.contains("which came in 1 closes"), "{log}");
 }
+
+#[test]
+fn the_manifest_of_a_divided_job_is_that_of_its_source() {
+    let (site, there) = two();
+    let node = &site.nodes[0];
+    for n in 0..40_u32 {
+        let directory = node.export.join(format!("set/d{}", n % 7));
+        fs::create_dir_all(&directory).expect("made");
+        fs::write(directory.join(format!("f{n}")), n.to_le_bytes().repeat(500)).expect("written");
+    }
+    let set = node.export.join("set");
+    fs::hard_link(set.join("d1/f1"), set.join("d2/name")).expect("linked");
+    symlink("f1", set.join("d1/link")).expect("made");
+    let large = fs::File::create(set.join("large")).expect("made");
+    large.set_len(100 << 20).expect("long");
+    let settings = ["--setting", "manifest-sorted", "--setting", "digest=blake3"];
+    let line = [&["--manifest"], &settings[..]].concat();
+    let id = submit(node, "here:/data/set", "siteB:/data/copy", &line);
+    let log = assert_complete(&site, &there, &id);
+    assert!(log.contains("divided:"), "{log}");
+    let source = set.to_str().expect("text");
+    let line = [
+        "manifest",
+        "--manifest-sorted",
+        "--digest",
+        "blake3",
+        source,
+        "-",
+    ];
+    let expected = node.admin(&line);
+    assert_eq!(expected.code, Some(0), "{expected:?}");
+    for node in &site.nodes {
+        let manifest = node.admin(&["job", "manifest", &id]);
+        assert_eq!(manifest.out, expected.out, "{}", manifest.complaint);
+    }
+}

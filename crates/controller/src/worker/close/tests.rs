@@ -118,6 +118,7 @@ fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting(
         settings: Default::default(),
         deletes: true,
         selection: None,
+        manifest: None,
         retry_for: Duration::ZERO,
     };
     let shared = Shared::default();

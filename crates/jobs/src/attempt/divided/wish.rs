@@ -195,8 +195,8 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
     let comparison = &settings.comparison;
     if !new.list.is_empty() {
         Some("a list of names needs a single transfer")
-    } else if new.manifest {
-        Some("a manifest needs a single transfer")
+    } else if new.manifest && new.sources.len() > 1 {
+        Some("a manifest of several sources needs a single transfer")
     } else if comparison.dry_run {
         Some("a dry run copies nothing")
     } else if comparison.delete_before {
