@@ -13,6 +13,7 @@ use std::sync::Arc;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
+use godwit_api::settings::Judge;
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 use godwit_tree::TreeRoot;
 use godwit_tree::select::Select;
@@ -101,6 +102,14 @@ impl Walk {
     /// The source is not of this machine, cannot be opened, or is no directory.
     pub fn open(spec: &JobSpec, env: &Env, limits: WalkLimits) -> Result<Self, Failure> {
         let settings = spec.copy_settings().map_err(Failure::usage)?;
+        let limits = match settings.comparison.judge {
+            // The digest of a part does not show that the whole file is the same.
+            Judge::Checksum => WalkLimits {
+                large: u64::MAX,
+                ..limits
+            },
+            _ => limits,
+        };
         let (Some(exports), [Endpoint::Local(path)]) = (&env.exports, spec.sources.as_slice())
         else {
             return Err(Failure::usage(

@@ -163,6 +163,41 @@ fn what_the_destination_has_decides_in_a_divided_job_too() {
 }
 
 #[test]
+fn a_divided_job_compares_as_it_was_asked_to() {
+    let (here, there) = two_sites();
+    let (from, to) = (here.export.join("set"), there.export.join("copy"));
+    here.write("export/set/d/same", "same");
+    here.write("export/set/d/other", "other");
+    here.write("export/set/d/large", vec![7; 70 << 20]);
+    let bring = |settings: &[&str]| {
+        let settings = settings.iter().flat_map(|name| ["--setting", name]);
+        let line: Vec<&str> = ALWAYS.into_iter().chain(settings).collect();
+        let id = submit(&here, "here:/data/set/.", "siteB:/data/copy", &line);
+        assert_complete(&here, &id);
+        let log = log(&here, &id);
+        assert!(log.contains("divided: "), "{log}");
+        let job = ended(&here, &id);
+        ["files", "bytes"].map(|of| job["moved"][of].as_u64().unwrap_or(u64::MAX))
+    };
+    assert_eq!(bring(&[]), [3, 9 + (70 << 20)]);
+    // Parts of a file that is there are not sent again.
+    assert_eq!(bring(&[]), [0, 0]);
+    // Size and time say that it is the same, and the contents say that it is not.
+    for (name, content) in [("d/other", &b"OTHER"[..]), ("d/large", &[8; 70 << 20][..])] {
+        let time = fs::metadata(from.join(name)).and_then(|meta| meta.modified());
+        fs::write(to.join(name), content).expect("written");
+        let file = File::options().write(true).open(to.join(name));
+        file.and_then(|file| file.set_modified(time?)).expect("set");
+    }
+    assert_eq!(bring(&[]), [0, 0]);
+    assert_eq!(bring(&["size-only"]), [0, 0]);
+    assert_eq!(bring(&["checksum"]), [2, 5 + (70 << 20)]);
+    assert_identical_to_rsync("-aH", &from, &to);
+    assert_eq!(bring(&["checksum"]), [0, 0]);
+    assert_no_temporaries(&there.export);
+}
+
+#[test]
 fn entries_that_fail_are_told_once_and_all_others_arrive() {
     let (here, there) = two_sites();
     for name in ["a", "b/c", "b/d"] {

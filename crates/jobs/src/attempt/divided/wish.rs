@@ -7,7 +7,6 @@ use godwit_api::ask::{Answer, AskSites as _, Question};
 use godwit_api::grant::Mandate;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, NewJob, Place};
-use godwit_api::settings::Judge;
 use godwit_controller::{Believed, Mate};
 use godwit_state::{Agreed, Job, Node as NodeRow, Reader, Site, Works};
 
@@ -205,8 +204,6 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
         // The close could not distinguish files that its members have sent from files that were there before, and would send all of them
         // again.
         Some("--force needs a single transfer")
-    } else if comparison.judge != Judge::default() {
-        Some("divided jobs compare files by size and time only")
     } else {
         None
     }

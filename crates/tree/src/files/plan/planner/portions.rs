@@ -2,7 +2,7 @@
 //! Writes nothing; parts are checked against their file, and an assemble against the ranges that it names.
 
 use godwit_engine::{entry, lock};
-use godwit_proto::{Fault, FaultCode, HeldRange, Part, Portion, Record, Side, Verdict};
+use godwit_proto::{Fault, FaultCode, HeldRange, Judge, Part, Portion, Record, Side, Verdict};
 use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
 
 use super::Planner;
@@ -47,7 +47,9 @@ impl Planner {
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
         let there = self.look_for_portion(record, path, last)?;
-        if self.leaves_whole(record, there.as_ref()) {
+        if self.leaves_whole(record, there.as_ref())
+            || there.is_some_and(|there| self.is_same(record, &there))
+        {
             return Ok(Verdict::Skip);
         }
         if self.held.is_empty() {
@@ -104,6 +106,16 @@ impl Planner {
             lock(&self.replace).insert(record.id);
         }
         Ok(Verdict::Partial { held: ranges })
+    }
+
+    /// Whether the whole file is there already, by size or time. The close of the tree decides the same, and sets its attributes.
+    fn is_same(&self, record: &Record, there: &Meta) -> bool {
+        let is_same = match self.target.comparison().judge() {
+            Judge::SIZE => there.kind == Kind::File && there.bytes == record.bytes,
+            Judge::SIZE_AND_TIME => is_assembled(record, there),
+            _ => false,
+        };
+        is_same && !self.target.config.force
     }
 
     /// Whether the file of a portion stays as it is, because of the existing file (`--existing`, `--ignore-existing`, `--update`). The
