@@ -5,7 +5,7 @@ use godwit_api::ask::{Answer, EntryKind, MakeDirectory, Question, Refusal, code}
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::Place;
 use godwit_run::walk::{Walk, WalkLimits};
-use godwit_state::WorkRoot;
+use godwit_state::{Agreed, LEVEL_CLOSES, WorkRoot};
 
 use crate::batch::{ItemTransfer, To};
 use crate::{Node, Order, measure};
@@ -17,9 +17,6 @@ pub(crate) struct Mapping<'a> {
     /// Asks a node of the destination.
     pub(crate) ask: &'a dyn Fn(&Question) -> Result<Answer, Refusal>,
 }
-
-/// A smaller file gains nothing from being divided: it has a few parts.
-const FILE_BYTES_MIN: u64 = 1 << 30;
 
 impl Mapping<'_> {
     /// The root of each source, or why the job is not divided. Nothing is written before the state has the roots.
@@ -98,13 +95,15 @@ impl Mapping<'_> {
         }
     }
 
-    /// The source as one large file, if it is a large file, its copy has its name, and the directory of the copy exists. One transfer
-    /// copies any other source that is no directory.
+    /// The source as one file, if it is a large file or one of several sources, its copy has its name, and the directory of the copy
+    /// exists. One transfer copies any other source that is no directory.
     fn file(&self, root: &WorkRoot) -> Option<WorkRoot> {
         let (directory, name) = root.source.rsplit_once('/')?;
         let (below, copy) = root.destination.rsplit_once('/')?;
-        // The claim is for the whole directory, so other jobs into it wait.
-        let is_copy = self.order.always && self.order.base.kind == JobKind::Copy && name == copy;
+        let several = self.order.sources.len() > 1 && self.knows_closes();
+        // The claim is for the whole directory, so other jobs into it wait. Several sources claim it anyway.
+        let is_wanted = self.order.always || several;
+        let is_copy = is_wanted && self.order.base.kind == JobKind::Copy && name == copy;
         if !is_copy || !self.is_directory(below).ok()? {
             return None;
         }
@@ -114,12 +113,21 @@ impl Mapping<'_> {
             destination: below.to_owned(),
             sight: Vec::new(),
         };
-        let found = self.walk(&root).ok()?.large_file(name.as_bytes())?;
-        if found.bytes < FILE_BYTES_MIN {
+        let walk = self.walk(&root).ok()?;
+        // The close of a small file brings it.
+        if walk.large_file(name.as_bytes()).is_none()
+            && !(several && walk.has_file(name.as_bytes()))
+        {
             return None;
         }
         let sight = self.look_at(&root).ok()?;
         Some(WorkRoot { sight, ..root })
+    }
+
+    /// Whether the state keeps the closes of files in one directory apart.
+    fn knows_closes(&self) -> bool {
+        let level = Agreed(&self.node.replica.reader()).level();
+        level.is_ok_and(|level| level >= LEVEL_CLOSES)
     }
 
     /// Identity of a source, as this node sees it.

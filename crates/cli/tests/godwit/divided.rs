@@ -310,6 +310,27 @@ fn one_large_file_is_brought_in_parts_and_nothing_beside_it_changes() {
     let mode = fs::metadata(&to).expect("there").permissions().mode() & 0o777;
     assert_eq!(mode, 0o701);
     assert_same_file(&file, &to.join("large"));
+    // Two files of some hundred MB, beside a small one, are divided as well.
+    for name in ["one", "two"] {
+        let file = File::create(here.export.join("run42").join(name));
+        file.and_then(|file| file.set_len(400 << 20)).expect("long");
+    }
+    let line = [
+        ["job", "submit"],
+        ["here:/data/run42/one", "here:/data/run42/two"],
+        ["here:/data/run42/other", "siteB:/data/to/"],
+        ALWAYS,
+    ];
+    let outcome = here.admin(&line.concat());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let id = outcome.out.trim();
+    assert_complete(&here, id);
+    let log = self::log(&here, id);
+    assert!(log.contains("4 parts and 2 assembled files"), "{log}");
+    for name in ["one", "two", "other"] {
+        assert_same_file(&here.export.join("run42").join(name), &to.join(name));
+    }
+    assert_no_temporaries(&there.export);
     // A copy of another name is no part of this.
     let id = submit(
         &here,

@@ -423,6 +423,12 @@ impl Work {
     pub const fn is_done(&self) -> bool {
         self.open == 0 && self.closes == 0
     }
+
+    /// Whether a file is among several sources.
+    #[must_use]
+    pub fn has_files(&self) -> bool {
+        self.roots.len() > 1 && self.roots.iter().any(|root| root.file.is_some())
+    }
 }
 
 /// Counters of the work of a job.

@@ -252,6 +252,17 @@ pub(super) fn has_more_ready(context: &Context<'_>, work: i64, max: i64) -> Resu
     Ok(count > max)
 }
 
+/// Whether a node holds a close.
+pub(super) fn is_closing(context: &Context<'_>, work: i64) -> Result<bool, Stop> {
+    let held = context
+        .db
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM work_items WHERE work = ?1 AND kind = 3 AND state = 1)",
+        )?
+        .query_row([work], |row| row.get(0))?;
+    Ok(held)
+}
+
 /// The parts of an assemble, all of them done.
 pub(super) fn parts_of(
     context: &Context<'_>,
