@@ -276,7 +276,8 @@ impl EventSink for Output {
             Event::Paused {} => self.render(seen, |_| Line::Beside(complaint("paused"))),
             Event::Note { message } => self.render(seen, |_| Line::Beside(complaint(message))),
             Event::Error(error) => {
-                let lines = error_lines(&error.message, error.blame.known());
+                let code = error.blame.known();
+                let lines = error_lines(&error.message, code, error.detail.as_deref());
                 self.render(seen, |_| Line::Beside(lines.clone()));
                 self.with(|state| {
                     if matches!(state.form, Form::Json) {
@@ -358,21 +359,26 @@ impl State {
 
 /// Prints why a command failed, and the remedy.
 pub(crate) fn complain_of(failure: &Failure) {
-    say(&error_lines(&failure.message, Some(failure.code)));
+    say(&error_lines(
+        &failure.message,
+        Some(failure.code),
+        failure.detail.as_deref(),
+    ));
 }
 
-/// The message, with the remedy below it. A message on wrong usage includes the remedy.
-fn error_lines(message: &str, code: Option<FailureCode>) -> String {
+/// The message, with the remedy below it. A message on wrong usage includes the remedy. `about` is the file or peer concerned.
+fn error_lines(message: &str, code: Option<FailureCode>, about: Option<&str>) -> String {
     let message = complaint(message);
-    match code {
-        Some(code) if code != FailureCode::Usage => {
-            format!(
-                "{message}\n{}",
-                complaint(&format!("what to do: {}", code.advice()))
-            )
+    let Some(code) = code.filter(|code| *code != FailureCode::Usage) else {
+        return message;
+    };
+    let advice = match (code, about) {
+        (FailureCode::SshDenied | FailureCode::SshFailed, Some(host)) => {
+            code.advice().replace("HOST", host)
         }
-        _ => message,
-    }
+        _ => code.advice().to_owned(),
+    };
+    format!("{message}\n{}", complaint(&format!("what to do: {advice}")))
 }
 
 /// Often enough to act upon, seldom enough to cost nothing.

@@ -161,7 +161,7 @@ impl SshConnector {
             Ok(_) => {}
             // The agent may be gone, or this login may have reached another machine of the same name.
             Err(Refusal::Start { message, code, .. }) if code != ErrorCode::SSH_DENIED => {
-                return Err(gone(message));
+                return Err(gone(format!("{login}: {message}")));
             }
             Err(other) => return Err(other),
         }

@@ -3,7 +3,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,8 @@ use godwit_proto::agent::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::process::SshProcess;
+use super::process::{SshProcess, one_line};
+use crate::output::complain;
 
 /// Interval between looks for the user's interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -68,7 +68,9 @@ impl Peer<'_> {
         let mut buffer = [0; 4096];
         let begun = Instant::now();
         let mut heard = None;
+        let mut refused = 0;
         while reader.body().is_none() {
+            refused = self.tell_refused(refused);
             if self.interrupted.load(Ordering::Relaxed) {
                 self.process.terminate();
                 return Err(Refusal::own(
@@ -112,20 +114,36 @@ impl Peer<'_> {
             }
         }
         let started = Started::from_body(reader.body().unwrap_or_default());
-        let started = started.map_err(|error| Refusal::Start {
-            message: format!("{}: its agent broke the protocol: {error}", self.login),
-            code: ErrorCode::PROTOCOL,
-            retryable: false,
+        let started = started.map_err(|error| {
+            let message = format!("its agent broke the protocol: {error}");
+            self.refusal(ErrorCode::PROTOCOL, false, message)
         })?;
         Ok((self.check(started)?, reader.noise().to_vec()))
     }
 
-    fn check(&self, started: Started) -> Result<Started, Refusal> {
-        let no = |code, message: String| Refusal::Start {
-            message: format!("{}: {message}", self.login),
+    /// Says at once that a password was wrong: the terminal shows the question of ssh, and not why ssh asks again.
+    fn tell_refused(&self, before: usize) -> usize {
+        let refused = self.process.refused().max(before);
+        if refused > before {
+            complain(&format!(
+                "{}: Permission denied: the password is wrong, and ssh asks again",
+                self.login
+            ));
+        }
+        refused
+    }
+
+    fn refusal(&self, code: ErrorCode, retryable: bool, message: String) -> Refusal {
+        Refusal::Start {
+            peer: self.login.to_string(),
+            message,
             code,
-            retryable: false,
-        };
+            retryable,
+        }
+    }
+
+    fn check(&self, started: Started) -> Result<Started, Refusal> {
+        let no = |code, message: String| self.refusal(code, false, message);
         let theirs = (started.version_min, started.version_max);
         if !versions_meet((AGENT_VERSION, AGENT_VERSION), theirs) {
             let (older, remedy) = if theirs.1 < AGENT_VERSION {
@@ -160,11 +178,8 @@ impl Peer<'_> {
             ReadError::TooLong => "its agent broke the protocol",
         };
         self.process.terminate();
-        Refusal::Start {
-            message: format!("{}: {what}{}", self.login, shown(noise)),
-            code: ErrorCode::BAD_COMMAND,
-            retryable: false,
-        }
+        let message = format!("{what}{}", shown(noise));
+        self.refusal(ErrorCode::BAD_COMMAND, false, message)
     }
 
     /// The refusal when ssh runs, but no answer comes.
@@ -179,17 +194,13 @@ impl Peer<'_> {
             "" => String::new(),
             said => format!(" (it says: {said})"),
         };
-        Refusal::Start {
-            message: format!(
-                "{}: {what}, for {} s{said}: ssh, the other machine or its shell hangs; try `ssh {} true`. --retry-for says how long to wait{}",
-                self.login,
-                self.limit.patience.as_secs(),
-                self.login.host,
-                shown(noise)
-            ),
-            code: ErrorCode::SSH,
-            retryable: true,
-        }
+        let message = format!(
+            "{what}, for {} s{said}: ssh, the other machine or its shell hangs; try `ssh {} true`. --retry-for says how long to wait{}",
+            self.limit.patience.as_secs(),
+            self.login,
+            shown(noise)
+        );
+        self.refusal(ErrorCode::SSH, true, message)
     }
 
     /// Explains the end of ssh without an answer.
@@ -199,30 +210,27 @@ impl Peer<'_> {
             self.process.terminate();
         }
         let complaint = self.process.complaint();
-        let (message, code) = self.reason(status, &complaint);
-        let authentication = status.and_then(|status| status.code()) == Some(255)
-            && AUTHENTICATION_WORDS
-                .iter()
-                .any(|words| complaint.contains(words));
-        Refusal::Start {
-            message: format!("{}: {message}{}", self.login, shown(noise)),
-            code: if authentication {
-                ErrorCode::SSH_DENIED
-            } else {
-                code
-            },
-            retryable: code == ErrorCode::SSH && !authentication,
+        let code = status.and_then(|status| status.code());
+        if let Some(denied) = denied(code, &complaint) {
+            return self.refusal(
+                ErrorCode::SSH_DENIED,
+                false,
+                format!("{denied} (ssh says: {complaint})"),
+            );
         }
+        let (message, code) = self.reason(code, &complaint);
+        let message = format!("{message}{}", shown(noise));
+        self.refusal(code, code == ErrorCode::SSH, message)
     }
 
-    fn reason(&self, status: Option<ExitStatus>, complaint: &str) -> (String, ErrorCode) {
+    fn reason(&self, status: Option<i32>, complaint: &str) -> (String, ErrorCode) {
         let command = self.remote_command;
         let said = if complaint.is_empty() {
             String::new()
         } else {
             format!(" (it says: {complaint})")
         };
-        match status.and_then(|status| status.code()) {
+        match status {
             Some(255) if complaint.is_empty() => {
                 ("ssh failed without a message".to_owned(), ErrorCode::SSH)
             }
@@ -251,16 +259,25 @@ impl Peer<'_> {
     }
 }
 
-/// Phrases of OpenSSH's client when it refuses the user or the host key.
-const AUTHENTICATION_WORDS: [&str; 3] = [
-    "Permission denied",
-    "Host key verification failed",
-    "Too many authentication failures",
-];
+/// Why the login was refused, if it was. A program that types the password for ssh has other exit codes than ssh.
+fn denied(code: Option<i32>, complaint: &str) -> Option<&'static str> {
+    let says = |words: &[&str]| words.iter().any(|words| complaint.contains(words));
+    if code == Some(255) && says(&["Host key verification failed"]) {
+        return Some("the key of the host is not the known one, or not known yet");
+    }
+    // A shell that may not run a program says the same words, and nothing in brackets.
+    let is_quoted = says(&["Permission denied (", "Permission denied, please try again"]);
+    let is_denied = match code {
+        Some(255) => says(&["Permission denied", "Too many authentication failures"]),
+        Some(126 | 127) => false,
+        _ => is_quoted,
+    };
+    is_denied.then_some("Permission denied: the key or password of this user was not accepted")
+}
 
 fn shown(noise: &[u8]) -> String {
     let text = String::from_utf8_lossy(&noise[..noise.len().min(NOISE_SHOWN_BYTES)]);
-    match text.trim() {
+    match one_line(&text).as_str() {
         "" => String::new(),
         text => format!("; before that it printed: {text}"),
     }
@@ -276,6 +293,25 @@ fn is_later(error: &std::io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_login_is_told_from_a_program_that_may_not_run() {
+        let key = "Forbidden.; far: Permission denied (publickey).";
+        let wrong = "Permission denied, please try again.";
+        let shell = "bash: /x/godwit: Permission denied";
+        for (code, complaint, is_denied) in [
+            (255, key, true),
+            (255, "Host key verification failed.", true),
+            // sshpass ends with 5.
+            (5, wrong, true),
+            (126, shell, false),
+            (1, shell, false),
+            (255, "Connection refused", false),
+        ] {
+            let denied = denied(Some(code), complaint);
+            assert_eq!(denied.is_some(), is_denied, "{code} {complaint}");
+        }
+    }
 
     #[test]
     fn nobody_who_may_be_typing_is_hurried() {

@@ -21,6 +21,9 @@ const COMPLAINT_BYTES_MAX: usize = 8 << 10;
 /// How long an idle ssh may take to end before the first signal, and then before the kill.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
+/// The words of OpenSSH's client when a password was wrong and it asks for another.
+const ASKS_AGAIN: &str = "Permission denied, please try again";
+
 /// Signals of the terminal must not end ssh before this program has said goodbye through it.
 const WRAPPER: &str = "trap '' INT HUP QUIT; exec \"$@\"";
 
@@ -113,7 +116,13 @@ impl SshProcess {
         }
     }
 
-    /// The end of the standard error of ssh; complete once ssh has ended.
+    /// How often ssh has refused a password so far and asked again.
+    pub(crate) fn refused(&self) -> usize {
+        let kept = locked(&self.complaint);
+        String::from_utf8_lossy(&kept).matches(ASKS_AGAIN).count()
+    }
+
+    /// The end of the standard error of ssh as one line; complete once ssh has ended.
     pub(crate) fn complaint(&self) -> String {
         if self.ended().is_some()
             && let Some(reader) = locked(&self.reader).take()
@@ -124,9 +133,7 @@ impl SshProcess {
                 std::thread::park_timeout(Duration::from_millis(5));
             }
         }
-        String::from_utf8_lossy(&locked(&self.complaint))
-            .trim()
-            .to_owned()
+        one_line(&String::from_utf8_lossy(&locked(&self.complaint)))
     }
 
     /// Sends a signal to end ssh.
@@ -170,6 +177,17 @@ impl Drop for SshProcess {
             self.end();
         }
     }
+}
+
+/// The lines of a text in one line, each of them once.
+pub(super) fn one_line(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if !line.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.join("; ")
 }
 
 /// Whether the process listens on a socket of this machine, as an ssh does that shares its connection (`ControlMaster`).

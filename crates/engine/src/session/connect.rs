@@ -92,8 +92,10 @@ pub enum Refusal {
         retryable: bool,
     },
     /// The other end could not be started.
-    #[error("{message}")]
+    #[error("{peer}: {message}")]
     Start {
+        /// The machine that it was to run on.
+        peer: String,
         /// The reason, and what to do.
         message: String,
         /// Cause for programs.
@@ -165,7 +167,7 @@ impl Refusal {
                 | DialError::Broken { address, .. }
                 | DialError::Tls { address, .. },
             ) => Some(address.to_string()),
-            Self::Daemon { peer, .. } => Some(peer.clone()),
+            Self::Daemon { peer, .. } | Self::Start { peer, .. } => Some(peer.clone()),
             _ => None,
         }
     }
