@@ -47,24 +47,29 @@ impl Connectors for Ways {
     }
 
     fn trusts(&self, address: &PeerAddress, found: &IdentityId) -> Result<bool, Failure> {
-        if self.quiet || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return Ok(false);
-        }
-        let mut terminal = std::io::stderr();
         let question = format!(
             "{address} is not known here. It says it is\n  {found}\nIts operator can check this with: godwit id. Trust it from now on? [y/N] "
         );
-        terminal
-            .write_all(question.as_bytes())
-            .and_then(|()| terminal.flush())
-            .map_err(Failure::local)?;
-        let mut answer = String::new();
-        std::io::stdin()
-            .lock()
-            .read_line(&mut answer)
-            .map_err(Failure::local)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        Ok(!self.quiet && ask(&question)?)
     }
+}
+
+/// Asks the user on the terminal. Without a terminal the answer is no.
+pub(crate) fn ask(question: &str) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    let mut terminal = std::io::stderr();
+    terminal
+        .write_all(question.as_bytes())
+        .and_then(|()| terminal.flush())
+        .map_err(Failure::local)?;
+    let mut answer = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(Failure::local)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn options(way: SshWay<'_>) -> Result<SshOptions, Failure> {

@@ -27,6 +27,7 @@ mod godwit {
     pub(crate) mod distance;
     pub(crate) mod divided;
     pub(crate) mod doctor;
+    mod emptied;
     pub(crate) mod entries;
     pub(crate) mod escapes;
     pub(crate) mod failures;

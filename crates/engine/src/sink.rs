@@ -126,6 +126,9 @@ pub enum SinkFailure {
     /// The claim to which the transfer belongs has ended.
     #[error("{0}")]
     Fenced(String),
+    /// The source is empty, and the deletion would empty the destination.
+    #[error("{0}")]
+    EmptySource(String),
     /// The reader of the output is gone, or the output differs from the sent data.
     #[error("{0}")]
     Output(String),
@@ -145,6 +148,7 @@ impl SinkFailure {
             Self::Spill(_) => ErrorCode::SPILL,
             Self::Leftovers(_) => ErrorCode::LEFTOVERS,
             Self::Fenced(_) => ErrorCode::BUSY,
+            Self::EmptySource(_) => ErrorCode::EMPTY_SOURCE,
             Self::Output(_) => ErrorCode::OUTPUT,
             Self::Panicked => ErrorCode::INTERNAL,
         }

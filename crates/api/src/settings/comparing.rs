@@ -102,7 +102,7 @@ pub(super) const COMPARING: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "If more entries than this would be deleted, delete none",
-        detail: "The exit code is 3 then. Entries replaced by a directory during the transfer count, too.",
+        detail: "The exit code is 3 then. An empty source deletes nothing without this setting: a terminal asks, and a script fails with exit code 2. Entries replaced by a directory during the transfer count, too.",
     },
     Setting {
         name: "dry-run",

@@ -3,8 +3,8 @@
 
 use super::{not_a_stream, settings};
 use crate::args;
-use crate::connectors::Ways;
-use crate::exit::{Exit, Failure};
+use crate::connectors::{Ways, ask};
+use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
 use crate::list;
 use crate::output::{Log, Output};
@@ -126,11 +126,24 @@ fn transfer(
     for note in taken_for_a_machine(&sources) {
         events.note(&note);
     }
-    Ok(match Runner::run(&spec, &env, &events, &control) {
+    let mut ended = Runner::run(&spec, &env, &events, &control);
+    if let Err(failure) = &ended
+        && failure.code == FailureCode::EmptySource
+        && !settings.json
+        && ask("Delete all of it? [y/N] ")?
+    {
+        spec.settings
+            .insert("max-delete".to_owned(), vec![ANY_NUMBER.into()]);
+        ended = Runner::run(&spec, &env, &events, &control);
+    }
+    Ok(match ended {
         Ok(summary) => exit_of(&summary),
         Err(failure) => full.failure().map_or(failure.code, |full| full.code).into(),
     })
 }
+
+/// The largest value of `--max-delete`.
+const ANY_NUMBER: &str = "18446744073709551614";
 
 /// The note for sources that name both a path of another machine and a local file.
 fn taken_for_a_machine(sources: &[Endpoint]) -> Vec<String> {

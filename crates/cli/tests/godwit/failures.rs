@@ -199,6 +199,10 @@ fn proof(code: FailureCode) -> Proof {
         }),
         Escape => Test("entries", "links_in_the_destination_lead_nowhere"),
         Size | Metadata => Test("verify", "each_difference_is_named_here_and_there"),
+        EmptySource => Test(
+            "emptied",
+            "an_empty_source_empties_no_destination_without_a_word",
+        ),
         Limit => Test("delete", "more_than_max_delete_deletes_nothing"),
         Unsupported => Proof::None("takes a file system that lacks what was asked for"),
         code if matches!(code.scope(), Scope::Request | Scope::Reason) => Proof::None(

@@ -2,7 +2,7 @@
 //! Understands no more of its language than the program uses. The program is killed when dropped, by its id.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,7 @@ const ROWS: u16 = 200;
 /// A terminal with a program on it.
 pub(crate) struct Terminal {
     child: Child,
+    keys: File,
     said: Arc<Mutex<Vec<u8>>>,
     columns: usize,
 }
@@ -27,6 +28,15 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Runs the command with its standard error on a terminal of this width.
     pub(crate) fn start(command: &mut Command, columns: u16) -> Self {
+        Self::begin(command.stdin(Stdio::null()), columns, false)
+    }
+
+    /// The same, and the command reads what is typed.
+    pub(crate) fn start_typing(command: &mut Command, columns: u16) -> Self {
+        Self::begin(command, columns, true)
+    }
+
+    fn begin(command: &mut Command, columns: u16, typing: bool) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("ours");
         unlockpt(&ours).expect("ours");
@@ -43,15 +53,18 @@ impl Terminal {
             tcgetwinsize(ours.as_fd()).map(|size| size.ws_col),
             Ok(columns)
         );
+        if typing {
+            command.stdin(theirs.try_clone().expect("a descriptor"));
+        }
         let child = command
             .env("TERM", "xterm")
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(theirs)
             .spawn()
             .expect("the program runs");
         // The command holds a descriptor of it for as long as it lives; ours ends with the program's.
-        command.stderr(Stdio::null());
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let keys = File::from(ours.try_clone().expect("a descriptor"));
         let said = Arc::<Mutex<Vec<u8>>>::default();
         let (mut ours, kept) = (File::from(ours), Arc::clone(&said));
         thread::spawn(move || {
@@ -65,6 +78,7 @@ impl Terminal {
         });
         Self {
             child,
+            keys,
             said,
             columns: columns.into(),
         }
@@ -74,6 +88,17 @@ impl Terminal {
     pub(crate) fn screen(&self) -> Vec<String> {
         let said = self.said.lock().expect("no panic").clone();
         show(&String::from_utf8_lossy(&said), self.columns)
+    }
+
+    /// Types a line.
+    pub(crate) fn type_line(&mut self, line: &str) {
+        writeln!(self.keys, "{line}").expect("it is open");
+    }
+
+    /// Waits for the end of the program; its exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        let ended = wait_until(|| self.child.try_wait().expect("our child"));
+        ended.expect("it ends").code()
     }
 
     /// Waits until it shows these words.

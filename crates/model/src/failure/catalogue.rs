@@ -69,6 +69,9 @@ catalogue! {
     IntoItself "into_itself" Job 16, User, Permanent, Failed:
         "A tree would be copied into itself, or the source would be deleted.",
         "Name a destination outside the source.";
+    EmptySource "empty_source" Job 27, User, Permanent, Usage:
+        "The source is empty, and the deletion would empty the destination.",
+        "Check the source; if the destination is to be emptied, give --max-delete (to a job: --setting max-delete=N).";
     PathOutsideExport "path_outside_export" Job 15, User, Permanent, Failed:
         "The path leaves the export.",
         "Name a path within the export that contains no symbolic links.";

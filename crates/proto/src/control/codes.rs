@@ -107,6 +107,8 @@ codes! {
     NOT_SUPPORTED = 24;
     /// The export exists, but its file system is away: not mounted, replaced by another one, or not responding.
     EXPORT_AWAY = 26;
+    /// The source is empty, and the deletion would empty the destination.
+    EMPTY_SOURCE = 27;
 
     // From here on: failures that a client detects itself. From a peer these mean nothing: see `heard`.
     /// No connection worked for the whole retry time.

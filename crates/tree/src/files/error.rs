@@ -107,6 +107,14 @@ pub enum FinishError {
     /// The last steps.
     #[error(transparent)]
     Close(#[from] CloseError),
+    /// The deletion would empty the destination.
+    #[error(
+        "nothing was deleted: the source is empty, and {would_go} of the destination would go; if that is meant, give --max-delete"
+    )]
+    EmptySource {
+        /// The number of entries, in words.
+        would_go: String,
+    },
 }
 
 impl DestinationError {
@@ -145,6 +153,7 @@ impl From<FinishError> for SinkFailure {
             }
             FinishError::Close(CloseError::Sweep(_)) => Self::Leftovers(message),
             FinishError::Close(CloseError::Journal(_)) => Self::Journal(message),
+            FinishError::EmptySource { .. } => Self::EmptySource(message),
         }
     }
 }

@@ -110,11 +110,12 @@ pub(super) const HOST_FIGURES: [&str; 6] = [
 ];
 
 /// Failures whose texts pass: they concern the places of the job. Those of each entry pass, too.
-pub(super) const FAILURES: [FailureCode; 22] = [
+pub(super) const FAILURES: [FailureCode; 23] = [
     FailureCode::Usage,
     FailureCode::NoSource,
     FailureCode::DestinationUnusable,
     FailureCode::IntoItself,
+    FailureCode::EmptySource,
     FailureCode::PathOutsideExport,
     FailureCode::NoSuchExport,
     FailureCode::NotSupported,

@@ -5,6 +5,7 @@
 //! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go first.
 //! Deletions are reported in numbered notices, which are all repeated if FINISH comes again.
 
+mod emptied;
 mod region;
 mod told;
 
@@ -39,6 +40,8 @@ pub(crate) enum Deletion {
     Done,
     /// An entry stays that should have gone; the reason was reported, or the transfer has ended.
     Refused,
+    /// The source is empty, and so many entries would go, which nothing but a limit of deletions allows.
+    WouldEmpty(u64),
 }
 
 /// Finds of a survey, in the order in which they were found.
@@ -88,6 +91,9 @@ impl Deleter<'_> {
             );
         }
         match self.find_extras(ending) {
+            Ok(Some((_, extras))) if self.would_empty(&extras, ending) => {
+                Deletion::WouldEmpty(extras.count)
+            }
             Ok(Some((survey, extras))) => self.remove_extras(survey, &extras, ending),
             Ok(None) => Deletion::Refused,
             Err(error) => self.refuse(

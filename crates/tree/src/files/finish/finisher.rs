@@ -71,6 +71,16 @@ impl Finisher {
         let deleter = self.deleter();
         deleter.tell_replaced(ending).map_err(ListError)?;
         let deletion = deleter.delete_extras(ending);
+        if let Deletion::WouldEmpty(count) = deletion {
+            // Nothing has arrived, so there is nothing to resume.
+            self.committer.stop(self.held.resumed);
+            let would_go = match self.target.config.hides_names {
+                true => "all entries".to_owned(),
+                false if count == 1 => "1 entry".to_owned(),
+                false => format!("{count} entries"),
+            };
+            return Err(FinishError::EmptySource { would_go });
+        }
         go_on(ending)?;
         self.name_deferred(deletion)?;
         let linker = Linker {

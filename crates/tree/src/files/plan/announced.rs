@@ -43,6 +43,8 @@ pub(crate) struct Announced {
 
 struct State {
     sorter: SpillSorter,
+    /// An entry came that is not the directory at the top of a source.
+    has_contents: bool,
     /// Why not all keys could be kept; nothing is known of any entry then.
     failure: Option<KeysError>,
 }
@@ -53,6 +55,7 @@ impl Announced {
             directory: directory.to_owned(),
             state: Mutex::new(State {
                 sorter: SpillSorter::new(directory, SORTER_BYTES),
+                has_contents: false,
                 failure: None,
             }),
         }
@@ -70,7 +73,15 @@ impl Announced {
                 )
             })
             .collect();
+        if records.iter().any(is_contents) {
+            lock(&self.state).has_contents = true;
+        }
         self.add(&keys);
+    }
+
+    /// Whether the source has nothing but its own directory.
+    pub(crate) fn is_bare(&self) -> bool {
+        !lock(&self.state).has_contents
     }
 
     /// Counts these as announced.
@@ -94,6 +105,10 @@ impl Announced {
         drop(state);
         Ok(Extras::find(announced.finish()?, there)?)
     }
+}
+
+fn is_contents(record: &Record) -> bool {
+    !record.path.is_empty() || record.kind != EntryKind::DIRECTORY
 }
 
 /// The keys of the entries at the destination, in the order in which they were found.
