@@ -9,7 +9,7 @@ use godwit_net::{IdentityId, PeerAddress};
 use godwit_run::{AgentOrder, Connectors, SshClient, SshWay, StartedAgent, refusal_of};
 
 use crate::exit::Failure;
-use crate::ssh::{Order, Rsh, SshConnector, SshOptions, start};
+use crate::ssh::{Carrying, Order, Rsh, SshConnector, SshOptions, start};
 
 /// The connectors of a command that a user has typed.
 pub(crate) struct Ways {
@@ -24,12 +24,12 @@ impl Connectors for Ways {
             identity,
             tls,
         } = client;
-        let options = options(way)?;
+        let options = self.options(way)?;
         Ok(Arc::new(SshConnector::new(options, sender, identity, tls)))
     }
 
     fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        let options = options(way).map_err(refusal_of)?;
+        let options = self.options(way).map_err(refusal_of)?;
         let order = Order {
             client: order.client,
             sender: order.sender.clone(),
@@ -72,16 +72,19 @@ pub(crate) fn ask(question: &str) -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn options(way: SshWay<'_>) -> Result<SshOptions, Failure> {
-    Ok(SshOptions {
-        rsh: Rsh::new(way.rsh, way.remote_command)?,
-        login: way.login.clone(),
-        data_ports: way.data_ports,
-        channels: way.channels,
-        via_ssh: way.via_ssh,
-        retry_for: way.retry_for,
-        handshake_deadline: way.handshake_deadline,
-        stall_limit: way.stall_deadline,
-        interrupted: way.cancelled,
-    })
+impl Ways {
+    fn options(&self, way: SshWay<'_>) -> Result<SshOptions, Failure> {
+        Ok(SshOptions {
+            rsh: Rsh::new(way.rsh, way.remote_command)?,
+            login: way.login.clone(),
+            data_ports: way.data_ports,
+            channels: way.channels,
+            via_ssh: way.via_ssh,
+            retry_for: way.retry_for,
+            handshake_deadline: way.handshake_deadline,
+            stall_limit: way.stall_deadline,
+            interrupted: way.cancelled,
+            carrying: Carrying::of(way.install_remote, self.quiet),
+        })
+    }
 }

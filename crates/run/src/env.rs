@@ -193,6 +193,8 @@ pub struct SshWay<'a> {
     pub rsh: &'a OsStr,
     /// Name of this program on the other machine.
     pub remote_command: &'a OsStr,
+    /// Carries this program to a machine that has none.
+    pub install_remote: bool,
     /// The first and the last port for data beside ssh; `None` is any.
     pub data_ports: Option<(u16, u16)>,
     /// The only network paths for data; none means all that are found.

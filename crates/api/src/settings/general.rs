@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::settings::table::{
-    COMMAND_ONLY, CORES, GivenIn, Heading, Kind, NODE_ONLY, ObeyedBy, SSH_ONLY, STREAMS_MAX, Scope,
-    Setting, THREADS_MAX,
+    COMMAND_ONLY, CORES, GivenIn, Heading, Kind, NODE_ONLY, ObeyedBy, STREAMS_MAX, Scope, Setting,
+    THREADS_MAX,
 };
 
 /// Commands that move data: `cp` and `sync`.
@@ -286,54 +286,6 @@ pub(super) const GENERAL: &[Setting] = &[
         given_in: GivenIn::Jobs,
         help: "How long a connection may stand still before it counts as lost",
         detail: "",
-    },
-    Setting {
-        name: "rsh",
-        scopes: CLIENT,
-        kind: Kind::Text { form: "COMMAND" },
-        default: "ssh",
-        variable: "GODWIT_RSH",
-        heading: Heading::Network,
-        obeyed_by: ObeyedBy::Here,
-        given_in: SSH_ONLY,
-        help: "The program that reaches the machine in HOST:PATH, and its options",
-        detail: "Example: `ssh -p 2222 -i key`; a word with spaces goes in quotes. The program reads its own configuration.",
-    },
-    Setting {
-        name: "remote-command",
-        scopes: CLIENT,
-        kind: Kind::Text { form: "COMMAND" },
-        default: "godwit",
-        variable: "GODWIT_REMOTE_COMMAND",
-        heading: Heading::Network,
-        obeyed_by: ObeyedBy::Here,
-        given_in: SSH_ONLY,
-        help: "The command that starts godwit on the machine in HOST:PATH",
-        detail: "The shell there interprets the command. Examples: `~/bin/godwit`, `sudo godwit`.",
-    },
-    Setting {
-        name: "data-ports",
-        scopes: CP,
-        kind: Kind::Ports,
-        default: "any",
-        variable: "GODWIT_DATA_PORTS",
-        heading: Heading::Network,
-        obeyed_by: ObeyedBy::Here,
-        given_in: SSH_ONLY,
-        help: "TCP ports for the data of HOST:PATH",
-        detail: "The ports may be opened on either machine: TCP carries the data beside ssh, in whichever direction a firewall allows. `50000-50100` is a range.",
-    },
-    Setting {
-        name: "via-ssh",
-        scopes: CP,
-        kind: Kind::Flag,
-        default: "false",
-        variable: "GODWIT_VIA_SSH",
-        heading: Heading::Network,
-        obeyed_by: ObeyedBy::Here,
-        given_in: SSH_ONLY,
-        help: "Send the data of HOST:PATH through ssh itself, not beside it",
-        detail: "This needs no port except that of ssh, and is slower: each stream is a separate ssh connection.",
     },
     Setting {
         name: "listen",

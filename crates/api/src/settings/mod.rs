@@ -4,6 +4,7 @@
 //! A value comes from the first of: flag, environment variable, settings file, default. Each value is parsed once, here, into
 //! [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
 
+mod by_ssh;
 mod channels;
 mod choices;
 mod comparing;

@@ -257,8 +257,9 @@ pub const THREADS_MAX: u64 = 1024;
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
 /// The parts of the table.
-const GROUPS: [&[Setting]; 9] = [
+const GROUPS: [&[Setting]; 10] = [
     super::general::GENERAL,
+    super::by_ssh::BY_SSH,
     super::serving::SERVING,
     super::channels::CHANNELS,
     super::machine::MACHINE,

@@ -111,6 +111,8 @@ pub struct CpSettings {
     pub rsh: OsString,
     /// Command that starts this program there, for the shell there.
     pub remote_command: OsString,
+    /// Carries this program to a machine that has none.
+    pub install_remote: bool,
     /// First and last port for data beside ssh; `None` is any.
     pub data_ports: Option<(u16, u16)>,
     /// Sends no data beside ssh.
@@ -169,6 +171,8 @@ pub struct VerifySettings {
     pub rsh: OsString,
     /// Command that starts this program there, for the shell there.
     pub remote_command: OsString,
+    /// Carries this program to a machine that has none.
+    pub install_remote: bool,
 }
 
 /// Settings of `godwit manifest`; each field is the setting of its name.
@@ -256,6 +260,7 @@ impl CpSettings {
             reports: ReportSettings::from_values(values),
             rsh: values.text("rsh"),
             remote_command: values.text("remote-command"),
+            install_remote: values.flag("install-remote"),
             data_ports: values.ports("data-ports"),
             via_ssh: values.flag("via-ssh"),
             given: values.given(),
@@ -301,6 +306,7 @@ impl VerifySettings {
             signed_by: Some(values.text("signed-by")).filter(|text| !text.is_empty()),
             rsh: values.text("rsh"),
             remote_command: values.text("remote-command"),
+            install_remote: values.flag("install-remote"),
         })
     }
 }

@@ -4,6 +4,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_api::login::Login;
 
@@ -18,7 +20,15 @@ pub(crate) struct Rsh {
     remote_command: OsString,
     /// The user cannot answer a question.
     unattended: bool,
+    /// The program there is the one that this program carried.
+    carried: Arc<AtomicBool>,
 }
+
+/// The usual name of this program.
+const USUAL: &str = "godwit";
+
+/// Where this program carries itself to. A login begins in the home, so each shell finds it.
+pub(super) const CARRIED: &str = concat!(".cache/godwit/", env!("CARGO_PKG_VERSION"), "/godwit");
 
 impl Rsh {
     /// Splits the settings, and checks that the program exists.
@@ -43,11 +53,23 @@ impl Rsh {
             words,
             remote_command: remote_command.to_owned(),
             unattended: !has_terminal() && std::env::var_os("SSH_ASKPASS").is_none(),
+            carried: Arc::default(),
         })
     }
 
     /// Program and arguments that run this program on the other machine with `arguments`.
     pub(crate) fn line(&self, login: &Login, arguments: &str) -> Vec<OsString> {
+        let mut command = match self.carried.load(Ordering::Relaxed) {
+            true => CARRIED.into(),
+            false => self.remote_command.clone(),
+        };
+        command.push(" ");
+        command.push(arguments);
+        self.line_of(login, command)
+    }
+
+    /// Program and arguments that run a command on the other machine.
+    pub(super) fn line_of(&self, login: &Login, command: OsString) -> Vec<OsString> {
         let mut line = self.words.clone();
         if Path::new(&self.words[0]).file_name() == Some(OsStr::new("ssh")) {
             line.push("-T".into());
@@ -59,11 +81,18 @@ impl Rsh {
             line.extend(["-l".into(), user.into()]);
         }
         line.push(login.host.clone().into());
-        let mut command = self.remote_command.clone();
-        command.push(" ");
-        command.push(arguments);
         line.push(command);
         line
+    }
+
+    /// Whether the user has not said where this program is on the other machine.
+    pub(super) fn is_usual(&self) -> bool {
+        self.remote_command == USUAL && !self.carried.load(Ordering::Relaxed)
+    }
+
+    /// From now on the program there is the carried one, or again the usual one.
+    pub(super) fn set_carried(&self, carried: bool) {
+        self.carried.store(carried, Ordering::Relaxed);
     }
 
     /// Whether the user cannot answer a question of ssh.
@@ -153,6 +182,7 @@ mod tests {
             words: vec!["/usr/bin/ssh".into(), "-p".into(), "22".into()],
             remote_command: "~/bin/godwit".into(),
             unattended: true,
+            carried: Arc::default(),
         };
         let login = Login {
             user: Some("alice".into()),

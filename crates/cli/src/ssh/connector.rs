@@ -21,11 +21,12 @@ use godwit_net::{
 use godwit_proto::{ErrorCode, Opened};
 use godwit_run::UNREACHABLE;
 
-use super::command::Rsh;
+use super::command::{CARRIED, Rsh};
 use super::greeting::{AnswerLimit, Peer};
 use super::own_targets;
 use super::process::SshProcess;
 use super::start::{Order, start};
+use crate::connectors::ask;
 
 /// Deadline for finding a path to the data port, over all attempts.
 const REACH_DEADLINE: Duration = Duration::from_secs(6);
@@ -43,6 +44,29 @@ pub(crate) struct SshOptions {
     pub(crate) handshake_deadline: Duration,
     pub(crate) stall_limit: Duration,
     pub(crate) interrupted: Arc<AtomicBool>,
+    pub(crate) carrying: Carrying,
+}
+
+/// Whether this program carries itself to a machine that has none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Carrying {
+    /// The user has said so.
+    Yes,
+    /// The user is asked, if there is a terminal.
+    Ask,
+    /// Never.
+    No,
+}
+
+impl Carrying {
+    /// By the setting; `quiet` is a user who cannot be asked.
+    pub(crate) fn of(setting: bool, quiet: bool) -> Self {
+        match (setting, quiet) {
+            (true, _) => Self::Yes,
+            (false, true) => Self::No,
+            (false, false) => Self::Ask,
+        }
+    }
 }
 
 impl SshOptions {
@@ -62,6 +86,22 @@ impl SshOptions {
             handshake_deadline: settings.handshake_deadline,
             stall_limit: settings.stall_deadline,
             interrupted: Arc::clone(interrupted),
+            carrying: Carrying::No,
+        }
+    }
+
+    /// Whether the user agrees that this program carries itself to the other machine.
+    pub(super) fn may_carry(&self) -> Result<bool, Refusal> {
+        match self.carrying {
+            Carrying::Yes => Ok(true),
+            Carrying::No => Ok(false),
+            Carrying::Ask => {
+                let question = format!(
+                    "{} has no godwit. Carry this one there by ssh, to ~/{CARRIED}? [y/N] ",
+                    self.login
+                );
+                ask(&question).map_err(godwit_run::refusal_of)
+            }
         }
     }
 

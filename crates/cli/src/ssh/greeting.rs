@@ -237,7 +237,7 @@ impl Peer<'_> {
             Some(255) => (format!("ssh: {complaint}"), ErrorCode::SSH),
             Some(127) => (
                 format!(
-                    "there is no `{command}`: install godwit there, or say where it is with --remote-command{said}"
+                    "there is no `{command}`: install godwit there (--install-remote carries this one into the home of the user), or say where it is with --remote-command{said}"
                 ),
                 ErrorCode::NO_COMMAND,
             ),

@@ -9,6 +9,7 @@
 //! brings its answer, and the block brings FINISHED. The file needs no other connection, and the client does not wait for the end of
 //! ssh.
 
+mod carry;
 mod command;
 mod connector;
 mod greeting;
@@ -18,7 +19,7 @@ mod start;
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) use command::Rsh;
-pub(crate) use connector::{SshConnector, SshOptions, unreachable};
+pub(crate) use connector::{Carrying, SshConnector, SshOptions, unreachable};
 pub(crate) use godwit_run::SOFTWARE;
 pub(crate) use start::{Order, Started, start};
 

@@ -13,6 +13,7 @@ use godwit_proto::ErrorCode;
 use godwit_proto::agent::{AGENT_VERSION, AgentMessage as _, Start, Started as Answer};
 
 use super::SOFTWARE;
+use super::carry::carry;
 use super::connector::SshOptions;
 use super::greeting::Peer;
 use super::process::SshProcess;
@@ -46,8 +47,29 @@ pub(crate) struct Started {
     pub(crate) early_bytes: u64,
 }
 
-/// Starts an agent; sends `first` after the order.
+/// Starts an agent; sends `first` after the order. Carries this program to a machine that has none, if the user agrees.
 pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result<Started, Refusal> {
+    let is_missing = |refusal: &Refusal| refusal.code() == ErrorCode::NO_COMMAND;
+    let missing = match begin(options, order, first) {
+        Err(refusal) if is_missing(&refusal) && options.rsh.is_usual() => refusal,
+        ended => return ended,
+    };
+    // An earlier run may have carried it.
+    options.rsh.set_carried(true);
+    match begin(options, order, first) {
+        Err(refusal) if is_missing(&refusal) => {}
+        ended => return ended,
+    }
+    options.rsh.set_carried(false);
+    if !options.may_carry()? {
+        return Err(missing);
+    }
+    carry(options)?;
+    options.rsh.set_carried(true);
+    begin(options, order, first)
+}
+
+fn begin(options: &SshOptions, order: &Order, first: &[u8]) -> Result<Started, Refusal> {
     let login = &options.login;
     let (port_first, port_last) = options.data_ports.unwrap_or((0, 0));
     let order = Start {

@@ -1,6 +1,7 @@
 //! Tests of transfers by ssh, with a real sshd of their own.
 //! The sshd is in `far`; each module beside it owns one kind of use or trouble.
 
+mod carried;
 mod denied;
 mod doctor;
 mod errands;

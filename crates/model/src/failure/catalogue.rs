@@ -101,7 +101,7 @@ catalogue! {
         "Make `ssh HOST true` work first.";
     RemoteCommandMissing "remote_command_missing" Job 73, Peer, Permanent, Failed:
         "No godwit was found on the other machine.",
-        "Install godwit there, or give its path with --remote-command.";
+        "Install godwit there, as by --install-remote, or give its path with --remote-command.";
     RemoteCommandUnusable "remote_command_unusable" Job 74, Peer, Permanent, Failed:
         "The command on the other machine is not godwit, or its godwit cannot answer.",
         "Install this version there, or name another program with --remote-command.";

@@ -87,6 +87,7 @@ pub(super) fn way_to<'a>(job: &'a Job<'_>, login: &'a Login) -> SshWay<'a> {
         login,
         rsh: &settings.rsh,
         remote_command: &settings.remote_command,
+        install_remote: settings.install_remote,
         data_ports: settings.data_ports,
         channels: Vec::new(),
         via_ssh: settings.via_ssh,

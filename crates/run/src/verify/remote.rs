@@ -35,6 +35,7 @@ pub(super) fn check_by_ssh(
         login: &place.login,
         rsh: &settings.rsh,
         remote_command: &settings.remote_command,
+        install_remote: settings.install_remote,
         data_ports: None,
         channels: Vec::new(),
         // Names and findings go through ssh in any case.

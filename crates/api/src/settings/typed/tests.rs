@@ -106,6 +106,7 @@ fn the_defaults_of_cp() {
             stall_deadline: Duration::from_secs(120),
             rsh: "ssh".into(),
             remote_command: "godwit".into(),
+            install_remote: false,
             data_ports: None,
             via_ssh: false,
             given: Vec::new(),
