@@ -8,6 +8,7 @@ mod clean;
 mod held;
 pub(crate) mod here;
 mod list;
+mod user_files;
 
 use std::cell::OnceCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -47,11 +48,6 @@ pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves a connection that asks, until it ends.
 pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: IdentityId, first: Ask) {
-    if shared.only.is_some() {
-        let message = "an agent cannot answer questions about places; ask a node";
-        send_error(stream, ErrorCode::NOT_SUPPORTED, message, false);
-        return;
-    }
     let mut ask = first;
     for _ in 0..QUESTIONS_MAX {
         // A node that joins is a member from then on.
@@ -153,7 +149,13 @@ fn reply(
     number: u64,
     asked: Result<(Who, Question), Refusal>,
 ) -> Option<()> {
-    let answer = asked.and_then(|(who, question)| answer(shared, stream, &who, number, question));
+    let answer = asked.and_then(|(who, question)| match shared.only {
+        Some(_) => {
+            let mut signs = Signs::new(shared, stream, number);
+            user_files::answer(shared, &who, &question, &mut |done| signs.go_on(done))
+        }
+        None => answer(shared, stream, &who, number, question),
+    });
     let answer = answer.unwrap_or_else(Answer::Refused);
     // A node that searches asks without knowing whether the job or entry exists here.
     let looked_for = [code::NO_SUCH_JOB, code::NOT_LET_IN, code::NOT_FOUND];
@@ -239,23 +241,8 @@ fn answer(
     let held = held::Held::new(&read);
     let may = |export: &str, path: &godwit_store::RelPath, right| held.may(export, path, right);
     let is_member = is_member()?;
-    let mut last = Instant::now();
-    let mut go_on = |done: u64| {
-        // Nothing may come before the reply, so any data is the end of the connection.
-        if shared.stopping() || !matches!(stream.try_recv(), Ok(None)) || !held.hold() {
-            return false;
-        }
-        if last.elapsed() < SIGN_EVERY {
-            return true;
-        }
-        last = Instant::now();
-        let sign = Reply {
-            number,
-            document: Vec::new(),
-            done,
-        };
-        send(stream, &sign).is_some()
-    };
+    let mut signs = Signs::new(shared, stream, number);
+    let mut go_on = |done: u64| held.hold() && signs.go_on(done);
     if question == (Question::Exports {}) {
         let granted = (!is_member).then(|| shared.places.granted(who));
         let granted = granted.transpose().map_err(refusal)?;
@@ -294,6 +281,43 @@ fn answer(
     }
     let answered = shared.here.answer(&question, &may, &mut go_on);
     answered.map_err(|refusal| held.ended().unwrap_or(refusal))
+}
+
+/// Signs of life during the work on a question.
+struct Signs<'a> {
+    shared: &'a Shared,
+    stream: &'a mut dyn Stream,
+    number: u64,
+    last: Instant,
+}
+
+impl<'a> Signs<'a> {
+    fn new(shared: &'a Shared, stream: &'a mut dyn Stream, number: u64) -> Self {
+        Self {
+            shared,
+            stream,
+            number,
+            last: Instant::now(),
+        }
+    }
+
+    /// Whether the asker still waits. Sends a sign if one is due.
+    fn go_on(&mut self, done: u64) -> bool {
+        // Nothing may come before the reply, so any data is the end of the connection.
+        if self.shared.stopping() || !matches!(self.stream.try_recv(), Ok(None)) {
+            return false;
+        }
+        if self.last.elapsed() < SIGN_EVERY {
+            return true;
+        }
+        self.last = Instant::now();
+        let sign = Reply {
+            number: self.number,
+            document: Vec::new(),
+            done,
+        };
+        send(self.stream, &sign).is_some()
+    }
 }
 
 /// Has a question within the cluster answered; the cluster checks the asker.

@@ -46,7 +46,7 @@ use godwit_run::Process;
 pub use agent::{Agent, AgentConfig};
 pub use allow::StateRules;
 pub use announce::Announce;
-pub use ask::asker::Asker;
+pub use ask::asker::{Asker, Questions};
 pub use ask::here::{Here, May};
 pub use claims::ClaimTable;
 pub use export::{Export, ExportError};

@@ -37,7 +37,9 @@ pub use godwit_engine::Fence;
 pub use godwit_tree::Earlier;
 pub use home::Home;
 pub use selection::read_selection;
-pub use transfer::{STAGE_FIGURES, bounds_of, ciphers, client_tls, refusal_of};
+pub use transfer::{
+    STAGE_FIGURES, bounds_of, ciphers, client_tls, known_identity, refusal_of, refused,
+};
 
 /// Runs jobs, any number of them in one process at the same time.
 pub struct Runner;

@@ -31,9 +31,10 @@ const PLACES: &str = "A place is SITE:/EXPORT/PATH. The site `here:` is the node
 
 fn list() -> Command {
     reaching(Command::new("ls"))
-        .about("List a directory of a node or site, or the exports of a site")
+        .about("List a directory of a node, a site or a machine behind ssh, or the exports of a node")
         .after_help(format!(
-            "{PLACES}\nSITE:/ lists the exports that you may use, with their free space."
+            "{PLACES}\nSITE:/ and godwit://HOST/ list the exports that you may use, with their free space.\n\
+             godwit://HOST/EXPORT/PATH and USER@HOST:PATH (by ssh) need no node here: godwit asks in your name."
         ))
         .arg(switch("all", "Include names that begin with a dot").short('a'))
         .arg(some_places("Directories, files, or sites as SITE:/"))

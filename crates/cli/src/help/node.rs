@@ -190,10 +190,9 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "ls",
         &[
             example("godwit ls siteB:/archive", "a directory of another site"),
-            example(
-                "godwit ls siteB:/",
-                "which exports there are, and their room",
-            ),
+            example("godwit ls siteB:/", "its exports, and their room"),
+            example("godwit ls alice@dtn2:/data", "a machine behind ssh"),
+            example("godwit ls godwit://dtn2/data/", "a node by its address"),
         ],
     ),
     (

@@ -21,6 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 pub(crate) use command::Rsh;
 pub(crate) use connector::{Carrying, SshConnector, SshOptions, unreachable};
 pub(crate) use godwit_run::SOFTWARE;
+pub(crate) use process::SshProcess;
 pub(crate) use start::{Order, Started, start};
 
 /// The addresses of this machine with a port, for the other side to dial; `first` comes first.

@@ -11,6 +11,7 @@ use data_encoding::BASE64;
 use serde_json::Value;
 
 use super::judge::assert_identical;
+use super::process::Process;
 use super::rig::Rig;
 use super::sync::state;
 
@@ -272,4 +273,33 @@ fn a_name_that_is_no_text_is_told_in_base64() {
         assert_eq!(manifest["path_b64"], BASE64.encode(b"m\xff"));
         assert!(manifest["path"].is_null());
     }
+}
+
+#[test]
+fn a_node_is_listed_by_its_address() {
+    let mut world = Rig::new();
+    world.write("export/set/a", "content");
+    world.write("export/set/.hidden", "");
+    world.start(&[]);
+    let ls = |flags: &[&str], place: &str| {
+        let outcome = world.client(&[&["ls"], flags, &[place]].concat());
+        assert_eq!(outcome.code, Some(0), "{}", outcome.said());
+        outcome
+    };
+    let listed = ls(&[], &world.url("set"));
+    assert!(
+        listed.out.starts_with("-rw-") && listed.out.ends_with("  a\n"),
+        "{listed:?}"
+    );
+    ls(&["-a"], &world.url("set")).says(".hidden");
+    ls(&["--json"], &world.url("set/a")).says(r#""size":7"#);
+    ls(&[], &format!("godwit://{}/", world.address())).says("data");
+    // A node that this user does not know is not asked, and one that does not know this user refuses.
+    let mut stranger = world.client_command();
+    stranger.env("GODWIT_HOME", world.path("other-client"));
+    let outcome = Process::start(stranger.args(["ls", &world.url("set")])).wait();
+    assert_eq!(outcome.code, Some(4), "{}", outcome.said());
+    outcome.says("godwit trust");
+    let missing = world.client(&["ls", &world.url("nowhere")]);
+    assert_eq!(missing.code, Some(3), "{}", missing.said());
 }

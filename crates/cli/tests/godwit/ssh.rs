@@ -8,6 +8,7 @@ mod errands;
 pub(crate) mod far;
 mod faults;
 mod itself;
+mod listed;
 mod lost;
 mod network;
 mod once;

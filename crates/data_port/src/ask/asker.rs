@@ -55,6 +55,36 @@ pub struct Asker {
 /// How long a connection with an unanswered question is used: its path may be dead.
 const OWES_FOR: Duration = Duration::from_secs(3);
 
+/// A connection that asks one question after the other, for a caller without a node.
+pub struct Questions {
+    connection: Kept,
+    peer: Peer,
+}
+
+impl Questions {
+    /// Greets the other side of a new connection.
+    ///
+    /// # Errors
+    /// The other side answers no questions.
+    pub fn new(mut stream: Connection, peer: Peer) -> Result<Self, Refusal> {
+        let capabilities = greet(&mut stream, &peer)?;
+        Ok(Self {
+            connection: Kept::new(stream, capabilities),
+            peer,
+        })
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// The other side refused, or the connection broke.
+    pub fn ask(&mut self, question: &Question) -> Result<Answer, Refusal> {
+        let document = question.to_document_for(None);
+        let reply = self.connection.ask(&self.peer, document, &mut |_| true)?;
+        Answer::parse(&reply)
+    }
+}
+
 /// A connection, after HELLO.
 struct Kept {
     stream: Connection,
@@ -69,6 +99,17 @@ struct Kept {
 }
 
 impl Kept {
+    fn new(stream: Connection, capabilities: u64) -> Self {
+        Self {
+            stream,
+            capabilities,
+            asked: 0,
+            answered: 0,
+            owes_since: None,
+            since: Instant::now(),
+        }
+    }
+
     /// Asks one question; the document of the reply.
     fn ask(
         &mut self,
@@ -255,14 +296,7 @@ impl AskSites for Asker {
             Some(reply) => reply,
             None => {
                 let (stream, capabilities) = self.connect(site, go_on)?;
-                let connection = Kept {
-                    stream,
-                    capabilities,
-                    asked: 0,
-                    answered: 0,
-                    owes_since: None,
-                    since: Instant::now(),
-                };
+                let connection = Kept::new(stream, capabilities);
                 self.ask_by(connection, mandate, site, question, go_on)?
             }
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::ask::{
-    Answer, EntryKind, EntryView, ExportRoom, GoOn, Question, Refusal, RenamePlace, code,
+    Answer, EntryKind, EntryView, ExportRoom, GoOn, ListPlace, Question, Refusal, RenamePlace, code,
 };
 use godwit_api::failure::FailureCode;
 use godwit_api::grant::Right;
@@ -102,7 +102,7 @@ impl Here {
             }
             Question::List(wish) => {
                 let found = self.find(&wish.path, Right::List, may)?;
-                list::list(&found, wish, &self.ahead, go_on).map(Answer::Listing)
+                self.list(&found, wish, go_on)
             }
             Question::Stat { path } => {
                 let refused = match self.find(path, Right::List, may) {
@@ -165,6 +165,16 @@ impl Here {
                 "this question is not about places",
             )),
         }
+    }
+
+    /// A page of a directory that was found otherwise than by an export.
+    pub(super) fn list(
+        &self,
+        found: &Found,
+        wish: &ListPlace,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        list::list(found, wish, &self.ahead, go_on).map(Answer::Listing)
     }
 
     /// The exports in which the asker may do anything, with their room.

@@ -16,7 +16,8 @@ use godwit_net::{
 };
 
 use super::report::refused;
-use crate::env::Env;
+use crate::Home;
+use crate::env::{Connectors, Env};
 
 /// The other end of a transfer, as seen from this side.
 pub(crate) struct OtherEnd {
@@ -103,7 +104,20 @@ fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<Id
         }
         return Ok(identity);
     }
-    let peers = KnownPeers::new(how.env.home.path());
+    known_identity(&how.env.home, &*how.env.connectors, address, tls)
+}
+
+/// The identity of a node, from the known peers. An unknown one needs the trust of the user, asked once.
+///
+/// # Errors
+/// The node cannot be reached, or the user does not trust it.
+pub fn known_identity(
+    home: &Home,
+    connectors: &dyn Connectors,
+    address: &PeerAddress,
+    tls: &ClientTls,
+) -> Result<IdentityId, Failure> {
+    let peers = KnownPeers::new(home.path());
     if let Some(identity) = peers
         .find(address)
         .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?
@@ -112,7 +126,7 @@ fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<Id
     }
     let (_, found) = dial(address, tls, &DialOptions::new(Expect::Anyone))
         .map_err(|error| refused(&error.into()))?;
-    if !how.env.connectors.trusts(address, &found)? {
+    if !connectors.trusts(address, &found)? {
         return Err(Failure::new(FailureCode::UnknownPeer, format!(
             "{address} is not known here; the node there says that it is {found}. If its operator confirms this identity (with godwit id on that machine), run: godwit trust {address} {found}"
         )).about(address));

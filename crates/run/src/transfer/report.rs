@@ -302,7 +302,8 @@ pub(super) fn code_of(code: ErrorCode) -> FailureCode {
 }
 
 /// A refusal as a failure of the whole transfer.
-pub(crate) fn refused(refusal: &Refusal) -> Failure {
+#[must_use]
+pub fn refused(refusal: &Refusal) -> Failure {
     let failure = Failure::new(code_of(refusal.code()), refusal);
     match refusal.peer() {
         Some(peer) => failure.about(peer),

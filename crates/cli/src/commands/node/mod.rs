@@ -7,7 +7,9 @@ mod accounting;
 mod choosing;
 pub(super) mod cluster;
 pub(super) mod connect;
+mod far;
 mod grants;
+mod list;
 mod log;
 mod places;
 mod report;
@@ -49,6 +51,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
     match name {
         "access" => return grants::run(sub, own),
         "accounting" => return accounting::run(own),
+        "ls" => return list::run(own),
         _ => {}
     }
     let client = connect::connect(own)?;
@@ -72,7 +75,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
         ("node" | "site" | "user", "limit") => rules::limit(name, own, &client),
         ("user", "share") => rules::share(own, &client),
         ("top", _) => top::run(&client, json, own.get_flag("once")),
-        ("ls" | "mkdir" | "rm" | "mv" | "clean", _) => places::run(name, own, &client),
+        ("mkdir" | "rm" | "mv" | "clean", _) => places::run(name, own, &client),
         _ => access::run(name, sub, own, &client),
     }
 }

@@ -1,21 +1,20 @@
-//! `godwit ls`, `mkdir`, `rm`, `mv` and `clean`: entries at places of a node and of its known sites.
+//! `godwit mkdir`, `rm`, `mv` and `clean`: entries at places of a node and of its known sites.
 //! Touches no file of this machine.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 
 use clap::ArgMatches;
-use godwit_api::ask::{Cleaned, EntryKind, EntryView, FailedPlace, Removed, code, mode_text};
+use godwit_api::ask::{Cleaned, EntryKind, FailedPlace, Removed, code};
 use godwit_api::duration::parse_duration;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
-use godwit_api::rest::{CleanEntries, NewDirectory, Place, RemoveEntry, RenameEntry, whole_site};
+use godwit_api::rest::{CleanEntries, NewDirectory, Place, RemoveEntry, RenameEntry};
 use godwit_api::units::human_size;
 use godwit_client::{Client, ClientError};
 use godwit_store::RelPath;
 
-use super::when::Clock;
-use super::{optional, print_json, table};
+use super::{optional, print_json};
 use crate::exit::{Exit, Failure};
 use crate::output::{complain, print, printable};
 
@@ -25,103 +24,10 @@ const OLDER_THAN: &str = "1h";
 /// Runs one of the commands.
 pub(super) fn run(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
     match name {
-        "ls" => list(matches, client),
         "mkdir" => make_directories(matches, client),
         "rm" => remove(matches, client),
         "mv" => rename(matches, client),
         _ => clean(matches, client),
-    }
-}
-
-fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
-    let json = matches.get_flag("json");
-    for place in places(matches) {
-        if whole_site(&place).is_some() {
-            exports(&place, json, client)?;
-            continue;
-        }
-        known_form(&place)?;
-        let all = json || matches.get_flag("all");
-        let mut cursor: Option<Vec<u8>> = None;
-        loop {
-            let page = match client.places().list(&place, cursor.as_deref()) {
-                Err(error) if is(&error, code::NOT_A_DIRECTORY) => {
-                    show(&[client.places().stat(&place)?], json);
-                    break;
-                }
-                page => page?,
-            };
-            let mut entries = page.entries;
-            entries.retain(|entry| all || !entry.name.0.starts_with(b"."));
-            show(&entries, json);
-            // Ends on a repeated page, so that a faulty node is not asked for ever.
-            match page.next {
-                Some(next) if cursor.as_deref().is_none_or(|before| before < &next.0[..]) => {
-                    cursor = Some(next.0);
-                }
-                _ => break,
-            }
-        }
-    }
-    Ok(Exit::Complete)
-}
-
-/// The exports of a site.
-fn exports(site: &[u8], json: bool, client: &Client) -> Result<(), Failure> {
-    let rooms = client.places().space(site)?;
-    if json {
-        rooms.iter().for_each(print_json);
-        return Ok(());
-    }
-    if rooms.is_empty() {
-        print("you may use none of its exports");
-        return Ok(());
-    }
-    let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), human_size);
-    let rows: Vec<Vec<String>> = rooms
-        .iter()
-        .map(|room| {
-            let rights = match (room.read, room.write) {
-                (true, true) => "read, write",
-                (true, false) => "read",
-                _ => "write",
-            };
-            vec![
-                printable(&room.name),
-                rights.to_owned(),
-                size(room.bytes_free),
-                size(room.bytes_total),
-            ]
-        })
-        .collect();
-    print(&table::plain(&["EXPORT", "ACCESS", "FREE", "SIZE"], &rows));
-    Ok(())
-}
-
-/// Prints one line for each entry, as `ls -l` does.
-fn show(entries: &[EntryView], json: bool) {
-    if json {
-        entries.iter().for_each(print_json);
-        return;
-    }
-    let clock = Clock::now();
-    let sizes: Vec<String> = entries.iter().map(|entry| entry.size.to_string()).collect();
-    let times: Vec<String> = entries
-        .iter()
-        .map(|entry| clock.show(entry.modified))
-        .collect();
-    let widest = |texts: &[String]| texts.iter().map(String::len).max().unwrap_or(0);
-    let (size_width, time_width) = (widest(&sizes), widest(&times));
-    for ((entry, size), time) in entries.iter().zip(&sizes).zip(&times) {
-        let target = match (&entry.target, entry.kind) {
-            (Some(target), EntryKind::Symlink) => format!(" -> {}", shown(&target.0)),
-            _ => String::new(),
-        };
-        print(&format!(
-            "{}  {size:>size_width$}  {time:>time_width$}  {}{target}",
-            mode_text(entry.kind, entry.mode),
-            shown(&entry.name.0)
-        ));
     }
 }
 
@@ -272,23 +178,23 @@ fn complain_of(place: &[u8], failures: &[FailedPlace], count: u64) {
 }
 
 /// The typed places, as bytes.
-fn places(matches: &ArgMatches) -> Vec<Vec<u8>> {
+pub(super) fn places(matches: &ArgMatches) -> Vec<Vec<u8>> {
     let given = matches.get_many::<OsString>("places").into_iter().flatten();
     given.map(|place| place.as_bytes().to_vec()).collect()
 }
 
 /// Parses a place.
-fn known_form(place: &[u8]) -> Result<Place, Failure> {
+pub(super) fn known_form(place: &[u8]) -> Result<Place, Failure> {
     Place::from_bytes(place).map_err(Failure::usage)
 }
 
 /// Whether the node refused with this code.
-fn is(error: &ClientError, code: FailureCode) -> bool {
+pub(super) fn is(error: &ClientError, code: FailureCode) -> bool {
     matches!(error, ClientError::Refused { problem, .. } if problem.code == code)
 }
 
 /// A name for people: bytes that are not UTF-8, or that would steer a terminal, are escaped.
-fn shown(name: &[u8]) -> String {
+pub(super) fn shown(name: &[u8]) -> String {
     match RelPath::parse(name) {
         Ok(path) => printable(&path.to_string()),
         Err(_) => printable(&String::from_utf8_lossy(name)),
