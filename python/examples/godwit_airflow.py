@@ -16,14 +16,14 @@ class GodwitOperator(BaseOperator):
     GODWIT_TOKEN_FILE names on the worker.
     """
 
-    template_fields: Sequence[str] = ("source", "destination", "label")
+    template_fields: Sequence[str] = ("source", "destination", "job_label")
 
     def __init__(
         self,
         *,
         source: str,
         destination: str,
-        label: str = "",
+        job_label: str = "",
         node: Optional[str] = None,
         options: Optional[dict[str, Any]] = None,
         **kwargs: Any,
@@ -31,7 +31,7 @@ class GodwitOperator(BaseOperator):
         super().__init__(**kwargs)
         self.source = source
         self.destination = destination
-        self.label = label
+        self.job_label = job_label
         self.node = node
         self.options = options or {}
         self._job: Optional[str] = None
@@ -41,7 +41,7 @@ class GodwitOperator(BaseOperator):
         instance = context["ti"]
         key = f"airflow-{instance.dag_id}-{instance.run_id}-{instance.task_id}-{instance.map_index}"
         with godwit.Client(self.node) as client:
-            label = self.label or instance.task_id
+            label = self.job_label or instance.task_id
             # A key is visible ASCII without spaces; a run id may be otherwise.
             key = "".join(sign if 32 < ord(sign) < 127 else "_" for sign in key)
             job = client.submit(self.source, self.destination, label=label, idempotency_key=key, **self.options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -173,3 +174,34 @@ def test_the_error_of_a_forecast():
     samples = [{"at": times[1], "bytes": 5}, {"at": times[2], "bytes": 10}]
     assert forecast_error({"job": job, "bytes_moved": 100, "samples": samples}) == pytest.approx(1.0)
     assert forecast_error({"job": job, "bytes_moved": 100, "samples": []}) is None
+
+
+def test_a_report_needs_no_other_file_and_follows_its_theme(sites, arguments, tmp_path):
+    out = tmp_path / "out"
+    command(sites, *arguments, "--yes", "--scale", "0.5")
+    page = (out / "report.html").read_text()
+    assert "The lowest ceiling is" in page and "Disk to disk reaches" in page
+    assert page.count("<svg") >= 4 and "currentColor" in page and "#010203" not in page
+    assert not re.search(r'(?:src|href)="(?!#)', page)
+    assert "prefers-color-scheme: dark" in page and "@media print" in page
+    told = command(sites, "compare", str(out), "--settings", "tls,none")
+    assert told.stdout.count("undecided: 2 and 2 runs") == 8
+    told = command(sites, "compare", str(out), str(out), "--json")
+    assert {one["word"] for one in json.loads(told.stdout)} == {"undecided"}
+    wrong = command(sites, "compare", str(out), "--settings", "tls,nosuch", check=False)
+    assert wrong.returncode != 0 and "no two settings differ" in wrong.stderr
+    other = command(sites, *arguments, "--yes", "--destination", "siteB:/data/other", check=False)
+    assert other.returncode != 0 and "results of another plan" in other.stderr
+
+
+def test_a_limited_path_is_named_with_its_ceiling(sites, client, arguments):
+    client.limits.put("site", "siteB", {"rate": "20MB/s"})
+    try:
+        done = command(sites, "verify-network", *arguments[1:], "--yes", "--scale", "0.005")
+    finally:
+        client.limits.remove("site", "siteB")
+    runs = [json.loads(line) for line in (Path(arguments[-1]) / "runs.jsonl").read_text().splitlines()]
+    forth = [run["bytes_per_second"] for run in runs if run["ends"] == "memory"]
+    assert sorted(forth)[1] == pytest.approx(20e6, rel=0.05)
+    assert {run["bottleneck"] for run in runs if run["ends"] == "memory"} == {"limit"}
+    assert "limit limited" in done.stdout and "godwit node limits" in done.stdout

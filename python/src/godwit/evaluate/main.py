@@ -38,6 +38,22 @@ def _parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="measure by a plan; the same command goes on where it was stopped")
     run.add_argument("plan", help="a file, or the name of a ready-made plan")
+    _add_places(run)
+    verify = commands.add_parser("verify-network", help="measure the path and the storage apart, and name the lowest ceiling")
+    verify.set_defaults(plan="verify-network")
+    _add_places(verify)
+    compare = commands.add_parser("compare", help="say whether B is better or worse than A, or undecided")
+    compare.add_argument("a", type=Path, metavar="A", help="a folder of results")
+    compare.add_argument("b", type=Path, metavar="B", nargs="?", help="another one")
+    compare.add_argument("--settings", metavar="X,Y", help="two settings of the one folder A, by the words that differ")
+    compare.add_argument("--figure", choices=("bytes_per_second", "seconds"), default="bytes_per_second")
+    compare.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    commands.add_parser("report", help="write the report again").add_argument("folder", type=Path, help="a folder of results")
+    commands.add_parser("plans", help="list the ready-made plans").add_argument("name", nargs="?", help="print this one")
+    return made
+
+
+def _add_places(run: argparse.ArgumentParser) -> None:
     run.add_argument("--source", metavar="PLACE", help="SITE:/EXPORT/PATH that the evaluation may fill")
     run.add_argument("--source-directory", metavar="DIR", help="the same directory on this machine")
     run.add_argument("--destination", metavar="PLACE", help="SITE:/EXPORT/PATH that the evaluation may fill and empty")
@@ -48,14 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--node", metavar="URL", help="https://HOST[:PORT]; else GODWIT_NODE, else the node of this machine")
     run.add_argument("--token-file", metavar="FILE", help="the file with the token; else GODWIT_TOKEN_FILE")
     run.add_argument("--fingerprint", metavar="SHA256", help="of the node's certificate or of its key")
-    commands.add_parser("plans", help="list the ready-made plans").add_argument("name", nargs="?", help="print this one")
-    return made
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from . import sets
+    from . import advice, sets
     from .campaign import Campaign
     from .plan import load
+    from .report import write
     from .results import Results
 
     places = {name: getattr(asked, name) for name in ("source", "source_directory", "destination")}
@@ -70,7 +85,27 @@ def _run(asked: argparse.Namespace) -> None:
             campaign.run()
     if not asked.keep_data:
         sets.remove(plan)
+    runs = Results(out).runs()
+    print(advice.told(runs))
     _say(f"results: {out}")
+    _say(f"the report: {write(out)}")
+
+
+def _compare(asked: argparse.Namespace) -> None:
+    from . import comparison
+
+    if asked.b is not None:
+        rows = comparison.folders(asked.a, asked.b, asked.figure)
+    else:
+        first, second = comparison.split(asked.settings)
+        rows = comparison.settings(asked.a, first, second, asked.figure)
+    print(comparison.document(rows) if asked.json else comparison.text(rows))
+
+
+def _report(asked: argparse.Namespace) -> None:
+    from .report import write
+
+    print(write(asked.folder))
 
 
 def _plans(asked: argparse.Namespace) -> None:
@@ -92,4 +127,4 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-_COMMANDS = {"run": _run, "plans": _plans}
+_COMMANDS = {"run": _run, "verify-network": _run, "compare": _compare, "report": _report, "plans": _plans}

@@ -31,6 +31,8 @@ def places(plan: Plan, run: Run, size: Size) -> Tuple[str, str, bool]:
     target = f"{plan.destination}/{run.data}"
     if run.ends == "memory":
         return f"{here}:mem:{size.bytes}", f"{there}:null:", False
+    if run.ends == "back":
+        return f"{there}:mem:{size.bytes}", f"{here}:null:", False
     if run.ends == "source":
         return f"{plan.source}/{run.data}", f"{here}:null:", False
     if run.ends == "destination":

@@ -22,7 +22,9 @@ else:
 _TOP = {"title", "places", "watch", "data", "variants", "factors", "run", "ends"}
 _PLACES = {"source", "destination", "source_directory"}
 _RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries"}
-_ENDS = ("disk", "memory", "source", "destination")
+# What each kind of ends moves; only those of memory need no data set on disk.
+_ENDS = ("disk", "memory", "back", "source", "destination")
+_MEMORY = ("memory", "back")
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Plan:
             (data, ends, variant, factors)
             for data in self.data
             for ends in self.ends
-            if (ends == "memory") == bool(data.memory)
+            if (ends in _MEMORY) == bool(data.memory)
             for variant in self.variants
             for factors in itertools.product(*values)
         ]

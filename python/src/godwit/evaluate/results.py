@@ -16,6 +16,9 @@ _RUNS = "runs.jsonl"
 _SAMPLES = "samples.jsonl"
 _ABOUT = "about.json"
 
+# What all results of a folder have in common.
+_SAME = ("plan", "scale", "source", "destination")
+
 
 class Results:
     """A folder of results."""
@@ -28,7 +31,8 @@ class Results:
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / _ABOUT
         if path.exists():
-            if self.about()["plan"] != about["plan"]:
+            before = self.about()
+            if any(before[name] != about[name] for name in _SAME):
                 raise SetupError("usage", f"{self.directory} holds results of another plan: name another folder with --out")
             return
         path.write_text(json.dumps(about, indent=1, sort_keys=True), encoding="utf-8")

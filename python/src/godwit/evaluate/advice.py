@@ -1,0 +1,82 @@
+"""Owns the sentences of the report: what limits, and what to change. Draws nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Dict, List, Mapping, Sequence
+
+from ..progress import size
+from . import stats
+
+# Two rates that are closer than this count as one: neither is the reason of the other.
+_CLOSE = 0.9
+
+# What bounds data on its way from source to destination.
+_NAMES = {
+    "memory": "the network and the processors of both ends (memory to memory)",
+    "source": "the storage of the source",
+    "destination": "the storage of the destination",
+}
+
+_MENDS = {
+    "source storage": "More readers or a faster disk: try --setting readers=8.",
+    "destination storage": "More writers or a faster disk: try --setting writers=8.",
+    "source CPU": "All cores of the source are busy: encryption none in a trusted network, or another cipher.",
+    "destination CPU": "All cores of the destination are busy: encryption none in a trusted network, or another cipher.",
+    "network": "The path is the limit: run godwit doctor, and look at tcp_rmem, tcp_wmem, lost packets and other traffic.",
+    "limit": "A limit is in force: look at godwit node limits.",
+}
+
+
+def ceilings(runs: Sequence[Mapping[str, Any]]) -> Dict[str, float]:
+    """The best median of each kind of ends."""
+    found: Dict[str, float] = {}
+    for ends in ("memory", "back", "source", "destination", "disk"):
+        rates = stats.by_setting([run for run in runs if run["ends"] == ends], "bytes_per_second")
+        medians = [stats.summary([*values.values()]).median for values in rates.values()]
+        if medians:
+            found[ends] = max(medians)
+    return found
+
+
+def headline(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The sentence at the top: the lowest ceiling, and how much of it is reached."""
+    found = ceilings(runs)
+    single = {ends: rate for ends, rate in found.items() if ends in _NAMES}
+    if not single:
+        return f"Disk to disk gives {size(found['disk'])}/s." if "disk" in found else "No run gives a rate."
+    lowest = min(single, key=lambda ends: single[ends])
+    said = f"The lowest ceiling is {_NAMES[lowest]}, with {size(single[lowest])}/s."
+    if "disk" in found:
+        said += f" Disk to disk reaches {size(found['disk'])}/s, {found['disk'] / single[lowest]:.0%} of it."
+    return said
+
+
+def sentences(runs: Sequence[Mapping[str, Any]], summaries: Mapping[str, stats.Summary]) -> List[str]:
+    """What to change, the most telling first."""
+    said = []
+    stages = Counter(str(run["bottleneck"]) for run in runs if run["bottleneck"] and run["ends"] in ("disk", "memory", "back"))
+    for stage, count in stages.most_common(2):
+        if stage in _MENDS:
+            said.append(f"{stage} limited {count} runs most of the time. {_MENDS[stage]}")
+    found = ceilings(runs)
+    lowest = min((rate for ends, rate in found.items() if ends in _NAMES), default=0.0)
+    if "disk" in found and found["disk"] < _CLOSE * lowest:
+        said.append(
+            f"Disk to disk stays {1 - found['disk'] / lowest:.0%} below the lowest ceiling: small files, or stages that wait "
+            "for each other. godwit job report shows the stages."
+        )
+    for name, one in summaries.items():
+        if one.count >= stats.FEWEST and one.p05 and one.median / one.p05 > 1.5:
+            said.append(f"{name}: one run in twenty is slower than {size(one.p05)}/s, at a median of {size(one.median)}/s.")
+    resent = sum(run["resent_bytes"] for run in runs) / max(sum(run["bytes"] for run in runs), 1)
+    if resent > 0.001:
+        said.append(f"{resent:.2%} of the bytes were sent again: the path loses packets or connections.")
+    return said or ["Nothing stands out."]
+
+
+def told(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The ceilings and the advice, for a terminal."""
+    found = {name: stats.summary([*one.values()]) for name, one in stats.by_setting(runs, "bytes_per_second").items()}
+    rows = [f"{name}: {size(one.median)}/s ({size(one.low)} to {size(one.high)})" for name, one in found.items()]
+    return "\n".join([headline(runs), *rows, *sentences(runs, found)])
