@@ -91,7 +91,7 @@ def test_a_plan_runs_is_resumed_and_leaves_tables(sites, arguments, tmp_path):
     about = json.loads((out / "about.json").read_text())
     assert about["machine"]["kernel"] and about["node"]["node"]["version"] == godwit.__version__
     assert list((sites.b.data / "evaluate").iterdir()) == []
-    # What is there is not measured again; a line that a kill cut off is.
+    # Only runs without a whole line are measured again, such as one that a kill cut off.
     lines = (out / "runs.jsonl").read_text().splitlines(keepends=True)
     (out / "runs.jsonl").write_text("".join(lines[:-2]) + lines[-2][:40])
     again = command(sites, *arguments, "--yes")

@@ -21,7 +21,7 @@ class GodwitError(Exception):
 
     @property
     def entry(self) -> Entry:
-        """What the catalogue says of the code."""
+        """The entry of the code in the catalogue."""
         return CATALOGUE.get(self.code, _UNKNOWN)
 
     @property
@@ -31,7 +31,7 @@ class GodwitError(Exception):
 
     @property
     def advice(self) -> str:
-        """What to do next."""
+        """The next step of a user."""
         return self.entry.advice
 
     @property

@@ -23,7 +23,7 @@ Progress = Union[bool, Display]
 
 
 class JobBase:
-    """What is known of a job."""
+    """A job as it was last heard of."""
 
     def __init__(self, view: JobView) -> None:
         self.view = view

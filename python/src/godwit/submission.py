@@ -15,7 +15,7 @@ Moment = Union[str, datetime]
 
 
 class Options(TypedDict, total=False):
-    """What a submission may say beside sources and destination. Each has the name and the meaning of the API."""
+    """The options of a submission beside sources and destination. Each has the name and the meaning of the API."""
 
     kind: str
     label: str

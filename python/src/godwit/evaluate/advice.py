@@ -11,7 +11,10 @@ from . import stats
 # Two rates that are closer than this count as one: neither is the reason of the other.
 _CLOSE = 0.9
 
-# What bounds data on its way from source to destination.
+# So much above its ceiling, a rate shows that the ceiling is wrong.
+_ABOVE = 1.1
+
+# These bound data on its way from source to destination.
 _NAMES = {
     "memory": "the network and the processors of both ends (memory to memory)",
     "source": "the storage of the source",
@@ -48,12 +51,15 @@ def headline(runs: Sequence[Mapping[str, Any]]) -> str:
     lowest = min(single, key=lambda ends: single[ends])
     said = f"The lowest ceiling is {_NAMES[lowest]}, with {size(single[lowest])}/s."
     if "disk" in found:
-        said += f" Disk to disk reaches {size(found['disk'])}/s, {found['disk'] / single[lowest]:.0%} of it."
+        share = found["disk"] / single[lowest]
+        said += f" Disk to disk reaches {size(found['disk'])}/s, {share:.0%} of it."
+        if share > _ABOVE:
+            said += " No path carries more than its ceiling: the runs were too short, or disturbed. Take larger sets."
     return said
 
 
 def sentences(runs: Sequence[Mapping[str, Any]], summaries: Mapping[str, stats.Summary]) -> List[str]:
-    """What to change, the most telling first."""
+    """The changes that help, the most useful first."""
     said = []
     stages = Counter(str(run["bottleneck"]) for run in runs if run["bottleneck"] and run["ends"] in ("disk", "memory", "back"))
     for stage, count in stages.most_common(2):

@@ -13,7 +13,7 @@ from .plan import Plan, Run
 from .results import Results
 from .sampler import Sampler
 
-# What is sent to learn the rate before anything is promised.
+# So much is sent to learn the rate before anything is promised.
 _PROBE_BYTES = 64 << 20
 _IDLE_WAIT = 60.0
 

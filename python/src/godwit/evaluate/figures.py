@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import matplotlib as mpl
 import numpy as np
@@ -146,16 +146,3 @@ def _svg(figure: Any) -> str:
     plt.close(figure)
     text = made.getvalue()
     return text[text.index("<svg") :].replace(_INK, "currentColor")
-
-
-def sweep(points: List[Tuple[float, float, float]]) -> str:
-    """Duration against the mean size of a file: when the first job was done, and the last one."""
-    return lines(
-        {
-            "last done": [(size, last) for size, _, last in points],
-            "first done": [(size, first) for size, first, _ in points],
-        },
-        "mean size of a file in bytes",
-        "s",
-        log_x=True,
-    )

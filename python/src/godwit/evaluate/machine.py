@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 
 from ..client import Client
 
-# What decides a rate most often, and is left as it was made.
+# These decide a rate most often, and often stay as they were made.
 _SYSCTLS = (
     "net/core/rmem_max",
     "net/core/wmem_max",

@@ -22,7 +22,7 @@ else:
 _TOP = {"title", "places", "watch", "data", "variants", "factors", "run", "ends"}
 _PLACES = {"source", "destination", "source_directory"}
 _RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries"}
-# What each kind of ends moves; only those of memory need no data set on disk.
+# Kinds of ends; only those of memory need no data set on disk.
 _ENDS = ("disk", "memory", "back", "source", "destination")
 _MEMORY = ("memory", "back")
 
@@ -59,7 +59,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured."""
+    """A plan with its places."""
 
     title: str
     source: str
@@ -79,7 +79,7 @@ class Plan:
     text: str = field(default="", repr=False)
 
     def runs(self) -> List[Run]:
-        """Every run. Each block has each setting once, in an order of its own, so that a drift meets all settings alike."""
+        """Every run. Each block has each setting once, in a separate random order, so that a drift meets all settings alike."""
         chance = random.Random(self.seed)  # noqa: S311
         values = [[(name, str(value)) for value in one] for name, one in self.factors.items()]
         settings = [

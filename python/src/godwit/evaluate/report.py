@@ -53,7 +53,7 @@ def page(about: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], samples: S
             _section("What the site gives", _ceilings(runs)),
             _section("What to change", _list(advice.sentences(runs, summaries))),
             _section("Rates of each setting", figures.boxes(values) + _table(summaries)),
-            _section("Distributions", figures.distributions(values)),
+            *_distributions(runs),
             *_factors(runs),
             *_over_time(runs, samples),
             _section("Durations", _durations(runs)),
@@ -86,6 +86,17 @@ def _ceilings(runs: Sequence[Mapping[str, Any]]) -> str:
         if best:
             medians[name], intervals[name] = told[best].median, (told[best].low, told[best].high)
     return figures.waterfall(medians, intervals) + "<p class='soft'>The best setting of each; bars end at the median.</p>"
+
+
+def _distributions(runs: Sequence[Mapping[str, Any]]) -> List[str]:
+    """One figure for each kind of ends: more lines would hide each other."""
+    made = []
+    for ends, name in _ENDS.items():
+        found = stats.by_setting([run for run in runs if run["ends"] == ends], "bytes_per_second")
+        if found:
+            values = {setting: [*one.values()] for setting, one in found.items()}
+            made.append(_section(f"Distributions: {name}", figures.distributions(values)))
+    return made
 
 
 def _factors(runs: Sequence[Mapping[str, Any]]) -> List[str]:
@@ -132,16 +143,20 @@ def _over_time(runs: Sequence[Mapping[str, Any]], samples: Sequence[Mapping[str,
 
 
 def _durations(runs: Sequence[Mapping[str, Any]]) -> str:
-    points = [
-        (run["bytes"] / max(run["files"], 1), run["first_done"], run["last_done"])
-        for run in runs
-        if run["state"] == "complete" and run["ends"] == "disk" and run["files"]
-    ]
+    first: List[Tuple[float, float]] = []
+    last: List[Tuple[float, float]] = []
+    for run in runs:
+        if run["state"] == "complete" and run["ends"] == "disk" and run["files"]:
+            mean = run["bytes"] / run["files"]
+            first.append((mean, run["first_done"]))
+            last.append((mean, run["last_done"]))
     seconds = {name: stats.summary([*one.values()]) for name, one in stats.by_setting(runs, "seconds").items()}
     rows = [[name, f"{one.median:.1f}", f"{one.p95:.1f}", f"{one.predictability:.2f}"] for name, one in seconds.items()]
     table = _rows(["setting", "median s", "95th percentile s", "their ratio"], rows)
-    is_sweep = len({round(size_of) for size_of, _, _ in points}) > 2
-    return (figures.sweep(points) if is_sweep else "") + table
+    if len({round(mean) for mean, _ in first}) < 3:
+        return table
+    series = {"last job done": _medians(last), "first job done": _medians(first)}
+    return figures.lines(series, "mean size of a file in bytes", "s", log_x=True) + table
 
 
 def _table(summaries: Mapping[str, stats.Summary]) -> str:
@@ -170,7 +185,7 @@ def _method(about: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
 def _medians(points: Sequence[Tuple[float, float]]) -> List[Tuple[float, float]]:
     by_place: Dict[float, List[float]] = {}
     for place, value in points:
-        by_place.setdefault(place, []).append(value)
+        by_place.setdefault(round(place, 3), []).append(value)
     return [(place, stats.summary(values).median) for place, values in by_place.items()]
 
 

@@ -16,7 +16,7 @@ _RUNS = "runs.jsonl"
 _SAMPLES = "samples.jsonl"
 _ABOUT = "about.json"
 
-# What all results of a folder have in common.
+# All results of a folder have these in common.
 _SAME = ("plan", "scale", "source", "destination")
 
 

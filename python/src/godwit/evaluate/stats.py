@@ -128,7 +128,7 @@ def by_setting(runs: Sequence[Mapping[str, object]], figure: str) -> Dict[str, D
         value = run.get(figure)
         if run["state"] == "complete" and not run["disturbed"] and isinstance(value, (int, float)) and value > 0:
             found.setdefault(str(run["setting"]), {})[int(str(run["block"]))] = float(value)
-    return found
+    return dict(sorted(found.items()))
 
 
 def _interval_of_difference(

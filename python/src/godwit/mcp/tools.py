@@ -24,7 +24,7 @@ CANCELS = ToolAnnotations(read_only_hint=False, destructive_hint=True)
 _LISTED = 200
 _WATCH_SECONDS = 600
 
-# What a program that reads a page of a place may get at once.
+# Entries of a directory in one answer.
 _ENTRIES = 200
 
 
