@@ -93,6 +93,7 @@ fn an_identity_holds_no_more_claims_by_setting_ended_ones_again() {
 fn a_claim_ends_with_the_right_of_its_holder_for_the_jobs_of_the_node_itself_too() {
     let trust = Trust::new();
     trust.b.write("export/own", b"of B");
+    trust.b.make_dirs("export/in");
     allow(&trust.b, &trust.c.identity, "data", &["--write"]);
     let claimed = ask(&trust.c, &trust.b, None, &claim(1, 1));
     claimed.expect("claimed");
