@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use godwit_state::{
-    Closed, Command, Effect, Found, JobOp, Op, OpenWork, Pair, Reader, SetPairs, Settle, Settled,
+    Closed, Command, Effect, FEATURE_LEVEL, Found, JobOp, Op, OpenWork, Pair, Reader, SetPairs, Settle, Settled,
     Settlement, Store, TakeWork, Target, Task, Work, WorkItem, WorkOp, WorkPath, WorkRoot, Works,
 };
 
@@ -369,6 +369,8 @@ impl World<'_> {
     fn run(&mut self, seed: u64) {
         let submit = Op::Submit(Box::new(new_job(&self.job)));
         assert!(self.apply(submit).is_some());
+        // Refused where an earlier simulation has raised it.
+        self.apply(Op::Level(FEATURE_LEVEL));
         for step in 0.. {
             assert!(step < STEPS_MAX, "seed {seed}: it does not end");
             // Faults stop, so that the work can end.

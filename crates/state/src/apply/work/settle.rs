@@ -35,8 +35,11 @@ pub(super) fn found(
     }
     let kind = if is_close { Kind::Close } else { Kind::Scan };
     let scan = rows::find(context, work.id, number)?;
-    let holds =
-        |row: &Row| row.kind == kind && row.state == State::Leased && row.lease == Some(lease);
+    let holds = |row: &Row| {
+        // A close leaves regions to others once. Those that are settled would be found again.
+        let is_new = !is_close || row.bytes == 0;
+        row.kind == kind && row.state == State::Leased && row.lease == Some(lease) && is_new
+    };
     let Some(scan) = scan.filter(holds) else {
         return Ok(Effect::Settled { items: 0 });
     };
