@@ -176,12 +176,6 @@ impl Connection {
         }
     }
 
-    fn error_ended(&self) -> StreamError {
-        StreamError::Ended {
-            peer: self.socket.peer().to_owned(),
-        }
-    }
-
     /// The end of the byte stream, where no frame can follow.
     fn error_end(&self) -> StreamError {
         let between_frames =

@@ -45,7 +45,7 @@ struct Open {
     bytes: u64,
     /// The last record could not be written, and that was reported.
     complained: bool,
-    /// What each identity or user has had written since this process began the day.
+    /// The records of each identity or user since this process began the day.
     shares: HashMap<String, Share>,
 }
 

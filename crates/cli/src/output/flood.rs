@@ -23,7 +23,7 @@ struct Reason {
     count: u64,
 }
 
-/// What the lines are about.
+/// The subject of the lines.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum What {
     /// Entries of a transfer that failed.

@@ -92,7 +92,7 @@ struct Errand<'a> {
     options: &'a SshOptions,
 }
 
-/// What a command printed, and how it ended.
+/// Output and exit code of a command.
 struct Answer {
     text: String,
     complaint: String,

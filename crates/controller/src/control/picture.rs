@@ -1,4 +1,4 @@
-//! What the controller of a divided job knows at a moment: claims, members, rates.
+//! Owns the knowledge of the controller of a divided job at a moment: claims, members, rates.
 //! Asks no node: `asking` does.
 
 use std::collections::HashSet;

@@ -152,7 +152,7 @@ impl JobContext<'_> {
     }
 }
 
-/// What a close finishes.
+/// The part of the tree that a close finishes.
 enum Part {
     /// A region; None is the whole tree.
     Of(Option<Region>),
@@ -160,7 +160,7 @@ enum Part {
     Left(Found),
 }
 
-/// What a close of this directory, or of one share of the directories in it, leaves to others.
+/// The rest that a close of this directory, or of one share of the directories in it, leaves to others.
 fn left(tally: &Tally, path: &[u8], shares: u32) -> Option<Found> {
     let directories = tally.directories.as_slice();
     let fan = u32::try_from(directories.len()).unwrap_or(FAN).min(FAN);

@@ -220,7 +220,9 @@ impl Connection {
         self.counters.blocked_receiving += passed;
         self.measure_if_due(began + passed);
         match ready {
-            Ok(ready) if ready.woken => Err(self.error_ended()),
+            Ok(ready) if ready.woken => Err(StreamError::Ended {
+                peer: self.socket.peer().to_owned(),
+            }),
             Ok(_) => Ok(()),
             Err(error) => Err(self.error_network("poll", error)),
         }

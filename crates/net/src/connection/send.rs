@@ -129,7 +129,9 @@ impl Connection {
         let since = *self.ended_since.get_or_insert(now);
         let left = END_GRACE.saturating_sub(now.duration_since(since));
         if left.is_zero() {
-            return Err(self.error_ended());
+            return Err(StreamError::Ended {
+                peer: self.socket.peer().to_owned(),
+            });
         }
         Ok(left.max(Duration::from_millis(1)))
     }

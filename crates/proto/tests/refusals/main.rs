@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod asking;
 mod beacons;
 mod blocks;
 mod control;

@@ -154,7 +154,7 @@ fn a_region_is_a_closers_and_names_not_too_many_directories() {
     assert!(open(true, Vec::new(), true, false).is_err());
     assert!(open(true, vec![b"a".to_vec(); 1_025], false, true).is_err());
     assert!(open(true, vec![vec![b'a'; 33 << 10]], false, true).is_err());
-    // What a list does not name is deleted in its region alone.
+    // Entries that a list does not name are deleted in its region alone.
     assert!(open(true, Vec::new(), false, true).is_err());
 }
 

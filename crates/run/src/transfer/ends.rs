@@ -51,7 +51,7 @@ impl SenderInput {
 
 /// The local sources of a transfer.
 pub(super) struct Given {
-    /// What the sender reads.
+    /// The input of the sender.
     pub(super) input: SenderInput,
     /// Sources that are not there.
     pub(super) missing: places::Missing,

@@ -7,7 +7,7 @@ use godwit_store::{Kind, StoreError, SurveyItem, TempName};
 
 use super::{Walk, share_of};
 
-/// What a directory has, or one share of the directories in it.
+/// The contents of a directory, or one share of the directories in it.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// The directories in it, below the source.

@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn words_for_others_name_no_path_of_the_machine() {
-        let file = Path::new("/home/op/godwit/state/state.db");
+        let file = Path::new("/srv/op/godwit/state/state.db");
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         let fault = Fault::io(file, full);
         let ended = Ended(fault.to_string());
-        assert!(ended.to_string().contains("/home/op"));
+        assert!(ended.to_string().contains("/srv/op"));
         let said = ProposeError::Ended(ended).words();
         assert!(
             said.contains("Restart the node") && !said.contains("/home"),

@@ -125,24 +125,6 @@ impl Target {
         }
     }
 
-    /// The entry stays out because of the user's choice for existing, or for missing, entries.
-    pub(crate) fn stays_out(&self, kind: EntryKind, there: Option<&Meta>) -> bool {
-        let comparison = self.comparison();
-        match there {
-            None => comparison.existing,
-            Some(there) => {
-                let both_directories =
-                    kind == EntryKind::DIRECTORY && there.kind == Kind::Directory;
-                comparison.ignore_existing && !both_directories
-            }
-        }
-    }
-
-    /// `--update` leaves the file alone that stands where a further name of another file is to be.
-    pub(crate) fn spares_newer(&self, record: &Record, there: &Meta) -> bool {
-        self.comparison().update && there.kind == Kind::File && there.mtime > mtime_of(record)
-    }
-
     /// Whether a directory in place of another kind of entry, or the reverse, waits for the end: there the old entry goes, or is in the
     /// way.
     pub(crate) fn defers(&self, record: &Record, path: &RelPath) -> bool {
@@ -181,6 +163,22 @@ impl Target {
         let mut roots = self.config.mapping.iter();
         !directory.is_root() && roots.any(|root| directory.starts_with(root))
     }
+}
+
+/// The entry stays out because of the user's choice for existing, or for missing, entries.
+pub(crate) fn stays_out(comparison: Comparison, kind: EntryKind, there: Option<&Meta>) -> bool {
+    match there {
+        None => comparison.existing,
+        Some(there) => {
+            let both_directories = kind == EntryKind::DIRECTORY && there.kind == Kind::Directory;
+            comparison.ignore_existing && !both_directories
+        }
+    }
+}
+
+/// `--update` leaves the file alone that stands where a further name of another file is to be.
+pub(crate) fn spares_newer(comparison: Comparison, record: &Record, there: &Meta) -> bool {
+    comparison.update && there.kind == Kind::File && there.mtime > mtime_of(record)
 }
 
 pub(crate) fn destination_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {

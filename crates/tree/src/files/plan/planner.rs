@@ -25,7 +25,7 @@ use crate::files::plan::agenda::Agenda;
 use crate::files::plan::compare::{Comparer, Judgement, has_time, mtime_of};
 use crate::files::plan::directories::{Directories, OWNER_BITS};
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{Target, destination_fault, type_conflict};
+use crate::files::target::{Target, destination_fault, spares_newer, stays_out, type_conflict};
 use crate::files::unusable::Unusable;
 use crate::files::write::held::Held;
 use crate::files::write::maker::Maker;
@@ -166,7 +166,7 @@ impl Planner {
                 .hold_to_spelling(record.id, path, there.is_some(), last)?;
             there
         };
-        if self.target.stays_out(record.kind, there.as_ref()) {
+        if stays_out(self.target.comparison(), record.kind, there.as_ref()) {
             return Ok(Verdict::Skip);
         }
         let verdict = match &there {
@@ -244,7 +244,7 @@ impl Planner {
             }
             there
         };
-        if self.target.stays_out(record.kind, there.as_ref()) {
+        if stays_out(self.target.comparison(), record.kind, there.as_ref()) {
             self.comparer.leave(record, there.as_ref());
             return Ok(Verdict::Skip);
         }
@@ -341,10 +341,10 @@ impl Planner {
         let there = self.directories.there(record.id, path, last, || {
             self.target.config.storage.stat(path)
         })?;
-        if self.target.stays_out(record.kind, there.as_ref())
+        if stays_out(self.target.comparison(), record.kind, there.as_ref())
             || there
                 .as_ref()
-                .is_some_and(|there| self.target.spares_newer(record, there))
+                .is_some_and(|there| spares_newer(self.target.comparison(), record, there))
         {
             return Ok(Verdict::Skip);
         }
@@ -409,7 +409,7 @@ impl Planner {
                     || !has_time(&there, mtime_of(record))
                     || self.target.config.hides_contents
             }
-            Some(there) => self.target.spares_newer(record, &there),
+            Some(there) => spares_newer(self.target.comparison(), record, &there),
         })
     }
 

@@ -9,7 +9,7 @@ use super::Planner;
 use crate::files::finish::spill_list::{encode_directory, encode_first};
 use crate::files::plan::compare::is_same_file;
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{destination_fault, spill_error, type_conflict};
+use crate::files::target::{destination_fault, spill_error, stays_out, type_conflict};
 
 impl Planner {
     pub(super) fn plan_special(
@@ -37,7 +37,7 @@ impl Planner {
         let there = self.directories.there(record.id, path, last, || {
             self.target.config.storage.stat(path)
         })?;
-        if self.target.stays_out(record.kind, there.as_ref()) {
+        if stays_out(self.target.comparison(), record.kind, there.as_ref()) {
             return Ok(Verdict::Skip);
         }
         if let Some(there) = &there {

@@ -9,7 +9,7 @@ use super::Planner;
 use crate::files::member::{key_of, rereads_assembled};
 use crate::files::plan::compare::{has_time, mtime_of};
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{destination_fault, type_conflict};
+use crate::files::target::{destination_fault, spares_newer, stays_out, type_conflict};
 
 impl Planner {
     /// The verdict on an entry that is no whole file; `None` for one that is.
@@ -121,8 +121,8 @@ impl Planner {
     /// Whether the file of a portion stays as it is, because of the existing file (`--existing`, `--ignore-existing`, `--update`). The
     /// close of the tree decides the same about the whole file.
     fn leaves_whole(&self, record: &Record, there: Option<&Meta>) -> bool {
-        let is_newer = |there| self.target.spares_newer(record, there);
-        self.target.stays_out(record.kind, there) || there.is_some_and(is_newer)
+        let is_newer = |there| spares_newer(self.target.comparison(), record, there);
+        stays_out(self.target.comparison(), record.kind, there) || there.is_some_and(is_newer)
     }
 
     /// The transfer that named the file may have failed to make the name durable. A file reported as done must be durable.
