@@ -1,13 +1,10 @@
 //! Refusals of questions, answers and their documents.
 //! Leaves other control messages to `control`.
 
-use godwit_proto::limits::{
-    FILLER_BYTES_MAX, GROUND_IDS_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX, TUNED_MAX,
-    TUNED_REASON_BYTES_MAX,
-};
+use godwit_proto::limits::{FILLER_BYTES_MAX, MESSAGE_BYTES_MAX};
 use godwit_proto::*;
 
-use super::{changed, encode};
+use super::encode;
 
 #[test]
 fn questions_and_answers_about_a_side_keep_their_bounds() {

@@ -2,7 +2,7 @@
 //! Those of fixed layouts are in the other modules.
 
 use godwit_proto::limits::{
-    FILLER_BYTES_MAX, GROUND_IDS_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX, TUNED_MAX,
+    GROUND_IDS_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX, TUNED_MAX,
     TUNED_REASON_BYTES_MAX,
 };
 use godwit_proto::*;

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use godwit_state::{
-    Closed, Command, Effect, FEATURE_LEVEL, Found, JobOp, Op, OpenWork, Pair, Reader, SetPairs, Settle, Settled,
-    Settlement, Store, TakeWork, Target, Task, Work, WorkItem, WorkOp, WorkPath, WorkRoot, Works,
+    Closed, Command, Effect, FEATURE_LEVEL, Found, JobOp, Op, OpenWork, Pair, Reader, SetPairs,
+    Settle, Settled, Settlement, Store, TakeWork, Target, Task, Work, WorkItem, WorkOp, WorkPath,
+    WorkRoot, Works,
 };
 
 use super::support::{command, new_job, runner};
