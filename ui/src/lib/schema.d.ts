@@ -1404,6 +1404,13 @@ export interface components {
             /** @description `ok` or `ready`. */
             status: string;
         };
+        /** @description A node that shares the file system of its site, and no cluster. */
+        IndependentNode: {
+            /** @description Addresses of the node, each as `HOST[:PORT]`. */
+            addresses: string[];
+            /** @description Identity that the node proves. */
+            identity: string;
+        };
         /** @description An invitation for one node. */
         InviteView: {
             /** @description Addresses of the inviting node. */
@@ -1793,6 +1800,8 @@ export interface components {
             comment?: string;
             /** @description Identity that its nodes prove. */
             identity: string;
+            /** @description Independent nodes of the same file system, which are no cluster with the first node. Jobs to the site are divided among them all. */
+            nodes?: components["schemas"]["IndependentNode"][];
         };
         /** @description A token to make. */
         NewToken: {
@@ -2285,6 +2294,8 @@ export interface components {
             identity: string;
             /** @description Name of the site. */
             name: string;
+            /** @description Independent nodes of the same file system, which are no cluster with the first node. */
+            nodes?: components["schemas"]["IndependentNode"][];
         };
         /** @description A size in a request. */
         SizeInput: number | string;
