@@ -33,10 +33,8 @@ fn is_close(item: &WorkItem) -> bool {
 
 /// The root's directories, in so many shares of what a close has.
 fn close(shares: u32) -> Found {
-    Found::Close {
-        path: "".into(),
-        shares,
-    }
+    let path = "".into();
+    Found::Close { path, shares }
 }
 
 struct World<'a> {
@@ -495,8 +493,8 @@ fn nothing_is_lost_or_settled_twice_whatever_crashes_and_repeats() {
         world.run(seed);
         index = world.index;
         // The next job does not see the work of an ended job.
-        let (job, epoch) = (world.job.clone(), world.epoch);
-        world.apply(Op::Job(job, super::finish(epoch, super::Outcome::Complete)));
+        let end = super::finish(world.epoch, super::Outcome::Complete);
+        world.apply(Op::Job(world.job.clone(), end));
         index += 1;
     }
 }
