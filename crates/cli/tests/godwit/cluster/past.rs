@@ -49,7 +49,7 @@ fn any_node_tells_what_the_nodes_wrote_that_ran_a_job() {
     let outcome = site.nodes[asked].admin(&["job", "log", &id]);
     assert_eq!(outcome.code, Some(3), "lines are missing: {outcome:?}");
     outcome.says(&format!(
-        "what {name} wrote is missing: {name} does not answer"
+        "the log of {name} is missing: {name} does not answer"
     ));
     let half = report(&site.nodes[asked], &id);
     assert_eq!(half["missing"][0]["node"], *name, "{half}");

@@ -159,7 +159,7 @@ fn a_lone_node_sends_to_all_nodes_of_a_cluster_and_hears_from_all_of_them() {
     let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "complete", "{ended}");
     let log = site.nodes[0].admin(&["job", "log", &id]).out;
-    assert!(log.contains("no rights to write"), "{log}");
+    assert!(log.contains("has no right to write"), "{log}");
     assert!(senders(&site.nodes[0]).is_empty(), "one node here fetched");
     for node in &there.nodes {
         let allow = [
