@@ -432,7 +432,7 @@ fn who_may_not_join_is_told_why_and_changes_nothing() {
     assert!(said.contains("does not know this invitation"), "{said}");
     let said = refused(&stranger, first, &token, "dtn2");
     assert!(
-        said.contains("has a node \"dtn2\" already") && said.contains("--name"),
+        said.contains("already has a node \"dtn2\"") && said.contains("--name"),
         "{said}"
     );
     let said = refused(&stranger, first, "gwt_abc", "dtn9");
