@@ -110,10 +110,21 @@ fn notes(make: Make, command: &str, meaning: &str) -> String {
 /// The settings of the short help.
 pub(super) fn common(scope: Scope) -> Vec<Arg> {
     let settings = COMMON.iter().filter_map(|name| Setting::find(scope, name));
-    let numbered = settings.map(shown_setting).enumerate();
+    let numbered = settings.map(brief).enumerate();
     numbered
         .map(|(order, arg)| arg.help_heading(None).display_order(order))
         .collect()
+}
+
+/// A setting in the short help. Texts stand beside flags there while the longest flag takes at most 20 columns.
+fn brief(setting: &'static Setting) -> Arg {
+    let arg = shown_setting(setting);
+    match setting.name {
+        "files-from" => arg.value_name("LIST"),
+        "priority" => arg.value_name("CLASS"),
+        "retry-for" => arg.value_name("TIME"),
+        _ => arg,
+    }
 }
 
 #[cfg(test)]

@@ -353,10 +353,14 @@ impl Caller {
                         let rest = rest.replace(": --", " --");
                         format!("the node's operator: godwit access allow {rest}")
                     });
+                    // The remedy stands in a line behind the reason.
+                    let (why, _) = reason
+                        .split_once("; its operator can grant you access")
+                        .unwrap_or((&reason, ""));
                     findings.add(
                         "access",
                         level,
-                        format!("{shown} cannot be {verb}: {reason}"),
+                        format!("{shown} cannot be {verb}: {why}"),
                         mend,
                     );
                 }

@@ -261,7 +261,7 @@ fn what_cannot_be_divided_is_brought_by_one_transfer() {
     let line = [&ALWAYS[..], &before].concat();
     let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
     assert_complete(&here, &id);
-    assert!(log(&here, &id).contains("(--delete-before)"));
+    assert!(log(&here, &id).contains("--delete-before needs a single transfer"));
     assert!(!there.path("export/copy/extra").exists());
     assert_eq!(there.read("export/copy/a"), b"one");
     let refused = here.admin(&[

@@ -53,7 +53,7 @@ fn flags_of_others_are_answered_and_nothing_is_copied() {
     let world = Rig::for_user(false);
     world.write("s/f", "f");
     for (flag, words) in [
-        ("--inplace", "whole"),
+        ("--inplace", "complete"),
         ("--remove-source-files", "stay"),
         ("--backup", "replaced"),
         ("--link-dest=../yesterday", "earlier"),
@@ -63,7 +63,7 @@ fn flags_of_others_are_answered_and_nothing_is_copied() {
         ("--delete-after", "--delete"),
         ("--info=progress2", "progress"),
         ("-avxW", "-W"),
-        ("-3", "straight"),
+        ("-3", "directly"),
         ("-W", "whole"),
     ] {
         for line in [["sync", flag, "s", "d"], ["sync", "s", "d", flag]] {

@@ -176,7 +176,7 @@ fn a_webhook_is_added_listed_and_removed() {
     for (line, words) in [
         (
             &["webhook", "add", "x", url, "--event", "lost"][..],
-            "is not a job state",
+            "is not an event",
         ),
         (&["webhook", "add", "x", "ftp://x"], "url"),
         (

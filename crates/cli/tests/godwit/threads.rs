@@ -90,8 +90,8 @@ fn bounds_that_were_given_are_told_and_a_number_is_not() {
     };
     let bounds = ["--readers", "2..3", "--writers", "4..5"];
     let [push, pull, local] = ways("bounded").map(|way| run(&bounds, &way));
-    let readers = "readers 0 -> 2: at least 2 were asked for";
-    let writers = "writers 0 -> 4: at least 4 were asked for";
+    let readers = "readers 0 -> 2: at least 2 were requested";
+    let writers = "writers 0 -> 4: at least 4 were requested";
     assert_eq!(push, [readers]);
     assert_eq!(pull, [writers]);
     // Two ends in one process report the same as two ends in separate processes.
@@ -115,12 +115,12 @@ fn the_client_tells_what_the_other_end_decides() {
     ];
     let pull = ["--writers", "8..9", &rig.url("from/file"), "to/"];
     let own = [
-        "readers 0 -> 6: at least 6 were asked for",
-        "writers 0 -> 8: at least 8 were asked for",
+        "readers 0 -> 6: at least 6 were requested",
+        "writers 0 -> 8: at least 8 were requested",
     ];
     let theirs = [
-        "writers 0 -> 4: at least 4 were asked for",
-        "readers 0 -> 2: at least 2 were asked for",
+        "writers 0 -> 4: at least 4 were requested",
+        "readers 0 -> 2: at least 2 were requested",
     ];
     let outcome = rig.cp(&push);
     assert_eq!(decisions(&outcome), [own[0], theirs[0]]);

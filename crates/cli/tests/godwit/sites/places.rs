@@ -88,7 +88,7 @@ fn each_command(rig: &Rig, site: &str, tree: &Path) {
     fine(rig, &["mv", "-f", &at("a/file"), &at("a/.hidden")]);
     assert_eq!(fs::read(tree.join("a/.hidden")).expect("there"), b"12345");
     refused(rig, &["mv", &at("x"), &at("x/y/z")], "into itself");
-    refused(rig, &["rm", &at("a")], "with -r");
+    refused(rig, &["rm", &at("a")], "use -r");
     refused(rig, &["rm", &at("none")], "does not exist");
     for line in [
         &["rm", "-r", &at("")][..],

@@ -66,7 +66,7 @@ fn other_versions_are_explained() {
     outcome
         .expect(1, "failed")
         .says("unrecognized subcommand 'agent'")
-        .says("install this version on that machine");
+        .says("install this version there");
     far.script(
         "older",
         r"printf '\000\377godwit agent\r\n\016\000\000\000\032\014godwit 0.0.9'",

@@ -55,8 +55,8 @@ fn what_either_machine_decides_on_its_threads_is_told_here() {
     other.write("home/.godwit/config.toml", "writers = '2..3'\n");
     let outcome = here.cp(&["--readers", "4..5", "far:file", "other:copy"]);
     let told = [
-        "readers 0 -> 4: at least 4 were asked for",
-        "writers 0 -> 2: at least 2 were asked for",
+        "readers 0 -> 4: at least 4 were requested",
+        "writers 0 -> 2: at least 2 were requested",
     ];
     assert_eq!(decisions(&outcome), told);
     nobody_is_left([&here, &other]);
