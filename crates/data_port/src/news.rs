@@ -275,7 +275,7 @@ mod tests {
             (
                 Ok(ExaminationEnd::Refused(taken_back)),
                 1,
-                FailureCode::NotGranted,
+                FailureCode::AccessDenied,
                 Some("this access was taken back"),
             ),
         ] {

@@ -97,7 +97,7 @@ fn the_operator_alone_names_independent_nodes() {
     };
     let error = state.op(0, put(vec![independent("second")]));
     let error = error.expect_err("of a newer program").to_string();
-    assert!(error.contains("needs level 6"), "{error}");
+    assert!(error.contains("needs cluster level 6"), "{error}");
     state.op(0, Op::Level(5)).expect("alone");
     state.op(1, Op::Level(FEATURE_LEVEL)).expect("alone");
     for twice in [["first", "second"], ["second", "second"]] {

@@ -158,7 +158,7 @@ fn the_message_says_how_to_name_a_local_colon() {
         .map_err(|error| error.to_string())
         .expect_err("no host");
     assert!(
-        message.starts_with("a b:c: ") && message.ends_with("is written as ./a b:c"),
+        message.starts_with("a b:c: ") && message.ends_with("with a colon write ./a b:c"),
         "{message}"
     );
 }

@@ -169,7 +169,7 @@ fn submit(make: Make) -> Command {
         .override_usage("godwit job submit [OPTIONS] SOURCE... DESTINATION")
         .after_help(
             "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. The site `here:` is the node that receives this command;\n\
-             godwit site list names the others. With a trailing slash at the destination, or with several sources,\n\
+             `godwit site list` names the others. With a trailing slash at the destination, or with several sources,\n\
              sources are copied into the destination, as with godwit cp.\n\
              TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).\n\
              Files of rules and names are read on this machine when the job is submitted.",

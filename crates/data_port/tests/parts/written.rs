@@ -39,7 +39,8 @@ fn brings_a_file(digest: &str) {
     assert_eq!(again.summary().skipped, 1);
 
     // The closer removes a member's temporary files.
-    let rest = world.run(world.member(0, world.parts("big")[..1].to_vec(), &settings));
+    let forced = [&settings[..], &[("force", "true")]].concat();
+    let rest = world.run(world.member(0, world.parts("big")[..1].to_vec(), &forced));
     assert_eq!(rest.summary().status, Status::Complete);
     assert_eq!(world.temporary().len(), 1);
     let closed = world.run(world.closer(0));

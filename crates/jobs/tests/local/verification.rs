@@ -78,7 +78,7 @@ fn a_job_verifies_a_copy_and_names_what_differs() {
     let other = wait_for(&jobs, &id, |job| job.ended.is_some());
     assert_eq!(other.state, JobState::Partial, "{other:?}");
     let reason = other.reason.expect("a reason").text;
-    assert!(reason.contains(" entries are not as"), "{reason}");
+    assert!(reason.contains(" entries are different from"), "{reason}");
     let mut found: Vec<(String, Vec<String>)> = jobs
         .failures(&id)
         .expect("failures")

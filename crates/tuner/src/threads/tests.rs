@@ -58,7 +58,7 @@ fn it_begins_with_the_least_and_says_so_and_goes_up_to_the_most() {
     let begin = ThreadTuner::new(Knob::Writers, bounds).begin();
     assert_eq!(
         begin.map(|decision| decision.to_string()),
-        Some("writers 0 -> 3: at least 3 were asked for".to_owned())
+        Some("writers 0 -> 3: at least 3 were requested".to_owned())
     );
     let targets = run(bounds, 0.9, 64, 120);
     assert_eq!((targets[0], targets.last()), (3, Some(&7)), "{targets:?}");

@@ -83,7 +83,7 @@ fn a_request_that_fits_no_journal_leaves_none() {
         ..request(journals.path(), vec![b"/d/run".to_vec()])
     };
     let why = refused.prepare().err().unwrap().to_string();
-    assert!(why.contains("0 names to 1 source"), "{why}");
+    assert!(why.contains("0 names for 1 source"), "{why}");
     assert_eq!(std::fs::read_dir(journals.path()).unwrap().count(), 0);
 }
 
