@@ -3,23 +3,25 @@
 //! Does not decide for other nodes: on the data port the node itself asks.
 
 mod own;
+mod rule;
 mod there;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::ask::Peer;
 use godwit_api::failure::FailureCode;
-use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject, Wish, allows_at};
-use godwit_api::rest::{ALL_EXPORTS, HERE, Place, Timestamp};
+use godwit_api::grant::{Area, Grant, Mandate, Right, Subject, Wish, allows_at};
+use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _, Replica, Role,
-    RuleSite, Site, StoredPlace, Topic, User, reason,
+    AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _, Replica, Role, Site,
+    StoredPlace, Topic, User, reason,
 };
 
 use crate::clock::now;
 use crate::error::JobsError;
-use crate::{Shared, grants, guests};
+use crate::{Shared, guests};
 pub(crate) use own::OwnRights;
+pub use rule::{grant_of, rule_of};
 pub(crate) use there::{Sight, There, is_dry, may_there};
 
 /// The access rules of a node's state.
@@ -412,77 +414,4 @@ pub(crate) fn check_places(
 ) -> Result<(), JobsError> {
     let granted = Granted::of(shared, user, role)?;
     needs(there, sources, destination).try_for_each(|(place, right)| granted.check(place, right))
-}
-
-/// The rule as a grant; None for an invalid one, which allows nothing.
-#[must_use]
-pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
-    let area = match rule.export.as_str() {
-        ALL_EXPORTS if rule.path.is_empty() => Area::All,
-        export => match Area::memory(export) {
-            Some(memory) => memory,
-            None => Area::below(export, &rule.path).ok()?,
-        },
-    };
-    let right = |right: &AccessRight| match right {
-        AccessRight::Read => Right::Read,
-        AccessRight::Write => Right::Write,
-        AccessRight::List => Right::List,
-        AccessRight::Delete => Right::Delete,
-    };
-    let subject: Subject = rule.subject.parse().ok()?;
-    if rule.site.is_some() && !matches!(subject, Subject::User(_)) {
-        return None;
-    }
-    Some(Grant {
-        subject,
-        site: rule.site.as_ref().map(|site| site.name.clone()),
-        area,
-        rights: rule.rights.iter().map(right).collect(),
-        expires: rule.expires,
-        comment: rule.comment.clone(),
-        mandate: match &rule.job {
-            None => None,
-            Some(_) => Some(grants::mandate_of(rule)?),
-        },
-    })
-}
-
-/// The grant as a rule of the state. `site` is the site of the grant in the state now. A grant is no rule if it names another site, or if
-/// `site` is missing.
-#[must_use]
-pub fn rule_of(id: &str, grant: &Grant, site: Option<&Site>) -> Option<AccessRule> {
-    if grant.site.as_ref() != site.map(|site| &site.name) {
-        return None;
-    }
-    let (export, path) = match &grant.area {
-        Area::All => (ALL_EXPORTS.to_owned(), String::new()),
-        Area::Export { name, path } => (name.clone(), path.clone()),
-    };
-    Some(AccessRule {
-        id: id.to_owned(),
-        subject: grant.subject.to_string(),
-        site: site.map(|site| RuleSite {
-            name: site.name.clone(),
-            identity: site.identity.clone(),
-        }),
-        export,
-        path,
-        rights: rights_of(grant.rights),
-        expires: grant.expires,
-        comment: grant.comment.clone(),
-        job: grant.mandate.as_ref().map(|mandate| mandate.job.clone()),
-    })
-}
-
-fn rights_of(rights: Rights) -> Vec<AccessRight> {
-    rights
-        .iter()
-        .map(|right| match right {
-            Right::Read => AccessRight::Read,
-            Right::Write => AccessRight::Write,
-            Right::List => AccessRight::List,
-            Right::Delete => AccessRight::Delete,
-        })
-        .collect()
 }
