@@ -13,8 +13,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Subject, Wish, allows_at};
 use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _, Replica, Role, Site,
-    StoredPlace, Topic, User, reason,
+    AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _, Reader, Replica, Role,
+    Site, StoredPlace, Topic, User, reason,
 };
 
 use crate::clock::now;
@@ -176,6 +176,7 @@ impl Access<'_> {
 /// The rights of one user, here and at sites, by the grants of one moment. Every request of a user that touches a place asks this.
 pub struct Granted {
     who: Subject,
+    role: Role,
     /// None: the user is an admin, and may do everything.
     grants: Option<(Vec<Grant>, Arc<Vec<Grant>>)>,
     at: Timestamp,
@@ -190,6 +191,7 @@ impl Granted {
         };
         Ok(Self {
             who: Subject::user(user),
+            role,
             grants,
             at: now(),
         })
@@ -292,6 +294,16 @@ impl Granted {
         })
     }
 
+    /// Whether the user owns all of a job in this role: it is at least the role of the job's submitter. An older job has the role of its user.
+    pub(crate) fn owns(&self, reader: &Reader, owner: &str, kept: Option<Role>) -> bool {
+        let of_user = || {
+            let user = reader.object::<User>(owner).ok();
+            user.map(|user| user.map_or(Role::Admin, |user| user.role))
+        };
+        let is_within = || kept.or_else(of_user).is_some_and(|kept| self.role >= kept);
+        self.name() == owner && is_within()
+    }
+
     /// Name of the user.
     pub(crate) fn name(&self) -> &str {
         match &self.who {
@@ -320,10 +332,11 @@ fn needs<'a>(
     )
 }
 
-/// Whether the owner of a job may still run it, and use the places that the job names.
+/// Whether the owner of a job may still run it, and use the places that the job names. The job has at most the role of its submitter, which
+/// may have had a token with a smaller role than its user.
 pub(crate) fn check_owner(
     shared: &Shared,
-    owner: &str,
+    (owner, kept): (&str, Option<Role>),
     there: There,
     sources: &[Place],
     destination: &Place,
@@ -339,9 +352,13 @@ pub(crate) fn check_owner(
     {
         return forbidden(FailureCode::NameTaken, error.to_string());
     }
+    let as_kept = |role: Role| {
+        let role = kept.map_or(role, |kept| kept.min(role));
+        check_places(shared, owner, role, there, sources, destination)
+    };
     // The accounts of all machines of a cluster are admins of all of it.
     if names.is_account(owner) {
-        return Ok(());
+        return as_kept(Role::Admin);
     }
     match user {
         Some(user) if user.disabled => forbidden(
@@ -355,7 +372,7 @@ pub(crate) fn check_owner(
                 user.role.name()
             ),
         ),
-        Some(user) => check_places(shared, owner, user.role, there, sources, destination),
+        Some(user) => as_kept(user.role),
         None => forbidden(
             reason::USER_REMOVED,
             format!("{owner} is no longer a user of this node"),
@@ -373,7 +390,7 @@ pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), 
     let job = reader.job(id)?;
     let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
     let (sources, destination) = places_of(&job)?;
-    let there = There::of_job(shared, id);
+    let (there, _) = There::of_job(shared, id);
     check_places(shared, &actor.name, role, there, &sources, &destination)
 }
 
@@ -396,8 +413,8 @@ pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
     }
     // They were read when the job was submitted.
     let (sources, destination) = places_of(job).ok()?;
-    let there = There::of_job(shared, &job.id);
-    match check_owner(shared, &job.owner, there, &sources, &destination) {
+    let (there, kept) = There::of_job(shared, &job.id);
+    match check_owner(shared, (&job.owner, kept), there, &sources, &destination) {
         Err(JobsError::Forbidden { detail, .. }) => Some(detail),
         _ => None,
     }

@@ -71,6 +71,7 @@ pub use error::{JobsError, OWN_FILE_FAILS};
 pub use godwit_history::{HostTotals, host_totals, render as report_page};
 pub use guests::{Guests, is_of_site as is_for_other_site};
 pub use manifest::Manifest;
+pub use schedule::kept_role;
 pub use seen::Seen;
 
 pub use submit::{WAITING_OF_OWNER_MAX, check_source_count};
@@ -401,8 +402,7 @@ impl Jobs {
         self.steer(actor, id, JobOp::Change(change))
     }
 
-    /// Whether a schedule makes sense: the cron expression, the name of the time zone, and the job that it
-    /// submits, which a user of this role must be allowed to submit.
+    /// Whether a schedule makes sense: cron expression, time zone, and job. A user of this role must be allowed to submit the job.
     ///
     /// # Errors
     /// Describes the fault, and a valid form.

@@ -14,7 +14,8 @@ use croner::Cron;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::NewJob;
 use godwit_state::{
-    Command, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role, Schedule, Timestamp,
+    Agreed, Command, LEVEL_ROLES, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role,
+    Schedule, Timestamp,
 };
 
 use crate::attempt::clip;
@@ -22,7 +23,7 @@ use crate::error::JobsError;
 use crate::scheduler::actor;
 use crate::stored::Stored;
 use crate::zone::{self, check_time_zone};
-use crate::{Shared, access, spec, submit};
+use crate::{Jobs, Shared, access, spec, submit};
 pub(crate) use pace::TickPace;
 
 /// A schedule that makes sense.
@@ -80,6 +81,23 @@ pub(crate) fn check(
     let (sources, destination) = submit::check(shared, template)?;
     let there = access::There::of(template);
     access::check_places(shared, owner, role, there, &sources, &destination)
+}
+
+/// The role that a schedule keeps when a user of this role puts it. `earlier` is the schedule with the same job and times: a comment of
+/// another admin does not widen the rights of its jobs.
+///
+/// # Errors
+/// The state cannot be read.
+pub fn kept_role(
+    jobs: &Jobs,
+    role: Role,
+    earlier: Option<&Schedule>,
+) -> Result<Option<Role>, JobsError> {
+    if Agreed(&jobs.replica().reader()).level()? < LEVEL_ROLES {
+        return Ok(None);
+    }
+    let before = earlier.and_then(|earlier| earlier.role);
+    Ok(Some(before.map_or(role, |before| before.min(role))))
 }
 
 /// When the schedule submits its job next.
@@ -160,9 +178,10 @@ fn reason_of(error: &JobsError) -> Reason {
 fn job_of(shared: &Shared, schedule: &Schedule, at: Timestamp) -> Result<Submitted, JobsError> {
     let new = spec::parse(&schedule.template)?;
     let checked = submit::check(shared, &new)?;
-    let text = Stored::text_of(&shared.replica.reader(), &new, &checked)?;
+    let text = Stored::text_of(&shared.replica.reader(), &new, schedule.role, &checked)?;
     let there = access::There::of(&new);
-    access::check_owner(shared, &schedule.owner, there, &checked.0, &checked.1)?;
+    let who = (schedule.owner.as_str(), schedule.role);
+    access::check_owner(shared, who, there, &checked.0, &checked.1)?;
     submit::check_room(shared, &schedule.owner)?;
     let owner = &schedule.owner;
     Ok(submit::build(at, owner, &new, text, &checked, None))

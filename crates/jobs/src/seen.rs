@@ -1,4 +1,5 @@
-//! Owns the view of a caller on jobs: all of own jobs, and of jobs whose places the caller may list; of other jobs an outline.
+//! Owns the view of a caller on jobs: all of own jobs, and of jobs whose places the caller may list; of other jobs an outline. A job that was
+//! submitted in a higher role than the caller's is no own job.
 //! Reads no request, and decides nothing about changes of jobs.
 //!
 //! An outline has state, times and figures, and no name of an entry. A path that the caller may not list is `SITE:/EXPORT/…` in it.
@@ -8,6 +9,7 @@
 //! it: only codes that the program knows, and the figures of a summary.
 
 mod moved;
+mod owned;
 
 use godwit_api::event::{Status, Summary, Verdict};
 use godwit_api::failure::{Code, FailureCode};
@@ -25,6 +27,7 @@ use crate::border;
 use crate::error::JobsError;
 use crate::guests::is_of_site;
 use crate::{Jobs, Manifest, manifest_of, work_of};
+use owned::Owned;
 
 /// Replaces a path, or a part of it, that the caller may not list.
 const HIDDEN: &str = "\u{2026}";
@@ -106,7 +109,8 @@ impl Seen {
     /// As [`Jobs::description`].
     pub fn description(&self, id: &str) -> Result<NewJob, JobsError> {
         let owner = self.jobs.job(id)?.owner;
-        Ok(self.template(&owner, self.jobs.description(id)?))
+        let of = self.of_job(&owner, id);
+        Ok(self.template(of, self.jobs.description(id)?))
     }
 
     /// The attempts of a job, the first one first.
@@ -239,8 +243,9 @@ impl Seen {
         if self.is_whole(&job) {
             return job;
         }
-        job.sources = self.places(&job.owner, &job.sources);
-        job.destination = self.place(&job.owner, &job.destination);
+        let of = self.of_job(&job.owner, &job.id);
+        job.sources = self.places(of, &job.sources);
+        job.destination = self.place(of, &job.destination);
         if is_of_site(&job.owner) {
             job.label.clear();
         }
@@ -263,15 +268,14 @@ impl Seen {
         job
     }
 
-    /// The description of a job of `owner` as the caller sees it; a schedule has one, too.
-    #[must_use]
-    pub fn template(&self, owner: &str, mut new: NewJob) -> NewJob {
-        if self.sees_all(owner, &new.sources, &new.destination) {
+    /// The description of a job as the caller sees it.
+    fn template(&self, of: Owned<'_>, mut new: NewJob) -> NewJob {
+        if self.sees_all(of, &new.sources, &new.destination) {
             return new;
         }
-        new.sources = self.places(owner, &new.sources);
-        new.destination = self.place(owner, &new.destination);
-        if is_of_site(owner) {
+        new.sources = self.places(of, &new.sources);
+        new.destination = self.place(of, &new.destination);
+        if is_of_site(of.owner) {
             new.label.clear();
         }
         // Rules of a selection, and settings that are texts, may be names.
@@ -279,16 +283,6 @@ impl Seen {
         new.list.clear();
         new.settings.retain(|name, _| is_plain(name));
         new
-    }
-
-    /// Why a schedule of `owner` submits nothing, as the caller sees it.
-    #[must_use]
-    pub fn reason(&self, owner: &str, job: Option<&NewJob>, reason: Reason) -> Reason {
-        let sees_all = match job {
-            Some(job) => self.sees_all(owner, &job.sources, &job.destination),
-            None => self.is_own(owner),
-        };
-        if sees_all { reason } else { outlined(reason) }
     }
 
     /// Refuses a document made of names if the caller sees only an outline of the job.
@@ -301,7 +295,7 @@ impl Seen {
         Err(JobsError::Forbidden {
             code: FailureCode::NotGranted,
             detail: format!(
-                "the {what} of job {id} names entries: only the job's owner {}, admins, and users who may list all places of the job can see it. \
+                "the {what} of job {id} names entries: only the job's owner {} in the role that submitted it, admins, and users who may list all places of the job can see it. \
                  An admin of the node can grant this to {user} with: godwit access allow user:{user} --list --export NAME:/PATH \
                  (at a site: --site SITE:/EXPORT/PATH)",
                 job.owner
@@ -310,17 +304,14 @@ impl Seen {
     }
 
     fn is_whole(&self, job: &JobView) -> bool {
-        self.sees_all(&job.owner, &job.sources, &job.destination)
+        let of = self.of_job(&job.owner, &job.id);
+        self.sees_all(of, &job.sources, &job.destination)
     }
 
     /// Whether the caller sees all of a job. This alone decides between the whole and an outline.
-    fn sees_all(&self, owner: &str, sources: &[String], destination: &String) -> bool {
+    fn sees_all(&self, of: Owned<'_>, sources: &[String], destination: &String) -> bool {
         let mut places = sources.iter().chain([destination]);
-        self.is_own(owner) || places.all(|place| self.may_list(owner, place).is_some())
-    }
-
-    fn is_own(&self, owner: &str) -> bool {
-        self.granted.is_admin() || self.granted.name() == owner
+        of.is_own || places.all(|place| self.may_list(of.owner, place).is_some())
     }
 
     /// The place, if the caller may list it.
@@ -332,10 +323,10 @@ impl Seen {
     }
 
     /// The places as the caller sees them; hidden ones of one export are one.
-    fn places(&self, owner: &str, texts: &[String]) -> Vec<String> {
+    fn places(&self, of: Owned<'_>, texts: &[String]) -> Vec<String> {
         let mut seen = Vec::with_capacity(texts.len());
         for text in texts {
-            let place = self.place(owner, text);
+            let place = self.place(of, text);
             if !seen.contains(&place) {
                 seen.push(place);
             }
@@ -344,13 +335,13 @@ impl Seen {
     }
 
     /// The place as the caller sees it.
-    fn place(&self, owner: &str, text: &str) -> String {
-        if self.is_own(owner) || self.may_list(owner, text).is_some() {
+    fn place(&self, of: Owned<'_>, text: &str) -> String {
+        if of.is_own || self.may_list(of.owner, text).is_some() {
             return text.to_owned();
         }
         match text.parse::<Place>() {
             // The site that asked for the job calls the other end so.
-            Ok(place) if is_of_site(owner) && !place.is_here() => HIDDEN.to_owned(),
+            Ok(place) if is_of_site(of.owner) && !place.is_here() => HIDDEN.to_owned(),
             Ok(place) if place.path.is_empty() => text.to_owned(),
             Ok(place) => format!("{}:/{}/{HIDDEN}", place.site, place.export),
             Err(_) => HIDDEN.to_owned(),

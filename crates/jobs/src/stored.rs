@@ -1,12 +1,12 @@
 //! The description of a job as stored in the state: of a user's job, or of a job for another node.
 //! Decides nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use godwit_api::ask::Peer;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewJob, Place};
-use godwit_state::{Agreed, LEVEL_SITES, Reader, Site};
+use godwit_state::{Agreed, LEVEL_ROLES, LEVEL_SITES, Reader, Role, Site};
 use serde::{Deserialize, Serialize};
 
 use crate::error::JobsError;
@@ -16,8 +16,12 @@ pub(crate) struct Stored {
     pub(crate) new: NewJob,
     /// The node for which the job runs, if that is another one.
     pub(crate) guest: Option<Guest>,
+    /// The role in which a user's job was submitted. A job of an older version has none.
+    pub(crate) role: Option<Role>,
     /// The identities that the sites of a user's job had when it was submitted, by their names. A job of an older version has none.
     sites: BTreeMap<String, String>,
+    /// The same of the independent nodes of these sites.
+    nodes: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A job that runs for another node.
@@ -48,12 +52,22 @@ struct Form {
     guest: Guest,
 }
 
-/// A user's job, with the identities of its sites.
+/// A user's job, with its role and the identities of its sites.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Own {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    role: Option<Role>,
     new: NewJob,
     sites: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    nodes: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// The role alone, which is read for each job of a list.
+#[derive(Deserialize)]
+struct OwnRole {
+    role: Option<Role>,
 }
 
 impl Stored {
@@ -62,7 +76,9 @@ impl Stored {
         Self {
             new,
             guest: Some(guest),
+            role: None,
             sites: BTreeMap::new(),
+            nodes: BTreeMap::new(),
         }
     }
 
@@ -79,14 +95,25 @@ impl Stored {
         }
         let read = serde_json::from_str(text);
         let read = read.or_else(|_| {
-            let sites = BTreeMap::new();
-            serde_json::from_str(text).map(|new| Own { new, sites })
+            serde_json::from_str(text).map(|new| Own {
+                role: None,
+                new,
+                sites: BTreeMap::new(),
+                nodes: BTreeMap::new(),
+            })
         });
         match read {
-            Ok(Own { new, sites }) => Ok(Self {
+            Ok(Own {
+                role,
+                new,
+                sites,
+                nodes,
+            }) => Ok(Self {
                 new,
                 guest: None,
+                role,
                 sites,
+                nodes,
             }),
             Err(error) => Err(JobsError::invalid(
                 FailureCode::Invalid,
@@ -95,10 +122,21 @@ impl Stored {
         }
     }
 
+    /// The role in which a job was submitted; None for a job of an older version, and for one of another node.
+    ///
+    /// # Errors
+    /// There is no such job, or the state cannot be read.
+    pub(crate) fn role_of(reader: &Reader, id: &str) -> Result<Option<Role>, JobsError> {
+        let spec = reader.job_spec(id)?;
+        let spec = spec.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
+        let read: Option<OwnRole> = serde_json::from_str(&spec).ok();
+        Ok(read.and_then(|read| read.role))
+    }
+
     /// The site that the job means by this name; None if the name is not known.
     ///
     /// # Errors
-    /// The name belongs to another identity than at the submission, or the state cannot be read.
+    /// The name belongs to another identity than at the submission, or has an independent node more. Or the state cannot be read.
     pub(crate) fn site(&self, reader: &Reader, name: &str) -> Result<Option<Site>, JobsError> {
         if let Some(other) = self.other(name) {
             return Ok(Some(other));
@@ -113,34 +151,60 @@ impl Stored {
                     site.identity
                 ),
             )),
-            _ => Ok(site),
+            _ => {
+                let added = site.as_ref().and_then(|site| self.added(site));
+                added.map_or(Ok(site.clone()), Err)
+            }
         }
     }
 
-    /// The stored text of a user's job: the identities of its sites stand beside it, where all nodes of the cluster read them.
+    /// A node that the job could not mean: the operator named it with the site after the submission.
+    fn added(&self, site: &Site) -> Option<JobsError> {
+        let meant = self.nodes.get(&site.name)?;
+        let mut named = site.independent();
+        let added = named.find(|node| !meant.contains(&node.identity))?;
+        Some(JobsError::invalid(
+            FailureCode::SiteChanged,
+            format!(
+                "site {} has a node that it did not have when the job was submitted ({}); if the change is right, submit the job again",
+                site.name, added.identity
+            ),
+        ))
+    }
+
+    /// The stored text of a user's job: its role and the identities of its sites stand beside it, where all nodes of the cluster read them.
     ///
     /// # Errors
     /// The state cannot be read.
     pub(crate) fn text_of(
         reader: &Reader,
         new: &NewJob,
+        role: Option<Role>,
         (sources, destination): &(Vec<Place>, Place),
     ) -> Result<String, JobsError> {
-        let mut sites = BTreeMap::new();
+        let level = Agreed(reader).level()?;
+        let role = role.filter(|_| level >= LEVEL_ROLES);
+        let (mut sites, mut nodes) = (BTreeMap::new(), BTreeMap::new());
         for place in sources.iter().chain([destination]) {
             if place.is_here() || sites.contains_key(&place.site) {
                 continue;
             }
             if let Some(site) = reader.object::<Site>(&place.site)? {
+                if level >= LEVEL_ROLES {
+                    let named = site.independent().map(|node| node.identity.clone());
+                    nodes.insert(site.name.clone(), named.collect());
+                }
                 sites.insert(site.name, site.identity);
             }
         }
-        let is_plain = sites.is_empty() || Agreed(reader).level()? < LEVEL_SITES;
+        let is_plain = (sites.is_empty() && role.is_none()) || level < LEVEL_SITES;
         let text = match is_plain {
             true => serde_json::to_string(new),
             false => serde_json::to_string(&Own {
+                role,
                 new: new.clone(),
                 sites,
+                nodes,
             }),
         };
         text.map_err(|error| unwritten(&error))
@@ -171,7 +235,7 @@ fn unwritten(error: &serde_json::Error) -> JobsError {
 
 #[cfg(test)]
 mod tests {
-    use godwit_state::{Actor, Change, Command, Op, Store, Timestamp};
+    use godwit_state::{Actor, Change, Command, Op, SiteNode, Store, Timestamp};
 
     use super::*;
 
@@ -195,12 +259,15 @@ mod tests {
         assert!(!read.guest.expect("a guest").may_list, "{text}");
         let read = Stored::parse(&text).expect("a description");
         let own = Own {
+            role: Some(Role::Operator),
             new: read.new.clone(),
             sites: BTreeMap::from([("b".to_owned(), "gw1-b".to_owned())]),
+            nodes: BTreeMap::new(),
         };
         let text = serde_json::to_string(&own).expect("text");
         let again = Stored::parse(&text).expect("a description");
         assert_eq!((again.new, again.guest), (read.new, None));
+        assert_eq!(again.role, Some(Role::Operator));
         assert_eq!(again.sites, own.sites);
         assert!(Stored::parse("{}").is_err());
     }
@@ -230,7 +297,8 @@ mod tests {
         let text = r#"{"sources":["here:/a"],"destination":"b:/c"}"#;
         let new = Stored::parse(text).expect("a description").new;
         let places = crate::spec::places(&new).expect("places");
-        let text_now = || Stored::text_of(&reader, &new, &places).expect("text");
+        let text_now =
+            || Stored::text_of(&reader, &new, Some(Role::Operator), &places).expect("text");
         let plain = text_now();
         assert_eq!(plain, serde_json::to_string(&new).expect("text"), "level 1");
         op(Op::Level(LEVEL_SITES));
@@ -255,5 +323,56 @@ mod tests {
         assert_eq!(identity(&before).expect("read").as_deref(), Some("gw1-c"));
         op(site("gw1-b"));
         assert_eq!(identity(&stored).expect("read").as_deref(), Some("gw1-b"));
+    }
+
+    #[test]
+    fn a_job_goes_to_no_node_that_was_named_with_its_site_later() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut store = Store::open(&directory.path().join("state.db")).expect("open");
+        let mut index = 0;
+        let mut op = |op| {
+            index += 1;
+            let command = Command::new(Timestamp(0), Actor::node("node1"), op);
+            let done = store.apply(index, &command).expect("applied");
+            done.expect("taken");
+        };
+        op(Op::Level(LEVEL_ROLES));
+        let reader = Reader::new(directory.path().join("state.db"));
+        let site = |nodes: &[&str]| {
+            let named = |name: &&str| SiteNode {
+                name: (*name).to_owned(),
+                identity: format!("gw1-{name}"),
+                addresses: vec!["192.0.2.2".to_owned()],
+                named: None,
+                independent: true,
+            };
+            Op::Site(Change::Put(Site {
+                name: "b".to_owned(),
+                addresses: vec!["192.0.2.1".to_owned()],
+                identity: "gw1-b".to_owned(),
+                comment: String::new(),
+                nodes: nodes.iter().map(named).collect(),
+            }))
+        };
+        op(site(&["c", "d"]));
+        let text = r#"{"sources":["here:/a"],"destination":"b:/c"}"#;
+        let new = Stored::parse(text).expect("a description").new;
+        let places = crate::spec::places(&new).expect("places");
+        let role = Some(Role::Operator);
+        let stored = Stored::text_of(&reader, &new, role, &places).expect("text");
+        let stored = Stored::parse(&stored).expect("a description");
+        assert_eq!(stored.role, role);
+        assert!(stored.site(&reader, "b").expect("the same").is_some());
+        op(site(&["d"]));
+        assert!(stored.site(&reader, "b").expect("a node less").is_some());
+        op(site(&["d", "e"]));
+        let said = stored.site(&reader, "b").expect_err("a node more");
+        assert!(said.to_string().contains("gw1-e"), "{said}");
+        // A site without such nodes gets none later.
+        op(site(&[]));
+        let stored = Stored::text_of(&reader, &new, role, &places).expect("text");
+        let stored = Stored::parse(&stored).expect("a description");
+        op(site(&["c"]));
+        assert!(stored.site(&reader, "b").is_err());
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn submit(
     let checked = check(shared, new)?;
     // The identity is found before the rights are checked, because rights at a site belong to its identity.
     let reader = shared.replica.reader();
-    let text = Stored::text_of(&reader, new, &checked)?;
+    let text = Stored::text_of(&reader, new, actor.role, &checked)?;
     if let Some(role) = actor.role {
         let there = access::There::of(new);
         access::check_places(shared, owner, role, there, &checked.0, &checked.1)?;

@@ -307,6 +307,7 @@ fn a_schedule_submits_its_job_by_itself() {
         cron: "* * * * * *".to_owned(),
         time_zone: "Europe/Berlin".to_owned(),
         owner: "alice".to_owned(),
+        role: None,
         template: serde_json::to_string(&template).expect("JSON"),
         disabled: false,
         fired: None,

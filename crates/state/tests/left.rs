@@ -149,6 +149,7 @@ fn a_disabled_schedule_fires_no_job() {
             cron: "0 2 * * *".to_owned(),
             time_zone: "UTC".to_owned(),
             owner: "bob".to_owned(),
+            role: None,
             template: "{}".to_owned(),
             disabled: false,
             fired: None,

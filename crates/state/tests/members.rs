@@ -389,6 +389,7 @@ fn left_by_otto(level: u32) -> State {
         cron: "0 2 * * *".to_owned(),
         time_zone: "UTC".to_owned(),
         owner: "otto".to_owned(),
+        role: None,
         template: "{}".to_owned(),
         disabled: false,
         fired: None,

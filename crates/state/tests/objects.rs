@@ -43,6 +43,7 @@ fn a_tick_fires_once() {
         cron: "0 2 * * *".to_owned(),
         time_zone: "Europe/Berlin".to_owned(),
         owner: "alice".to_owned(),
+        role: None,
         template: "{}".to_owned(),
         disabled: false,
         fired: None,

@@ -229,6 +229,7 @@ proptest! {
             cron: "0 2 * * *".to_owned(),
             time_zone: "Europe/Berlin".to_owned(),
             owner: "alice".to_owned(),
+            role: None,
             template: "{}".to_owned(),
             disabled: false,
             fired: None,

@@ -4,7 +4,7 @@
 use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{NewJob, Place};
-use godwit_state::Job;
+use godwit_state::{Job, Role};
 
 use super::{check_owner, places_of};
 use crate::error::JobsError;
@@ -33,11 +33,12 @@ impl There {
         }
     }
 
-    /// The same for the job with this id, by its stored description.
-    pub(crate) fn of_job(shared: &Shared, id: &str) -> Self {
-        let spec = shared.replica.reader().job_spec(id).ok().flatten();
-        let stored = spec.and_then(|spec| Stored::parse(&spec).ok());
-        stored.map_or(Self(&[Right::Write]), |stored| Self::of(&stored.new))
+    /// The same for a job by its stored description, and the role of its submitter.
+    pub(crate) fn of_job(shared: &Shared, id: &str) -> (Self, Option<Role>) {
+        let stored = Stored::of(&shared.replica.reader(), id).ok();
+        let there = stored.as_ref().map(|stored| Self::of(&stored.new));
+        let there = there.unwrap_or(Self(&[Right::Write]));
+        (there, stored.and_then(|stored| stored.role))
     }
 
     /// The rights.
@@ -61,7 +62,8 @@ fn known(shared: &Shared, job: &Job, right: Right) -> Option<bool> {
         _ => &[Right::Read],
     });
     let (_, destination) = places_of(job).ok()?;
-    match check_owner(shared, &job.owner, there, &[], &destination) {
+    let role = Stored::role_of(&shared.replica.reader(), &job.id).ok()?;
+    match check_owner(shared, (&job.owner, role), there, &[], &destination) {
         Ok(()) => Some(true),
         Err(JobsError::Forbidden { .. }) => Some(false),
         Err(_) => None,

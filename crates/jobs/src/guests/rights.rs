@@ -89,7 +89,7 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     let who = Subject::Identity(asker.to_owned());
     let at = shared.now();
     let ends = job.sources.iter().map(|place| (place, Right::Read));
-    let there = access::There::of_job(shared, &job.id).rights().iter();
+    let there = access::There::of_job(shared, &job.id).0.rights().iter();
     let mut ends = ends.chain(there.map(|right| (&job.destination, *right)));
     ends.all(|(place, right)| {
         let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();

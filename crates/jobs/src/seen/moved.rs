@@ -20,7 +20,8 @@ impl Seen {
             return Ok(None);
         };
         let sources: Vec<String> = job.sources.iter().map(view::place).collect();
-        if !self.sees_all(&job.owner, &sources, &view::place(&job.destination)) {
+        let of = self.of_job(&job.owner, &job.id);
+        if !self.sees_all(of, &sources, &view::place(&job.destination)) {
             outline(&mut told.progress, is_elsewhere(&sources));
         }
         Ok(Some(told))

@@ -123,12 +123,13 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
             own_or_admin(job.is_none_or(|job| is_own(&job.owner)), Role::Operator)
         }
         Op::Schedule(change) => {
-            let (id, owner) = match change {
-                Change::Create(new) | Change::Put(new) => (&new.id, Some(&new.owner)),
+            let (id, new) = match change {
+                Change::Create(new) | Change::Put(new) => (&new.id, Some(new)),
                 Change::Remove(id) => (id, None),
             };
             let earlier = object_by_id::<Schedule>(db, id)?;
-            let is_own = owner.is_none_or(|owner| is_own(owner))
+            let within = |new: &Schedule| new.role.is_none_or(|kept| kept <= role);
+            let is_own = new.is_none_or(|new| is_own(&new.owner) && within(new))
                 && earlier.is_none_or(|earlier| is_own(&earlier.owner));
             own_or_admin(is_own, Role::Operator)
         }

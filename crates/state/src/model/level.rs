@@ -15,7 +15,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, WorkOp};
 /// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains
 ///   of removed users ([`LEVEL_LEFT`]).
 /// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
-/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), and divided closes ([`LEVEL_CLOSES`]).
+/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), divided closes ([`LEVEL_CLOSES`]), and roles of jobs ([`LEVEL_ROLES`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that
@@ -55,6 +55,10 @@ pub const LEVEL_INDEPENDENT: u32 = 6;
 
 /// From this level on, a close is divided ([`Found::Close`]), and nodes report files with several names.
 pub const LEVEL_CLOSES: u32 = 6;
+
+/// From this level on, a schedule and the description of a job name the role of their submitter, and a description names the independent nodes
+/// of its sites. Older programs cannot read them.
+pub const LEVEL_ROLES: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
@@ -97,6 +101,9 @@ impl Op {
             Self::Work(_, WorkOp::Settle(settle)) => settle_level(settle),
             Self::Node(Change::Create(node) | Change::Put(node)) if !node.admins.is_empty() => {
                 LEVEL_ORIGIN
+            }
+            Self::Schedule(Change::Create(new) | Change::Put(new)) if new.role.is_some() => {
+                LEVEL_ROLES
             }
             Self::Password(_) => LEVEL_PASSWORD,
             Self::Sighted(_) => LEVEL_SIGHTED,

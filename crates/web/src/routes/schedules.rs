@@ -12,8 +12,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::{NewJob, NewSchedule, Reason, ScheduleView};
-use godwit_jobs::{Jobs, Seen, time_zone_trouble};
+use godwit_api::rest::{NewSchedule, Reason, ScheduleView};
+use godwit_jobs::{Jobs, Seen, kept_role, time_zone_trouble};
 use godwit_state::{ById, Change, Op, PAGE_BYTES, Schedule};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -143,11 +143,17 @@ async fn put_schedule(
                 .check_schedule(&new.cron, &new.time_zone, &new.job, owner, caller.role)?;
         }
         check_room(app, owner, &id, template.len() + new.comment.len())?;
+        let role = kept_role(
+            &app.jobs,
+            caller.role,
+            earlier.as_ref().filter(|one| is_as_before(one)),
+        )?;
         let schedule = Schedule {
             id: id.clone(),
             cron: new.cron,
             time_zone: new.time_zone,
             owner: earlier.map_or_else(|| caller.name.clone(), |earlier| earlier.owner),
+            role,
             template,
             disabled: new.disabled,
             fired: None,
@@ -253,17 +259,10 @@ fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
         code: FailureCode::UnknownTimeZone.into(),
         text: format!("The schedule submits no jobs, because its time zone {trouble}."),
     });
-    let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
-    let reason = schedule.reason.map(|reason| {
-        let reason = Reason {
-            code: reason.code,
-            text: reason.text,
-        };
-        seen.reason(&schedule.owner, job.as_ref(), reason)
-    });
+    let (job, reason) = seen.schedule(&schedule, schedule.reason.clone());
     ScheduleView {
         next,
-        job: job.map(|job| seen.template(&schedule.owner, job)),
+        job,
         id: schedule.id,
         owner: schedule.owner,
         cron: schedule.cron,

@@ -194,6 +194,7 @@ fn a_time_zone_that_nobody_knows_is_refused_and_an_old_one_is_shown() {
         cron: "0 22 * * *".to_owned(),
         time_zone: "Nowhere/Land".to_owned(),
         owner: "ada".to_owned(),
+        role: None,
         template: later("nightly").to_string(),
         disabled: false,
         fired: None,

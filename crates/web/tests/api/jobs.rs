@@ -252,6 +252,7 @@ fn one_owner_leaves_room_for_jobs_and_schedules_of_others() {
             cron: "0 2 1 1 *".to_owned(),
             time_zone: "UTC".to_owned(),
             owner: "otto".to_owned(),
+            role: None,
             template: job.to_string(),
             disabled: true,
             fired: None,

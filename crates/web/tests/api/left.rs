@@ -115,6 +115,7 @@ fn a_list_of_schedules_ends_with_the_token_that_asked_for_it() {
             cron: "0 2 1 1 *".to_owned(),
             time_zone: "UTC".to_owned(),
             owner: "vera".to_owned(),
+            role: None,
             template: job.clone(),
             disabled: true,
             fired: None,

@@ -20,6 +20,7 @@ mod jobs;
 mod left;
 mod logins;
 mod names;
+mod narrowed;
 mod paced;
 mod page;
 mod port;

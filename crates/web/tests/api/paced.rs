@@ -172,6 +172,7 @@ fn schedules_of_one_owner_submit_no_more_jobs_than_their_pace_and_others_tick() 
             cron: "* * * * * *".to_owned(),
             time_zone: "UTC".to_owned(),
             owner: owner.to_owned(),
+            role: None,
             template: job.to_string(),
             disabled: false,
             fired: None,

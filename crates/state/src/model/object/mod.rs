@@ -160,6 +160,9 @@ pub struct Schedule {
     pub time_zone: String,
     /// Owner of the jobs.
     pub owner: String,
+    /// Role in which the schedule was put: its jobs have at most that one. None below [`LEVEL_ROLES`](super::LEVEL_ROLES).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// Job to submit, as JSON text that the state does not interpret.
     pub template: String,
     /// Whether the schedule is suspended.

@@ -1,0 +1,184 @@
+//! Tests that jobs and schedules of a token have the role of the token, and not the role of its user.
+//! The admin `ada` has a token with the role operator.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use godwit_state::{FEATURE_LEVEL, Op};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::rights::token;
+use crate::world::World;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Clients of ada: as admin, and by tokens of smaller roles.
+struct Ada {
+    admin: Client,
+    operator: Client,
+    viewer: Client,
+}
+
+fn ada(world: &World) -> Ada {
+    world.propose(Op::Level(FEATURE_LEVEL));
+    let (admin, _) = token(world, "ada", "admin");
+    let narrowed = |role: &str| {
+        let wish = json!({"user": "ada", "role": role});
+        let made = world.client().post("/api/v1/tokens", &wish);
+        let made = made.expect(201).json();
+        world.client().token(made["secret"].as_str().unwrap())
+    };
+    Ada {
+        admin: world.client().token(&admin),
+        operator: narrowed("operator"),
+        viewer: narrowed("viewer"),
+    }
+}
+
+fn until(what: &str, mut is_it: impl FnMut() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !is_it() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn submit(client: &Client, job: &Value) -> String {
+    let made = client.post("/api/v1/jobs", job).expect(201).json();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn text(client: &Client, path: &str) -> String {
+    String::from_utf8_lossy(&client.get(path).body).into_owned()
+}
+
+#[test]
+fn a_job_of_a_token_reads_no_names_that_the_token_may_not() {
+    let world = World::new();
+    let ada = ada(&world);
+    world.grant("ada", "data read");
+    world.grant("ada", "archive write");
+    fs::create_dir_all(world.path("data/new")).unwrap();
+    fs::write(world.path("data/new/own-name"), b"new").unwrap();
+    fs::write(world.path("archive/theirs-name"), b"theirs").unwrap();
+    let job = json!({
+        "kind": "sync", "sources": ["here:/data/new/"], "destination": "here:/archive/",
+        "settings": {"delete": ["true"], "verbose": ["true"]},
+    });
+    let id = submit(&ada.operator, &job);
+    let at = format!("/api/v1/jobs/{id}");
+    until("it ends", || {
+        !ada.operator.get(&at).json()["ended"].is_null()
+    });
+    assert!(!world.path("archive/theirs-name").exists());
+    for part in ["", "/log", "/report", "/failures", "/attempts"] {
+        let told = text(&ada.operator, &format!("{at}{part}"));
+        assert!(!told.contains("theirs-"), "{part}: {told}");
+    }
+    assert!(text(&ada.operator, &format!("{at}/log")).contains("own-name"));
+}
+
+#[test]
+fn a_job_of_a_token_ends_with_the_rules_of_the_token() {
+    let world = World::new();
+    let ada = ada(&world);
+    world.grant("ada", "* read,write");
+    fs::create_dir(world.path("data/run")).unwrap();
+    fs::write(world.path("data/run/big"), vec![7; 8 << 20]).unwrap();
+    let slow = |destination: &str| json!({"sources": ["here:/data/run"], "destination": destination, "limit": 100_000});
+    let of_token = submit(&ada.operator, &slow("here:/archive/a/"));
+    let of_admin = submit(&ada.admin, &slow("here:/archive/b/"));
+    let seen = |id: &str| ada.admin.get(&format!("/api/v1/jobs/{id}")).json();
+    until("both run", || {
+        [&of_token, &of_admin]
+            .iter()
+            .all(|id| seen(id)["progress"]["bytes"].as_u64() > Some(0))
+    });
+    world.file_grants.lock().unwrap().clear();
+    until("the job of the token ends", || {
+        !seen(&of_token)["ended"].is_null()
+    });
+    assert_eq!(seen(&of_token)["state"], "failed");
+    assert_eq!(seen(&of_admin)["ended"], Value::Null);
+    ada.operator
+        .post(&format!("/api/v1/jobs/{of_token}/retry"), &json!({}))
+        .expect_problem(403, "not_granted");
+    // An admin may let it run again. It has no more rights than before.
+    ada.admin
+        .post(&format!("/api/v1/jobs/{of_token}/retry"), &json!({}))
+        .expect(200);
+    until("it ends again", || !seen(&of_token)["ended"].is_null());
+    assert_eq!(seen(&of_token)["state"], "failed");
+    ada.admin
+        .post(&format!("/api/v1/jobs/{of_admin}/cancel"), &json!({}))
+        .expect(200);
+}
+
+#[test]
+fn a_schedule_of_a_token_submits_what_the_token_may() {
+    let world = World::new();
+    let ada = ada(&world);
+    world.grant("ada", "* read,write");
+    let new = |comment: &str| {
+        json!({"cron": "* * * * * *", "comment": comment, "job": {
+            "sources": ["here:/data/a"], "destination": "here:/archive/", "not_before": "2100-01-01T00:00:00Z",
+        }})
+    };
+    let put = |client: &Client, comment: &str| {
+        let path = "/api/v1/schedules/each-second";
+        client.json("PUT", path, &new(comment)).expect(200);
+    };
+    put(&ada.operator, "");
+    let jobs = || {
+        let page = ada.admin.get("/api/v1/jobs").expect(200).json();
+        page["jobs"].as_array().unwrap().len()
+    };
+    until("a tick", || jobs() > 0);
+    world.file_grants.lock().unwrap().clear();
+    let reason = || {
+        let all = ada.admin.get("/api/v1/schedules").expect(200).json();
+        all[0]["reason"]["code"].clone()
+    };
+    until("a tick is refused", || reason() == "not_granted");
+    // A comment of an admin does not widen it.
+    let before = jobs();
+    put(&ada.admin, "seen");
+    until("a tick is refused again", || reason() == "not_granted");
+    assert_eq!(jobs(), before);
+}
+
+#[test]
+fn a_token_sees_no_names_of_jobs_of_a_larger_role() {
+    let world = World::new();
+    let ada = ada(&world);
+    let mut job = json!({
+        "sources": ["here:/data/secret-run"], "destination": "here:/archive/secret-copy",
+        "not_before": "2100-01-01T00:00:00Z",
+    });
+    let of_admin = submit(&ada.admin, &job);
+    let schedule = json!({"cron": "0 22 * * *", "job": job});
+    ada.admin
+        .json("PUT", "/api/v1/schedules/nightly", &schedule)
+        .expect(200);
+    for narrow in [&ada.operator, &ada.viewer] {
+        let at = format!("/api/v1/jobs/{of_admin}");
+        for path in [&at, "/api/v1/jobs", "/api/v1/schedules"] {
+            let told = text(narrow, path);
+            assert!(!told.contains("secret"), "{path}: {told}");
+        }
+        for part in ["log", "report", "manifest"] {
+            narrow
+                .get(&format!("{at}/{part}"))
+                .expect_problem(403, "not_granted");
+        }
+    }
+    // A job of the token is its own one, but not the viewer's.
+    world.grant("ada", "data:/secret-run read");
+    world.grant("ada", "archive:/secret-copy write");
+    job["label"] = json!("of the token");
+    let of_token = format!("/api/v1/jobs/{}", submit(&ada.operator, &job));
+    assert!(text(&ada.operator, &of_token).contains("secret-copy"));
+    assert!(text(&ada.admin, &of_token).contains("secret-copy"));
+    assert!(!text(&ada.viewer, &of_token).contains("secret-copy"));
+}
