@@ -158,6 +158,11 @@ impl Stored {
         }
     }
 
+    /// Whether a site had independent nodes when the job was submitted.
+    pub(crate) fn had_independent(&self, name: &str) -> bool {
+        self.nodes.get(name).is_some_and(|nodes| !nodes.is_empty())
+    }
+
     /// A node that the job could not mean: the operator named it with the site after the submission.
     fn added(&self, site: &Site) -> Option<JobsError> {
         let meant = self.nodes.get(&site.name)?;

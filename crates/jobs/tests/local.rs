@@ -7,6 +7,8 @@ mod believed;
 mod clock;
 #[path = "local/faithless.rs"]
 mod faithless;
+#[path = "local/lone.rs"]
+mod lone;
 #[path = "local/own_job.rs"]
 mod own_job;
 #[path = "local/records.rs"]

@@ -9,6 +9,7 @@ mod direction;
 mod ending;
 mod follow;
 mod let_in;
+mod lone;
 mod mates;
 mod notify;
 mod own_side;
@@ -37,10 +38,10 @@ use godwit_state::{Job, JobOp, JobState, Timestamp, reason};
 
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
-use crate::stored::Stored;
-use crate::{Shared, access, attempt, border, guests, reached, spec};
+use crate::{Shared, access, attempt, border, guests, spec};
 use direction::Direction;
 use follow::Followed;
+use lone::site;
 pub(crate) use mates::askers;
 use past::Copying;
 use stop::Stop;
@@ -72,17 +73,6 @@ struct SiteAttempt<'a> {
     earlier: RefCell<Option<Mandate>>,
     told: &'a Arc<AttemptEvents>,
     control: &'a Control,
-}
-
-/// A site that this node knows, by a node that answers, and all its nodes that serve the place.
-fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), Stop> {
-    let reader = shared.replica.reader();
-    let stored = reader.job_spec(&job.id).map_err(JobsError::from)?;
-    let stored = stored.ok_or_else(|| JobsError::NoJob(job.id.clone()))?;
-    let site = Stored::parse(&stored)?.site(&reader, name)?;
-    let site = site.ok_or_else(|| spec::unknown_site(name))?;
-    let (site, nodes) = reached::living(shared, site, &attempt::place_at(job, name))?;
-    Ok((reached::peer(&site), nodes))
 }
 
 /// Whether neither end of the job is here.
@@ -216,6 +206,10 @@ impl<'a> SiteAttempt<'a> {
         let followed = self.follow(way, seen);
         if !matches!(followed, Err(Stop::ClaimEnded)) {
             self.revoke(way);
+            // An attempt before may have chosen other nodes, and ended before the state had them.
+            if !lone::of_attempt(self)?.is_empty() {
+                self.shared.notices.add(&self.job.id);
+            }
         }
         Ok(ending::ended(self, &followed?))
     }

@@ -74,7 +74,7 @@ impl AskSites for Faithless {
     }
 }
 
-fn seen(state: JobState) -> JobSeen {
+pub(crate) fn seen(state: JobState) -> JobSeen {
     let view: JobView = serde_json::from_value(json!({
         "id": "j", "label": "", "owner": "site:c", "kind": "copy", "sources": ["here:/x/s"], "destination": "b:/y/d",
         "state": state, "reason": null, "since": Timestamp(0), "next_attempt": null, "priority": 0, "limit": null,

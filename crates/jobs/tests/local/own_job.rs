@@ -25,6 +25,7 @@ fn a_node_that_left_does_not_act_for_the_job_that_it_had_run() {
         epoch: job.expect("the job").epoch,
         route: Route::Push,
         asker: Some("gw1-left".to_owned()),
+        at: Vec::new(),
     };
     propose(Actor::node("node1"), Op::Job(id.clone(), route));
     let mandate = Mandate {

@@ -80,32 +80,44 @@ pub(super) fn placed(
     Ok(())
 }
 
-/// Notes the site that runs the transfer, and the asker under which that site knows the job. Does not change the state of the job. Refuses
-/// a route that differs from the earlier one.
+/// Notes the site that runs the transfer, the asker under which that site knows the job, and which independent nodes have the job. Does not
+/// change the state of the job. Refuses a route or nodes that differ from the earlier ones.
 pub(super) fn route(
     context: &Context<'_>,
     job: &Job,
     epoch: u64,
     route: Route,
-    asker: Option<&str>,
+    (asker, at): (Option<&str>, &[String]),
 ) -> Result<(), Stop> {
     fresh(job, epoch)?;
     if let Some(asker) = asker {
         bounds::name("asker", asker)?;
     }
+    // A job has two sites.
+    bounds::count("at", at.len(), 2)?;
+    for node in at {
+        bounds::name("at", node)?;
+        if node.contains(' ') {
+            return Err(CommandError::invalid("at", "an identity has no space").into());
+        }
+    }
     if !job.state.moves() {
         return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
     }
-    if let Some((earlier, _)) = job_route(context.db, &job.id)?
-        && earlier != route
-    {
-        let what = format!("was decided before: {}", earlier.name());
-        return Err(CommandError::invalid("route", what).into());
+    if let Some(earlier) = job_route(context.db, &job.id)? {
+        if earlier.route != route {
+            let what = format!("was decided before: {}", earlier.route.name());
+            return Err(CommandError::invalid("route", what).into());
+        }
+        if !at.is_empty() && !earlier.at.is_empty() && earlier.at != at {
+            let what = format!("was decided before: {}", earlier.at.join(", "));
+            return Err(CommandError::invalid("at", what).into());
+        }
     }
     context
         .db
         .prepare_cached("UPDATE attempts SET route = ?3 WHERE job = ?1 AND number = ?2")?
-        .execute(params![job.id, job.attempts, route.with_asker(asker)])?;
+        .execute(params![job.id, job.attempts, route.as_row(asker, at)])?;
     Ok(())
 }
 

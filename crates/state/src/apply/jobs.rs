@@ -120,7 +120,8 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             epoch,
             route,
             asker,
-        } => claims::route(context, &job, *epoch, *route, asker.as_deref())?,
+            at,
+        } => claims::route(context, &job, *epoch, *route, (asker.as_deref(), at))?,
         JobOp::Backoff {
             epoch,
             reason,

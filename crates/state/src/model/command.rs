@@ -217,6 +217,9 @@ pub enum JobOp {
         /// Identity of the node that asks the site, under which the site knows the job. None until the site is asked to run it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asker: Option<String>,
+        /// Identities of the nodes that have the job at sites of independent nodes. They stay the same for all attempts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        at: Vec<String>,
     },
     /// The runner ends the attempt for a transient reason.
     Backoff {

@@ -94,20 +94,33 @@ impl Route {
         Self::ALL.into_iter().find(|route| route.name() == name)
     }
 
-    /// The name, followed by the asker, as in the row of an attempt.
-    pub(crate) fn with_asker(self, asker: Option<&str>) -> String {
-        match asker {
-            Some(asker) => format!("{} {asker}", self.name()),
-            None => self.name().to_owned(),
-        }
+    /// The name, followed by the asker and the independent nodes that have the job, as in the row of an attempt.
+    pub(crate) fn as_row(self, asker: Option<&str>, at: &[String]) -> String {
+        let asker = asker.or_else(|| (!at.is_empty()).then_some(NO_ASKER));
+        let words = asker.into_iter().chain(at.iter().map(String::as_str));
+        words.fold(self.name().to_owned(), |row, word| format!("{row} {word}"))
     }
+}
 
-    /// Parses the output of [`Self::with_asker`].
-    pub(crate) fn from_row(text: &str) -> Option<(Self, Option<&str>)> {
-        match text.split_once(' ') {
-            Some((name, asker)) => Some((Self::from_name(name)?, Some(asker))),
-            None => Some((Self::from_name(text)?, None)),
-        }
+/// In a row, in place of an asker that is not known yet.
+const NO_ASKER: &str = "-";
+
+/// A route as the row of an attempt has it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct NotedRoute {
+    pub(crate) route: Route,
+    pub(crate) asker: Option<String>,
+    pub(crate) at: Vec<String>,
+}
+
+impl NotedRoute {
+    /// Parses the output of [`Route::as_row`].
+    pub(crate) fn from_row(text: &str) -> Option<Self> {
+        let mut words = text.split(' ').map(str::to_owned);
+        let route = Route::from_name(&words.next()?)?;
+        let asker = words.next().filter(|asker| asker != NO_ASKER);
+        let at = words.collect();
+        Some(Self { route, asker, at })
     }
 }
 

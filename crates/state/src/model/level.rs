@@ -50,7 +50,7 @@ pub const LEVEL_SITES: u32 = 4;
 /// site, and they are believed for a limited time.
 pub const LEVEL_NAMED: u32 = 5;
 
-/// From this level on, an operator may name independent nodes with a site. Older programs cannot read them.
+/// From this level on, an operator may name independent nodes with a site, and a route keeps which of them has a job. Older programs cannot read them.
 pub const LEVEL_INDEPENDENT: u32 = 6;
 
 /// From this level on, a close is divided ([`Found::Close`]), and nodes report files with several names.
@@ -91,6 +91,7 @@ impl Op {
             }
             Self::Learn(learn) if learn.named => LEVEL_NAMED,
             Self::Job(_, JobOp::Placed { .. }) | Self::Learn(_) => 2,
+            Self::Job(_, JobOp::Route { at, .. }) if !at.is_empty() => LEVEL_INDEPENDENT,
             Self::Job(_, JobOp::Route { .. }) => LEVEL_ROUTE,
             Self::Job(_, JobOp::Moved { .. }) => LEVEL_MOVED,
             Self::Work(_, WorkOp::Found { finds, .. })

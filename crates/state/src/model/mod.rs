@@ -25,6 +25,7 @@ pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
 pub use godwit_model::{Code, FailureCode, FailureGroup, JobState, Reason, Timestamp};
 pub use id::sortable_id;
+pub(crate) use job::NotedRoute;
 pub use job::{Attempt, Job, Moved, Outcome, Placed, Route, Runner, StoredPlace, reason};
 pub use level::{
     FEATURE_LEVEL, LEVEL_CLOSES, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_LEFT, LEVEL_MOVED,

@@ -326,7 +326,7 @@ impl Agreed<'_> {
     /// When the database cannot be read.
     pub fn route(self, id: &str) -> Result<Option<Route>, Fault> {
         let noted = self.0.with(|db| job_route(db, id))?;
-        Ok(noted.map(|(route, _)| route))
+        Ok(noted.map(|noted| noted.route))
     }
 
     /// Identity of the node under which the running site knows the job, if a site was asked to run it. The node may have left the cluster
@@ -336,7 +336,16 @@ impl Agreed<'_> {
     /// When the database cannot be read.
     pub fn asker(self, id: &str) -> Result<Option<String>, Fault> {
         let noted = self.0.with(|db| job_route(db, id))?;
-        Ok(noted.and_then(|(_, asker)| asker))
+        Ok(noted.and_then(|noted| noted.asker))
+    }
+
+    /// Identities of the nodes that have the job at sites of independent nodes, as the first attempt chose them.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn nodes_with(self, id: &str) -> Result<Vec<String>, Fault> {
+        let noted = self.0.with(|db| job_route(db, id))?;
+        Ok(noted.map(|noted| noted.at).unwrap_or_default())
     }
 
     /// Results of attempts about the destination of a job. The first attempt that got that far decides the meaning of the destination.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::model::{
-    Attempt, Job, JobState, LEVEL_FIRST, Moved, Node, Object, Reason, Route, Runner, Timestamp,
+    Attempt, Job, JobState, LEVEL_FIRST, Moved, Node, NotedRoute, Object, Reason, Runner, Timestamp,
 };
 use crate::seal::{self, select_objects};
 
@@ -92,25 +92,29 @@ pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Jo
         .optional()
 }
 
-/// The site that runs the transfer of a job, if decided, and the asker that was noted last with it.
-pub(crate) fn job_route(
-    db: &Connection,
-    id: &str,
-) -> rusqlite::Result<Option<(Route, Option<String>)>> {
+/// The site that runs the transfer of a job, if decided, the asker that was noted last with it, and the independent nodes that have the job.
+pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<NotedRoute>> {
     let mut statement = db.prepare_cached(&format!(
         "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number"
     ))?;
     let mut rows = statement.query([id])?;
-    let mut noted: Option<(Route, Option<String>)> = None;
+    let mut noted: Option<NotedRoute> = None;
     while let Some(row) = rows.next()? {
         seal::check("attempts", row)?;
         let text: String = row.get("route")?;
-        let Some((route, asker)) = Route::from_row(&text) else {
+        let Some(read) = NotedRoute::from_row(&text) else {
             continue;
         };
-        let (_, last) = noted.get_or_insert((route, None));
-        if let Some(asker) = asker {
-            *last = Some(asker.to_owned());
+        let noted = noted.get_or_insert_with(|| NotedRoute {
+            route: read.route,
+            asker: None,
+            at: Vec::new(),
+        });
+        if read.asker.is_some() {
+            noted.asker = read.asker;
+        }
+        if noted.at.is_empty() {
+            noted.at = read.at;
         }
     }
     Ok(noted)

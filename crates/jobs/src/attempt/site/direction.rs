@@ -8,7 +8,7 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_state::Route;
 
-use super::{SiteAttempt, Stop, below_exports, mates, route};
+use super::{SiteAttempt, Stop, below_exports, lone, mates, route};
 
 /// The site that runs the job, and how it reaches the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl SiteAttempt<'_> {
             self.job,
             self.epoch,
             way.route(),
-            asker,
+            (asker, lone::of_attempt(self)?),
             self.control,
         )
     }

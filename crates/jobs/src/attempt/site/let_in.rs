@@ -5,9 +5,8 @@ use godwit_api::ask::{GrantJob, Peer, Question, Refusal};
 use godwit_api::rest::Timestamp;
 
 use super::direction::nodes_of_runner;
-use super::{
-    Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis, site,
-};
+use super::lone::site;
+use super::{Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis};
 use crate::grants::RULES_OF_JOB_MAX;
 
 impl SiteAttempt<'_> {

@@ -9,13 +9,12 @@ use godwit_api::grant::Mandate;
 use godwit_api::rest::HERE;
 use godwit_state::{Job, JobState, Node, Route};
 
-use super::{is_passing, mates, own_side, pending, route, site};
+use super::{is_passing, lone, mates, own_side, pending, route};
 use crate::Shared;
 use crate::error::JobsError;
 
-/// A site of the job.
-struct SiteNotice<'a> {
-    name: &'a str,
+/// A site of the job, or an independent node of one.
+struct SiteNotice {
     site: Peer,
     questions: Vec<Question>,
 }
@@ -40,7 +39,7 @@ pub(super) fn notify(
     let others = mates::askers(shared, &job)?;
     let mut all_told = tell_here(shared, &job, &others)?;
     for one in sites(shared, &job)? {
-        if away.contains(one.name) {
+        if away.contains(&one.site.identity) {
             all_told = false;
             continue;
         }
@@ -62,7 +61,7 @@ pub(super) fn notify(
             };
             all_told &= !is_passing(&refusal);
             if refusal.code == code::UNREACHABLE {
-                away.insert(one.name.to_owned());
+                away.insert(one.site.identity.clone());
                 break;
             }
         }
@@ -71,7 +70,7 @@ pub(super) fn notify(
 }
 
 /// The sites of the job, with the questions to each.
-fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<SiteNotice<'a>>, JobsError> {
+fn sites(shared: &Shared, job: &Job) -> Result<Vec<SiteNotice>, JobsError> {
     let mut names: Vec<&str> = job
         .sources
         .iter()
@@ -82,18 +81,19 @@ fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<SiteNotice<'a>>, JobsE
     names.retain(|name| *name != HERE);
     // A site that is not known any more cannot be asked; its access expires.
     let found = names.into_iter().filter_map(|name| {
-        let (peer, nodes) = site(shared, job, name).ok()?;
-        Some((name, peer, nodes))
+        let (peers, nodes) = lone::all(shared, job, name).ok()?;
+        Some((name, peers, nodes))
     });
     let found: Vec<_> = found.collect();
     let rows = shared.replica.reader().objects::<Node>()?;
     let mates: Vec<String> = rows.into_iter().map(|row| row.identity).collect();
     let all_nodes = found.iter().flat_map(|(_, _, nodes)| nodes);
     let mut able: Vec<String> = all_nodes.map(|node| node.identity.clone()).collect();
-    able.extend(found.iter().map(|(_, peer, _)| peer.identity.clone()));
+    let peers = found.iter().flat_map(|(_, peers, _)| peers);
+    able.extend(peers.map(|peer| peer.identity.clone()));
     able.extend(mates.iter().cloned());
     let route = route::noted(shared, job)?;
-    let told = found.into_iter().map(|(name, site, _)| {
+    let told = found.into_iter().flat_map(|(name, peers, _)| {
         let runs = match route {
             Some(Route::Pull) => name == job.destination.site,
             _ => name != job.destination.site || route == Some(Route::Within),
@@ -105,11 +105,11 @@ fn sites<'a>(shared: &Shared, job: &'a Job) -> Result<Vec<SiteNotice<'a>>, JobsE
             JobState::Paused if route.is_some() => Vec::new(),
             _ => able.clone(),
         };
-        SiteNotice {
-            name,
+        let questions = questions(job, keep);
+        peers.into_iter().map(move |site| SiteNotice {
             site,
-            questions: questions(job, keep),
-        }
+            questions: questions.clone(),
+        })
     });
     Ok(told.collect())
 }

@@ -16,7 +16,8 @@ use godwit_api::rest::{Divide, HERE, NewJob};
 use godwit_run::Control;
 use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 
-use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere, site};
+use super::lone::site;
+use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere};
 use crate::attempt::divided;
 use crate::attempt::{AttemptEvents, propose};
 use crate::error::JobsError;
@@ -118,7 +119,7 @@ pub(super) fn is_brought(
     };
     // An earlier attempt may have had no state that takes routes.
     if job.attempts > 0 && is_there()? {
-        note(shared, job, epoch, Route::Push, None, control)?;
+        note(shared, job, epoch, Route::Push, nobody(), control)?;
         return Ok(true);
     }
     let Some(own) = own(shared, control)? else {
@@ -144,7 +145,7 @@ pub(super) fn is_brought(
             Route::Here
         }
     };
-    note(shared, job, epoch, route, None, control)?;
+    note(shared, job, epoch, route, nobody(), control)?;
     Ok(route != Route::Here)
 }
 
@@ -160,6 +161,11 @@ fn gains(shared: &Shared, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Resul
     }
     let find = |name: &str| Ok(reader.object::<Site>(name)?);
     Ok(spec::prepare(new, &find).is_ok_and(|prepared| divided::can_divide(new, &prepared)))
+}
+
+/// No site is asked to run the job yet.
+const fn nobody() -> (Option<String>, Vec<String>) {
+    (None, Vec::new())
 }
 
 /// This node as other sites reach it, once its data port listens. None where it has none.
@@ -181,14 +187,14 @@ pub(super) fn own(shared: &Shared, control: &Control) -> Result<Option<Peer>, St
     }
 }
 
-/// Notes the route in the state, and the asker by which the site knows the job. No site begins the job before the state has them; a
+/// Notes the route in the state, the asker by which the site knows the job, and the independent nodes that have it. No site begins the job before the state has them; a
 /// cluster of an older level cannot have them.
 pub(super) fn note(
     shared: &Shared,
     job: &Job,
     epoch: u64,
     route: Route,
-    asker: Option<String>,
+    (asker, at): (Option<String>, Vec<String>),
     control: &Control,
 ) -> Result<(), Stop> {
     let level = Agreed(&shared.replica.reader()).level();
@@ -199,6 +205,7 @@ pub(super) fn note(
         epoch,
         route,
         asker,
+        at,
     };
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,0 +1,91 @@
+//! Owns which node of a site of independent nodes has a job. Each of them has a state without the jobs of the others, so that a second one
+//! would run the job beside the first. The first attempt chooses the nodes, and all later ones keep to them.
+//! Chooses no node of a cluster: any of these finds the job.
+
+use godwit_api::ask::Peer;
+use godwit_api::failure::FailureCode;
+use godwit_api::rest::HERE;
+use godwit_state::{Agreed, Job, Site};
+
+use super::{SiteAttempt, Stop};
+use crate::error::JobsError;
+use crate::stored::Stored;
+use crate::{Shared, attempt, reached, spec};
+
+/// A site that this node knows, by the node that has the job or by any that answers, and all its nodes that serve the place.
+pub(super) fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), Stop> {
+    let site = known(shared, job, name)?;
+    if let Some(kept) = kept(shared, job, &site)? {
+        return Ok((kept.clone(), vec![kept]));
+    }
+    let (site, nodes) = reached::living(shared, site, &attempt::place_at(job, name))?;
+    Ok((reached::peer(&site), nodes))
+}
+
+/// The same for a site that hears how the job is: by each independent node, because any of them may have heard of the job before the state
+/// had its choice.
+pub(super) fn all(shared: &Shared, job: &Job, name: &str) -> Result<(Vec<Peer>, Vec<Peer>), Stop> {
+    let known = known(shared, job, name)?;
+    let alone = reached::independent(&known);
+    match alone.is_empty() {
+        true => site(shared, job, name).map(|(peer, nodes)| (vec![peer], nodes)),
+        false => Ok((alone.clone(), alone)),
+    }
+}
+
+/// The identities of the independent nodes that have the job of this attempt; none at other sites.
+pub(super) fn of_attempt(third: &SiteAttempt<'_>) -> Result<Vec<String>, Stop> {
+    let from = third.sources.first().map_or(HERE, |place| &place.site);
+    let to = third.own.is_none().then_some(&third.job.destination.site);
+    let mut chosen = Vec::new();
+    for (name, peer) in [(from, &third.from)]
+        .into_iter()
+        .chain(to.map(|to| (to.as_str(), &third.to)))
+    {
+        let site = known(third.shared, third.job, name)?;
+        let is_lone = !reached::independent(&site).is_empty();
+        if is_lone && !chosen.contains(&peer.identity) {
+            chosen.push(peer.identity.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+/// The node of a site of independent nodes that an attempt has chosen.
+fn kept(shared: &Shared, job: &Job, site: &Site) -> Result<Option<Peer>, JobsError> {
+    let reader = shared.replica.reader();
+    let mut nodes = reached::independent(site);
+    if nodes.is_empty() && !Stored::of(&reader, &job.id)?.had_independent(&site.name) {
+        return Ok(None);
+    }
+    let chosen = Agreed(&reader).nodes_with(&job.id)?;
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    if nodes.is_empty() {
+        nodes.push(reached::peer(site));
+    }
+    let kept = nodes
+        .into_iter()
+        .find(|node| chosen.contains(&node.identity));
+    match kept {
+        Some(node) => Ok(Some(Peer {
+            name: site.name.clone(),
+            ..node
+        })),
+        None => Err(JobsError::invalid(
+            FailureCode::SiteChanged,
+            format!(
+                "the node that has the job is no longer a node of site {}; if it runs there no more, submit the job again",
+                site.name
+            ),
+        )),
+    }
+}
+
+/// The site that the job means by this name.
+fn known(shared: &Shared, job: &Job, name: &str) -> Result<Site, JobsError> {
+    let reader = shared.replica.reader();
+    let site = Stored::of(&reader, &job.id)?.site(&reader, name)?;
+    site.ok_or_else(|| spec::unknown_site(name))
+}
