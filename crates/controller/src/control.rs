@@ -27,7 +27,7 @@ use crate::batch::Base;
 use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
-use crate::questions::{Destination, Site, failure_of};
+use crate::questions::{Destination, LetIn, Site, failure_of};
 use crate::rates::Rates;
 use crate::watch::{Traffic, Watch};
 use crate::{Believed, Node};
@@ -136,8 +136,8 @@ const GRANT_REFUSED: Duration = Duration::from_secs(30);
 enum Asked {
     Claim(String, Ask, Result<(), Refusal>),
     Nodes(Result<Vec<Peer>, Refusal>),
-    /// The nodes that let the mate in, by their identities.
-    Access(Mate, Result<HashSet<String>, Refusal>),
+    /// The nodes that let the mate in, and those that do not.
+    Access(Mate, Result<LetIn, Refusal>),
 }
 
 impl Driver<'_> {
@@ -401,6 +401,7 @@ impl Driver<'_> {
                     is_own,
                     asked: HashSet::new(),
                     at: HashSet::new(),
+                    refused: HashSet::new(),
                 });
             }
         }
@@ -432,7 +433,17 @@ impl Driver<'_> {
                     return;
                 };
                 match answer {
-                    Ok(at) => {
+                    Ok(LetIn { at, refused }) => {
+                        for (gate, refusal) in &refused {
+                            if !member.refused.contains(&gate.identity) {
+                                let (name, gate) = (&mate.name, &gate.name);
+                                (self.order.note)(&format!(
+                                    "the node {name} has no access at {gate}: {refusal}"
+                                ));
+                            }
+                        }
+                        let refused = refused.into_iter().map(|(gate, _)| gate.identity);
+                        member.refused = refused.collect();
                         let wait = match at.len() < member.asked.len() {
                             true => GRANT_REFUSED,
                             false => GRANT_AGAIN,

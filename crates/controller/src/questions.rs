@@ -65,6 +65,15 @@ pub(crate) struct Destination {
     pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
+/// The answers of nodes of the destination that were asked to admit another node.
+#[derive(Debug, Default)]
+pub(crate) struct LetIn {
+    /// Identities of those that do.
+    pub(crate) at: HashSet<String>,
+    /// Those that do not, and why.
+    pub(crate) refused: Vec<(Peer, Refusal)>,
+}
+
 impl Site {
     fn is_vouched(&self, identity: &str) -> bool {
         let vouched = self.vouched.lock();
@@ -221,11 +230,11 @@ impl Destination {
         })
     }
 
-    /// Has these nodes of the destination admit another node for this job, with the rights of this node. Returns those that did.
+    /// Has these nodes of the destination admit another node for this job, with the rights of this node.
     ///
     /// # Errors
     /// None of them admits it.
-    pub(crate) fn let_in(&self, gates: &[Peer], mate: &Mate) -> Result<HashSet<String>, Refusal> {
+    pub(crate) fn let_in(&self, gates: &[Peer], mate: &Mate) -> Result<LetIn, Refusal> {
         let answers: Vec<(&Peer, Result<(), Refusal>)> = thread::scope(|scope| {
             let asked: Vec<_> = gates
                 .iter()
@@ -236,16 +245,16 @@ impl Destination {
                 .filter_map(|asked| asked.join().ok())
                 .collect()
         });
-        let is_open = |(_, answer): &&(&Peer, Result<(), Refusal>)| answer.is_ok();
-        let open: HashSet<String> = answers
-            .iter()
-            .filter(is_open)
-            .map(|(gate, _)| gate.identity.clone())
-            .collect();
-        let refusal = answers.into_iter().find_map(|(_, answer)| answer.err());
-        match refusal {
-            Some(refusal) if open.is_empty() => Err(refusal),
-            _ => Ok(open),
+        let mut found = LetIn::default();
+        for (gate, answer) in answers {
+            match answer {
+                Ok(()) => drop(found.at.insert(gate.identity.clone())),
+                Err(refusal) => found.refused.push((gate.clone(), refusal)),
+            }
+        }
+        match found.refused.first() {
+            Some((_, refusal)) if found.at.is_empty() => Err(refusal.clone()),
+            _ => Ok(found),
         }
     }
 
@@ -321,3 +330,6 @@ pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
     };
     Failure::new(code, refusal.message.clone())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Threads that ask the nodes of the destination for one controller, and outlive it if a node does not answer.
 //! Decides nothing: `claims` says which questions are due, and the controller hears the answers.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::Builder;
@@ -45,15 +46,15 @@ impl Asking {
             let site = Arc::clone(&destination.site);
             self.spawn(peer, move |peer| Asked::Nodes(site.nodes_of(&peer)));
         }
-        // Nodes of a cluster have one state; independent nodes are asked one by one.
-        let gates: Vec<Peer> = match destination.site.believed.independent.is_empty() {
-            true => vec![first.clone()],
-            false => ready.clone(),
+        let is_lone = !destination.site.believed.independent.is_empty();
+        let gates: Vec<Peer> = match is_lone {
+            true => ready.clone(),
+            false => vec![first.clone()],
         };
         for member in &mut sight.members {
-            let is_new = |gate: &Peer| !member.asked.contains(&gate.identity);
-            let is_due = |at: Instant| now >= at || (gates.len() > 1 && gates.iter().any(is_new));
-            if !member.ask_at.is_some_and(is_due) {
+            // Nodes of a cluster have one state, and any of them has answered for all.
+            let is_new = is_lone && is_new(&member.asked, &gates);
+            if !member.ask_at.is_some_and(|at| now >= at || is_new) {
                 continue;
             }
             member.ask_at = None;
@@ -68,6 +69,11 @@ impl Asking {
     }
 }
 
+/// Whether a node was not asked for access yet. It may be the only one that is left, and then everything waits for its answer.
+fn is_new(asked: &HashSet<String>, gates: &[Peer]) -> bool {
+    gates.iter().any(|gate| !asked.contains(&gate.identity))
+}
+
 impl Asking {
     fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Asked + Send + 'static) {
         let tell = self.tell.clone();
@@ -77,5 +83,23 @@ impl Asking {
             .spawn(move || drop(tell.send(ask(peer))));
         // If no thread starts, the node is not asked, and soon counts as silent.
         drop(ask);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_node_that_is_left_is_asked_at_once() {
+        let gate = |identity: &str| Peer {
+            name: String::new(),
+            addresses: Vec::new(),
+            identity: identity.to_owned(),
+        };
+        let asked = HashSet::from(["a".to_owned()]);
+        assert!(is_new(&asked, &[gate("b")]));
+        assert!(is_new(&asked, &[gate("a"), gate("b")]));
+        assert!(!is_new(&asked, &[gate("a")]));
     }
 }

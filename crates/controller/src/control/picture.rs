@@ -24,6 +24,8 @@ pub(super) struct Member {
     /// The independent nodes that were asked last, and those that let it in: each has separate grants.
     pub(super) asked: HashSet<String>,
     pub(super) at: HashSet<String>,
+    /// The nodes whose refusals were noted.
+    pub(super) refused: HashSet<String>,
 }
 
 /// The controller's knowledge at a moment.

@@ -1,0 +1,73 @@
+//! Questions to nodes that are programs of the test's.
+//! Moves nothing.
+
+use godwit_api::ask::GoOn;
+
+use super::*;
+
+/// Lets nobody in at the node that is called `shut`.
+struct Gates;
+
+impl AskSites for Gates {
+    fn ask_for(
+        &self,
+        _: Option<&Mandate>,
+        node: Option<&Peer>,
+        _: &Question,
+        _: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        match node.is_some_and(|node| node.identity == "shut") {
+            true => Err(Refusal::new(code::NOT_GRANTED, "no right here")),
+            false => Ok(Answer::Done {}),
+        }
+    }
+
+    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+fn peer(identity: &str) -> Peer {
+    Peer {
+        name: identity.to_owned(),
+        addresses: Vec::new(),
+        identity: identity.to_owned(),
+    }
+}
+
+#[test]
+fn the_refusal_of_one_independent_node_is_heard_beside_the_consent_of_others() {
+    let destination = Destination {
+        site: Arc::new(Site {
+            sites: Arc::new(Gates),
+            is_over: AtomicBool::new(false),
+            known: peer("open"),
+            believed: Believed::default(),
+            below: Text(b"x/y".to_vec()),
+            vouched: Mutex::default(),
+        }),
+        claim: ClaimId([0; 16]),
+        epoch: 1,
+        path: Text(b"x/y".to_vec()),
+        known_as: "job".to_owned(),
+        gives_access: true,
+        earlier: Vec::new(),
+        now: Arc::new(|| Timestamp(0)),
+    };
+    let mate = Mate {
+        name: "node2".to_owned(),
+        identity: "gw1-two".to_owned(),
+    };
+    let found = destination.let_in(&[peer("open"), peer("shut")], &mate);
+    let found = found.expect("one of them");
+    assert_eq!(found.at, HashSet::from(["open".to_owned()]));
+    let [(gate, refusal)] = found.refused.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        (gate, &refusal.code),
+        (&peer("shut"), &code::NOT_GRANTED.into())
+    );
+    let refused = destination.let_in(&[peer("shut")], &mate);
+    assert_eq!(refused.expect_err("none").code, code::NOT_GRANTED);
+}
