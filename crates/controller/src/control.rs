@@ -266,6 +266,11 @@ impl Driver<'_> {
             }
             self.look(sight, work.as_ref());
             if sight.members.is_empty() && !sight.declined.is_empty() {
+                let declined = work.iter().flat_map(|work| &work.targets.declined);
+                let mut full = declined.filter(|(_, why)| why.code == FailureCode::PeerBusy);
+                if let Some((_, why)) = full.next() {
+                    return Err(Failure::new(FailureCode::PeerBusy, why.text.clone()));
+                }
                 let message = "no node sees the same source as the node that began the job; the log of the job says what each node sees";
                 return Err(Failure::new(FailureCode::NoSource, message));
             }

@@ -2,6 +2,7 @@
 //! Divides nothing itself: `controller` does.
 
 mod counted;
+mod listed;
 mod told;
 mod wish;
 

@@ -5,7 +5,8 @@
 //! records of the owner's oldest ended jobs are deleted; for a user, records of waiting jobs are
 //! deleted, too. The log of a user's job says so. If the remaining jobs fill the room, the running
 //! one
-//! with the largest records ends. Then the node takes no further job of another site.
+//! with the largest records ends. Then the node takes no further job of another site. A job that another node runs, and on which this node
+//! works, goes on without this node.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -14,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use godwit_api::units::human_size;
 use godwit_history::Recorder;
-use godwit_state::{Job, JobFilter, PAGE_BYTES};
+use godwit_state::{Command, Job, JobFilter, Op, PAGE_BYTES, WorkOp};
 
 use super::{is_of_site, owner};
 use crate::error::JobsError;
-use crate::scheduler::end;
+use crate::scheduler::{actor, end};
 use crate::{Shared, attempt};
 
 /// Bytes of the records of one other site: the manifests of some ten million files, or the logs of hundreds of jobs.
@@ -90,11 +91,37 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 drop(end(shared, &job, &why, attempt::no_room(&why)));
             }
         }
+        for (id, epoch) in shared.workers.all() {
+            let job = reader.job(&id).ok().flatten();
+            let works = |job: &Job| job.epoch == epoch && job.state.moves();
+            if let Some(job) = job.filter(works)
+                && !shared.live.contains(&id)
+                && let Some(why) = overflows(shared, &job)
+            {
+                drop(decline(shared, &job, &why));
+            }
+        }
         let until = Instant::now() + EVERY;
         while Instant::now() < until && !is_stopping() {
             std::thread::sleep(STOPS_EVERY);
         }
     }
+}
+
+/// Works no longer on a job that another node runs. That node alone may end it.
+fn decline(shared: &Shared, job: &Job, why: &str) -> Result<(), JobsError> {
+    (shared.config.log)(&format!("job {}: this node works no more: {why}", job.id));
+    let decline = WorkOp::Decline {
+        epoch: job.epoch,
+        node: shared.config.node.clone(),
+        why: attempt::no_room(why),
+    };
+    let op = Op::Work(job.id.clone(), decline);
+    let command = Command::new(shared.now(), actor(shared), op);
+    // Without the command a worker would begin again.
+    shared.replica.propose_blocking(command)?;
+    shared.workers.stop(&job.id);
+    Ok(())
 }
 
 /// Why a running job has to end, if its records fill all the space of its owner.
@@ -157,7 +184,7 @@ fn make_room(shared: &Shared, owner: &str, at: Instant) -> Result<Look, JobsErro
         let page = reader.jobs(&filter, cursor.as_ref(), usize::MAX)?;
         for job in page.jobs.into_iter().filter(|job| here.contains(&job.id)) {
             let bytes = godwit_history::bytes(base, &job.id);
-            let runs = shared.live.contains(&job.id);
+            let runs = shared.live.contains(&job.id) || shared.workers.contains(&job.id);
             let attempt = job.attempts;
             if !runs && (job.state.ended() || !is_of_site) {
                 let kept = if job.state.ended() {

@@ -2,10 +2,14 @@
 //! See the unit tests for the bound of another site.
 
 use std::fs::{self, File};
+use std::time::{Duration, Instant};
 
 use godwit_api::rest::{JobState, NewJob};
+use godwit_state::{
+    Actor, Command, FEATURE_LEVEL, JobOp, Op, OpenWork, Runner, WorkOp, WorkRoot, Works,
+};
 
-use crate::world::{World, new, submit, wait_for};
+use crate::world::{DEADLINE, World, new, submit, wait_for};
 
 /// More than one user has on a node.
 const TOO_MUCH: u64 = (16 << 30) + 1;
@@ -69,5 +73,64 @@ fn a_running_job_whose_records_fill_the_room_of_its_user_ends() {
     let why = ended.reason.expect("a reason").text;
     assert_eq!(ended.state, JobState::Failed, "{why}");
     assert!(why.contains("jobs for one user take 17.2 GB"), "{why}");
+    jobs.stop();
+}
+
+/// Another node of the cluster runs the job, and this node works on it.
+#[test]
+fn a_node_that_works_on_a_divided_job_keeps_its_records_within_the_room() {
+    let world = World::new();
+    world.write("from/set/a", b"alpha");
+    // It begins no job itself.
+    let jobs = world.start(0);
+    let propose = |op: Op| {
+        let command = Command::new(godwit_jobs::now(), Actor::node("node2"), op);
+        jobs.replica().propose_blocking(command).expect("proposed");
+    };
+    propose(Op::Level(FEATURE_LEVEL));
+    let id = submit(
+        &jobs,
+        &NewJob {
+            manifest: true,
+            ..new("here:/from/set", "here:/to/copy")
+        },
+    );
+    let runner = Runner {
+        node: "node2".to_owned(),
+        instance: "first".to_owned(),
+    };
+    propose(Op::Job(id.clone(), JobOp::Claim { runner, seen: 0 }));
+    let reader = jobs.replica().reader();
+    let epoch = reader.job(&id).expect("read").expect("the job").epoch;
+    fs::create_dir_all(world.path("home/jobs").join(&id)).expect("made");
+    fill(&world, &id);
+    propose(Op::Work(
+        id.clone(),
+        WorkOp::Open(OpenWork {
+            epoch,
+            claim: "claim".to_owned(),
+            roots: vec![WorkRoot {
+                source: "from/set".to_owned(),
+                file: None,
+                destination: "to/copy".to_owned(),
+                sight: Vec::new(),
+            }],
+            part_bytes: 1 << 30,
+        }),
+    ));
+    let until = Instant::now() + DEADLINE;
+    let declined = loop {
+        let work = Works(&reader).of(&id).expect("read").expect("open");
+        if let Some((node, why)) = work.targets.declined.first() {
+            break (node.clone(), why.text.clone());
+        }
+        assert!(Instant::now() < until, "it works on: {work:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(declined.0, "node1");
+    assert!(declined.1.contains("take 17.2 GB"), "{}", declined.1);
+    // The records of a job that moves are not those of a waiting one.
+    let manifest = world.path("home/jobs").join(&id).join("manifest");
+    assert!(manifest.exists(), "it stays while it is written");
     jobs.stop();
 }
