@@ -65,6 +65,9 @@ fn serve(
 ) -> Result<(), Failure> {
     home::check(home)?;
     let (plan, notes) = plan::make(values, settings, home).map_err(plan::failure_of)?;
+    // A link that is replaced while the node runs leads it nowhere else.
+    let real = std::fs::canonicalize(home.path()).map_err(Failure::local)?;
+    let home = &Home::at(real);
     log::begin(settings)?;
     notes.iter().for_each(|note| complain(note));
     cores::restrict(settings.threads, &settings.pin)?;
