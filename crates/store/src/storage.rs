@@ -264,6 +264,18 @@ pub trait Storage: Send + Sync {
     /// Removes the name `path`: of a directory, which must be empty, or of something else. An absent one is fine.
     fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError>;
 
+    /// The same for an entry that was found before. Returns whether it was still that one: another one under its name stays.
+    fn remove_found(&self, path: &RelPath, found: &Meta) -> Result<bool, StoreError> {
+        let now = self.stat(path)?;
+        let is_same = now.is_some_and(|now| {
+            (now.device, now.inode, now.kind) == (found.device, found.inode, found.kind)
+        });
+        if is_same {
+            self.remove_entry(path, found.kind == Kind::Directory)?;
+        }
+        Ok(is_same)
+    }
+
     /// Gives the entry at `from` the name `to`, whose directory must be there. `Exists` if that is taken and `replace` is `Never`, or
     /// if a directory stands there that is not empty.
     fn rename(&self, from: &RelPath, to: &RelPath, replace: Replace) -> Result<(), StoreError> {

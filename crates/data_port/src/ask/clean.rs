@@ -157,14 +157,19 @@ impl Cleaning<'_> {
             return Ok(());
         }
         let is_directory = there.kind == Kind::Directory;
-        if !self.wish.dry_run
-            && let Err(error) = self.found.storage.remove_entry(path, is_directory)
-        {
-            // Any other entry in a directory has an owner.
-            if !(is_directory && error.kind == StoreErrorKind::Exists) {
-                self.failed(path, &error);
+        if !self.wish.dry_run {
+            match self.found.storage.remove_found(path, &there) {
+                Ok(true) => {}
+                // Another one took its name meanwhile.
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    // Any other entry in a directory has an owner.
+                    if !(is_directory && error.kind == StoreErrorKind::Exists) {
+                        self.failed(path, &error);
+                    }
+                    return Ok(());
+                }
             }
-            return Ok(());
         }
         self.cleaned.files += 1;
         self.cleaned.bytes += there.bytes;

@@ -249,11 +249,12 @@ impl DestinationRequest {
         let protected = self.own_place();
         Ok(PreparedDestination {
             mapped,
-            made: made.then_some(self.place.base),
+            made: made.then(|| self.place.base.clone()),
             into,
             config: TreeSinkConfig {
                 storage: self.place.storage,
                 mapping,
+                base: self.place.base,
                 tag: u64::from_le_bytes(tag),
                 key: key.0,
                 fence: match &self.member {

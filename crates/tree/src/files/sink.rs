@@ -38,6 +38,8 @@ pub struct TreeSinkConfig {
     pub storage: Arc<dyn Storage>,
     /// For each root of the source, its name in the storage.
     pub mapping: Vec<RelPath>,
+    /// The place that the sender asked for. All names are at it or below it.
+    pub base: RelPath,
     /// Marks the temporary names of this transfer; of a member, those of all members of its claim.
     pub tag: u64,
     /// The key of the transfer's journal.

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use godwit_store::journal::JournalDirectory;
-use godwit_store::{Kind, RelPath, StoreError, TempName};
+use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, TempName};
+use rustix::process::geteuid;
 
 use crate::files::error::CloseError;
 use crate::files::target::Target;
@@ -29,39 +30,61 @@ pub(crate) fn sweep_unclaimed(target: &Target, now: SystemTime) {
     else {
         return;
     };
-    let directories: HashSet<RelPath> = config.mapping.iter().filter_map(RelPath::parent).collect();
-    for directory in directories {
-        let small = config
-            .storage
-            .stat(&directory)
+    let own = geteuid();
+    let old = OldFiles {
+        claimed: &claimed,
+        before: before.as_secs(),
+        owner: (!own.is_root()).then(|| own.as_raw()),
+    };
+    for directory in swept(&config.mapping, &config.base) {
+        old.sweep(&*config.storage, &directory);
+    }
+}
+
+/// The directories that are swept. The sender may write at the place that it asked for, and in no directory above it.
+fn swept(mapping: &[RelPath], base: &RelPath) -> HashSet<RelPath> {
+    let parents = mapping.iter().filter_map(RelPath::parent);
+    parents.filter(|parent| parent.starts_with(base)).collect()
+}
+
+/// What marks files that may go.
+struct OldFiles<'a> {
+    claimed: &'a HashSet<u64>,
+    /// Seconds of the last change: older ones may go.
+    before: u64,
+    /// Their owner, as this process would be; None for the superuser, which may have given them to anybody.
+    owner: Option<u32>,
+}
+
+impl OldFiles<'_> {
+    fn sweep(&self, storage: &dyn Storage, directory: &RelPath) {
+        let small = storage
+            .stat(directory)
             .is_ok_and(|there| there.is_none_or(|there| there.bytes <= DIRECTORY_BYTES_MAX));
         if !small {
-            continue;
+            return;
         }
         let mut found = Vec::new();
-        let listed = config.storage.names_in(&directory, &mut |name| {
-            if TempName::tag_of(name).is_some_and(|tag| !claimed.contains(&tag)) {
+        let listed = storage.names_in(directory, &mut |name| {
+            if TempName::tag_of(name).is_some_and(|tag| !self.claimed.contains(&tag)) {
                 found.push(name.to_vec());
             }
         });
         if listed.is_err() {
-            continue;
+            return;
         }
         for path in found.iter().filter_map(|name| directory.join(name).ok()) {
-            let is_old = config
-                .storage
-                .stat(&path)
-                .ok()
-                .flatten()
-                .is_some_and(|there| {
-                    there.kind == Kind::File
-                        && u64::try_from(there.mtime.seconds)
-                            .is_ok_and(|then| then < before.as_secs())
-                });
-            if is_old {
-                let _ = config.storage.remove_entry(&path, false);
+            let there = storage.stat(&path).ok().flatten();
+            if let Some(there) = there.filter(|there| self.has(there)) {
+                let _ = storage.remove_found(&path, &there);
             }
         }
+    }
+
+    fn has(&self, there: &Meta) -> bool {
+        let is_old = u64::try_from(there.mtime.seconds).is_ok_and(|then| then < self.before);
+        let is_own = self.owner.is_none_or(|owner| there.uid == owner);
+        there.kind == Kind::File && is_old && is_own
     }
 }
 
@@ -84,4 +107,86 @@ pub(crate) fn sweep_earlier(target: &Target) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File, FileTimes};
+
+    use godwit_store::{Confine, FsStorage};
+
+    use super::*;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text.as_bytes()).expect("a path")
+    }
+
+    #[test]
+    fn no_directory_above_the_asked_path_is_swept() {
+        let swept = |mapping: &[&str], base: &str| {
+            let mapping: Vec<RelPath> = mapping.iter().map(|one| path(one)).collect();
+            swept(&mapping, &path(base))
+        };
+        // A file under a name that the sender may write alone.
+        assert!(swept(&["in/new"], "in/new").is_empty());
+        assert_eq!(swept(&["in/a"], "in"), HashSet::from([path("in")]));
+        let two = swept(&["in/a", "in/deep/b"], "in");
+        assert_eq!(two, HashSet::from([path("in"), path("in/deep")]));
+        assert!(swept(&["inner/a"], "in").is_empty());
+    }
+
+    #[test]
+    fn files_of_others_and_of_journals_and_young_ones_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let storage =
+            FsStorage::open(directory.path(), Confine::Local, directory.path()).expect("opened");
+        let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        let make = |tag: u64| {
+            let name = TempName::new(tag, &path("x"));
+            let file = directory
+                .path()
+                .join(String::from_utf8_lossy(name.as_bytes()).as_ref());
+            fs::write(&file, "left").expect("written");
+            let opened = File::options().write(true).open(&file).expect("there");
+            let times = FileTimes::new().set_modified(then);
+            opened.set_times(times).expect("set");
+            file
+        };
+        let (own, claimed) = (make(1), make(2));
+        let tags = HashSet::from([2]);
+        let sweep = |before: u64, owner: Option<u32>| {
+            let claimed = &tags;
+            let old = OldFiles {
+                claimed,
+                before,
+                owner,
+            };
+            old.sweep(&storage, &RelPath::root());
+            own.exists()
+        };
+        let me = geteuid().as_raw();
+        assert!(sweep(1_000, None), "it is young");
+        assert!(sweep(1_001, Some(me + 1)), "it is another user's");
+        assert!(!sweep(1_001, Some(me)));
+        assert!(claimed.exists());
+        make(1);
+        assert!(!sweep(1_001, None));
+    }
+
+    #[test]
+    fn a_file_that_took_the_name_of_the_found_one_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let storage =
+            FsStorage::open(directory.path(), Confine::Local, directory.path()).expect("opened");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("a"), "found").expect("written");
+        let found = storage.stat(&path("a")).expect("read").expect("there");
+        fs::write(at("b"), "new").expect("written");
+        fs::rename(at("b"), at("a")).expect("replaced");
+        assert!(!storage.remove_found(&path("a"), &found).expect("looked"));
+        assert!(at("a").exists());
+        let found = storage.stat(&path("a")).expect("read").expect("there");
+        assert!(storage.remove_found(&path("a"), &found).expect("removed"));
+        assert!(!storage.remove_found(&path("a"), &found).expect("gone"));
+    }
 }
