@@ -58,6 +58,10 @@ pub struct TransferStart {
     /// Id of the request that submitted the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// The identities under which the bounds for one identity count the peer: the peer itself, or the askers that let it in. None if the
+    /// transfer has no peer. No part of the record.
+    #[serde(skip)]
+    pub counted_as: Vec<String>,
 }
 
 /// A transfer that ended.

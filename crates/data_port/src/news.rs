@@ -32,6 +32,7 @@ pub(crate) fn started(
     peer: IdentityId,
     address: &str,
     request: &Open,
+    counted_as: &[IdentityId],
 ) -> TransferStart {
     TransferStart {
         id: transfer.to_string(),
@@ -43,6 +44,7 @@ pub(crate) fn started(
         places: places(request),
         label: Some(request.label.clone()).filter(|label| !label.is_empty()),
         request: None,
+        counted_as: counted_as.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -289,6 +291,7 @@ mod tests {
                 places: Vec::new(),
                 label: None,
                 request: None,
+                counted_as: Vec::new(),
             };
             let TransferNews::Ended(record) = verified(start, now(), (7, failed), end) else {
                 panic!("no end");

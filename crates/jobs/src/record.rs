@@ -118,5 +118,6 @@ fn start_of(job: &Job, attempt: u32) -> TransferStart {
         places,
         label: None,
         request: job.request.clone(),
+        counted_as: Vec::new(),
     }
 }

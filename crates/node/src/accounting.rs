@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use godwit_api::civil_date;
-use godwit_api::record::TransferRecord;
+use godwit_api::record::{TransferRecord, TransferStart};
 use godwit_api::rest::Timestamp;
 
 const DAY_MILLIS: i64 = 86_400_000;
@@ -75,20 +75,24 @@ impl Accounting {
         if open.day != day {
             open.shares.clear();
         }
-        let start = &record.start;
-        let who = start.identity.as_ref().or(start.owner.as_ref());
-        let share = open
-            .shares
-            .entry(who.cloned().unwrap_or_default())
-            .or_default();
-        share.bytes += line.len() as u64;
-        if share.bytes > DAY_BYTES_OF_ONE_MAX {
+        let all = takers(&record.start);
+        let bytes = line.len() as u64;
+        let has_room = |who: &&String| {
+            let taken = open.shares.get(*who).map_or(0, |share| share.bytes);
+            taken + bytes <= DAY_BYTES_OF_ONE_MAX
+        };
+        let free = all.iter().find(has_room);
+        let who = free.or_else(|| all.first()).cloned().unwrap_or_default();
+        let is_full = free.is_none();
+        let share = open.shares.entry(who.clone()).or_default();
+        share.bytes += bytes;
+        if is_full {
             let is_new = !std::mem::replace(&mut share.complained, true);
             return is_new.then(|| {
                 format!(
                     "{}: the records of {} take all of their room of this day; its later transfers of the day have no record",
                     self.directory.display(),
-                    who.map_or("this node", String::as_str)
+                    if who.is_empty() { "this node" } else { &who }
                 )
             });
         }
@@ -159,6 +163,16 @@ impl Accounting {
     }
 }
 
+/// Who may take room for a record: the identities under which its peer is counted, or its owner. A peer that several askers let in takes the
+/// room of any of them.
+fn takers(start: &TransferStart) -> Vec<String> {
+    if !start.counted_as.is_empty() {
+        return start.counted_as.clone();
+    }
+    let who = start.identity.as_ref().or(start.owner.as_ref());
+    vec![who.cloned().unwrap_or_default()]
+}
+
 /// Opens a day's file for more. A line that a crash cut off is ended, so that the next one stands alone.
 fn opened(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new()
@@ -214,7 +228,7 @@ const SUFFIX: &str = ".jsonl";
 mod tests {
     use super::*;
     use godwit_api::failure::FailureCode;
-    use godwit_api::record::{TransferDirection, TransferStart};
+    use godwit_api::record::TransferDirection;
 
     fn record(ended: i64) -> TransferRecord {
         TransferRecord {
@@ -228,6 +242,7 @@ mod tests {
                 places: vec!["data/a\nb".to_owned()],
                 label: None,
                 request: None,
+                counted_as: Vec::new(),
             },
             started: Timestamp(ended - 500),
             ended: Timestamp(ended),
@@ -320,6 +335,34 @@ mod tests {
         assert!(bytes < DAY_BYTES_OF_ONE_MAX + (2 << 20), "{bytes}");
         // Each day has its room.
         assert_eq!(accounting.add(&of("gw1-x", 1)), None);
+    }
+
+    #[test]
+    fn an_asker_has_the_room_of_one_for_all_identities_that_it_lets_in() {
+        let home = tempfile::tempdir().expect("a directory");
+        let accounting = Accounting::new(home.path(), Duration::from_secs(86_400));
+        let add = |identity: &str, counted_as: &[&str]| {
+            let mut record = record(0);
+            record.start.identity = Some(identity.to_owned());
+            record.start.counted_as = counted_as.iter().map(|who| (*who).to_owned()).collect();
+            record.message = Some("x".repeat(1 << 20));
+            accounting.add(&record)
+        };
+        let said: Vec<String> = (0..20)
+            .filter_map(|number| add(&format!("gw1-{number}"), &["gw1-asker"]))
+            .collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("the records of gw1-asker take"),
+            "{said:?}"
+        );
+        let path = directory(home.path()).join(name_of(0));
+        let bytes = || fs::metadata(&path).expect("there").len();
+        let before = bytes();
+        assert!(before < DAY_BYTES_OF_ONE_MAX + (2 << 20), "{before}");
+        // Another asker lets the peer in, too.
+        assert_eq!(add("gw1-1", &["gw1-asker", "gw1-other"]), None);
+        assert!(bytes() > before);
     }
 
     #[test]

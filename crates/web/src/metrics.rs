@@ -477,6 +477,7 @@ mod tests {
             places: Vec::new(),
             label: None,
             request: None,
+            counted_as: Vec::new(),
         };
         let named = |start: &TransferStart| peer_of(start).cloned();
         let guest = start("site:gw1-x", None, Some("secret-site"));

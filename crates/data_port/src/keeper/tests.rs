@@ -99,6 +99,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
             places: Vec::new(),
             label: None,
             request: None,
+            counted_as: Vec::new(),
         },
         began: Timestamp(0),
         engine: Engine::Receiver(receiver),
