@@ -1,6 +1,7 @@
 //! Tests log-ins under attack: guesses are slowed down wherever they come from, and others cannot lock a user out.
 //! The counters have separate tests.
 
+use godwit_state::{Change, Node, Op, Timestamp};
 use serde_json::json;
 
 use crate::client::{Answer, Client};
@@ -120,4 +121,35 @@ fn a_long_name_or_body_is_refused_before_anything_is_kept() {
     client
         .post("/api/v1/session", &session)
         .expect_problem(413, "too_large");
+}
+
+/// Each node counts for itself, so a cluster of many gives each of them a part.
+#[test]
+fn a_node_of_a_cluster_lets_fewer_passwords_be_tried() {
+    let tries = |nodes: u64| {
+        let world = world();
+        for number in 1..=nodes {
+            world.propose(Op::Node(Change::Put(Node {
+                name: format!("n{number}"),
+                number,
+                identity: format!("gw1-n{number}"),
+                addresses: Vec::new(),
+                exports: Vec::new(),
+                version: String::new(),
+                level: 1,
+                joined: Timestamp(0),
+                draining: false,
+                voter: false,
+                admins: Vec::new(),
+            })));
+        }
+        let client = world.network();
+        // The first one tells the throttle how many nodes there are.
+        login(&client, "nobody", "wrong horse");
+        let wrong = || login(&client, "ada", "wrong horse").status.as_u16() == 401;
+        std::iter::from_fn(|| wrong().then_some(())).count()
+    };
+    let (alone, among_five) = (tries(0), tries(5));
+    assert!(among_five > 0, "{among_five}");
+    assert!(2 * among_five <= alone, "{among_five} of {alone}");
 }
