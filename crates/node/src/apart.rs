@@ -2,8 +2,8 @@
 //! Exports none of them, and reads no content.
 //!
 //! The process of the node owns these files, so no mode keeps a peer out that may read or write an export above them. A place may be named
-//! by links. Whoever may write where a link lies can replace it, so each link and directory on the way counts like the place itself. Exports
-//! may contain mounts: what a mount shows lies in the export.
+//! by links. A link can be replaced by anyone who may write where it lies. So each link and directory on the way counts like the place
+//! itself. Exports may contain mounts: what a mount shows lies in the export.
 
 mod mounts;
 
@@ -148,32 +148,32 @@ mod tests {
         let top = tempfile::tempdir().expect("a directory");
         let top = fs::canonicalize(top.path()).expect("its real path");
         let at = |path: &str| top.join(path);
-        for directory in ["export/sub", "beside", "home/godwit"] {
+        for directory in ["export/sub", "beside", "own/godwit"] {
             fs::create_dir_all(at(directory)).expect("made");
         }
         let link = |to: &str, name: &str| {
             std::os::unix::fs::symlink(to, at(name)).expect("made");
         };
-        // Whoever may write in the export replaces it by a directory with a file `grants`.
-        link("../home/godwit", "export/home");
-        link("../../home", "export/sub/up");
-        link("../export/home", "beside/over");
+        // A writer in the export replaces it by a directory with a file `grants`.
+        link("../own/godwit", "export/link");
+        link("../../own", "export/sub/up");
+        link("../export/link", "beside/over");
         link("../export/sub", "beside/sub");
-        link("../home/godwit", "beside/apart");
+        link("../own/godwit", "beside/apart");
         link("/no/such/place", "beside/nowhere");
         link("beside/loop", "loop");
         link("../loop", "beside/loop");
         for (own, is_apart) in [
-            ("export/home", false),
-            ("export/home/key.pem", false),
+            ("export/link", false),
+            ("export/link/key.pem", false),
             ("export/sub/up/godwit", false),
             ("beside/over", false),
             ("beside/sub/up/godwit", false),
-            ("beside/sub/../../home/godwit", false),
+            ("beside/sub/../../own/godwit", false),
             ("beside/apart", true),
             ("beside/nowhere", true),
             ("loop", true),
-            ("home/godwit", true),
+            ("own/godwit", true),
         ] {
             let found = trouble(&at("export"), &[at(own).as_path()]);
             assert_eq!(found.is_none(), is_apart, "{own}: {found:?}");

@@ -378,45 +378,6 @@ fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
     assert_eq!(audited.expect("read").len(), 1, "the invitation alone");
 }
 
-#[test]
-fn a_join_has_no_field_that_is_too_long() {
-    let cluster = Cluster::of_one();
-    let node_alone = &cluster.nodes[&1];
-    let propose = |op| node_alone.propose_blocking(Command::new(at(0), Actor::node("node1"), op));
-    let invite = Invite {
-        id: "i".to_owned(),
-        hash: Secret::new("good"),
-        expires: at(1_000),
-        used: None,
-        via: None,
-    };
-    propose(Op::Invite(Change::Create(invite))).expect("invited");
-    let index = node_alone.applied_index();
-    let long = || "x".repeat(10_000);
-    let join = |change: &dyn Fn(&mut Node)| {
-        let mut row = node("c", 0);
-        change(&mut row);
-        propose(Op::Join(Box::new(Join {
-            hash: Secret::new("good"),
-            node: row,
-        })))
-    };
-    let fields: [(&str, &dyn Fn(&mut Node)); 5] = [
-        ("name", &|row| row.name = long()),
-        ("version", &|row| row.version = long()),
-        ("identity", &|row| row.identity = long()),
-        ("exports", &|row| row.exports = vec![long()]),
-        ("addresses", &|row| row.addresses = vec![long()]),
-    ];
-    for (field, change) in fields {
-        let error = join(change).expect_err("refused");
-        assert!(matches!(error, ProposeError::Refused(_)), "{field}: {error}");
-        assert!(error.to_string().contains(field), "{error}");
-    }
-    assert_eq!(node_alone.applied_index(), index, "nothing is in the log");
-    join(&|_| {}).expect("joined");
-}
-
 /// A state with a schedule, a limit and a share of the removed user otto, and another limit.
 fn left_by_otto(level: u32) -> State {
     let mut state = State::new();

@@ -5,7 +5,7 @@ use godwit_api::ask::GoOn;
 
 use super::*;
 
-/// Lets nobody in at the node that is called `shut`.
+/// Lets every node in, except at the node that is called `shut`.
 struct Gates;
 
 impl AskSites for Gates {

@@ -25,7 +25,7 @@ impl Seen {
     ) -> (Option<NewJob>, Option<Reason>) {
         let of = Owned {
             owner: &schedule.owner,
-            is_own: self.owns(&schedule.owner, || Some(schedule.role)),
+            is_own: owns(self, &schedule.owner, || Some(schedule.role)),
         };
         let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
         let sees_all = match &job {
@@ -42,14 +42,14 @@ impl Seen {
     /// A job of this owner.
     pub(super) fn of_job<'a>(&self, owner: &'a str, id: &str) -> Owned<'a> {
         let reader = self.jobs.shared.replica.reader();
-        let is_own = self.owns(owner, || Stored::role_of(&reader, id).ok());
+        let is_own = owns(self, owner, || Stored::role_of(&reader, id).ok());
         Owned { owner, is_own }
     }
+}
 
-    /// Whether the caller owns all of this. The role is read for its owner alone; None if it cannot be read.
-    fn owns(&self, owner: &str, kept: impl FnOnce() -> Option<Option<Role>>) -> bool {
-        let reader = self.jobs.shared.replica.reader();
-        let owns = |kept| self.granted.owns(&reader, owner, kept);
-        self.granted.is_admin() || (self.granted.name() == owner && kept().is_some_and(owns))
-    }
+/// Whether the caller owns all of this. The role is read for its owner alone; None if it cannot be read.
+fn owns(seen: &Seen, owner: &str, kept: impl FnOnce() -> Option<Option<Role>>) -> bool {
+    let reader = seen.jobs.shared.replica.reader();
+    let owns = |kept| seen.granted.owns(&reader, owner, kept);
+    seen.granted.is_admin() || (seen.granted.name() == owner && kept().is_some_and(owns))
 }

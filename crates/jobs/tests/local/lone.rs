@@ -119,7 +119,7 @@ fn a_job_runs_at_one_independent_node_and_all_hear_that_it_stops() {
     let runs = || sites.runs.lock().expect("no panic").clone();
     assert_eq!(runs(), BTreeSet::from([FIRST.to_owned()]));
 
-    // It runs on, and nobody can ask it.
+    // It runs on, and this node cannot ask it.
     sites.first_is_away.store(true, Ordering::SeqCst);
     let jobs = world.start_among(sites.clone());
     let waits = wait_for(&jobs, &id, |job| {

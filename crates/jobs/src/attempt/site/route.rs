@@ -119,7 +119,7 @@ pub(super) fn is_brought(
     };
     // An earlier attempt may have had no state that takes routes.
     if job.attempts > 0 && is_there()? {
-        note(shared, job, epoch, Route::Push, nobody(), control)?;
+        note(shared, job, epoch, Route::Push, unasked(), control)?;
         return Ok(true);
     }
     let Some(own) = own(shared, control)? else {
@@ -145,7 +145,7 @@ pub(super) fn is_brought(
             Route::Here
         }
     };
-    note(shared, job, epoch, route, nobody(), control)?;
+    note(shared, job, epoch, route, unasked(), control)?;
     Ok(route != Route::Here)
 }
 
@@ -164,7 +164,7 @@ fn gains(shared: &Shared, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Resul
 }
 
 /// No site is asked to run the job yet.
-const fn nobody() -> (Option<String>, Vec<String>) {
+const fn unasked() -> (Option<String>, Vec<String>) {
     (None, Vec::new())
 }
 

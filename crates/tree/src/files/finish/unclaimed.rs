@@ -47,7 +47,7 @@ fn swept(mapping: &[RelPath], base: &RelPath) -> HashSet<RelPath> {
     parents.filter(|parent| parent.starts_with(base)).collect()
 }
 
-/// What marks files that may go.
+/// The signs of files that may go.
 struct OldFiles<'a> {
     claimed: &'a HashSet<u64>,
     /// Seconds of the last change: older ones may go.

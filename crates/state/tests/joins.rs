@@ -1,0 +1,51 @@
+//! Tests the bounds of the fields that a joining node chooses.
+//! See `members` for invitations.
+
+mod support;
+
+use godwit_state::{Actor, Change, Command, Invite, Join, Node, Op, ProposeError, Secret};
+use support::air::Cluster;
+use support::at;
+use support::nodes::node;
+
+#[test]
+fn a_join_has_no_field_that_is_too_long() {
+    let cluster = Cluster::of_one();
+    let node_alone = &cluster.nodes[&1];
+    let propose = |op| node_alone.propose_blocking(Command::new(at(0), Actor::node("node1"), op));
+    let invite = Invite {
+        id: "i".to_owned(),
+        hash: Secret::new("good"),
+        expires: at(1_000),
+        used: None,
+        via: None,
+    };
+    propose(Op::Invite(Change::Create(invite))).expect("invited");
+    let index = node_alone.applied_index();
+    let long = || "x".repeat(10_000);
+    let join = |change: &dyn Fn(&mut Node)| {
+        let mut row = node("c", 0);
+        change(&mut row);
+        propose(Op::Join(Box::new(Join {
+            hash: Secret::new("good"),
+            node: row,
+        })))
+    };
+    let fields: [(&str, &dyn Fn(&mut Node)); 5] = [
+        ("name", &|row| row.name = long()),
+        ("version", &|row| row.version = long()),
+        ("identity", &|row| row.identity = long()),
+        ("exports", &|row| row.exports = vec![long()]),
+        ("addresses", &|row| row.addresses = vec![long()]),
+    ];
+    for (field, change) in fields {
+        let error = join(change).expect_err("refused");
+        assert!(
+            matches!(error, ProposeError::Refused(_)),
+            "{field}: {error}"
+        );
+        assert!(error.to_string().contains(field), "{error}");
+    }
+    assert_eq!(node_alone.applied_index(), index, "nothing is in the log");
+    join(&|_| {}).expect("joined");
+}
