@@ -51,6 +51,14 @@ impl Region {
     }
 }
 
+impl Region {
+    /// Whether this directory lies directly in one of the region, which leaves it to other closers.
+    pub(crate) fn leaves(&self, below: &[u8]) -> bool {
+        let around = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        self.flat && !below.is_empty() && !self.has(below) && self.has(&below[..around])
+    }
+}
+
 /// Where a directory below the root is at the destination; None if its path is too long there.
 pub(crate) fn place(base: &RelPath, below: &RelPath) -> Option<RelPath> {
     match below.is_root() {
@@ -89,6 +97,18 @@ mod tests {
         let whole = Region::default();
         assert!(whole.has(b"") && whole.has(b"a/b") && whole.has_root());
         assert!(region(&[""], false).has(b"a/b"));
+    }
+
+    #[test]
+    fn a_flat_region_leaves_the_directories_in_its_own() {
+        let flat = region(&["a"], true);
+        assert!(flat.leaves(b"a/b"));
+        for path in ["", "a", "b", "a/b/c", "ab"] {
+            assert!(!flat.leaves(path.as_bytes()), "{path}");
+        }
+        let root = region(&[""], true);
+        assert!(root.leaves(b"a") && !root.leaves(b"") && !root.leaves(b"a/b"));
+        assert!(!region(&["a"], false).leaves(b"a/b") && !Region::default().leaves(b"a"));
     }
 
     #[test]

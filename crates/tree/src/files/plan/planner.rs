@@ -169,6 +169,13 @@ impl Planner {
         if stays_out(self.target.comparison(), record.kind, there.as_ref()) {
             return Ok(Verdict::Skip);
         }
+        let may_make = match &there {
+            None => true,
+            Some(there) => there.kind != Kind::Directory && self.target.defers(record, path),
+        };
+        if may_make && self.target.leaves_directory(&record.path) {
+            return Err(unfinished(record.id));
+        }
         let verdict = match &there {
             Some(there) if there.kind == Kind::Directory => {
                 if there.mode & OWNER_BITS != OWNER_BITS && !dry && self.target.finishes_tree() {
@@ -429,6 +436,18 @@ impl Planner {
         }) {
             self.agenda.spared.add(&record.path);
         }
+    }
+}
+
+/// The source has a directory that no closer has finished: without its contents it would pass for a copy.
+fn unfinished(entry: EntryId) -> Fault {
+    let message = "the destination lacks this directory, which should be complete by now; it probably appeared or was renamed at the source while the job ended; run the job again".to_owned();
+    Fault {
+        entry,
+        side: Side::SOURCE,
+        code: FaultCode::CHANGED,
+        errno: None,
+        message,
     }
 }
 
