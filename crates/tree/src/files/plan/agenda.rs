@@ -46,7 +46,7 @@ impl Agenda {
             replaced: Mutex::new(SpillList::new(spill)),
             way_at_root: Mutex::default(),
             announced: Announced::new(spill),
-            spared: Spared::default(),
+            spared: Spared::new(spill),
             deferred: Deferred::new(spill),
             adjusted: AtomicBool::new(false),
         }

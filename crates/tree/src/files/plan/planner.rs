@@ -425,6 +425,11 @@ impl Planner {
         if !self.target.comparison().delete {
             return;
         }
+        if record.kind == EntryKind::DIRECTORY && self.target.leaves_directory(&record.path) {
+            // Whatever is there now: another node may make the directory at any time.
+            self.agenda.spared.leave(&record.path);
+            return;
+        }
         let Ok(path) = self.target.mapped(record.root, &record.path) else {
             // No entry can have this name here.
             return;

@@ -1,29 +1,74 @@
-//! Directories of the destination that stay with all their contents, because the source skipped the entry with their name.
+//! Directories of the destination that stay with all their contents: the source skipped the entry with their name, or another closer
+//! finishes them.
 //! Looks at no storage and removes nothing.
 
 use std::collections::HashSet;
+use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 
 use godwit_engine::lock;
 use godwit_store::journal::PathKey;
+use godwit_store::seen::SeenSet;
 
 /// More of them than this is no accident of names; then nothing is deleted at all, rather than memory taken without end.
 const SPARED_MAX: usize = 256 << 10;
 
 /// The directories, by the keys of their paths below the counterpart.
-#[derive(Default)]
-pub(crate) struct Spared(Mutex<Inner>);
+pub(crate) struct Spared {
+    skipped: Mutex<Skipped>,
+    left: Mutex<Left>,
+}
 
+/// Directories with the names of skipped entries.
 #[derive(Default)]
-struct Inner {
+struct Skipped {
     keys: HashSet<PathKey>,
     overflowed: bool,
 }
 
+/// Directories that other closers finish, however many they are.
+struct Left {
+    paths: SeenSet,
+    /// Not all of them could be recorded.
+    failure: Option<io::Error>,
+}
+
 impl Spared {
+    /// None yet. Those that do not fit in memory go to a nameless file in `spill`.
+    pub(crate) fn new(spill: &Path) -> Self {
+        Self {
+            skipped: Mutex::default(),
+            left: Mutex::new(Left {
+                paths: SeenSet::new(spill),
+                failure: None,
+            }),
+        }
+    }
+
+    /// Another closer finishes this directory.
+    pub(crate) fn leave(&self, below: &[u8]) {
+        let mut left = lock(&self.left);
+        if left.failure.is_none() {
+            left.failure = left.paths.insert(below).err();
+        }
+    }
+
+    /// Whether another closer finishes this directory.
+    ///
+    /// # Errors
+    /// The record of these directories is lost. Nothing may be deleted then.
+    pub(crate) fn is_left(&self, below: &[u8]) -> io::Result<bool> {
+        let left = lock(&self.left);
+        match &left.failure {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => left.paths.contains(below),
+        }
+    }
+
     /// This one stays. One that comes twice does no harm.
     pub(crate) fn add(&self, below: &[u8]) {
-        let mut inner = lock(&self.0);
+        let mut inner = lock(&self.skipped);
         let key = PathKey::new(0, below);
         if inner.keys.len() < SPARED_MAX || inner.keys.contains(&key) {
             inner.keys.insert(key);
@@ -34,7 +79,7 @@ impl Spared {
 
     /// Whether the entry is one of them, or in one.
     pub(crate) fn has(&self, below: &[u8]) -> bool {
-        let inner = lock(&self.0);
+        let inner = lock(&self.skipped);
         if inner.keys.is_empty() {
             return false;
         }
@@ -49,7 +94,7 @@ impl Spared {
 
     /// There were too many to remember all.
     pub(crate) fn overflowed(&self) -> bool {
-        lock(&self.0).overflowed
+        lock(&self.skipped).overflowed
     }
 }
 
@@ -59,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_in_a_spared_directory_is_spared_and_nothing_beside_it() {
-        let spared = Spared::default();
+        let spared = Spared::new(Path::new("/"));
         assert!(!spared.has(b"a"));
         spared.add(b"a/b");
         for (path, is) in [
@@ -80,7 +125,7 @@ mod tests {
 
     #[test]
     fn too_many_are_noticed() {
-        let spared = Spared::default();
+        let spared = Spared::new(Path::new("/"));
         for number in 0..SPARED_MAX {
             spared.add(number.to_string().as_bytes());
         }
@@ -88,5 +133,29 @@ mod tests {
         assert!(!spared.overflowed());
         spared.add(b"one more");
         assert!(spared.overflowed());
+    }
+    #[test]
+    fn any_number_of_directories_is_left_to_other_closers() {
+        let spill = tempfile::tempdir().unwrap();
+        let spared = Spared::new(spill.path());
+        let name = |number: usize| number.to_string().into_bytes();
+        for number in 0..SPARED_MAX + 2 {
+            spared.leave(&name(number));
+        }
+        assert!(!spared.overflowed());
+        for number in [0, SPARED_MAX - 1, SPARED_MAX + 1] {
+            assert!(spared.is_left(&name(number)).unwrap(), "{number}");
+        }
+        assert!(!spared.is_left(&name(SPARED_MAX + 2)).unwrap());
+    }
+
+    #[test]
+    fn without_their_record_no_directory_passes_for_an_extra_one() {
+        let spill = tempfile::tempdir().unwrap();
+        let spared = Spared::new(&spill.path().join("gone"));
+        for number in 0..=SPARED_MAX {
+            spared.leave(number.to_string().as_bytes());
+        }
+        assert!(spared.is_left(b"another").is_err());
     }
 }

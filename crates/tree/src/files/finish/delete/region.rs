@@ -1,11 +1,13 @@
 //! Surveys what a deletion looks at: the whole tree, or the region that a closer finishes.
 //! Decides about no entry.
 
+use std::io;
+
 use godwit_store::{Kind, RelPath, StoreError, SurveyItem};
 
 use super::Deleter;
 use crate::files::region::{Region, place};
-use crate::files::target::below;
+use crate::files::target::{below, spill_error};
 
 impl Deleter<'_> {
     /// Lists the entries that may have to go, a directory before its contents.
@@ -60,7 +62,17 @@ impl Deleter<'_> {
                 }
             };
             let is_mount = kind == Kind::Directory && storage.is_mount(&path);
-            let enters = kind == Kind::Directory && !self.agenda.spared.has(below(base, &path));
+            let enters = match kind {
+                Kind::Directory => self.has_closer(below(base, &path)).map(|has| !has),
+                _ => Ok(false),
+            };
+            let enters = match enters {
+                Ok(enters) => enters,
+                Err(error) => {
+                    failure = Some(spill_error(&path, &error));
+                    return;
+                }
+            };
             goes_on = each(SurveyItem::Entry {
                 path: path.clone(),
                 kind,
@@ -71,5 +83,11 @@ impl Deleter<'_> {
             }
         })?;
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Whether the contents of this directory are no concern of this survey.
+    fn has_closer(&self, below: &[u8]) -> io::Result<bool> {
+        let spared = &self.agenda.spared;
+        Ok(spared.has(below) || spared.is_left(below)?)
     }
 }

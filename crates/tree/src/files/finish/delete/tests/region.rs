@@ -183,6 +183,19 @@ fn a_flat_closer_deletes_extra_entries_and_nothing_in_directories_of_other_close
 }
 
 #[test]
+fn a_directory_that_another_node_makes_late_keeps_its_contents() {
+    let storage = with(&["out/file"]);
+    let mut closer = Closer::of(&storage, &[""], true);
+    // At this moment a look finds nothing.
+    closer.leaves(&["set"]);
+    put(&storage, "out/set/in", "ours");
+    closer.directories(&["", "set"]);
+    assert_eq!(closer.finish(0), HashMap::new());
+    assert_has(&storage, "out/set/in", true);
+    assert_has(&storage, "out/file", false);
+}
+
+#[test]
 fn a_directory_that_no_closer_has_finished_is_not_made_and_nothing_is_deleted() {
     // The source has renamed `old` to `new` after `old` was finished.
     let storage = with(&["out/old/in", "out/other/in"]);
