@@ -22,7 +22,7 @@ use godwit_state::{FailureGroup, Reason, Settled, Settlement, Task, WorkItem, Wo
 
 pub(crate) use region::names_of;
 pub use report::summed;
-pub(crate) use report::{closed, name_holder};
+pub(crate) use report::{closed, name_holder, with_unread};
 
 /// Groups of failures that a close reports, and examples and bytes of texts in each.
 const GROUPS_MAX: usize = 40;

@@ -21,7 +21,7 @@ use godwit_tree::select::Select;
 use crate::Env;
 use crate::sight::Chosen;
 use crate::transfer::{access_of, select_of};
-pub use tally::Tally;
+pub use tally::{Tally, Unread};
 
 /// Least length of a part of a file, but for its last one.
 pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
@@ -172,19 +172,26 @@ impl Walk {
     /// Whether the source has a file of this name.
     #[must_use]
     pub fn has_file(&self, name: &[u8]) -> bool {
-        self.kind_of(name) == Some(Kind::File)
+        self.kind_of(name)
+            .is_ok_and(|kind| kind == Some(Kind::File))
     }
 
     /// Whether the source has a directory at this path.
-    #[must_use]
-    pub fn has_directory(&self, below: &[u8]) -> bool {
-        self.kind_of(below) == Some(Kind::Directory)
+    ///
+    /// # Errors
+    /// The source does not say: it may have one.
+    pub fn has_directory(&self, below: &[u8]) -> Result<bool, Unread> {
+        match self.kind_of(below) {
+            Ok(kind) => Ok(kind == Some(Kind::Directory)),
+            // Another kind of entry is in its way.
+            Err(error) if is_gone(error.kind) => Ok(false),
+            Err(error) => Err(Unread::of(below, &error)),
+        }
     }
 
-    fn kind_of(&self, below: &[u8]) -> Option<Kind> {
-        let path = self.path(below).ok()?;
-        let meta = self.root.storage.stat(&path).ok()?;
-        meta.map(|meta| meta.kind)
+    fn kind_of(&self, below: &[u8]) -> Result<Option<Kind>, StoreError> {
+        let meta = self.root.storage.stat(&self.path(below)?)?;
+        Ok(meta.map(|meta| meta.kind))
     }
 
     /// Walks from a directory below the source, or one share of the names in it.
@@ -309,6 +316,14 @@ impl Walk {
             .join(below)
             .map_err(|_error| StoreError::new("look at", start, StoreErrorKind::NotFound))
     }
+}
+
+/// Whether an error shows that no directory has the path: no entry, or another kind of entry at it or above it.
+const fn is_gone(kind: StoreErrorKind) -> bool {
+    matches!(
+        kind,
+        StoreErrorKind::NotFound | StoreErrorKind::TypeConflict | StoreErrorKind::Escape
+    )
 }
 
 /// The share of a name (FNV-1a, folded): the same on every node and in every release.

@@ -18,7 +18,8 @@ use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_run::{
     AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };
-use godwit_store::{Confine, FsStorage, RelPath, TempName};
+use godwit_store::{Confine, FsStorage, RelPath, StoreErrorKind, TempName};
+use godwit_testkit::{Faults, HostileStorage, Operation, Rule as FaultRule, When};
 use godwit_tree::TreeRoot;
 
 /// A directory as the only export.
@@ -30,7 +31,8 @@ impl One {
     }
 }
 
-struct Exports(std::path::PathBuf);
+/// The path of an export, and the errors of its storage.
+struct Exports(std::path::PathBuf, Faults);
 
 impl ExportedFiles for Exports {
     fn source(&self, path: &Path, _: Access) -> Result<LocalSource, LocalError> {
@@ -39,7 +41,7 @@ impl ExportedFiles for Exports {
         let storage = FsStorage::open(&self.0, Confine::Export, &self.0).expect("open");
         Ok(LocalSource {
             root: TreeRoot {
-                storage: Arc::new(storage),
+                storage: Arc::new(HostileStorage::new(Arc::new(storage), self.1.clone())),
                 start,
             },
             name: Vec::new(),
@@ -87,11 +89,15 @@ impl One {
     }
 
     fn walk(&self, limits: WalkLimits, rules: &[&str]) -> Walk {
+        self.failing(Faults::new(1), limits, rules)
+    }
+
+    fn failing(&self, faults: Faults, limits: WalkLimits, rules: &[&str]) -> Walk {
         let env = Env {
             process: Process::default(),
             home: Home::at(self.0.path().join("home")),
             base: None,
-            exports: Some(Arc::new(Exports(self.path()))),
+            exports: Some(Arc::new(Exports(self.path(), faults))),
             umask: 0o077,
             started: Instant::now(),
             alone: false,
@@ -225,4 +231,45 @@ fn what_needs_the_whole_tree_is_passed_over() {
     // A directory that is gone has nothing in it.
     let gone = one.walk(LIMITS, &[]).walk(b"gone", 0, 1).expect("walked");
     assert_eq!((gone.files, gone.left.len()), (0, 0));
+}
+
+/// The look of this number fails; the first one is at the source itself.
+fn stale(operation: Operation, number: u64) -> Faults {
+    let mut faults = Faults::new(1);
+    faults.rules.push(FaultRule {
+        operation,
+        when: When::Nth(number),
+        error: StoreErrorKind::Io,
+    });
+    faults
+}
+
+#[test]
+fn an_entry_that_cannot_be_looked_at_does_not_pass_for_one_that_is_gone() {
+    let one = One::new();
+    for name in ["a/in", "b/in", "c/in", "file"] {
+        one.write(name, 1);
+    }
+    let fails = |operation, number| one.failing(stale(operation, number), LIMITS, &[]);
+    let unread = fails(Operation::Stat, 2).has_directory(b"a");
+    assert_eq!(unread.map_err(|unread| unread.path), Err(b"a".to_vec()));
+    let walk = one.walk(LIMITS, &[]);
+    for (path, is) in [
+        ("a", true),
+        ("gone", false),
+        ("file", false),
+        ("file/below", false),
+    ] {
+        assert_eq!(walk.has_directory(path.as_bytes()), Ok(is), "{path}");
+    }
+
+    let tally = fails(Operation::Stat, 3).tally(b"", (0, 1), 100);
+    let tally = tally.expect("counted");
+    assert_eq!(tally.directories, [b"a", b"c"]);
+    let unread: Vec<_> = tally.unread.iter().map(|one| one.path.as_slice()).collect();
+    assert_eq!(unread, [b"b"]);
+    let unread = fails(Operation::Scan, 1).tally(b"", (0, 1), 100);
+    assert!(unread.is_err());
+    let tally = walk.tally(b"", (0, 1), 100).expect("counted");
+    assert_eq!((tally.directories.len(), tally.unread.len()), (3, 0));
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use godwit_api::event::{Status, Summary, TransferSummary};
-use godwit_api::failure::Code;
+use godwit_api::failure::{Code, Failure};
+use godwit_run::walk::Unread;
 use godwit_state::{Closed, FailureGroup, Work};
 
 use super::{BatchOutcome, EXAMPLES_MAX, MANIFEST};
@@ -91,11 +92,66 @@ pub(crate) fn closed(root: u32, summary: &Summary, heard: BatchOutcome) -> Close
     }
 }
 
+/// Adds entries of the source that could not be looked at, so that their contents may be missing.
+pub(crate) fn with_unread(mut closed: Closed, unread: &[Unread]) -> Result<Closed, Failure> {
+    if unread.is_empty() {
+        return Ok(closed);
+    }
+    let summary = serde_json::from_str(&closed.summary).map_err(Failure::local)?;
+    if let Summary::Transfer(mut summary) = summary {
+        summary.status = Status::Partial;
+        summary.failed += unread.len() as u64;
+        closed.summary =
+            serde_json::to_string(&Summary::Transfer(summary)).map_err(Failure::local)?;
+    }
+    let groups = std::mem::take(&mut closed.failures).into_iter();
+    let groups = groups.map(|group| (group.reason.code.clone(), group));
+    let mut heard = BatchOutcome {
+        groups: groups.collect(),
+        ..BatchOutcome::default()
+    };
+    for one in unread {
+        heard.failed(&one.code, &one.message, &one.path);
+    }
+    closed.failures = heard.groups();
+    Ok(closed)
+}
+
 #[cfg(test)]
 mod tests {
+    use godwit_api::failure::FailureCode;
     use godwit_state::WorkCounts;
 
     use super::*;
+
+    #[test]
+    fn entries_that_were_not_looked_at_make_a_close_partial() {
+        let close = TransferSummary {
+            status: Status::Complete,
+            failed: 1,
+            ..TransferSummary::default()
+        };
+        let mut heard = BatchOutcome::default();
+        heard.failed(&FailureCode::Permission.into(), "no", b"a");
+        let closed = closed(0, &Summary::Transfer(Box::new(close)), heard);
+        let unread = |path: &str, code: FailureCode| Unread {
+            path: path.into(),
+            code: code.into(),
+            message: "stale".to_owned(),
+        };
+        let unread = [
+            unread("b", FailureCode::Io),
+            unread("c", FailureCode::Permission),
+        ];
+        let closed = with_unread(closed, &unread).expect("made");
+        let Ok(Summary::Transfer(summary)) = serde_json::from_str(&closed.summary) else {
+            panic!("{closed:?}");
+        };
+        assert_eq!((summary.status, summary.failed), (Status::Partial, 3));
+        let counts: Vec<_> = closed.failures.iter().map(|one| one.count).collect();
+        assert_eq!(counts.iter().sum::<u64>(), 3, "{closed:?}");
+        assert_eq!(counts.len(), 2, "{closed:?}");
+    }
 
     #[test]
     fn the_sum_counts_what_was_delivered_once() {

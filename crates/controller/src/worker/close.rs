@@ -7,7 +7,7 @@ use godwit_api::event::Summary;
 use godwit_api::failure::Failure;
 use godwit_api::job::{Region, Text};
 use godwit_run::GivenList;
-use godwit_run::walk::{Tally, Walk, WalkLimits};
+use godwit_run::walk::{Tally, Unread, Walk, WalkLimits};
 use godwit_state::{
     CLOSE_SHARES_MAX, Closed, Found, Looked, Settled, Settlement, Task, Work, WorkItem, WorkOp,
     WorkPath, Works,
@@ -16,7 +16,8 @@ use godwit_state::{
 use super::leased::{Brought, Leased, back};
 use super::memory::nothing_left;
 use super::{JobContext, LOOK_EVERY};
-use crate::batch::{To, closed, name_holder, names_of};
+use crate::batch::{To, closed, name_holder, names_of, with_unread};
+use crate::sending::Sent;
 
 /// A close with more entries is divided. One with fewer takes a part of a second.
 const REGION_ENTRIES: u64 = 10_000;
@@ -43,8 +44,8 @@ impl JobContext<'_> {
     pub(super) fn close(&self, leased: &Leased<'_>, item: &WorkItem) -> Result<Brought, Failure> {
         // A source that was unmounted meanwhile would be an empty tree.
         self.look(leased.work)?;
-        let region = match self.region(leased, &item.task)? {
-            Part::Of(region) => region,
+        let (region, unread) = match self.region(leased, &item.task)? {
+            Part::Of(region, unread) => (region, unread),
             Part::Left(find) => {
                 let found = WorkOp::Found {
                     number: item.number,
@@ -58,23 +59,14 @@ impl JobContext<'_> {
                 return Ok(back(leased.items, None));
             }
         };
-        let sent = match &region {
-            None => {
-                let make = |to: To| self.way(leased, to)?.close(deletes(leased.work));
-                self.sending().transfer(&make, None, false)
-            }
-            Some(region) if region.within.is_empty() => {
-                return Ok(Brought {
-                    settled: settled(item, nothing_left(leased.root)?),
-                    ..Brought::default()
-                });
-            }
-            Some(region) => {
-                let make = |to: To| self.way(leased, to)?.region(region, deletes(leased.work));
-                let list = GivenList::in_memory(names_of(region));
-                self.sending().transfer(&make, Some(list), false)
-            }
-        };
+        if region.as_ref().is_some_and(|one| one.within.is_empty()) {
+            let closed = with_unread(nothing_left(leased.root)?, &unread)?;
+            return Ok(Brought {
+                settled: settled(item, closed),
+                ..Brought::default()
+            });
+        }
+        let sent = self.finish(leased, region.as_ref());
         let mut ended = match sent.ended {
             Ok(ended) => ended,
             Err(failure) => {
@@ -92,7 +84,10 @@ impl JobContext<'_> {
         }
         let heard = sent.heard.with_lack(&ended, &leased.work.counts);
         Ok(Brought {
-            settled: settled(item, closed(leased.root, &ended, heard)),
+            settled: settled(
+                item,
+                with_unread(closed(leased.root, &ended, heard), &unread)?,
+            ),
             cut: sent.cut,
             // The summary of a close counts its deliveries.
             files: 0,
@@ -105,6 +100,22 @@ impl JobContext<'_> {
         })
     }
 
+    /// Transfers what finishes a region, or all of the tree.
+    fn finish(&self, leased: &Leased<'_>, region: Option<&Region>) -> Sent {
+        let deletes = deletes(leased.work);
+        match region {
+            None => {
+                let make = |to: To| self.way(leased, to)?.close(deletes);
+                self.sending().transfer(&make, None, false)
+            }
+            Some(region) => {
+                let make = |to: To| self.way(leased, to)?.region(region, deletes);
+                let list = GivenList::in_memory(names_of(region));
+                self.sending().transfer(&make, Some(list), false)
+            }
+        }
+    }
+
     /// The part of the tree that the item finishes: a region, or all of it.
     fn region(&self, leased: &Leased<'_>, task: &Task) -> Result<Part, Failure> {
         let (path, share, shares, flat) = match task {
@@ -114,29 +125,43 @@ impl JobContext<'_> {
                 shares,
                 flat,
             } => (path.0.as_slice(), *share, *shares, *flat),
-            _ if !self.divides(leased) => return Ok(Part::Of(None)),
+            _ if !self.divides(leased) => return Ok(Part::Of(None, Vec::new())),
             _ => (&b""[..], 0, 1, false),
         };
+        let region = |within| Some(Region { within, flat });
+        let none = || Ok(Part::Of(region(Vec::new()), Vec::new()));
+        // The close around it sees what is in a share of a directory.
+        if flat && shares > 1 {
+            return none();
+        }
         let bare = self.way(leased, To::nowhere())?;
         let bare = bare.members(Vec::new(), false)?;
         let walk = Walk::open(&bare, &(self.node.make_env)(&[]), WalkLimits::default())?;
-        let region = |within| Ok(Part::Of(Some(Region { within, flat })));
-        // The close around it sees a directory that has gone meanwhile, and what is in a share of one.
-        if !walk.has_directory(path) || (flat && shares > 1) {
-            return region(Vec::new());
-        }
-        if flat {
-            return region(vec![Text(path.to_vec())]);
-        }
-        let tally = walk.tally(path, (share, shares), REGION_ENTRIES)?;
+        let whole = || region(vec![Text(path.to_vec())]);
+        let tally = match (walk.has_directory(path), flat) {
+            // The close around it sees a directory that has gone meanwhile.
+            (Ok(false), _) => return none(),
+            (_, true) => return Ok(Part::Of(whole(), Vec::new())),
+            (Ok(true), false) => walk.tally(path, (share, shares), REGION_ENTRIES),
+            (Err(unread), false) => Err(unread),
+        };
+        let tally = match tally {
+            Ok(tally) => tally,
+            // The transfer looks again, and reports each entry that fails.
+            Err(_) if shares == 1 => return Ok(Part::Of(whole(), Vec::new())),
+            Err(unread) => return Ok(Part::Of(region(Vec::new()), vec![unread])),
+        };
         if let Some(find) = left(&tally, path, shares) {
             return Ok(Part::Left(find));
         }
-        match (shares, path) {
-            (1, b"") => Ok(Part::Of(None)),
-            (1, _) => region(vec![Text(path.to_vec())]),
-            _ => region(tally.directories.into_iter().map(Text).collect()),
-        }
+        Ok(match (shares, path) {
+            (1, b"") => Part::Of(None, Vec::new()),
+            (1, _) => Part::Of(whole(), Vec::new()),
+            _ => {
+                let within = tally.directories.into_iter().map(Text).collect();
+                Part::Of(region(within), tally.unread)
+            }
+        })
     }
 
     /// Whether the close of a root is divided: for several nodes, and where no work needs the whole tree.
@@ -154,8 +179,8 @@ impl JobContext<'_> {
 
 /// The part of the tree that a close finishes.
 enum Part {
-    /// A region; None is the whole tree.
-    Of(Option<Region>),
+    /// A region, and the entries in it that its transfer does not report; None is the whole tree.
+    Of(Option<Region>, Vec<Unread>),
     /// It is left to others for now.
     Left(Found),
 }
@@ -167,6 +192,8 @@ fn left(tally: &Tally, path: &[u8], shares: u32) -> Option<Found> {
     match directories {
         _ if !tally.is_large => None,
         [] => None,
+        // A close of this directory alone would report none of the others.
+        [_] if !tally.unread.is_empty() => None,
         [one] => Some(Found::Close {
             path: WorkPath(one.clone()),
             shares: 1,

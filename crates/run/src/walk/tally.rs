@@ -1,11 +1,17 @@
 //! Counts entries of a source, so that the close of a large tree is divided into regions.
 //! Divides nothing, and looks at no entry more than it must.
 
-use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::failure::Code;
+use godwit_engine::entry;
 use godwit_proto::limits::{REGION_BYTES_MAX, REGION_DIRECTORIES_MAX};
+use godwit_proto::{EntryId, Side};
 use godwit_store::{Kind, StoreError, SurveyItem, TempName};
 
 use super::{Walk, share_of};
+use crate::reports::code;
+
+/// Most entries of one directory that may fail without the whole directory being unreadable.
+const UNREAD_MAX: usize = 1_000;
 
 /// The contents of a directory, or one share of the directories in it.
 #[derive(Debug, Default)]
@@ -14,6 +20,30 @@ pub struct Tally {
     pub directories: Vec<Vec<u8>>,
     /// It has more entries than were counted, or more directories than one transfer names.
     pub is_large: bool,
+    /// Entries that the source has and does not show. A directory may be among them.
+    pub unread: Vec<Unread>,
+}
+
+/// An entry of the source whose state is unknown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unread {
+    /// Below the source.
+    pub path: Vec<u8>,
+    /// Cause for programs.
+    pub code: Code,
+    /// Error message for people.
+    pub message: String,
+}
+
+impl Unread {
+    pub(super) fn of(path: &[u8], error: &StoreError) -> Self {
+        let fault = entry::fault(EntryId(0), Side::SOURCE, error);
+        Self {
+            path: path.to_vec(),
+            code: code(fault.code),
+            message: fault.message,
+        }
+    }
 }
 
 impl Walk {
@@ -26,9 +56,9 @@ impl Walk {
         from: &[u8],
         (share, shares): (u32, u32),
         most: u64,
-    ) -> Result<Tally, Failure> {
+    ) -> Result<Tally, Unread> {
         self.count(from, (share, shares), most)
-            .map_err(|error| Failure::new(FailureCode::LocalFailure, error))
+            .map_err(|error| Unread::of(from, &error))
     }
 
     fn count(
@@ -56,8 +86,14 @@ impl Walk {
             let Ok(place) = self.path(&path) else {
                 continue;
             };
-            let Ok(Some(meta)) = look.stat(&place) else {
-                continue;
+            let meta = match look.stat(&place) {
+                Ok(Some(meta)) => meta,
+                Ok(None) => continue,
+                Err(error) if tally.unread.len() >= UNREAD_MAX => return Err(error),
+                Err(error) => {
+                    tally.unread.push(Unread::of(&path, &error));
+                    continue;
+                }
             };
             count += 1;
             if meta.kind == Kind::Directory && !self.select.leaves_out(&path, true) {

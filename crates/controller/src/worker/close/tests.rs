@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
 use godwit_state::{
     Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, Replica, RetryPolicy, Runner, SetPairs,
@@ -101,43 +102,37 @@ fn lease(node: &Node, name: &str) -> (u64, Vec<WorkItem>) {
     }
 }
 
-#[test]
-fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let replica = Replica::open(Options::new(directory.path())).expect("open");
-    let node = Node {
+fn node(directory: &std::path::Path) -> Node {
+    let replica = Replica::open(Options::new(directory)).expect("open");
+    Node {
         replica: Arc::new(replica),
         runner: runner("own"),
         now: Arc::new(|| Timestamp(1)),
         make_env: Arc::new(|_| panic!("nothing is brought")),
         hangs: Arc::new(|| false),
-    };
-    divided(&node);
-    let base = Base {
+    }
+}
+
+fn base() -> Base {
+    Base {
         kind: JobKind::Sync,
         settings: Default::default(),
         deletes: true,
         selection: None,
         manifest: None,
         retry_for: Duration::ZERO,
-    };
-    let shared = Shared::default();
-    let context = JobContext {
-        node: &node,
-        job: "job",
-        epoch: 1,
-        base: &base,
-        shared: &shared,
-    };
-    let (scan, items) = lease(&node, "other");
-    // The work as a worker reads it before it asks for a lease.
-    let before = Works(&node.replica.reader()).of("job").expect("read");
-    let failed = Settle {
+    }
+}
+
+/// Leases the only scan to the other node, which settles it so.
+fn scanned(node: &Node, outcome: Settlement) {
+    let (scan, items) = lease(node, "other");
+    let settle = Settle {
         runner: runner("other"),
         lease: scan,
         items: vec![Settled {
             number: items[0].number,
-            outcome: Settlement::Failed {},
+            outcome,
         }],
         files: 0,
         bytes: 0,
@@ -145,11 +140,48 @@ fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting(
         cut: false,
         looked: None,
     };
-    let settle = WorkOp::Settle(Box::new(failed));
+    let settle = WorkOp::Settle(Box::new(settle));
     node.propose(Op::Work("job".to_owned(), settle))
         .expect("taken");
+}
+
+#[test]
+fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (node, base, shared) = (node(directory.path()), base(), Shared::default());
+    divided(&node);
+    let context = JobContext {
+        node: &node,
+        job: "job",
+        epoch: 1,
+        base: &base,
+        shared: &shared,
+    };
+    // The work as a worker reads it before it asks for a lease.
+    let before = Works(&node.replica.reader()).of("job").expect("read");
+    scanned(&node, Settlement::Failed {});
     let (close, items) = lease(&node, "own");
     assert_eq!(items.len(), 1);
     assert!(deletes(&before.expect("open")), "it knew of no failure");
     assert!(!deletes(&context.as_leased(close).expect("open")));
+}
+
+#[test]
+fn a_close_is_not_left_to_one_directory_while_entries_beside_it_are_unknown() {
+    let tally = |directories: &[&str], unread| Tally {
+        directories: directories
+            .iter()
+            .map(|path| path.as_bytes().to_vec())
+            .collect(),
+        is_large: true,
+        unread,
+    };
+    let unread = Unread {
+        path: b"b".to_vec(),
+        code: FailureCode::Io.into(),
+        message: "stale".to_owned(),
+    };
+    assert!(left(&tally(&["a"], Vec::new()), b"", 1).is_some());
+    assert!(left(&tally(&["a"], vec![unread.clone()]), b"", 1).is_none());
+    assert!(left(&tally(&["a", "c"], vec![unread]), b"", 1).is_some());
 }
