@@ -1,6 +1,8 @@
 //! Finishes the tree of a root, by the counts that stand when the close is leased.
 //! Leases nothing.
 
+mod refusal;
+
 use std::thread;
 
 use godwit_api::event::Summary;
@@ -13,6 +15,7 @@ use godwit_state::{
     WorkPath, Works,
 };
 
+use self::refusal::{is_last, is_too_old, refused, was_refused};
 use super::leased::{Brought, Leased, back};
 use super::memory::nothing_left;
 use super::{JobContext, LOOK_EVERY};
@@ -66,7 +69,17 @@ impl JobContext<'_> {
                 ..Brought::default()
             });
         }
-        let sent = self.finish(leased, region.as_ref());
+        let mut sent = self.finish(leased, region.as_ref());
+        if region.is_some() && is_too_old(&sent.ended) {
+            if !is_last(&item.task) {
+                return Ok(Brought {
+                    settled: settled(item, refused(leased.root)?),
+                    cut: sent.cut,
+                    ..Brought::default()
+                });
+            }
+            sent = self.finish(leased, None);
+        }
         let mut ended = match sent.ended {
             Ok(ended) => ended,
             Err(failure) => {
@@ -130,6 +143,12 @@ impl JobContext<'_> {
         };
         let region = |within| Some(Region { within, flat });
         let none = || Ok(Part::Of(region(Vec::new()), Vec::new()));
+        if was_refused(leased.work, leased.root) {
+            return match is_last(task) {
+                true => Ok(Part::Of(None, Vec::new())),
+                false => none(),
+            };
+        }
         // The close around it sees what is in a share of a directory.
         if flat && shares > 1 {
             return none();

@@ -167,6 +167,55 @@ fn a_scan_that_failed_before_the_close_was_leased_keeps_the_close_from_deleting(
 }
 
 #[test]
+fn after_a_refused_region_the_close_of_the_root_finishes_the_whole_tree() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (node, base, shared) = (node(directory.path()), base(), Shared::default());
+    divided(&node);
+    let context = JobContext {
+        node: &node,
+        job: "job",
+        epoch: 1,
+        base: &base,
+        shared: &shared,
+    };
+    scanned(&node, Settlement::Done { digest: None });
+    let (close, items) = lease(&node, "own");
+    let mut work = context.as_leased(close).expect("open");
+    assert!(!was_refused(&work, 0));
+    work.closed.push(refused(0).expect("a report"));
+    let (sum, failures) = crate::summed(&work);
+    assert_eq!(sum.status, godwit_api::event::Status::Complete);
+    assert_eq!(failures.len(), 0);
+    let leased = Leased {
+        work: &work,
+        lease: close,
+        root: 0,
+        items: &items,
+    };
+    let part = |path: &str, shares, flat| {
+        let task = Task::Region {
+            path: WorkPath::from(path),
+            share: 0,
+            shares,
+            flat,
+        };
+        match context.region(&leased, &task) {
+            Ok(Part::Of(region, unread)) if unread.is_empty() => {
+                region.map(|region| region.within.len())
+            }
+            _ => panic!("{task:?}"),
+        }
+    };
+    assert_eq!(part("a", 1, true), Some(0));
+    assert_eq!(part("a", 1, false), Some(0));
+    assert_eq!(part("", 4, true), Some(0));
+    assert_eq!(part("", 1, true), None, "the whole tree");
+    let failure = |code| Err(Failure::new(code, "too old"));
+    assert!(is_too_old(&failure(FailureCode::VersionMismatch)));
+    assert!(!is_too_old(&failure(FailureCode::ConnectionLost)));
+}
+
+#[test]
 fn a_close_is_not_left_to_one_directory_while_entries_beside_it_are_unknown() {
     let tally = |directories: &[&str], unread| Tally {
         directories: directories

@@ -120,13 +120,13 @@ mod tests {
             &mut all,
             &closed(
                 0,
-                r#"{"status":"complete","bytes":4,"kept":{"owner":0},"code":null}"#,
+                r#"{"status":"complete","bytes":4,"kept":{"owner":0},"code":null,"further":1}"#,
                 3,
             ),
         );
         assert_eq!(all.len(), 2);
         let sum: Value = serde_json::from_str(&all[0].summary).expect("JSON");
-        let wanted = serde_json::json!({"status": "partial", "bytes": 9, "kept": {"owner": 3}, "code": "no_space"});
+        let wanted = serde_json::json!({"status": "partial", "bytes": 9, "kept": {"owner": 3}, "code": "no_space", "further": 1});
         assert_eq!(sum, wanted);
         assert_eq!((all[0].files, all[0].bytes), (3, 6));
         let [group] = all[0].failures.as_slice() else {
