@@ -424,6 +424,13 @@ impl Work {
         self.open == 0 && self.closes == 0
     }
 
+    /// Whether a close is leased only while no node holds another one: the close of a file looks at the directory that other files of the
+    /// job are in, too. Other nodes of an earlier level close as they did.
+    #[must_use]
+    pub fn closes_alone(&self) -> bool {
+        self.counts.reports_names && self.has_files()
+    }
+
     /// Whether a file is among several sources.
     #[must_use]
     pub fn has_files(&self) -> bool {

@@ -69,10 +69,14 @@ impl Works<'_> {
     /// # Errors
     /// When the state cannot be read.
     pub fn has_ready(self, work: &Work) -> Result<bool, Fault> {
-        // Nothing is assembled or closed while late writes are possible.
-        let kinds = match work.targets.is_fenced() {
-            true => "",
-            false => "AND kind IN (1, 2)",
+        let kinds = match (work.targets.is_fenced(), work.closes_alone()) {
+            // Nothing is assembled or closed while late writes are possible.
+            (false, _) => "AND kind IN (1, 2)",
+            (true, false) => "",
+            (true, true) => {
+                "AND (kind <> 3 OR NOT EXISTS \
+                 (SELECT 1 FROM work_items AS held WHERE held.work = id AND held.kind = 3 AND held.state = 1))"
+            }
         };
         self.0.with(|db| {
             db.prepare_cached(&format!(

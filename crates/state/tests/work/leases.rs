@@ -86,3 +86,53 @@ fn no_node_gets_more_than_an_even_share_of_what_waits() {
     }
     assert_eq!(given, [(3, 3), (1, 1), (1, 1), (0, 0)]);
 }
+
+/// The work of two files, all of whose scans are done.
+fn of_two_files(is_raised: bool) -> State {
+    let mut state = State::new();
+    if is_raised {
+        raise(&mut state);
+    }
+    let submit = Op::Submit(Box::new(new_job("job")));
+    state.op(0, submit).expect("submitted");
+    state.job(1, claim(0)).expect("claimed");
+    let root = |file: &str| WorkRoot {
+        source: "data/a".to_owned(),
+        file: Some(file.to_owned()),
+        destination: "data/b".to_owned(),
+        sight: Vec::new(),
+    };
+    let open = OpenWork {
+        epoch: 1,
+        claim: "claim".to_owned(),
+        roots: vec![root("one"), root("two")],
+        part_bytes: PART,
+    };
+    work(&mut state, WorkOp::Open(open));
+    work(&mut state, pairs(1));
+    for node in ["node1", "node2"] {
+        let (number, items) = lease(&mut state, 1, node);
+        let ended: Vec<_> = items.iter().map(|item| (item.number, done())).collect();
+        work(&mut state, settle(number, node, &ended));
+    }
+    state
+}
+
+#[test]
+fn a_close_that_must_wait_for_another_one_is_not_ready() {
+    for is_raised in [true, false] {
+        let mut state = of_two_files(is_raised);
+        let is_ready = |state: &State| {
+            let works = Works(&state.reader);
+            let work = works.of("job").expect("read").expect("open");
+            works.has_ready(&work).expect("read")
+        };
+        assert!(is_ready(&state));
+        let (_, items) = lease(&mut state, 1, "node1");
+        assert_eq!(items.len(), 1, "{items:?}");
+        // A node that is ready for work leases some.
+        assert_eq!(is_ready(&state), !is_raised);
+        let (_, items) = lease(&mut state, 1, "node2");
+        assert_eq!(items.is_empty(), is_raised, "{items:?}");
+    }
+}

@@ -300,9 +300,7 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
             push(&mut items, &mut paths, &row, Vec::new());
         }
     }
-    // The close of a file looks at the directory that other files of the job are in, too.
-    let is_alone = work.work.counts.reports_names && work.work.has_files();
-    let waits = is_alone && rows::is_closing(context, work.id)?;
+    let waits = work.work.closes_alone() && rows::is_closing(context, work.id)?;
     if items.is_empty() && is_fenced && !waits {
         for row in rows::ready(context, work.id, Kind::Close, 1)? {
             push(&mut items, &mut paths, &row, Vec::new());
