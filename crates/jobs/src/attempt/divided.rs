@@ -219,13 +219,8 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
         counts.scans_failed,
         counts.closes.max(work.closed.len() as u64)
     ));
-    if counts.scans_failed > 0 && base.settings.contains_key("delete") {
-        let text = "nothing was deleted, because a directory of the source could not be read";
-        groups.push(FailureGroup {
-            reason: Reason::new(FailureCode::NotDeleted, text),
-            count: counts.scans_failed,
-            examples: Vec::new(),
-        });
+    if let Some(group) = undeleted(counts.scans_failed, base) {
+        groups.push(group);
         summary.status = godwit_api::event::Status::Partial;
         summary.failed += counts.scans_failed;
     }
@@ -236,6 +231,16 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     let summary = Summary::Transfer(Box::new(summary));
     told.tell(Event::Summary(summary.clone()));
     summary
+}
+
+/// The failure of a job that was to delete, and did not.
+fn undeleted(scans_failed: u64, base: &Base) -> Option<FailureGroup> {
+    let text = "nothing was deleted, because a directory of the source could not be read";
+    (scans_failed > 0 && base.deletes).then(|| FailureGroup {
+        reason: Reason::new(FailureCode::NotDeleted, text),
+        count: scans_failed,
+        examples: Vec::new(),
+    })
 }
 
 fn base(prepared: &Prepared) -> Base {

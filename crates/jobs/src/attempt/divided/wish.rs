@@ -7,8 +7,9 @@ use godwit_api::ask::{Answer, AskSites as _, Question};
 use godwit_api::grant::Mandate;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, NewJob, Place};
+use godwit_api::settings::Judge;
 use godwit_controller::{Believed, Mate};
-use godwit_state::{Agreed, Job, Node as NodeRow, Reader, Site, Works};
+use godwit_state::{Agreed, Job, LEVEL_CLOSES, LEVEL_FIRST, Node as NodeRow, Reader, Site, Works};
 
 use super::{Mandated, claim_of, tag_of};
 use crate::access::Sight;
@@ -61,7 +62,7 @@ pub(crate) fn wish(
     (serving, sight): (Option<usize>, Sight),
 ) -> Result<Option<Wish>, String> {
     let wanted = || {
-        let wish = divisible(new, prepared)?;
+        let wish = divisible(level(shared), new, prepared)?;
         Ok(wish.map(|wish| Wish {
             sight,
             mandate: mandate.cloned(),
@@ -150,7 +151,13 @@ pub(super) fn member_mandate(
     }))
 }
 
-fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
+/// The level of this cluster; the lowest where it cannot be read.
+fn level(shared: &Shared) -> u32 {
+    let level = Agreed(&shared.replica.reader()).level();
+    level.unwrap_or(LEVEL_FIRST)
+}
+
+fn divisible(level: u32, new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
     let Ok((sources, destination)) = spec::places(new) else {
         return Ok(None);
     };
@@ -161,7 +168,7 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
     if !sources.iter().all(Place::is_here) || destination.is_here() {
         return Err("only jobs from this site to another site are divided".to_owned());
     }
-    if let Some(why) = hindrance(new, prepared) {
+    if let Some(why) = hindrance(level, new, prepared) {
         return Err(why.to_owned());
     }
     let [site] = prepared.sites.as_slice() else {
@@ -178,12 +185,12 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
 }
 
 /// Whether the site of its sources can divide a job, by its description.
-pub(crate) fn can_divide(new: &NewJob, prepared: &Prepared) -> bool {
-    hindrance(new, prepared).is_none()
+pub(crate) fn can_divide(shared: &Shared, new: &NewJob, prepared: &Prepared) -> bool {
+    hindrance(level(shared), new, prepared).is_none()
 }
 
-/// Why a job cannot be divided between any ends.
-fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
+/// Why a job cannot be divided between any ends, in a cluster of this level.
+pub(super) fn hindrance(level: u32, new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
     // It has no settings of a copy.
     if new.kind == JobKind::Verify {
         return Some("a verification copies nothing");
@@ -192,7 +199,13 @@ fn hindrance(new: &NewJob, prepared: &Prepared) -> Option<&'static str> {
         return Some("the job's settings cannot be read");
     };
     let comparison = &settings.comparison;
-    if !new.list.is_empty() {
+    // A node of an older program would write no manifest, and cut files that are compared by contents.
+    let is_old = level < LEVEL_CLOSES;
+    if is_old && new.manifest {
+        Some("a manifest needs a single transfer until all nodes have this version")
+    } else if is_old && comparison.judge != Judge::default() {
+        Some("--checksum and --size-only need a single transfer until all nodes have this version")
+    } else if !new.list.is_empty() {
         Some("a list of names needs a single transfer")
     } else if new.manifest && new.sources.len() > 1 {
         Some("a manifest of several sources needs a single transfer")

@@ -160,7 +160,7 @@ fn gains(shared: &Shared, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Resul
         return Ok(false);
     }
     let find = |name: &str| Ok(reader.object::<Site>(name)?);
-    Ok(spec::prepare(new, &find).is_ok_and(|prepared| divided::can_divide(new, &prepared)))
+    Ok(spec::prepare(new, &find).is_ok_and(|prepared| divided::can_divide(shared, new, &prepared)))
 }
 
 /// No site is asked to run the job yet.
