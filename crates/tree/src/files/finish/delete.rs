@@ -2,7 +2,8 @@
 //! allowed.
 //! Does not find out which entries were announced (`announced`).
 //!
-//! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go first.
+//! A transfer deletes at its finish, and only if nothing failed in it. The closers of a divided job delete each in its own region, while
+//! other regions may still fail. Paths are read backwards, so that the contents of a directory go first.
 //! Deletions are reported in numbered notices, which are all repeated if FINISH comes again.
 
 mod emptied;
