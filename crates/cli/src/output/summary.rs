@@ -47,12 +47,12 @@ impl PlainLines {
         let seconds = elapsed.as_secs_f64();
         let rate = rate_of(summary.bytes.unwrap_or(0), seconds);
         let status = match summary.status {
-            Status::Interrupted => "interrupted; the same command resumes it",
-            Status::Partial => "partial; the entries named above failed",
+            Status::Interrupted => "interrupted; the same command resumes it".to_owned(),
+            Status::Partial => partial(summary.failed),
             Status::Complete if summary.dry_run => {
-                "complete; a dry run, so nothing was changed: this is what would be done"
+                "complete; a dry run, so nothing was changed: this is what would be done".to_owned()
             }
-            other => other.name(),
+            other => other.name().to_owned(),
         };
         let delivered = match summary.dry_run {
             true => "to deliver",
@@ -113,6 +113,14 @@ impl PlainLines {
             summary.extra,
             human_rate(rate_of(summary.bytes, seconds)),
         )
+    }
+}
+
+/// The status of a transfer with failures. Of many entries that failed for one reason, only a few are named.
+fn partial(failed: u64) -> String {
+    match failed {
+        0 => "partial; see the messages above".to_owned(),
+        failed => format!("partial; {} failed, see above", counted(failed, "entry")),
     }
 }
 
@@ -266,6 +274,11 @@ mod tests {
             };
             let text = short(&partial, 2);
             assert!(text.starts_with(headline), "{text}");
+            let status = "\nstatus      partial; 1 entry failed, see above\n";
+            assert!(text.contains(status), "{text}");
         }
+        // Only ten of them were named.
+        assert_eq!(partial(3_000), "partial; 3000 entries failed, see above");
+        assert_eq!(partial(0), "partial; see the messages above");
     }
 }
