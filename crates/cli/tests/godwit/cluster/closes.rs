@@ -72,6 +72,14 @@ fn closes(node: &super::Rig, id: &str) -> (u64, u64) {
     )
 }
 
+/// Number of closes of a job, by its log.
+#[track_caller]
+fn closes_in(log: &str) -> u32 {
+    let (_, said) = log.split_once("at the end, in ").expect(log);
+    let (number, _) = said.split_once(" closes").expect(log);
+    number.parse().expect(log)
+}
+
 #[track_caller]
 fn assert_complete(site: &Site, there: &Site, id: &str) -> String {
     let ended = wait_for(&site.nodes[0], id, |job| !job["ended"].is_null());
@@ -90,9 +98,7 @@ fn all_nodes_finish_a_tree_though_one_is_killed_meanwhile() {
     fill(&set);
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &[]);
     let log = assert_complete(&site, &there, &id);
-    let (_, said) = log.split_once("which came in ").expect(&log);
-    let (closes_done, _) = said.split_once(" closes").expect(&log);
-    assert!(closes_done.parse::<u32>().expect(&log) > 4, "{log}");
+    assert!(closes_in(&log) > 4, "{log}");
 
     // Attributes alone have changed.
     let copy = there.nodes[0].export.join("copy");
@@ -139,7 +145,7 @@ fn entries_that_only_the_destination_has_are_deleted_by_regions() {
     let line = ["--sync", "--setting", "delete"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     let log = assert_complete(&site, &there, &id);
-    assert!(!log.contains("which came in 1 closes"), "{log}");
+    assert!(closes_in(&log) > 1, "{log}");
     let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
     // Four files, six directories, and the two in the way.
     assert_eq!(job["summary"]["deleted"], 4 + 6 + 2, "{job}");
@@ -166,6 +172,81 @@ fn entries_that_only_the_destination_has_are_deleted_by_regions() {
 }
 
 #[test]
+fn a_directory_renamed_during_the_close_is_not_lost_at_the_destination() {
+    let (site, there) = two();
+    let node = &site.nodes[0];
+    let (set, copy) = (node.export.join("set"), there.nodes[0].export.join("copy"));
+    fill(&set);
+    let id = submit(node, "here:/data/set", "siteB:/data/copy", &[]);
+    assert_complete(&site, &there, &id);
+    let line = ["--sync", "--setting", "delete"];
+    let id = submit(node, "here:/data/set", "siteB:/data/copy", &line);
+    let begun = wait_until(|| {
+        let (open, done) = closes(node, &id);
+        (open > 1 && done > 0).then_some(())
+    });
+    assert!(begun.is_some(), "the close is divided");
+    fs::set_permissions(&set, fs::Permissions::from_mode(0o700)).expect("set");
+    for n in 0..6 {
+        fs::rename(set.join(format!("d{n}")), set.join(format!("new{n}"))).expect("renamed");
+    }
+    closed(&set, 2);
+    let job = wait_for(node, &id, |job| !job["ended"].is_null());
+    let is_complete = job["state"] == "complete";
+    assert!(is_complete || job["state"] == "partial", "{job}");
+    for n in 0..6 {
+        let (old, new) = (copy.join(format!("d{n}")), copy.join(format!("new{n}")));
+        if is_complete || !old.exists() {
+            let source = set.join(format!("new{n}"));
+            assert_identical_to_rsync("-aH", &source, &new);
+        }
+    }
+    let id = submit(node, "here:/data/set", "siteB:/data/copy", &line);
+    assert_complete(&site, &there, &id);
+}
+
+#[test]
+fn regions_leave_out_what_the_rules_leave_out() {
+    let (site, there) = two();
+    let node = &site.nodes[0];
+    let (set, copy) = (node.export.join("set"), there.nodes[0].export.join("copy"));
+    fill(&set);
+    // Left out at each depth, and kept at the destination.
+    for path in ["d1/e1/f7/in", "d2/f8/in", "f8/deep/in"] {
+        let path = copy.join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, "kept").expect("written");
+    }
+    fs::create_dir_all(copy.join("d3/extra")).expect("made");
+    let rules = [
+        "--include=/d0/**/f9/",
+        "--exclude=f7/",
+        "--exclude=f8/",
+        "--exclude=f9/",
+    ];
+    let line = [&["--sync", "--setting", "delete"], &rules[..]].concat();
+    let id = submit(node, "here:/data/set", "siteB:/data/copy", &line);
+    let ended = wait_for(node, &id, |job| !job["ended"].is_null());
+    let log = node.admin(&["job", "log", &id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    assert!(closes_in(&log) > 1, "{log}");
+    assert!(!copy.join("d3/extra").exists());
+    for path in ["d1/e1/f7/in", "d2/f8/in", "f8/deep/in", "d0/e0/f9"] {
+        assert!(copy.join(path).exists(), "{path}");
+    }
+    for path in ["d1/e1/f8", "d1/e1/f9", "d2/e2/f7"] {
+        assert!(
+            set.join(path).exists() && !copy.join(path).exists(),
+            "{path}"
+        );
+    }
+    assert_no_temporaries(&there.nodes[0].export);
+    // Without the rules it becomes the whole set.
+    let id = submit(node, "here:/data/set", "siteB:/data/copy", &line[..3]);
+    assert_complete(&site, &there, &id);
+}
+
+#[test]
 fn names_of_one_file_stay_together_in_a_large_tree() {
     let (site, there) = two();
     let set = site.nodes[0].export.join("set");
@@ -177,7 +258,7 @@ fn names_of_one_file_stay_together_in_a_large_tree() {
     }
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &[]);
     let log = assert_complete(&site, &there, &id);
-    assert!(log.contains("which came in 1 closes"), "{log}");
+    assert_eq!(closes_in(&log), 1, "{log}");
 }
 
 #[test]
