@@ -98,11 +98,6 @@ impl Target {
         self.region().is_none_or(|region| region.has(below))
     }
 
-    /// Whether another closer finishes the directory at this path, directly in a directory that this transfer finishes.
-    pub(crate) fn leaves_directory(&self, below: &[u8]) -> bool {
-        self.region().is_some_and(|region| region.leaves(below))
-    }
-
     /// The region of a member.
     pub(crate) fn region(&self) -> Option<&Region> {
         self.config.member.as_ref().map(|member| &member.region)

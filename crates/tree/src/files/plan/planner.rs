@@ -173,7 +173,7 @@ impl Planner {
             None => true,
             Some(there) => there.kind != Kind::Directory && self.target.defers(record, path),
         };
-        if may_make && self.target.leaves_directory(&record.path) {
+        if may_make && self.leaves(record) {
             return Err(unfinished(record.id));
         }
         let verdict = match &there {
@@ -420,12 +420,18 @@ impl Planner {
         })
     }
 
+    /// Whether another closer finishes this directory, directly in a directory that this transfer finishes.
+    fn leaves(&self, record: &Record) -> bool {
+        let region = self.target.region();
+        region.is_some_and(|region| region.leaves(&record.path))
+    }
+
     /// The limits pass this entry over at the source. So an entry with its name here stays, with all its contents if it is a directory.
     fn pass_over(&self, record: &Record) {
         if !self.target.comparison().delete {
             return;
         }
-        if record.kind == EntryKind::DIRECTORY && self.target.leaves_directory(&record.path) {
+        if record.kind == EntryKind::DIRECTORY && self.leaves(record) {
             // Whatever is there now: another node may make the directory at any time.
             self.agenda.spared.leave(&record.path);
             return;
