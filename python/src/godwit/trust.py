@@ -6,7 +6,11 @@ import hashlib
 import re
 import ssl
 from pathlib import Path
-from typing import Any, Optional, Tuple
+from typing import Any, Optional
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509 import load_der_x509_certificate
 
 from .address import home, parse_host
 from .errors import CertificateError, SetupError
@@ -61,15 +65,11 @@ def parse_fingerprint(text: str) -> bytes:
     return bytes.fromhex(bare)
 
 
-def fingerprints(certificate: bytes) -> Tuple[bytes, bytes]:
-    """Of a certificate in DER: its own fingerprint, and that of its key."""
-    body = _inside(_inside(certificate, 0), 0)
-    at = 0
-    # Before the key come the version (if it is there), serial number, algorithm, issuer, validity and subject.
-    for _ in range(6 if body[:1] == b"\xa0" else 5):
-        at = _end(body, at)
-    key = body[at : _end(body, at)]
-    return hashlib.sha256(certificate).digest(), hashlib.sha256(key).digest()
+def key_fingerprint(certificate: bytes) -> bytes:
+    """The fingerprint of the key in a certificate in DER. ValueError if it is not strict DER."""
+    # A lenient reader could find another key than the one that the handshake used.
+    key = load_der_x509_certificate(certificate).public_key()
+    return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()
 
 
 def _pinned(base: Any, host_port: str, pin: bytes) -> Any:
@@ -84,38 +84,19 @@ def _pinned(base: Any, host_port: str, pin: bytes) -> Any:
 
 
 def _check(certificate: bytes, host_port: str, pin: bytes) -> None:
+    if hashlib.sha256(certificate).digest() == pin:
+        return
     try:
-        own, key = fingerprints(certificate)
-    except IndexError:
+        key = key_fingerprint(certificate)
+    except (ValueError, UnsupportedAlgorithm):
         raise CertificateError("tls_failed", f"{host_port} showed a certificate that cannot be read") from None
-    if pin not in (own, key):
+    if key != pin:
         raise CertificateError(
             "identity_changed",
             f"{host_port} showed a certificate whose key is sha256:{key.hex()}, but sha256:{pin.hex()} is expected: the "
             "node has a new certificate, or another machine answers. Ask its operator for the fingerprint of the key; if "
             "it is new, run: godwit node trust URL FINGERPRINT",
         )
-
-
-def _header(der: bytes, at: int) -> Tuple[int, int]:
-    """Where the content of the element at this place begins, and its length."""
-    length, start = der[at + 1], at + 2
-    if length < 0x80:
-        return start, length
-    count = length & 0x7F
-    return start + count, int.from_bytes(der[start : start + count], "big")
-
-
-def _end(der: bytes, at: int) -> int:
-    start, length = _header(der, at)
-    if start + length > len(der):
-        raise IndexError
-    return start + length
-
-
-def _inside(der: bytes, at: int) -> bytes:
-    start, length = _header(der, at)
-    return der[start : start + length]
 
 
 def _text(path: Path) -> str:
