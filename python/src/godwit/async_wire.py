@@ -9,7 +9,7 @@ from typing import Any, AsyncIterator, Optional, TypeVar
 import anyio
 import httpx
 
-from . import exchange, trust
+from . import exchange, peer, trust
 from .address import Address
 from .api.calling import Call
 from .errors import GodwitError
@@ -23,6 +23,7 @@ class AsyncWire:
 
     def __init__(self, address: Address, *, fingerprint: Optional[str], retry_for: float) -> None:
         self._node = str(address)
+        self._socket = address.socket
         self._retry_for = retry_for
         self._is_known = False
         verify: Any = True if address.socket else trust.context(address.host_port, fingerprint)
@@ -93,8 +94,11 @@ class AsyncWire:
         body: Any = None,
     ) -> AsyncIterator[httpx.Response]:
         """An answer that is no refusal."""
+        extensions = peer.checked_awaited(self._socket)
         try:
-            async with self._http.stream(method, path, params=query, headers=headers, json=body, timeout=timeout) as response:
+            async with self._http.stream(
+                method, path, params=query, headers=headers, json=body, timeout=timeout, extensions=extensions
+            ) as response:
                 self._is_known = True
                 if not response.is_success:
                     refused = exchange.Body(self._node)

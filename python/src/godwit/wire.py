@@ -8,7 +8,7 @@ from typing import Any, Iterator, Optional, TypeVar
 
 import httpx
 
-from . import exchange, trust
+from . import exchange, peer, trust
 from .address import Address
 from .api.calling import Call
 from .errors import GodwitError
@@ -22,6 +22,7 @@ class Wire:
 
     def __init__(self, address: Address, *, fingerprint: Optional[str], retry_for: float) -> None:
         self._node = str(address)
+        self._socket = address.socket
         self._retry_for = retry_for
         self._is_known = False
         verify: Any = True if address.socket else trust.context(address.host_port, fingerprint)
@@ -89,8 +90,11 @@ class Wire:
         body: Any = None,
     ) -> Iterator[httpx.Response]:
         """An answer that is no refusal."""
+        extensions = peer.checked(self._socket)
         try:
-            with self._http.stream(method, path, params=query, headers=headers, json=body, timeout=timeout) as response:
+            with self._http.stream(
+                method, path, params=query, headers=headers, json=body, timeout=timeout, extensions=extensions
+            ) as response:
                 self._is_known = True
                 if not response.is_success:
                     refused = exchange.Body(self._node)
