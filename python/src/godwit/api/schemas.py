@@ -365,6 +365,15 @@ class Health(TypedDict):
     """`ok` or `ready`."""
 
 
+class IndependentNode(TypedDict):
+    """A node that shares the file system of its site, and no cluster."""
+
+    addresses: List[str]
+    """Addresses of the node, each as `HOST[:PORT]`."""
+    identity: str
+    """Identity that the node proves."""
+
+
 class InviteView(TypedDict):
     """An invitation for one node."""
 
@@ -689,11 +698,13 @@ class NewSite(TypedDict):
     """A site to add or replace."""
 
     addresses: List[str]
-    """Addresses of its nodes, each as `HOST[:PORT]`."""
+    """Addresses of the site's nodes, each as `HOST[:PORT]`."""
     comment: NotRequired[str]
     """Free text."""
     identity: str
     """Identity that its nodes prove."""
+    nodes: NotRequired[List[IndependentNode]]
+    """Independent nodes of the same file system, which are no cluster with the first node. Jobs to the site are divided among them all."""
 
 
 class NewToken(TypedDict):
@@ -1081,13 +1092,15 @@ class SiteView(TypedDict):
     """A site."""
 
     addresses: List[str]
-    """Addresses of its nodes."""
+    """Addresses of the site's nodes."""
     comment: str
     """Free text."""
     identity: str
     """Identity that its nodes prove."""
     name: str
     """Name of the site."""
+    nodes: NotRequired[List[IndependentNode]]
+    """Independent nodes of the same file system, which are no cluster with the first node."""
 
 
 class TokenCreated(TypedDict):
