@@ -5,11 +5,12 @@
 //! whole, has run once, and only then gets its name.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use aws_lc_rs::digest::{Context, SHA256};
 use godwit_api::units::human_size;
 use godwit_engine::session::Refusal;
 use godwit_proto::ErrorCode;
@@ -31,6 +32,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long ssh may take to end once its answer has ended.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
+/// A new file that was not written for this time was left by a run that is gone. A transfer that stands still ends much earlier.
+const LEFT_AFTER_MINUTES: u32 = 60;
+
 /// How this program says who it is.
 const VERSION: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
 
@@ -45,14 +49,15 @@ pub(super) fn carry(options: &SshOptions) -> Result<(), Refusal> {
             format!("this program cannot be read: {error}"),
         )
     };
-    let program = File::open("/proc/self/exe").map_err(own)?;
+    let mut program = File::open("/proc/self/exe").map_err(own)?;
     let bytes = program.metadata().map_err(own)?.len();
+    let digest = digest(&mut program).map_err(own)?;
     complain(&format!(
-        "carrying this program ({}) to {}, as ~/{CARRIED}",
+        "carrying this program ({}) to {}, as {CARRIED}",
         human_size(bytes),
         options.login
     ));
-    let answer = errand.run(&script(bytes, &nonce()), Some(program))?;
+    let answer = errand.run(&script(bytes, &digest, &nonce()), Some(program))?;
     // A shell may print more before it.
     if answer.code == Some(0) && answer.text.lines().next_back() == Some(VERSION) {
         return Ok(());
@@ -60,19 +65,52 @@ pub(super) fn carry(options: &SshOptions) -> Result<(), Refusal> {
     Err(errand.refuse(
         ErrorCode::BAD_COMMAND,
         format!(
-            "this program was carried there and does not run there, so it was removed: install a godwit for that machine, or name one with --remote-command (it says: {})",
+            "this program was carried there and came damaged or does not run there, so it was removed: install a godwit for that machine, or name one with --remote-command (it says: {})",
             one_line(&format!("{}\n{}", answer.text, answer.complaint))
         ),
     ))
 }
 
 /// The command that takes the program. It has nothing of the user's. A cut connection looks like the end of the input, so the
-/// size is compared.
-fn script(bytes: u64, nonce: &str) -> String {
-    let (directory, _) = CARRIED.rsplit_once('/').unwrap_or_default();
-    format!(
-        "sh -c 'umask 077; t={directory}/.new-{nonce}; mkdir -p {directory} && cat >$t && test $(wc -c <$t) -eq {bytes} && chmod 700 $t && v=$($t --version) && test \"$v\" = \"{VERSION}\" && mv -f $t {CARRIED} && echo \"$v\" || {{ rm -f $t; exit 1; }}'"
-    )
+/// size is compared; the digest, where a tool for it is there. New files of earlier runs that were killed are removed.
+fn script(bytes: u64, digest: &str, nonce: &str) -> String {
+    let (directory, name) = CARRIED.rsplit_once('/').unwrap_or_default();
+    let below = directory.trim_start_matches("~/");
+    [
+        "sh -c 'umask 077",
+        &format!("; d=\"${{HOME:?}}/{below}\"; t=\"$d/.new-{nonce}\""),
+        "; mkdir -p \"$d\"",
+        &format!(
+            " && {{ find \"$d\" -name \".new-*\" -mmin +{LEFT_AFTER_MINUTES} -exec rm -f {{}} + </dev/null >/dev/null 2>&1"
+        ),
+        "; cat >\"$t\"; }",
+        &format!(" && test $(wc -c <\"$t\") -eq {bytes}"),
+        " && { s=$(sha256sum <\"$t\" 2>/dev/null)",
+        &format!("; case \"$s\" in {digest}*|\"\") ;; *) echo \"another digest\"; false ;; esac; }}"),
+        " && chmod 700 \"$t\" && v=$(\"$t\" --version)",
+        &format!(" && test \"$v\" = \"{VERSION}\" && mv -f \"$t\" \"$d/{name}\" && echo \"$v\""),
+        " || { rm -f \"$t\"; exit 1; }'",
+    ]
+    .concat()
+}
+
+/// SHA-256 of the program, in the form of `sha256sum`. The next read begins at the start again.
+fn digest(program: &mut File) -> io::Result<String> {
+    let mut sum = Context::new(&SHA256);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match program.read(&mut piece)? {
+            0 => break,
+            bytes => sum.update(&piece[..bytes]),
+        }
+    }
+    program.rewind()?;
+    let digits = sum.finish();
+    Ok(digits
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// Digits that no other run has at the same time.
@@ -239,12 +277,13 @@ mod tests {
 
     #[test]
     fn the_command_has_nothing_that_a_shell_could_misread() {
-        let script = script(1_234, &nonce());
+        let script = script(1_234, "ab12", &nonce());
         let inner = script
             .strip_prefix("sh -c '")
             .and_then(|rest| rest.strip_suffix('\''));
         let inner = inner.expect("one quoted word");
-        assert!(!inner.contains('\'') && !inner.contains('!'), "{inner}");
+        assert!(!inner.contains(['\'', '!', '\\', '\n']), "{inner}");
         assert!(inner.contains("-eq 1234 "), "{inner}");
+        assert!(inner.contains(" in ab12*|"), "{inner}");
     }
 }

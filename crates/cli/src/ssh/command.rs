@@ -27,8 +27,9 @@ pub(crate) struct Rsh {
 /// The usual name of this program.
 const USUAL: &str = "godwit";
 
-/// Where this program carries itself to. A login begins in the home, so each shell finds it.
-pub(super) const CARRIED: &str = concat!(".cache/godwit/", env!("CARGO_PKG_VERSION"), "/godwit");
+/// Where this program carries itself to. Each usual shell expands the tilde. A relative path would lead away from the home if the
+/// start of the shell changes the directory, and another user may have put a program there.
+pub(super) const CARRIED: &str = concat!("~/.cache/godwit/", env!("CARGO_PKG_VERSION"), "/godwit");
 
 impl Rsh {
     /// Splits the settings, and checks that the program exists.
@@ -174,6 +175,19 @@ mod tests {
         for text in ["", "  ", "ssh 'a", "ssh \\", "''"] {
             assert_eq!(words(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_carried_program_is_in_the_home_wherever_the_login_begins() {
+        let rsh = Rsh::new(OsStr::new("sh"), OsStr::new(USUAL)).expect("there");
+        let login = Login {
+            user: None,
+            host: "far".into(),
+        };
+        rsh.set_carried(true);
+        let line = rsh.line(&login, "agent --stdio");
+        let command = line.last().and_then(|word| word.to_str()).expect("text");
+        assert!(command.starts_with("~/.cache/"), "{command}");
     }
 
     #[test]

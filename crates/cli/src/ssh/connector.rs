@@ -97,7 +97,7 @@ impl SshOptions {
             Carrying::No => Ok(false),
             Carrying::Ask => {
                 let question = format!(
-                    "{} has no godwit. Carry this one there by ssh, to ~/{CARRIED}? [y/N] ",
+                    "{} has no godwit. Carry this one there by ssh, to {CARRIED}? [y/N] ",
                     self.login
                 );
                 ask(&question).map_err(godwit_run::refusal_of)

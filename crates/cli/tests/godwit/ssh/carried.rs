@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use godwit_api::failure::FailureCode;
 
@@ -106,4 +107,76 @@ fn a_terminal_asks_and_no_is_an_answer() {
         assert_eq!(ended, Some(code), "{:#?}", terminal.screen());
         assert_eq!(carried(&far).exists(), code == 0);
     }
+}
+
+#[test]
+fn a_login_that_begins_elsewhere_starts_no_program_of_another_user() {
+    let far = bare();
+    // An ssh server makes bash read this file, although no terminal is there.
+    let scratch = far.path("scratch");
+    far.write(
+        "home/.bashrc",
+        format!("cd '{0}' && : >'{0}/began'\n", scratch.display()),
+    );
+    let place = format!("scratch/.cache/godwit/{}/godwit", env!("CARGO_PKG_VERSION"));
+    let mark = scratch.join("foreign");
+    far.write(
+        &place,
+        format!("#!/bin/sh\n: >'{}'\nexit 1\n", mark.display()),
+    );
+    fs::set_permissions(far.path(&place), fs::Permissions::from_mode(0o755)).expect("ours");
+    let foreign = fs::read(far.path(&place)).expect("there");
+
+    far.cp(&["file", "far:"])
+        .expect(1, "failed")
+        .tells(FailureCode::RemoteCommandMissing);
+    assert!(
+        scratch.join("began").exists(),
+        "the login changes its directory"
+    );
+    let outcome = far.cp(&["--install-remote", "file", "far:"]);
+    outcome.complete().says("carrying this program");
+    far.cp(&["far:file", "back"]).complete();
+    assert!(!mark.exists(), "the program of another user has run");
+    assert!(carried(&far).exists());
+    assert!(
+        fs::read(far.path(&place)).expect("there") == foreign,
+        "no file but ours is written"
+    );
+}
+
+#[test]
+fn a_damaged_program_is_removed_and_leftovers_of_killed_runs_too() {
+    let far = bare();
+    let directory = carried(&far).parent().expect("below").to_owned();
+    fs::create_dir_all(&directory).expect("made");
+    let (old, young) = (directory.join(".new-old"), directory.join(".new-young"));
+    for (left, minutes) in [(&old, 90), (&young, 0)] {
+        let file = fs::File::create(left).expect("made");
+        let then = SystemTime::now() - Duration::from_secs(60 * minutes);
+        file.set_modified(then).expect("ours");
+    }
+    // One byte behind the code differs, so the program would run.
+    let last = fs::metadata(env!("CARGO_BIN_EXE_godwit"))
+        .expect("ours")
+        .len()
+        - 1;
+    far.script(
+        "cat",
+        &format!("head -c {last}; printf '\\377'"),
+    );
+    far.cp(&["--install-remote", "file", "far:"])
+        .expect(1, "failed")
+        .says("came damaged")
+        .says("another digest");
+    assert!(!carried(&far).exists());
+    assert!(!old.exists() && young.exists());
+    fs::remove_file(&young).expect("ours");
+    is_alone(&far);
+
+    // Without a tool for digests the size and the answer must do.
+    fs::remove_file(far.path("bin/cat")).expect("ours");
+    far.script("sha256sum", "exit 127");
+    far.cp(&["--install-remote", "file", "far:"]).complete();
+    is_alone(&far);
 }
