@@ -161,10 +161,7 @@ fn a_damaged_program_is_removed_and_leftovers_of_killed_runs_too() {
         .expect("ours")
         .len()
         - 1;
-    far.script(
-        "cat",
-        &format!("head -c {last}; printf '\\377'"),
-    );
+    far.script("cat", &format!("head -c {last}; printf '\\377'"));
     far.cp(&["--install-remote", "file", "far:"])
         .expect(1, "failed")
         .says("came damaged")
