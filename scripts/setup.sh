@@ -44,7 +44,7 @@ tests=(
 )
 case ${1:-} in
     demo) ;;
-    "") needed+=("${tests[@]}") ;;
+    "") needed+=("${tests[@]}") with_tests=yes ;;
     *)
         echo "usage: setup.sh [demo]" >&2
         exit 2
@@ -56,6 +56,11 @@ packages=()
 for pair in "${needed[@]}"; do
     command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
 done
+
+# Debian's Python makes environments only with a package that has no command.
+if [ -n "${with_tests:-}" ] && ! python3 -c 'import ensurepip' 2>/dev/null; then
+    packages+=(python3-venv)
+fi
 
 if ! command -v cargo >/dev/null; then
     echo "setup: cargo is missing: install Rust with rustup (rust-toolchain.toml names the version)" >&2
