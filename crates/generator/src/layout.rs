@@ -104,9 +104,18 @@ impl Layout {
         let random = self.draw(file, Purpose::Size);
         match self.item.sizes {
             Sizes::Between(min, max) => spread(min, max, random),
-            Sizes::Around { median, factor } => {
-                around(median, factor, [random, self.draw(file, Purpose::Shape)])
-            }
+            Sizes::Around { median, factor } => log_normal(
+                median,
+                position(factor),
+                [random, self.draw(file, Purpose::Shape)],
+            ),
+            Sizes::Uniform(min, max) => uniform(min, max, random),
+            Sizes::LogNormal { median, sigma } => log_normal(
+                median,
+                sigma * SIGMA_UNIT,
+                [random, self.draw(file, Purpose::Shape)],
+            ),
+            Sizes::Table(table) => table.at(random),
             Sizes::Turns(turns) => turns[(file % turns.len() as u64) as usize],
         }
     }
@@ -158,9 +167,15 @@ fn spread(bytes_min: u64, bytes_max: u64, random: u64) -> u64 {
     size.clamp(bytes_min, bytes_max)
 }
 
-/// A size that is log-normal around the median. The sum of eight random numbers is close enough to a normal one, and
+/// A size between the two, each as likely.
+fn uniform(bytes_min: u64, bytes_max: u64, random: u64) -> u64 {
+    let sizes = u128::from(bytes_max - bytes_min) + 1;
+    bytes_min + ((u128::from(random) * sizes) >> 64) as u64
+}
+
+/// A size that is log-normal around the median, with this deviation in the unit of [`position`]. The sum of eight random numbers is close enough to a normal one, and
 /// it is the same on every machine.
-fn around(median: u64, factor: u64, random: [u64; 2]) -> u64 {
+fn log_normal(median: u64, deviation: u64, random: [u64; 2]) -> u64 {
     let parts = random.iter().flat_map(|word| {
         let bytes = word.to_le_bytes();
         let (pairs, _) = bytes.as_chunks::<2>();
@@ -172,7 +187,7 @@ fn around(median: u64, factor: u64, random: [u64; 2]) -> u64 {
     // Eight numbers below 2^16 have the mean 4 × 2^16 and the variance 8/12 of 2^32: 0.8165 × 2^16 is a deviation.
     const DEVIATION: i128 = 53_510;
     let off = parts.sum::<i128>() - (4 << 16);
-    let step = i128::from(position(factor)) * off / DEVIATION;
+    let step = i128::from(deviation) * off / DEVIATION;
     let at = i128::from(position(median + 1)) + step;
     let at = at.clamp(0, i128::from(position(1 << 62)));
     value_at(u64::try_from(at).unwrap_or(0)) - 1
@@ -202,6 +217,9 @@ fn position(value: u64) -> u64 {
 
 const FRACTION_BITS: u32 = 56;
 
+/// A thousandth of a natural logarithm, in the unit of [`position`].
+const SIGMA_UNIT: u64 = 103_957_133_576_909;
+
 /// From `a` to `y`.
 const LETTERS: u64 = 25;
 
@@ -219,7 +237,7 @@ const ENDINGS: [&str; 8] = [".rs", ".c", ".h", ".py", ".md", ".txt", ".json", ""
 
 #[cfg(test)]
 mod tests {
-    use super::{Layout, around, spread};
+    use super::{Layout, SIGMA_UNIT, log_normal, position, spread, uniform};
     use crate::parse;
     use proptest::prelude::*;
     use std::collections::HashSet;
@@ -230,6 +248,17 @@ mod tests {
             let (low, high) = (one.min(other), one.max(other));
             prop_assert!((low..=high).contains(&spread(low, high, random)));
             prop_assert_eq!(spread(low, low, random), low);
+            prop_assert!((low..=high).contains(&uniform(low, high, random)));
+            prop_assert_eq!(uniform(low, low, random), low);
+        }
+
+        #[test]
+        fn a_log_normal_size_is_one_that_a_file_can_have(
+            median in 0..=1_u64 << 40, sigma in 0..=4600_u64, first: u64, second: u64,
+        ) {
+            let size = log_normal(median, sigma * SIGMA_UNIT, [first, second]);
+            prop_assert!(size <= 1 << 62);
+            prop_assert_eq!(log_normal(median, 0, [first, second]), median);
         }
     }
 
@@ -246,14 +275,59 @@ mod tests {
     fn half_are_above_the_median_and_one_in_six_is_a_factor_above() {
         let word = |index: u64| index.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
         let sizes: Vec<u64> = (1..=60_000_u64)
-            .map(|index| around(1000, 4, [word(index), word(word(index))]))
+            .map(|index| log_normal(1000, position(4), [word(index), word(word(index))]))
             .collect();
         let above = |limit: u64| sizes.iter().filter(|size| **size > limit).count();
         assert!((29_000..31_000).contains(&above(1000)), "{}", above(1000));
         assert!((8_500..10_500).contains(&above(4000)), "{}", above(4000));
         assert!((8_500..10_500).contains(&(60_000 - above(250))));
-        assert_eq!(around(1000, 1, [u64::MAX, 0]), 1000, "no spread at all");
-        assert!(around(1 << 40, 100, [u64::MAX; 2]) < 1 << 62);
+        assert_eq!(
+            log_normal(1000, position(1), [u64::MAX, 0]),
+            1000,
+            "no spread at all"
+        );
+        assert!(log_normal(1 << 40, position(100), [u64::MAX; 2]) < 1 << 62);
+    }
+
+    fn sizes(text: &str) -> Vec<u64> {
+        let item = parse(text).unwrap().items[0];
+        let layout = Layout {
+            seed: 7,
+            number: 0,
+            item,
+        };
+        (0..item.count).map(|file| layout.bytes(file)).collect()
+    }
+
+    #[test]
+    fn both_ends_of_a_uniform_range_are_reached_and_the_set_of_the_paper_has_its_size() {
+        assert_eq!(uniform(3, 5000, 0), 3);
+        assert_eq!(uniform(3, 5000, u64::MAX), 5000);
+        assert_eq!(uniform(0, u64::MAX, u64::MAX), u64::MAX);
+        let gib = sizes("zx-mixed").iter().sum::<u64>() >> 30;
+        assert!((380..410).contains(&gib), "{gib}, and 392 in the paper");
+    }
+
+    #[test]
+    fn a_third_is_beyond_one_deviation() {
+        // e^1.5 is 4.48.
+        let sizes = sizes("60000x~1000~1.5");
+        let above = |limit: u64| sizes.iter().filter(|size| **size > limit).count();
+        assert!((29_000..31_000).contains(&above(1000)), "{}", above(1000));
+        assert!((8_500..10_500).contains(&above(4482)), "{}", above(4482));
+        assert!((8_500..10_500).contains(&(60_000 - above(223))));
+    }
+
+    #[test]
+    fn each_size_of_a_table_has_its_part() {
+        let sizes = sizes("60000x1kB=3+1MB=2+7=1");
+        for (size, part) in [(1000, 3), (1_000_000, 2), (7, 1)] {
+            let files = sizes.iter().filter(|known| **known == size).count();
+            assert!(
+                (9_500 * part..10_500 * part).contains(&files),
+                "{size}: {files}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! Owns the grammar of specifications. Makes nothing.
 //! `layout` decides the names and sizes of an item's files.
 
+mod named;
+mod table;
+
+pub use table::Table;
+
 use super::content::Texture;
 
 /// A data set: the items to make, in order.
@@ -71,6 +76,12 @@ impl Item {
                     median: size(median).min(MEDIAN_MAX),
                     factor,
                 },
+                Sizes::Uniform(min, max) => Sizes::Uniform(size(min), size(max)),
+                Sizes::LogNormal { median, sigma } => Sizes::LogNormal {
+                    median: size(median).min(MEDIAN_MAX),
+                    sigma,
+                },
+                Sizes::Table(table) => Sizes::Table(table.map(size)),
                 Sizes::Turns(turns) => Sizes::Turns(turns.map(size)),
             };
         }
@@ -103,6 +114,17 @@ pub enum Sizes {
         /// The geometric standard deviation.
         factor: u64,
     },
+    /// From the first to the second, each as likely.
+    Uniform(u64, u64),
+    /// Log-normal sizes by the standard deviation of the natural logarithm.
+    LogNormal {
+        /// The size in the middle.
+        median: u64,
+        /// The deviation, in thousandths.
+        sigma: u64,
+    },
+    /// Some sizes, each with its part of the files.
+    Table(Table),
     /// One after the other, over and over.
     Turns([u64; 3]),
 }
@@ -121,8 +143,8 @@ pub enum Shape {
 /// The error in a specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{item:?} is not a data set: {problem}; examples: 4000x1MiB, 3000x1KiB..64KiB/100, 500x~8MiB, tree:20000x100..30kB, \
-     source:20000, climate:2000, esnet-small"
+    "{item:?} is not a data set: {problem}; examples: 4000x1MiB, 3000x1KiB..64KiB/100, uniform:200x1..9MB, 500x~8MiB, \
+     500x~8MiB~1.2, 90x1kB=2+1MB=1, tree:20000x100..30kB, source:20000, climate:2000, esnet-small"
 )]
 pub struct SpecError {
     /// The item, as the user wrote it.
@@ -154,12 +176,14 @@ pub fn parse(text: &str) -> Result<Spec, SpecError> {
 }
 
 fn parse_item(text: &str) -> Result<Item, &'static str> {
-    let (mut tree, mut texture) = (false, Texture::Random);
+    let (mut tree, mut uniform, mut texture) = (false, false, Texture::Random);
     let mut rest = text;
     while let Some((kind, after)) = rest.split_once(':') {
         match kind {
             "tree" => tree = true,
+            "uniform" => uniform = true,
             "compressible" => texture = Texture::Repeating,
+            _ if uniform => return Err("COUNTxSIZE..SIZE must follow uniform:"),
             name => {
                 let count = parse_number(after).ok_or("a count must follow the name of a mix")?;
                 return preset(name, count, texture);
@@ -167,7 +191,16 @@ fn parse_item(text: &str) -> Result<Item, &'static str> {
         }
         rest = after;
     }
-    if let Some(sizes) = esnet(rest) {
+    if let Some(item) = named::named(rest).filter(|_| !tree && !uniform) {
+        return Ok(Item {
+            texture,
+            ..parse_item(item)?
+        });
+    }
+    if let Some(names) = named::others(rest) {
+        return Err(names);
+    }
+    if let Some(sizes) = esnet(rest).filter(|_| !uniform) {
         return Ok(Item {
             count: ESNET_FILES,
             sizes,
@@ -188,7 +221,11 @@ fn parse_item(text: &str) -> Result<Item, &'static str> {
         .split_once('x')
         .ok_or("no 'x' between count and size")?;
     let count = parse_number(count).ok_or("the count is not a number")?;
-    let sizes = parse_sizes(sizes)?;
+    let sizes = match (uniform, parse_sizes(sizes)?) {
+        (false, sizes) => sizes,
+        (true, Sizes::Between(min, max)) => Sizes::Uniform(min, max),
+        (true, _) => return Err("COUNTxSIZE..SIZE must follow uniform:"),
+    };
     if count == 0 || count > COUNT_MAX {
         return Err("the count must be from 1 to 10,000,000,000");
     }
@@ -206,6 +243,17 @@ fn parse_item(text: &str) -> Result<Item, &'static str> {
 }
 
 fn parse_sizes(text: &str) -> Result<Sizes, &'static str> {
+    if let Some((median, sigma)) = text.strip_prefix('~').and_then(|rest| rest.split_once('~')) {
+        let median = parse_bytes(median)?;
+        let sigma = parse_thousandths(sigma).ok_or("a deviation such as 1.2 must follow '~'")?;
+        if median > MEDIAN_MAX || sigma > SIGMA_MAX {
+            return Err("the median must be at most 1 TiB, and the deviation at most 4.6");
+        }
+        return Ok(Sizes::LogNormal { median, sigma });
+    }
+    if text.contains('=') {
+        return Ok(Sizes::Table(Table::parse(text)?));
+    }
     if let Some(around) = text.strip_prefix('~') {
         let (median, factor) = around.split_once('*').unwrap_or((around, "4"));
         let (median, factor) = (
@@ -230,7 +278,11 @@ fn preset(name: &str, count: u64, texture: Texture) -> Result<Item, &'static str
     let (median, factor, per_directory, shape) = match name {
         "source" => (4 << 10, 4, PER_DIRECTORY_IN_TREE, Shape::Tree),
         "climate" => (16 << 20, 6, 100, Shape::Flat),
-        _ => return Err("the word before ':' must be tree, compressible, source or climate"),
+        _ => {
+            return Err(
+                "the word before ':' must be tree, uniform, compressible, source or climate",
+            );
+        }
     };
     if count == 0 || count > COUNT_MAX {
         return Err("the count must be from 1 to 10,000,000,000");
@@ -254,6 +306,16 @@ fn parse_number(text: &str) -> Option<u64> {
     // `parse` alone would take a sign.
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
+}
+
+/// A decimal number with at most three digits behind the point.
+fn parse_thousandths(text: &str) -> Option<u64> {
+    let (whole, behind) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = parse_number(behind).filter(|_| behind.len() <= 3)?;
+    let missing = u32::try_from(3 - behind.len()).ok()?;
+    parse_number(whole)?
+        .checked_mul(1000)?
+        .checked_add(digits * 10_u64.pow(missing))
 }
 
 fn parse_bytes(text: &str) -> Result<u64, &'static str> {
@@ -285,6 +347,8 @@ const ESNET_UNITS: [(&str, u64); 4] = [
 /// Six deviations above the largest median with the largest factor are still a size.
 const MEDIAN_MAX: u64 = 1 << 40;
 const FACTOR_MAX: u64 = 100;
+/// In thousandths: the logarithm of the largest factor.
+const SIGMA_MAX: u64 = 4_600;
 
 /// Most files of an item.
 const COUNT_MAX: u64 = 10_000_000_000;

@@ -1,6 +1,7 @@
 //! The meaning of specifications, also at another scale.
 
-use super::{Item, SCALE_MAX, Shape, Sizes, parse};
+use super::named::{PAPERS, SETS};
+use super::{Item, SCALE_MAX, Shape, Sizes, Table, parse};
 use crate::Texture;
 use proptest::prelude::*;
 
@@ -72,6 +73,35 @@ fn items_are_read_as_documented() {
             },
         ),
         (
+            "uniform:20x1..3kB",
+            Item {
+                count: 20,
+                sizes: Sizes::Uniform(1, 3000),
+                ..PLAIN
+            },
+        ),
+        (
+            "50x~8MiB~1.25/10",
+            Item {
+                count: 50,
+                sizes: Sizes::LogNormal {
+                    median: 8 << 20,
+                    sigma: 1250,
+                },
+                per_directory: 10,
+                ..PLAIN
+            },
+        ),
+        (
+            "90x1kB=2+1MB=1",
+            Item {
+                count: 90,
+                sizes: Sizes::Table(Table::parse("1kB=2+1MB=1").unwrap()),
+                ..PLAIN
+            },
+        ),
+        ("memznet-100MB", fixed(200, 100_000_000)),
+        (
             "source:20000",
             Item {
                 count: 20_000,
@@ -136,6 +166,25 @@ fn anything_else_is_refused_by_name() {
         "1x~1*0",
         "1x~1*101",
         "1x~2TiB",
+        "1x~1~",
+        "1x~1~4.601",
+        "1x~1~1.0001",
+        "1x~1~-1",
+        "1x~1~.5",
+        "1x~2TiB~1",
+        "1x1=",
+        "1x1=0",
+        "1x=1",
+        "1x1=1+",
+        "1x1=1+2",
+        "1x1=1000000001",
+        "uniform:1x~1",
+        "uniform:1x1=1",
+        "uniform:1x2..1",
+        "uniform:esnet-tiny:1",
+        "tree:zx-8KiB",
+        "zx-8kib",
+        "memznet-1GB:2",
         "source:",
         "source:0",
         "source:1x1",
@@ -150,6 +199,29 @@ fn anything_else_is_refused_by_name() {
 }
 
 #[test]
+fn each_set_of_a_paper_is_the_item_that_it_stands_for() {
+    for (name, meant) in SETS {
+        assert_eq!(item(name), item(meant), "{name}");
+        let compressible = item(&format!("compressible:{name}"));
+        assert_eq!(compressible.texture, Texture::Repeating, "{name}");
+    }
+    for (paper, problem) in PAPERS {
+        let names: Vec<&str> = SETS
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| name.starts_with(paper))
+            .collect();
+        assert!(
+            problem.ends_with(&format!(" {}", names.join(", "))),
+            "{problem}"
+        );
+        assert_eq!(parse(&format!("{paper}?")).unwrap_err().problem, problem);
+    }
+    let rows = ["1=1"; 13].join("+");
+    assert!(parse(&format!("1x{rows}")).is_err());
+}
+
+#[test]
 fn many_files_become_fewer_and_few_become_smaller() {
     for (text, scale, expected) in [
         ("100000x8KiB", 0.25, fixed(25_000, 8192)),
@@ -161,6 +233,12 @@ fn many_files_become_fewer_and_few_become_smaller() {
         let scaled = parse(text).unwrap().scaled(scale);
         assert_eq!(scaled.items, [expected], "{text} × {scale}");
     }
+    let table = parse("1x1kB=2+1MB=1").unwrap().scaled(0.5);
+    assert_eq!(table, parse("1x500=2+500kB=1").unwrap());
+    let uniform = parse("uniform:2x10..20").unwrap().scaled(0.5);
+    assert_eq!(uniform, parse("uniform:2x5..10").unwrap());
+    let around = parse("2x~10~0.5").unwrap().scaled(0.5);
+    assert_eq!(around, parse("2x~5~0.5").unwrap());
     let tiny = parse("esnet-small").unwrap().scaled(0.001);
     assert_eq!(tiny, parse("esnet-tiny").unwrap());
 }
