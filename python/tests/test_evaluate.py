@@ -150,6 +150,17 @@ def test_ready_made_plans_are_plans():
         assert len({run.key for run in runs}) == len(runs), name
 
 
+def test_each_set_of_a_ready_made_plan_can_be_made(tmp_path):
+    places = {"source": "here:/data", "destination": "siteB:/data", "source_directory": str(tmp_path)}
+    specs = {data.spec for name in plans.names() for data in plans.load(name, places).data if data.spec}
+    assert {"zx-mixed", "memznet-1GB"} <= specs
+    for number, spec in enumerate(sorted(specs)):
+        # So small that only its files are made, and few of them.
+        command = [os.environ["GODWIT"], "gen", spec, tmp_path / str(number), "--scale", "1e-9"]
+        made = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert made.returncode == 0, f"{spec}: {made.stderr}"
+
+
 def test_sizes_are_read():
     assert [sets.parse_size(text) for text in ("5", "1kB", "64GiB", "1.5MB")] == [5, 1000, 64 << 30, 1500000]
     for text in ("", "1X", "GiB", "-1"):
