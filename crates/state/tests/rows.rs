@@ -6,9 +6,14 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use godwit_state::{FaultKind, JobState, OpenError, Options, Replica};
+use godwit_state::{
+    AccessRight, AccessRule, Change, FEATURE_LEVEL, FaultKind, Invite, JobState, Limit, LimitScope,
+    Op, OpenError, OpenWork, Options, Replica, Role, Schedule, Secret, Setting, Share, Site, Store,
+    Token, User, Webhook, WorkOp, WorkRoot,
+};
 use rusqlite::Connection;
-use support::{claim, job_command, submit};
+use rusqlite::types::Value;
+use support::{at, claim, command, job_command, submit};
 
 fn open(directory: &Path) -> Replica {
     Replica::open(Options::new(directory)).expect("open")
@@ -140,6 +145,213 @@ fn a_changed_row_of_each_kind_is_found_at_the_start() {
         change(directory.path(), name, sql);
         assert_damaged(directory.path(), table);
     }
+}
+
+/// One object of each kind that the state keeps.
+fn objects() -> Vec<Op> {
+    let webhook = Webhook {
+        id: "hook".to_owned(),
+        url: "https://example.org".to_owned(),
+        events: Vec::new(),
+        owner: None,
+        secret: Secret::new("key"),
+        disabled: false,
+    };
+    let user = User {
+        name: "bob".to_owned(),
+        role: Role::Operator,
+        password: Some(Secret::new("hash of a password")),
+        disabled: false,
+    };
+    let token = Token {
+        id: "t".to_owned(),
+        user: "bob".to_owned(),
+        hash: Secret::new("hash of t"),
+        scope: String::new(),
+        role: Role::Viewer,
+        created: at(0),
+        expires: None,
+        revoked: None,
+        last_digits: "1234".to_owned(),
+        comment: String::new(),
+    };
+    let rule = AccessRule {
+        id: "r".to_owned(),
+        subject: "user:bob".to_owned(),
+        site: None,
+        export: "data".to_owned(),
+        path: "run42".to_owned(),
+        rights: vec![AccessRight::Read],
+        expires: None,
+        comment: String::new(),
+        job: None,
+    };
+    let site = Site {
+        name: "siteB".to_owned(),
+        addresses: vec!["dtn1.siteb.example.org".to_owned()],
+        identity: "gw1-b".to_owned(),
+        comment: String::new(),
+        nodes: Vec::new(),
+    };
+    let schedule = Schedule {
+        id: "nightly".to_owned(),
+        cron: "0 2 * * *".to_owned(),
+        time_zone: "Europe/Berlin".to_owned(),
+        owner: "alice".to_owned(),
+        template: "{}".to_owned(),
+        disabled: false,
+        fired: None,
+        reason: None,
+        comment: String::new(),
+    };
+    let limit = Limit {
+        scope: LimitScope::Site,
+        name: "siteB".to_owned(),
+        rate: Some(1_000),
+        jobs_max: None,
+        windows: Vec::new(),
+        time_zone: "UTC".to_owned(),
+    };
+    let share = Share {
+        owner: "alice".to_owned(),
+        weight: 3,
+    };
+    let setting = Setting {
+        name: "checksum".to_owned(),
+        value: "on".to_owned(),
+    };
+    let invite = Invite {
+        id: "i".to_owned(),
+        hash: Secret::new("hash of i"),
+        expires: at(1_000),
+        used: None,
+        via: None,
+    };
+    vec![
+        Op::Webhook(Change::Create(webhook)),
+        Op::User(Change::Create(user)),
+        Op::Token(Change::Create(token)),
+        Op::Access(Change::Create(rule)),
+        Op::Site(Change::Create(site)),
+        Op::Schedule(Change::Create(schedule)),
+        Op::Limit(Change::Create(limit)),
+        Op::Share(Change::Create(share)),
+        Op::Setting(Change::Create(setting)),
+        Op::Invite(Change::Create(invite)),
+    ]
+}
+
+/// A state with rows in all tables: objects of each kind, a divided job with an item, and messages to a webhook.
+fn full_state() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let replica = open(directory.path());
+    let work = OpenWork {
+        epoch: 1,
+        claim: "claim".to_owned(),
+        roots: vec![WorkRoot {
+            source: "data/a".to_owned(),
+            file: None,
+            destination: "data/b".to_owned(),
+            sight: Vec::new(),
+        }],
+        part_bytes: 256 << 20,
+    };
+    let mut commands = vec![command(0, Op::Level(FEATURE_LEVEL))];
+    commands.extend(objects().into_iter().map(|op| command(1, op)));
+    commands.push(submit(2, "job"));
+    commands.push(job_command(3, "job", claim(0)));
+    commands.push(command(4, Op::Work("job".to_owned(), WorkOp::Open(work))));
+    for command in commands {
+        replica
+            .propose_blocking(command.clone())
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    }
+    replica.shutdown();
+    directory
+}
+
+/// The same value with one other bit. An empty text has none.
+fn flipped(value: Value) -> Option<Value> {
+    let flip = |mut bytes: Vec<u8>| {
+        let middle = bytes.len() / 2;
+        *bytes.get_mut(middle)? ^= 1;
+        Some(bytes)
+    };
+    match value {
+        // The type of a value is stored as well.
+        Value::Null => Some(Value::Integer(0)),
+        Value::Integer(number) => Some(Value::Integer(number ^ (1 << 20))),
+        Value::Text(text) => flip(text.into_bytes())
+            .map(|bytes| Value::Text(String::from_utf8(bytes).expect("ASCII"))),
+        Value::Blob(bytes) => flip(bytes).map(Value::Blob),
+        Value::Real(_) => panic!("no column has such numbers"),
+    }
+}
+
+/// Grants, users, tokens, sites and other objects, work and its items, the level of the cluster, and messages to webhooks.
+#[test]
+fn one_flipped_bit_in_any_column_of_any_row_is_found() {
+    let directory = full_state();
+    let file = directory.path().join("state.db");
+    let db = Connection::open(&file).expect("open");
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .expect("checkpoint");
+    let texts = |sql: &str| -> Vec<String> {
+        let mut statement = db.prepare(sql).expect(sql);
+        let rows = statement.query_map([], |row| row.get(0)).expect(sql);
+        rows.collect::<Result<_, _>>().expect(sql)
+    };
+    let kinds = texts("SELECT DISTINCT kind FROM objects");
+    assert!(kinds.len() >= objects().len(), "{kinds:?}");
+    let mut found = 0;
+    for (table, key) in [
+        ("objects", "kind || ' ' || id"),
+        ("work", "job"),
+        ("work_items", "number"),
+        ("cluster", "one"),
+        ("deliveries", "id"),
+    ] {
+        let rows = texts(&format!("SELECT CAST({key} AS TEXT) FROM {table}"));
+        assert!(!rows.is_empty(), "{table} has no row");
+        let columns = texts(&format!("SELECT name FROM pragma_table_info('{table}')"));
+        let cells = rows
+            .iter()
+            .flat_map(|row| columns.iter().map(move |column| (row, column)));
+        for (row, column) in cells {
+            let cell = format!("{column} of {row} of {table}");
+            let select = format!("SELECT {column} FROM {table} WHERE CAST({key} AS TEXT) = ?1");
+            let value = db.query_row(&select, [row], |row| row.get(0));
+            let Some(other) = flipped(value.expect(&cell)) else {
+                continue;
+            };
+            let aside = tempfile::tempdir().expect("a directory");
+            fs::copy(&file, aside.path().join("state.db")).expect("copied");
+            let copy = Connection::open(aside.path().join("state.db")).expect("open");
+            // Damage follows no rules.
+            copy.execute_batch("PRAGMA ignore_check_constraints = ON")
+                .expect("set");
+            let update = format!("UPDATE {table} SET {column} = ?2 WHERE CAST({key} AS TEXT) = ?1");
+            let changed = copy.execute(&update, (row, other)).expect(&cell);
+            assert_eq!(changed, 1, "{cell}");
+            drop(copy);
+            let Err(fault) = Store::open(&aside.path().join("state.db")) else {
+                panic!("{cell} is believed");
+            };
+            assert!(
+                matches!(fault.kind, FaultKind::Damaged(_)),
+                "{cell}: {fault}"
+            );
+            let text = fault.to_string();
+            // The file itself knows the only key of the table.
+            let says = match (table, column.as_str()) {
+                ("cluster", "one") => "CHECK constraint failed in cluster",
+                _ => &format!("of {table} does not match its checksum"),
+            };
+            assert!(text.contains(says), "{cell}: {fault}");
+            found += 1;
+        }
+    }
+    assert!(found > 100, "{found}");
 }
 
 #[test]
