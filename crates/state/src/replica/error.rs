@@ -58,7 +58,7 @@ pub enum ProposeError {
     Unknown,
     /// The file system of the state has too little room. Nothing was changed.
     #[error(
-        "only {free} bytes are free in the file system of the node's state, and changes need {needed}; free some space in its GODWIT_HOME"
+        "only {free} bytes are free in the file system of the node's state, and changes need {needed}; make room in its GODWIT_HOME"
     )]
     Full {
         /// Directory of the state.
