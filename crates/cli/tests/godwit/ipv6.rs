@@ -91,6 +91,27 @@ fn an_address_without_brackets_is_shown_with_them() {
 }
 
 #[test]
+fn a_site_by_an_address_without_brackets_is_shown_with_them() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let add = |address: &str| {
+        let line = ["site", "add", "siteB", address, "--identity", &rig.identity];
+        rig.admin(&line)
+    };
+    for (text, hint) in [
+        ("::1", "[::1]"),
+        ("2001:db8::7", "[2001:db8::7]"),
+        ("fe80::1%lo", "[fe80::1%lo]"),
+    ] {
+        let outcome = add(text);
+        assert_ne!(outcome.code, Some(0), "{}", outcome.said());
+        outcome.says(&format!("an IPv6 address goes in brackets: {hint}"));
+        let outcome = add(hint);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.said());
+    }
+}
+
+#[test]
 fn a_local_file_with_a_colon_is_shown_as_such() {
     let rig = Rig::new();
     rig.write("a:b", "x");
