@@ -1,12 +1,18 @@
 //! Sites and exports that go away and return: the messages of a waiting job, and its start.
 //! Kills nothing that runs a job (`kills`, `ends`).
 
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::super::process::wait_until;
 use super::super::rest::Caller;
 use super::super::rig::Rig;
-use super::{fill, moved, submit, two_sites, wait_for};
+use super::{fill, job, moved, submit, two_sites, wait_for};
 
 /// The fourth attempt is followed by a wait of 40 s, which the site that is back ends.
 #[test]
@@ -37,6 +43,61 @@ fn a_site_that_is_back_wakes_its_jobs() {
     for event in ["site_away", "site_back"] {
         assert!(sent.contains(event), "{sent}");
     }
+}
+
+/// Something else takes connections at the address of the site, and proves no identity. The number of them.
+fn count_connections(address: &str) -> Arc<AtomicU64> {
+    let listener = TcpListener::bind(address).expect("the port of the site is free");
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            drop(stream);
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    count
+}
+
+/// The looks at a site that is away do not grow with the number of jobs that wait for the site.
+#[test]
+fn several_waiting_jobs_cost_one_connection_for_their_site() {
+    const JOBS: usize = 12;
+    let (here, mut there) = two_sites();
+    fill(&here, 1, 1_000);
+    let address = there.address().to_owned();
+    there.end_daemon(Signal::TERM);
+    let line = ["--setting", "retry-for=0s"];
+    let ids: Vec<String> = (0..JOBS)
+        .map(|number| {
+            let to = format!("siteB:/data/copy{number}");
+            submit(&here, "here:/data/run42", &to, &line)
+        })
+        .collect();
+    // Each of them has 20 s and more until its next attempt.
+    for id in &ids {
+        wait_for(&here, id, |job| {
+            job["attempts"].as_u64() >= Some(3) && !job["next_attempt"].is_null()
+        });
+    }
+    let attempts = || -> u64 {
+        let jobs = ids.iter().filter_map(|id| job(&here, id));
+        jobs.filter_map(|job| job["attempts"].as_u64()).sum()
+    };
+    let count = count_connections(&address);
+    let seen = || count.load(Ordering::SeqCst);
+    // Looks between which no job began an attempt.
+    let looks = wait_until(|| {
+        let (before, from) = (attempts(), seen());
+        let next = wait_until(|| (seen() >= from + 2).then_some(()));
+        next.expect("the site is looked for again");
+        // One look dials all sites at once.
+        std::thread::sleep(Duration::from_secs(1));
+        let looks = seen() - from;
+        (attempts() == before).then_some(looks)
+    });
+    let looks = looks.expect("no job begins an attempt for a while");
+    assert!(looks < JOBS as u64, "{looks} connections in two looks");
 }
 
 #[test]
