@@ -5,11 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use godwit_sys::shutdown::Shutdown;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::full::unshare;
-use super::process::Outcome;
+use super::power::Disk;
+use super::process::{Outcome, wait_until};
+use super::rest::Caller;
 use super::rig::Rig;
 
 const MIB: usize = 1 << 20;
@@ -249,8 +252,11 @@ fn a_full_disk_under_the_state_stops_changes_and_loses_nothing() {
         &["here:/data/large", "here:/data/copy", "--limit", "1MiB"],
     );
     wait_for(&rig, &id, |job| job["progress"]["bytes"].as_u64() > Some(0));
+    let monitor = Caller::admin(&rig);
+    assert_eq!(monitor.is_ready(), Some(true));
     let ballast = state.join("ballast");
     fill(&ballast);
+    assert_eq!(monitor.is_ready(), Some(false));
     let refused = at(
         &rig,
         &["job", "submit", "here:/data/large", "here:/data/other"],
@@ -265,13 +271,44 @@ fn a_full_disk_under_the_state_stops_changes_and_loses_nothing() {
     }
     let listed = at(&rig, &["job", "list", "--all"]);
     assert!(listed.out.contains(&id), "{listed:?}");
+    assert_eq!(monitor.is_ready(), Some(false));
     fs::remove_file(&ballast).expect("ours");
+    assert_eq!(monitor.is_ready(), Some(true));
     let done = wait_for(&rig, &id, ended);
     assert_eq!(done["state"], "complete", "{done}");
     assert_eq!(done["attempts"], 1, "{done}");
     assert_eq!(rig.read("export/copy"), vec![7; 4 * MIB]);
     let id = submit(&rig, &["here:/data/large", "here:/data/other"]);
     assert_eq!(wait_for(&rig, &id, ended)["state"], "complete");
+}
+
+/// The device goes away: each write fails from then on.
+#[test]
+fn a_node_whose_disk_fails_is_not_ready_from_the_first_failed_write_on() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let Some(disk) = Disk::new(directory.path()) else {
+        // Only a superuser can mount such a file system.
+        return;
+    };
+    let home = directory.path().join("disk/home");
+    let rigs = tempfile::tempdir().expect("a directory");
+    let mut rig = Rig::with(rigs, None, Some(&home));
+    rig.write("export/a", "alpha");
+    rig.serve(&[]);
+    let monitor = Caller::admin(&rig);
+    assert_eq!(monitor.is_ready(), Some(true));
+    let line = ["job", "submit", "here:/data/a", "here:/data/b"];
+    disk.cut_power(Shutdown::NoLogFlush);
+    let refused = at(&rig, &line);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    // The node ends by itself, because it cannot record anything. Until then it says that it takes no changes.
+    let ended = wait_until(|| {
+        let ready = Caller::admin(&rig).is_ready();
+        assert_ne!(ready, Some(true), "{}", rig.daemon().said());
+        ready.is_none().then_some(())
+    });
+    assert!(ended.is_some(), "{}", rig.daemon().said());
+    assert_ne!(rig.stop_daemon(Signal::TERM).code, Some(0));
 }
 
 /// Takes all the room that there is.

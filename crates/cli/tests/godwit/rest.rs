@@ -1,7 +1,7 @@
 //! Owns requests of the REST API that no command makes, as any user of a node.
 //! Knows no route.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use godwit_client::NodeAddress;
@@ -66,6 +66,16 @@ impl<'a> Caller<'a> {
         self.ask("GET", path, None)
     }
 
+    /// Whether the node says that it takes changes; None if it does not answer at all.
+    pub(crate) fn is_ready(&self) -> Option<bool> {
+        let answer = self.request("GET", "/readyz", None).ok()?;
+        match answer.status {
+            200 => Some(true),
+            503 => Some(false),
+            _ => panic!("{answer:?}"),
+        }
+    }
+
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
         self.ask("POST", path, Some(body))
     }
@@ -79,25 +89,31 @@ impl<'a> Caller<'a> {
     }
 
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        self.request(method, &format!("/api/v1/{path}"), body)
+            .expect("a node that answers")
+    }
+
+    fn request(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<Answer> {
         let socket = NodeAddress::socket_of(&self.rig.daemon_home);
-        let mut stream = UnixStream::connect(socket).expect("a node");
+        let mut stream = UnixStream::connect(socket)?;
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = format!(
-            "{method} /api/v1/{path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n{}\
+            "{method} {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n{}\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             self.headers,
             body.len(),
         );
-        stream.write_all(request.as_bytes()).expect("sent");
+        stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("answered");
+        stream.read_to_end(&mut answer)?;
         let answer = String::from_utf8_lossy(&answer).into_owned();
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let whole = answer.split_once("\r\n\r\n");
+        let (head, body) = whole.ok_or(io::ErrorKind::UnexpectedEof)?;
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
-        Answer {
+        Ok(Answer {
             status: status.expect("a status"),
             head: head.to_owned(),
             body: serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned())),
-        }
+        })
     }
 }
