@@ -161,10 +161,11 @@ fn carry_out(
             if stored.other(name).is_some() {
                 return site;
             }
-            match reached::living(shared, site.clone(), &place_at(job, name)) {
-                Ok((site, nodes)) => {
-                    serving.set(Some(nodes.len()));
-                    site
+            let goes_on = || !control.is_cancelled();
+            match reached::living(shared, site.clone(), &place_at(job, name), &goes_on) {
+                Ok(living) => {
+                    serving.set(Some(living.nodes.len()));
+                    living.site
                 }
                 Err(no) => {
                     away.replace(Some(no.message));

@@ -28,8 +28,19 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// Addresses of one node that are accepted from another site.
 const ADDRESSES_MAX: usize = 16;
 
+/// A site by a node of it, and the nodes that serve a place.
+pub(crate) struct Living {
+    pub(crate) site: Site,
+    pub(crate) nodes: Vec<Peer>,
+    /// Whether a node of the site answered. Otherwise the nodes are only the one by which the site is known.
+    pub(crate) answered: bool,
+}
+
+/// Whether a question goes on: asked by the threads that ask several nodes at once.
+pub(crate) type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
+
 /// The site by a node of it that answers now, and all its nodes that serve the place. A site
-/// without an answering node keeps its known addresses: the later dial reports the fault.
+/// without an answering node keeps its known addresses: the later dial reports the fault. Ends early when `goes_on` is false.
 ///
 /// # Errors
 /// The node that the operator named does not answer, and others are believed no longer.
@@ -37,32 +48,44 @@ pub(crate) fn living(
     shared: &Shared,
     site: Site,
     path: &[u8],
-) -> Result<(Site, Vec<Peer>), Refusal> {
+    goes_on: &GoesOn<'_>,
+) -> Result<Living, Refusal> {
     let alone = independent(&site);
     if !alone.is_empty() {
-        return answering(shared, site, alone, path);
+        return Ok(answering(shared, site, alone, path, goes_on));
     }
+    let by = |site: Site, node: Peer, nodes: Vec<Peer>| Living {
+        site: site_by(site, node),
+        nodes,
+        answered: true,
+    };
     let known = peer(&site);
     let at = shared.now();
     let others = learned(&site, at);
     for node in std::iter::once(known.clone()).chain(others) {
-        match nodes_of(shared, &site, &node, path) {
-            Ok(nodes) => {
-                let by = serving(node, &nodes);
-                return Ok((site_by(site, by), nodes));
-            }
+        match nodes_of(shared, &site, &node, path, goes_on) {
+            Ok(nodes) => return Ok(by(site, serving(node, &nodes), nodes)),
             Err(refusal) if is_silent(&refusal) => {}
             // A node that was named once and does not confirm its site may be another's by now.
             Err(_) if node.identity != site.identity => {}
             // It answers, but not this.
-            Err(_) => return Ok((site_by(site, node.clone()), vec![node])),
+            Err(_) => return Ok(by(site, node.clone(), vec![node])),
         }
     }
     let mut others = site.nodes.iter();
     let had_others = others.any(|node| node.identity != site.identity);
     match had_others && learned(&site, at).is_empty() {
         true => Err(Refusal::later(code::UNREACHABLE, forgotten(&site))),
-        false => Ok((site, vec![known])),
+        false => Ok(unanswered(site)),
+    }
+}
+
+/// A site of which no node answers, as it is known.
+fn unanswered(site: Site) -> Living {
+    Living {
+        nodes: vec![peer(&site)],
+        site,
+        answered: false,
     }
 }
 
@@ -91,9 +114,10 @@ fn answering(
     site: Site,
     alone: Vec<Peer>,
     path: &[u8],
-) -> Result<(Site, Vec<Peer>), Refusal> {
+    goes_on: &GoesOn<'_>,
+) -> Living {
     let question = which_nodes(&Text(path.to_vec()));
-    let answers = |node: &Peer| ask(shared, node, &question, WITHIN, &|| true).is_ok();
+    let answers = |node: &Peer| ask(shared, node, &question, WITHIN, goes_on).is_ok();
     let nodes: Vec<Peer> = std::thread::scope(|scope| {
         let asked = alone
             .into_iter()
@@ -106,8 +130,12 @@ fn answering(
             .collect()
     });
     match nodes.first() {
-        Some(first) => Ok((site_by(site, first.clone()), nodes)),
-        None => Ok((site.clone(), vec![peer(&site)])),
+        Some(first) => Living {
+            site: site_by(site, first.clone()),
+            nodes,
+            answered: true,
+        },
+        None => unanswered(site),
     }
 }
 
@@ -145,7 +173,7 @@ fn forgotten(site: &Site) -> String {
 /// Asks the node that the operator named which nodes the site has, so that a site without jobs stays believed, too.
 pub(crate) fn renew(shared: &Shared, site: &Site) -> Result<(), Refusal> {
     // All nodes measure from memory, so any right at the site is enough to hear of all.
-    nodes_of(shared, site, &peer(site), ANY_PLACE.as_bytes()).map(drop)
+    nodes_of(shared, site, &peer(site), ANY_PLACE.as_bytes(), &|| true).map(drop)
 }
 
 /// The node that answered, or another one where it does not serve the place itself, as with a mount that hangs.
@@ -188,7 +216,7 @@ pub(crate) fn peer(site: &Site) -> Peer {
 }
 
 /// The site, reached by this node of the site.
-fn site_by(site: Site, node: Peer) -> Site {
+pub(crate) fn site_by(site: Site, node: Peer) -> Site {
     Site {
         addresses: node.addresses,
         identity: node.identity,
@@ -198,7 +226,13 @@ fn site_by(site: Site, node: Peer) -> Site {
 
 /// The nodes of the site, by the answer of one of them. The node that the operator named may name any nodes; any other one only gives
 /// addresses of believed ones, and has to confirm that it is still of the site.
-fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Vec<Peer>, Refusal> {
+fn nodes_of(
+    shared: &Shared,
+    site: &Site,
+    node: &Peer,
+    path: &[u8],
+    goes_on: &GoesOn<'_>,
+) -> Result<Vec<Peer>, Refusal> {
     let path = Text(path.to_vec());
     let named = node.identity == site.identity;
     let question = match named {
@@ -208,7 +242,7 @@ fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Ve
             of: Some(site.identity.clone()),
         },
     };
-    let answer = ask(shared, node, &question, WITHIN, &|| true)?;
+    let answer = ask(shared, node, &question, WITHIN, goes_on)?;
     let Answer::Nodes(mut nodes) = answer else {
         return Ok(vec![node.clone()]);
     };
@@ -228,7 +262,7 @@ fn nodes_of(shared: &Shared, site: &Site, node: &Peer, path: &[u8]) -> Result<Ve
     // Nodes whose answer says whether they are of the site.
     let answered = Mutex::new(HashSet::new());
     let ask = |one: &Peer, question: &Question, within| {
-        let answer = ask(shared, one, question, within, &|| true);
+        let answer = ask(shared, one, question, within, goes_on);
         if !answer.as_ref().is_err_and(says_nothing) {
             let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
             answered.insert(one.identity.clone());

@@ -15,6 +15,8 @@ mod own_job;
 mod records;
 #[path = "local/settings.rs"]
 mod settings;
+#[path = "local/silent.rs"]
+mod silent;
 #[path = "local/verification.rs"]
 mod verification;
 #[path = "local/world.rs"]

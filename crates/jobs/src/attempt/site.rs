@@ -160,7 +160,8 @@ impl<'a> SiteAttempt<'a> {
         new.label.clone_from(&job.label);
         let (sources, mut destination) = spec::places(&new)?;
         let first = sources.first().map_or("", |place| place.site.as_str());
-        let (from, from_nodes) = site(shared, job, first)?;
+        let goes_on = || !control.is_cancelled();
+        let (from, from_nodes) = site(shared, job, first, &goes_on)?;
         let own = match destination.is_here() {
             true => route::own(shared, control)?,
             false => None,
@@ -170,7 +171,7 @@ impl<'a> SiteAttempt<'a> {
                 destination.site.clone_from(&own.name);
                 (own.clone(), vec![own.clone()])
             }
-            None => site(shared, job, &destination.site)?,
+            None => site(shared, job, &destination.site, &goes_on)?,
         };
         Ok(Self {
             own,

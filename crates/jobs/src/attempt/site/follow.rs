@@ -212,7 +212,12 @@ impl<'a> Followed<'a> {
         }
         if !self.away && self.runners_at.elapsed() >= RUNNERS_EVERY {
             self.runners_at = Instant::now();
-            if follow_runners(third, self.way) {
+            let (control, live, id) = (third.control, &third.shared.live, &third.job.id);
+            // A node that is silent takes seconds. Neither a cancellation nor a new limit waits for that.
+            let limit = self.limit;
+            let goes_on =
+                || !control.is_cancelled() && live.limit(id).is_none_or(|wanted| wanted == limit);
+            if follow_runners(third, self.way, &goes_on) {
                 self.renew = third.shared.now();
             }
         }

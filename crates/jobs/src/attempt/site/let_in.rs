@@ -5,9 +5,10 @@ use godwit_api::ask::{GrantJob, Peer, Question, Refusal};
 use godwit_api::rest::Timestamp;
 
 use super::direction::nodes_of_runner;
-use super::lone::site;
+use super::lone::living;
 use super::{Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis};
 use crate::grants::RULES_OF_JOB_MAX;
+use crate::reached::GoesOn;
 
 impl SiteAttempt<'_> {
     /// Lets the runner in at the other end, for this job; or for longer.
@@ -97,18 +98,23 @@ impl SiteAttempt<'_> {
     }
 }
 
-/// Asks the site that runs the job for its present nodes. Returns whether one has come: it may have to run the job.
-pub(super) fn follow_runners(third: &SiteAttempt<'_>, way: Direction) -> bool {
+/// Asks the site that runs the job for its present nodes, unless `goes_on` ends that. Returns whether one has come: it may have to run the
+/// job.
+pub(super) fn follow_runners(
+    third: &SiteAttempt<'_>,
+    way: Direction,
+    goes_on: &GoesOn<'_>,
+) -> bool {
     let name = match way {
         Direction::Within | Direction::Push => third.sources.first().map(|place| &place.site),
         Direction::Pull => Some(&third.destination.site),
     };
-    // A site that does not answer now is asked again.
-    let now = name.and_then(|name| site(third.shared, third.job, name).ok());
-    let Some((_, now)) = now else {
+    let now = name.and_then(|name| living(third.shared, third.job, name, goes_on).ok());
+    // A site of which no node answers now keeps the nodes that it had, and is asked again.
+    let Some(now) = now.filter(|now| now.answered) else {
         return false;
     };
-    let before = nodes_of_runner(third, way).replace(now);
+    let before = nodes_of_runner(third, way).replace(now.nodes);
     let nodes = nodes_of_runner(third, way).borrow();
     let is_known = |node: &Peer| before.iter().any(|one| one.identity == node.identity);
     !nodes.iter().all(is_known)
@@ -116,7 +122,8 @@ pub(super) fn follow_runners(third: &SiteAttempt<'_>, way: Direction) -> bool {
 
 /// Gives access for the job to the present nodes: nodes that have left the cluster since an earlier attempt have none any more.
 pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), Refusal> {
-    follow_runners(third, way);
+    let control = third.control;
+    follow_runners(third, way, &|| !control.is_cancelled());
     keep_out(third, way);
     third.grant(way)?;
     third.let_mates_in(way);

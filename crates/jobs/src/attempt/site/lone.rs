@@ -9,17 +9,38 @@ use godwit_state::{Agreed, Job, Site};
 
 use super::{SiteAttempt, Stop};
 use crate::error::JobsError;
+use crate::reached::{GoesOn, Living};
 use crate::stored::Stored;
 use crate::{Shared, attempt, reached, spec};
 
 /// A site that this node knows, by the node that has the job or by any that answers, and all its nodes that serve the place.
-pub(super) fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), Stop> {
+pub(super) fn site(
+    shared: &Shared,
+    job: &Job,
+    name: &str,
+    goes_on: &GoesOn<'_>,
+) -> Result<(Peer, Vec<Peer>), Stop> {
+    let living = living(shared, job, name, goes_on)?;
+    Ok((reached::peer(&living.site), living.nodes))
+}
+
+/// The same, and whether a node answered. The node that has the job is asked nothing here.
+pub(super) fn living(
+    shared: &Shared,
+    job: &Job,
+    name: &str,
+    goes_on: &GoesOn<'_>,
+) -> Result<Living, Stop> {
     let site = known(shared, job, name)?;
     if let Some(kept) = kept(shared, job, &site)? {
-        return Ok((kept.clone(), vec![kept]));
+        return Ok(Living {
+            site: reached::site_by(site, kept.clone()),
+            nodes: vec![kept],
+            answered: true,
+        });
     }
-    let (site, nodes) = reached::living(shared, site, &attempt::place_at(job, name))?;
-    Ok((reached::peer(&site), nodes))
+    let path = attempt::place_at(job, name);
+    Ok(reached::living(shared, site, &path, goes_on)?)
 }
 
 /// The same for a site that hears how the job is: by each independent node, because any of them may have heard of the job before the state
@@ -28,7 +49,7 @@ pub(super) fn all(shared: &Shared, job: &Job, name: &str) -> Result<(Vec<Peer>, 
     let known = known(shared, job, name)?;
     let alone = reached::independent(&known);
     match alone.is_empty() {
-        true => site(shared, job, name).map(|(peer, nodes)| (vec![peer], nodes)),
+        true => site(shared, job, name, &|| true).map(|(peer, nodes)| (vec![peer], nodes)),
         false => Ok((alone.clone(), alone)),
     }
 }

@@ -91,7 +91,8 @@ pub(super) fn is_brought(
         return Ok(false);
     };
     // A site that is not known, or is another one by now, runs nothing; the attempt reports that.
-    let Ok((from, from_nodes)) = site(shared, job, &first.site) else {
+    let goes_on = || !control.is_cancelled();
+    let Ok((from, from_nodes)) = site(shared, job, &first.site, &goes_on) else {
         return Ok(false);
     };
     if new.divide == Divide::Auto {
