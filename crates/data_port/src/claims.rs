@@ -260,14 +260,22 @@ impl ClaimTable {
         peer: IdentityId,
         base: &[u8],
         now: Instant,
+        may_hold: &MayHold<'_>,
     ) -> Result<(Arc<MemberLease>, Membership), Denial> {
         let claim = ClaimId(member.claim_id());
         let busy = |message: String| Denial {
             retryable: false,
             ..Denial::new(ErrorCode::BUSY, message)
         };
-        let table = locked(&self.claims);
-        let held = table.get(&claim).filter(|held| held.lease.holds_at(now));
+        let mut table = locked(&self.claims);
+        let held = table.get_mut(&claim).and_then(|held| {
+            let holds = match held.is_unread_for_long(now) {
+                // While no transfer runs, the keeper does not look.
+                true => held.holds(now, may_hold),
+                false => held.lease.holds_at(now),
+            };
+            holds.then_some(held)
+        });
         let Some(held) = held else {
             return Err(busy(format!(
                 "this node holds no claim {claim}: the claim has ended or was never set; the controller of the job sets claims"

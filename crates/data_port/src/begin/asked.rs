@@ -39,7 +39,9 @@ pub(super) fn entered(
         base.extend_from_slice(place.base.as_bytes());
     }
     let claims = &shared.config.claims;
-    let (hold, membership) = claims.enter(member, peer, &base, Instant::now())?;
+    let rights = HolderRights::new(shared);
+    let may_hold = |by: &By, asked: &Text| rights.may_write(by, asked);
+    let (hold, membership) = claims.enter(member, peer, &base, Instant::now(), &may_hold)?;
     let node = shared.own.to_string().into_bytes();
     Ok(Some((hold, Membership { node, ..membership })))
 }

@@ -61,6 +61,7 @@ fn only_members_in_the_right_epoch_below_the_place_get_in() {
             identity(letter),
             base.as_bytes(),
             now,
+            &anybody,
         );
         entered.err().map(|no| no.code)
     };
@@ -85,7 +86,7 @@ fn a_lease_that_has_ended_never_holds_again() {
     let claim = ClaimId([1; 16]);
     let later = |seconds| now + Duration::from_secs(seconds);
     table.set(wish(1, 1, "a", 10), now, &anybody).expect("set");
-    let enter = |now| table.enter(&member(1, 1), identity("a"), b"/srv/a", now);
+    let enter = |now| table.enter(&member(1, 1), identity("a"), b"/srv/a", now, &anybody);
     let (lease, _) = enter(now).ok().expect("a member");
     table
         .renew(claim, 1, Duration::from_secs(10), later(9), &By::Here)
@@ -109,7 +110,7 @@ fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
     let claim = ClaimId([1; 16]);
     table.set(wish(1, 5, "a", 10), now, &anybody).expect("set");
     let (old, _) = table
-        .enter(&member(1, 5), identity("a"), b"/srv/a", now)
+        .enter(&member(1, 5), identity("a"), b"/srv/a", now, &anybody)
         .ok()
         .expect("a member");
     table
@@ -201,7 +202,13 @@ fn transfers_of_fenced_and_removed_members_end_and_later_ones_hold() {
         table.set(wish, now, &anybody).expect("set");
     };
     let enter = |letter: &str| {
-        let entered = table.enter(&member(1, 5), identity(letter), b"/srv/data/set", now);
+        let entered = table.enter(
+            &member(1, 5),
+            identity(letter),
+            b"/srv/data/set",
+            now,
+            &anybody,
+        );
         entered.ok().map(|(hold, _)| hold)
     };
     set(&["a", "q", "z"], &[]);
@@ -381,10 +388,17 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
         ..wish(1, 1, "data/set", 60)
     };
     table.set(of_q, now, &anybody).expect("set");
-    let enter = |now| {
-        let entered = table.enter(&member(1, 1), identity("a"), b"/srv/data/set", now);
+    let entered = |now, may_hold: &MayHold<'_>| {
+        let entered = table.enter(
+            &member(1, 1),
+            identity("a"),
+            b"/srv/data/set",
+            now,
+            may_hold,
+        );
         entered.map(|(hold, _)| hold)
     };
+    let enter = |now| entered(now, &anybody);
     let hold = enter(now).ok().expect("a member");
     let there = Spots::look(&[b"/srv/data/set/below".to_vec()]);
     // Neither a transfer nor another claim takes the place.
@@ -396,10 +410,10 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     let long = later(1) + UNREAD_MAX;
     table.look(long, &unread);
     assert!(!hold.holds_at(long), "its writes are refused");
-    let no = enter(long).err().expect("nothing new begins");
+    let no = entered(long, &unread).err().expect("nothing new begins");
     assert!(no.retryable, "{}", no.message);
-    // The next look finds the right again.
-    table.look(later(20), &anybody);
+    // A member that comes in finds the right again.
+    assert!(enter(later(20)).is_ok());
     assert!(!hold.holds_at(later(20)));
     assert!(enter(later(20)).is_ok());
     assert!(table.refuses(&there, later(20), &anybody).is_some());
