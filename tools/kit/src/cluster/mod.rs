@@ -150,7 +150,7 @@ fn wish_arguments() -> Vec<Arg> {
         Arg::new("mounts")
             .long("mounts")
             .action(ArgAction::SetTrue)
-            .help("Each node of the destination has a mount of its own, by mergerfs"),
+            .help("Each node has a separate mount, by mergerfs"),
     ]
 }
 

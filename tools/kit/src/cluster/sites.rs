@@ -34,7 +34,7 @@ pub(crate) struct Shape {
     pub(crate) rates_mbit: Vec<u32>,
     /// Whether block contents may leave in clear.
     pub(crate) is_plain: bool,
-    /// Whether each node of the destination has a separate mount of the shared storage, by `mergerfs`.
+    /// Whether each node has a separate mount of the storage that its site shares, by `mergerfs`.
     pub(crate) is_mounted: bool,
 }
 
@@ -102,7 +102,7 @@ impl Sites {
             let name = if host == first { "node1" } else { &label };
             let home = root.join("homes").join(&label);
             let mut export = sites.shared(host);
-            if shape.is_mounted && !is_source {
+            if shape.is_mounted {
                 fs::create_dir_all(&export)?;
                 let place = root.join("mounts").join(&label);
                 sites.mounts.insert(host, Mount::make(&export, &place)?);
@@ -200,7 +200,7 @@ impl Sites {
     pub(crate) fn signal_mount(&self, node: usize, signal: Signal) -> anyhow::Result<()> {
         let mount = self.mounts.get(&node);
         mount
-            .context("only nodes of the destination have mounts, with --mounts")?
+            .context("nodes have separate mounts with --mounts alone")?
             .signal(signal);
         Ok(())
     }

@@ -112,11 +112,8 @@ impl Plan {
         };
         let is_for_good = seeded.between(0, 2) == 0;
         let link = usize::try_from(seeded.between(0, LINKS as u64)).unwrap_or(0);
-        // Only the nodes of the destination have mounts of their own.
-        let kinds = match shape.is_mounted && matches!(role, Role::Door | Role::Target) {
-            true => 7,
-            false => 6,
-        };
+        // Without separate mounts, none can hang.
+        let kinds = if shape.is_mounted { 7 } else { 6 };
         let until_end = (!is_for_good).then_some(during);
         // A site of two has one vote.
         let with_spare = match nodes >= SPARE_NODES {
@@ -207,19 +204,19 @@ impl fmt::Display for Fault {
 mod tests {
     use super::*;
 
-    fn shape(sources: usize, destinations: usize) -> Shape {
+    fn shape(sources: usize, destinations: usize, is_mounted: bool) -> Shape {
         Shape {
             sources,
             destinations,
             rates_mbit: vec![40; sources + destinations],
             is_plain: false,
-            is_mounted: false,
+            is_mounted,
         }
     }
 
     #[test]
     fn all_that_may_happen_does_within_some_seeds() {
-        let shape = shape(3, 3);
+        let shape = shape(3, 3, true);
         let of = |seed| Plan::of(seed, &shape, Wish::default());
         let plans: Vec<Plan> = (0..3_000).map(of).collect();
         assert_eq!(plans[7], of(7));
@@ -236,6 +233,8 @@ mod tests {
                 "link 1",
                 "links at 64 kbit/s for good",
                 "state disk full for good",
+                "mount hung for good",
+                "mount hung for 60.0 s",
             ] {
                 let found = faults.iter().any(|one| one.starts_with(fault));
                 assert!(found, "{role}: {fault}");
@@ -246,7 +245,7 @@ mod tests {
     #[test]
     fn a_site_is_never_lost_for_good() {
         for seed in 0..500 {
-            let plan = Plan::of(seed, &shape(2, 1), Wish::default());
+            let plan = Plan::of(seed, &shape(2, 1, false), Wish::default());
             let is_link = matches!(plan.fault, Fault::CutLink(..));
             assert!(is_link || plan.fault.during().is_some(), "{plan:?}");
         }
