@@ -5,6 +5,9 @@
 //! would write beside the job of the earlier one. So every attempt takes the route of the first one, and none guesses. While this node or
 //! the other site lacks the answer, the attempt ends, and the next one asks again.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -12,8 +15,8 @@ use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
 use godwit_api::event::EventSink as _;
 use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
-use godwit_api::rest::{Divide, HERE, NewJob};
-use godwit_run::Control;
+use godwit_api::rest::{Divide, HERE, NewJob, Place};
+use godwit_run::{Control, local};
 use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 
 use super::lone::site;
@@ -99,17 +102,19 @@ pub(super) fn is_brought(
         if !gains(shared, job, new, &from_nodes)? {
             return Ok(false);
         }
-        // A user that fetches gives the other site no access here, unless the user asks for that.
+        // A user that fetches gives the other site no access to what is here, unless the user asks for that. The job's own access to a new
+        // name is to nothing but the job's own entries.
         let (access, now) = (access::Access(shared), shared.now());
-        if !access.peer_may_at(&from.identity, &destination, Right::Write, now)? {
+        if !access.peer_may_at(&from.identity, &destination, Right::Write, now)?
+            && !is_new(shared, &destination)
+        {
             told.note(&format!(
-                "one node here fetches, because {} has no right to write at {destination}; --divide always grants this access for the job",
+                "one node here fetches, because {} has no right to write at {destination}, which is there already; --divide always grants this access for the job",
                 first.site
             ));
             return Ok(false);
         }
     }
-    let goes_on = || !control.is_cancelled();
     let ask = |question: &Question| reached::ask(shared, &from, question, WITHIN, &goes_on);
     let is_there = || match ask(&Question::Job {
         job: job.id.clone(),
@@ -148,6 +153,19 @@ pub(super) fn is_brought(
     };
     note(shared, job, epoch, route, unasked(), control)?;
     Ok(route != Route::Here)
+}
+
+/// Whether nothing has the name of a place here yet. A file system that does not answer is not waited for.
+fn is_new(shared: &Shared, place: &Place) -> bool {
+    let files = &shared.config.exported;
+    if files.silent_for(&place.export).is_some() {
+        return false;
+    }
+    let path = Path::new("/")
+        .join(&place.export)
+        .join(OsStr::from_bytes(&place.path));
+    let found = files.destination(&path, local::Access::default());
+    found.is_ok_and(|found| matches!(found.storage.stat(&found.base), Ok(None)))
 }
 
 /// Whether a job gains from being divided: a site has several nodes, the description allows it, and no attempt began to write otherwise.
