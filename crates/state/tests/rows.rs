@@ -198,6 +198,7 @@ fn objects() -> Vec<Op> {
         cron: "0 2 * * *".to_owned(),
         time_zone: "Europe/Berlin".to_owned(),
         owner: "alice".to_owned(),
+        role: None,
         template: "{}".to_owned(),
         disabled: false,
         fired: None,

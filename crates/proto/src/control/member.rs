@@ -43,7 +43,8 @@ impl Member {
         if self.epoch == 0 {
             return Err(WireError::invalid("claim", "has no epoch"));
         }
-        if (self.flat || !self.within.is_empty()) && !(self.closer && !self.within.is_empty()) {
+        let has_region = !self.within.is_empty();
+        if (self.flat || has_region) && !(self.closer && has_region) {
             return Err(WireError::invalid("region", "is no closer's"));
         }
         let bytes: usize = self.within.iter().map(Vec::len).sum();

@@ -30,7 +30,7 @@ fn add_group(groups: &mut Vec<FailureGroup>, group: &FailureGroup) {
     let code = &group.reason.code;
     let at = groups.iter().position(|known| known.reason.code == *code);
     let is_full = groups.len() >= FAILURE_GROUPS_MAX;
-    let at = at.or(is_full.then_some(FAILURE_GROUPS_MAX - 1));
+    let at = at.or_else(|| is_full.then_some(FAILURE_GROUPS_MAX - 1));
     let Some(known) = at.and_then(|at| groups.get_mut(at)) else {
         groups.push(group.clone());
         return;
