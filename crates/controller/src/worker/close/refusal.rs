@@ -41,12 +41,9 @@ pub(super) fn refused(root: u32) -> Result<Closed, Failure> {
 
 /// Whether the destination has refused a region of a root.
 pub(super) fn was_refused(work: &Work, root: u32) -> bool {
-    let closed = work.closed.iter().filter(|closed| closed.root == root);
-    let summaries = closed.filter_map(|closed| {
-        let summary: Option<Map<String, Value>> = serde_json::from_str(&closed.summary).ok();
-        summary
-    });
-    summaries
-        .into_iter()
-        .any(|summary| summary.contains_key(REFUSED))
+    let mut closed = work.closed.iter().filter(|closed| closed.root == root);
+    closed.any(|closed| {
+        serde_json::from_str::<Map<String, Value>>(&closed.summary)
+            .is_ok_and(|summary| summary.contains_key(REFUSED))
+    })
 }

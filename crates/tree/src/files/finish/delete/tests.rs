@@ -84,7 +84,7 @@ fn an_empty_source_empties_no_destination_unless_a_number_is_allowed() {
     };
     assert_eq!(of_bare_source(deletes(), false), (false, true));
     assert_eq!(of_bare_source(bounded(1), false), (true, false));
-    assert_eq!(of_bare_source(bounded(0), false).1, true);
+    assert!(of_bare_source(bounded(0), false).1);
     assert_eq!(of_bare_source(dry, false), (true, true));
     assert_eq!(of_bare_source(deletes(), true), (true, false));
 }
