@@ -208,7 +208,7 @@ impl<'a> SiteAttempt<'a> {
         if !matches!(followed, Err(Stop::ClaimEnded)) {
             self.revoke(way);
             // An attempt before may have chosen other nodes, and ended before the state had them.
-            if !lone::of_attempt(self)?.is_empty() {
+            if lone::of_attempt(self).is_ok_and(|chosen| !chosen.is_empty()) {
                 self.shared.notices.add(&self.job.id);
             }
         }
