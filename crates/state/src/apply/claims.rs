@@ -109,7 +109,9 @@ pub(super) fn route(
             let what = format!("was decided before: {}", earlier.route.name());
             return Err(CommandError::invalid("route", what).into());
         }
-        if !at.is_empty() && !earlier.at.is_empty() && earlier.at != at {
+        // A site may have lost nodes meanwhile.
+        let is_other = |node: &String| !earlier.at.contains(node);
+        if !earlier.at.is_empty() && at.iter().any(is_other) {
             let what = format!("was decided before: {}", earlier.at.join(", "));
             return Err(CommandError::invalid("at", what).into());
         }
