@@ -81,7 +81,7 @@ fn a_push_that_hides_what_its_owner_may_not_see_is_not_opened_at_a_daemon_that_h
         ..push()
     };
     let report = run(&client, &open, &mut begin, &mut |_| true);
-    let why = report.end.err().expect("refused").to_string();
+    let why = report.end.expect_err("refused").to_string();
     for word in ["too old", "may not list", "nothing was started"] {
         assert!(why.contains(word), "{why}");
     }

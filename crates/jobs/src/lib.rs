@@ -61,8 +61,8 @@ use godwit_api::rest::{
 };
 use godwit_run::{Env, local::ExportedFiles};
 use godwit_state::{
-    Actor, Command, Cursor, Fault, JobChange, JobFilter, JobOp, Op, Replica, Role,
-    Runner as RunnerName, Schedule, Site, Timestamp,
+    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
+    Schedule, Site, Timestamp,
 };
 
 pub use access::{Access, Granted, grant_of, rule_of};
@@ -74,6 +74,7 @@ pub use manifest::Manifest;
 pub use schedule::kept_role;
 pub use seen::Seen;
 
+pub use nodes::IsMember;
 pub use submit::{WAITING_OF_OWNER_MAX, check_source_count};
 pub use turns::Turn;
 pub use work::work_of;
@@ -83,7 +84,6 @@ use live::Live;
 
 /// Makes the surroundings of one attempt, which connects to these sites only.
 pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
-
 /// Reads the grants that the operator of this machine wrote into the node's home.
 pub type FileGrants = dyn Fn() -> Result<Vec<Grant>, String> + Send + Sync;
 
@@ -115,7 +115,7 @@ pub struct JobsConfig {
     /// How other sites reach this node: without addresses until it listens. None where it never does.
     pub own: Arc<dyn Fn() -> Option<Peer> + Send + Sync>,
     /// Whether an identity is that of a node of this cluster.
-    pub is_member: Arc<dyn Fn(&str) -> Result<bool, Fault> + Send + Sync>,
+    pub is_member: Arc<IsMember>,
     /// The exports of this node.
     pub exported: Arc<dyn ExportedFiles>,
     /// Makes the surroundings of one attempt.

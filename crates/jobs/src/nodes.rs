@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 use godwit_api::endpoint::is_memory;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::HERE;
-use godwit_state::{Job, JobFilter, Node, Reader, Reason};
+use godwit_state::{Fault, Job, JobFilter, Node, Reader, Reason};
 
 use crate::error::JobsError;
 use crate::order::{Running, sites_of};
+
+/// Whether an identity is that of a node of the cluster; the state that cannot be read is no answer.
+pub type IsMember = dyn Fn(&str) -> Result<bool, Fault> + Send + Sync;
 
 /// A node waits this long for each job that it runs more than the node with the fewest.
 const STEP: Duration = Duration::from_millis(250);

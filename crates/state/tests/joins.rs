@@ -31,7 +31,8 @@ fn a_join_has_no_field_that_is_too_long() {
             node: row,
         })))
     };
-    let fields: [(&str, &dyn Fn(&mut Node)); 5] = [
+    type Edit<'a> = &'a dyn Fn(&mut Node);
+    let fields: [(&str, Edit<'_>); 5] = [
         ("name", &|row| row.name = long()),
         ("version", &|row| row.version = long()),
         ("identity", &|row| row.identity = long()),
