@@ -194,7 +194,8 @@ fn a_job_that_one_node_fetches_is_not_brought_by_others_later() {
         fs::create_dir_all(&directory).expect("made");
         fs::write(directory.join(format!("f{n}")), vec![n; 100_000]).expect("written");
     }
-    let line = ["--limit", "700KB"];
+    // The join takes seconds on a busy machine, and the job has to last longer.
+    let line = ["--limit", "50KB"];
     let id = submit(&site.nodes[0], "siteB:/data/run42", "here:/data/new", &line);
     wait_for(&site.nodes[0], &id, |job| {
         job["progress"]["bytes"].as_u64() > Some(0)
