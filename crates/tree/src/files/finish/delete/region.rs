@@ -6,6 +6,7 @@ use std::io;
 use godwit_store::{Kind, RelPath, StoreError, SurveyItem};
 
 use super::Deleter;
+use crate::files::plan::announced::Key;
 use crate::files::region::{Region, place};
 use crate::files::target::{below, spill_error};
 
@@ -29,6 +30,9 @@ impl Deleter<'_> {
             let Some(start) = place(base, path) else {
                 continue;
             };
+            // The source has it. So temporary files in it are kept for the transfers that may resume with them.
+            let key = Key::new(0, below(base, &start), true);
+            self.agenda.announced.add(&[key]);
             match flat {
                 true => self.survey_flat(base, &start, &mut each)?,
                 false => storage.survey(&start, &mut each)?,

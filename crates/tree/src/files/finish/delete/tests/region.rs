@@ -183,6 +183,28 @@ fn a_flat_closer_deletes_extra_entries_and_nothing_in_directories_of_other_close
 }
 
 #[test]
+fn temporary_files_of_other_transfers_stay_in_the_directories_of_a_region() {
+    let temporary = ".godwit-5df8ada93fab455ad7a07379d0724cca";
+    let [above, inside, extra] =
+        ["out", "out/set", "out/extra"].map(|at| format!("{at}/{temporary}"));
+    for (within, flat, files) in [
+        ("", true, [&above, &extra]),
+        ("set", false, [&inside, &inside]),
+    ] {
+        let storage = with(&[&above, &inside, &extra, "out/set/x"]);
+        let mut closer = Closer::of(&storage, &[within], flat);
+        match flat {
+            true => closer.leaves(&["set"]),
+            false => drop(closer.directories(&["", "set"])),
+        }
+        assert_eq!(closer.finish(0), HashMap::new());
+        assert_has(&storage, files[0], true);
+        assert_has(&storage, &extra, !flat);
+        assert_has(&storage, "out/set/x", flat);
+    }
+}
+
+#[test]
 fn a_directory_that_another_node_makes_late_keeps_its_contents() {
     let storage = with(&["out/file"]);
     let mut closer = Closer::of(&storage, &[""], true);
