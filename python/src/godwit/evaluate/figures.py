@@ -117,8 +117,8 @@ def lines(series: Series, x: str, y: str, *, log_x: bool = False) -> str:
 def heat(cores: Mapping[str, Sequence[Tuple[float, float]]]) -> str:
     """How busy each core was over time: one row a core."""
     names = sorted(cores, key=lambda name: int(re.sub(r"\D", "", name) or 0))
-    begin = min(points[0][0] for points in cores.values())
-    end = max(points[-1][0] for points in cores.values())
+    times = [at for points in cores.values() for at, _ in points]
+    begin, end = min(times), max(times)
     steps = max(2, min(300, int(end - begin) + 1))
     grid = np.full((len(names), steps), np.nan)
     for row, name in enumerate(names):
