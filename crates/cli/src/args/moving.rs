@@ -9,7 +9,7 @@ use super::Make;
 use super::setting::shown_setting;
 
 /// The settings in the short help of the commands that move data, in its order.
-const COMMON: [&str; 20] = [
+const COMMON: [&str; 17] = [
     "archive",
     "dry-run",
     "delete",
@@ -25,11 +25,8 @@ const COMMON: [&str; 20] = [
     "verify",
     "retry-for",
     "rsh",
-    "via-ssh",
-    "failed",
     "manifest",
     "verbose",
-    "json",
 ];
 
 pub(super) fn cp(make: Make) -> Command {
