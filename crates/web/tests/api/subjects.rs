@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
 use crate::rights::token;
-use crate::world::World;
+use crate::world::{Settings, World};
 use table::{HOOK, JOB, RULE, Row, SCHEDULE, SITE, TABLE};
 
 /// Senders of the request, in the order of the columns. Every object of a request belongs to the operator `otto`.
@@ -81,7 +81,7 @@ fn every_operation_answers_every_subject_as_the_table_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A node with an object of each kind, and the subjects.
+/// A node of a cluster with an object of each kind, and the subjects.
 struct Walk {
     world: World,
     admin: Client,
@@ -92,7 +92,10 @@ struct Walk {
 
 impl Walk {
     fn new() -> Self {
-        let world = World::new();
+        let world = World::with(Settings {
+            cluster: true,
+            ..Settings::default()
+        });
         let admin = world.client();
         let put_user = |name: &str, user: Value| {
             let path = format!("/api/v1/users/{name}");
@@ -190,6 +193,10 @@ impl Walk {
             .unwrap_or((path, ""));
         match kind {
             "places" => self.lay_out(),
+            "cluster" => {
+                self.world.add_node("dtn2");
+                return path.replace("{name}", "dtn2");
+            }
             "events" => {
                 return self
                     .prepare("/api/v1/jobs/{id}")

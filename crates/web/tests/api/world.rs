@@ -1,19 +1,25 @@
 //! A node for tests: a state, jobs and the server in a directory of their own.
 //! Asks nothing.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use godwit_api::failure::Failure;
 use godwit_api::grant::Grant;
+use godwit_api::rest::NodeResources;
 use godwit_api::settings::ToldSetting;
+use godwit_cluster::{Cluster, ClusterConfig, ClusterHome, NODE_ALONE};
 use godwit_data_port::{Asker, Export, Exported, Here};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, WAITING_OF_OWNER_MAX, now};
 use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
-use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Timestamp, Token};
+use godwit_state::{
+    Actor, Change, Command, FEATURE_LEVEL, Node, Op, Options, Replica, Role, Secret, Timestamp,
+    Token,
+};
 use godwit_web::{
     CertificateSource, ChangePace, ExportInfo, Network, NodeInfo, Patience, UNREAD_MAX, Web,
     WebConfig, machine_admins,
@@ -47,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) certificate: Option<[PathBuf; 2]>,
     pub(crate) webhook_networks: Vec<Network>,
     pub(crate) waiting_of_owner_max: u64,
+    /// Whether the node knows its cluster. No other node answers there.
+    pub(crate) cluster: bool,
 }
 
 impl Default for Settings {
@@ -59,6 +67,7 @@ impl Default for Settings {
             certificate: None,
             webhook_networks: Vec::new(),
             waiting_of_owner_max: WAITING_OF_OWNER_MAX,
+            cluster: false,
         }
     }
 }
@@ -116,6 +125,7 @@ impl World {
         );
         let exported = Exported::new(exports, spill, process.syncs.clone());
         let exported = Arc::new(exported);
+        let sites = Arc::new(Asker::new(here, tls));
         let replica = Arc::new(Replica::open(Options::new(path("state"))).unwrap());
         let log = Arc::new(Mutex::new(Vec::new()));
         let file_grants = Arc::new(Mutex::new(Vec::new()));
@@ -123,8 +133,27 @@ impl World {
         let lines = Arc::clone(&log);
         let told: Arc<dyn Fn(&str) + Send + Sync> =
             Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
+        let cluster = settings.cluster.then(|| {
+            let identity = home.identity().unwrap().id().to_string();
+            Cluster::new(ClusterConfig {
+                replica: replica.clone(),
+                home: ClusterHome::of_one(&identity),
+                directory: home.path().to_owned(),
+                identity,
+                exports: EXPORTS.map(ToOwned::to_owned).to_vec(),
+                watched: BTreeMap::new(),
+                admins: machine_admins(),
+                version: "1.2.3".to_owned(),
+                level: FEATURE_LEVEL,
+                sites: sites.clone(),
+                now,
+                resources: Arc::new(NodeResources::default),
+                look: Arc::new(BTreeMap::new),
+                log: Arc::clone(&told),
+            })
+        });
         let config = JobsConfig {
-            node: "node1".to_owned(),
+            node: NODE_ALONE.to_owned(),
             directory: path("jobs"),
             exports: EXPORTS.map(ToOwned::to_owned).to_vec(),
             file_grants: {
@@ -139,7 +168,7 @@ impl World {
             jobs_max: 4,
             waiting_of_owner_max: settings.waiting_of_owner_max,
             clock: godwit_jobs::Clock::default(),
-            sites: Arc::new(Asker::new(here, tls)),
+            sites: sites.clone(),
             own: Arc::new(|| None),
             is_member: Arc::new(|_| Ok(false)),
             exported: exported.clone(),
@@ -170,7 +199,7 @@ impl World {
         let jobs = Jobs::start(config, Arc::clone(&replica)).unwrap();
         let web = Web::start(WebConfig {
             jobs: jobs.clone(),
-            cluster: None,
+            cluster,
             node: NodeInfo {
                 version: "1.2.3".to_owned(),
                 identity: "gw1-test".to_owned(),
@@ -231,6 +260,25 @@ impl World {
     pub(crate) fn propose(&self, op: Op) {
         let command = Command::new(now(), Actor::node("test"), op);
         self.replica.propose_blocking(command).unwrap();
+    }
+
+    /// Puts a node beside this one into the cluster, which takes jobs and has never spoken.
+    pub(crate) fn add_node(&self, name: &str) {
+        for (number, name) in (1..).zip([NODE_ALONE, name]) {
+            self.propose(Op::Node(Change::Put(Node {
+                name: name.to_owned(),
+                number,
+                identity: format!("gw1-{name}"),
+                addresses: Vec::new(),
+                exports: Vec::new(),
+                version: "1.2.3".to_owned(),
+                level: FEATURE_LEVEL,
+                draining: false,
+                voter: false,
+                joined: now(),
+                admins: Vec::new(),
+            })));
+        }
     }
 
     /// Speaks by TLS, as a browser does that trusts the certificate.

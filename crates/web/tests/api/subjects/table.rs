@@ -67,24 +67,24 @@ pub(super) const TABLE: &[Row] = &[
     ),
     known("DELETE", "/api/v1/account/tokens", "", [403, 204, 204, 204]),
     known("GET", "/api/v1/audit", "", [403, 403, 403, 200]),
-    known("GET", "/api/v1/cluster", "", [404, 404, 404, 404]),
+    known("GET", "/api/v1/cluster", "", [200, 200, 200, 200]),
     known(
         "POST",
         "/api/v1/cluster/invites",
         "{}",
-        [403, 403, 403, 404],
+        [403, 403, 403, 200],
     ),
     known(
         "PATCH",
         "/api/v1/cluster/nodes/{name}",
         r#"{"draining":true}"#,
-        [403, 403, 403, 404],
+        [403, 403, 403, 200],
     ),
     known(
         "DELETE",
         "/api/v1/cluster/nodes/{name}",
         "",
-        [403, 403, 403, 404],
+        [403, 403, 403, 204],
     ),
     known(
         "GET",
