@@ -209,8 +209,9 @@ impl Asker {
         question: &Question,
         go_on: &mut GoOn<'_>,
     ) -> Result<(Kept, Vec<u8>), Refusal> {
-        // A site that does not know mandates would answer by this node's own rights.
-        if mandate.is_some() && connection.capabilities & capability::MANDATE == 0 {
+        // A site that does not know mandates would answer by this node's own rights, or go to the other end by its own ones.
+        let needs_mandate = mandate.is_some() || goes_on_to_another_site(question);
+        if needs_mandate && connection.capabilities & capability::MANDATE == 0 {
             let message = format!(
                 "the site {} has an older version, which lacks jobs of other sites as used here: update that site",
                 site.name
@@ -255,6 +256,14 @@ impl Asker {
             }
         }
         Err(unreachable(site, tried))
+    }
+}
+
+/// Whether a question asks for a job whose other end is at a third site.
+const fn goes_on_to_another_site(question: &Question) -> bool {
+    match question {
+        Question::Run(wish) => wish.other.is_some(),
+        _ => false,
     }
 }
 

@@ -286,6 +286,15 @@ fn a_request_names_what_the_daemon_must_be_able_to_do() {
         assert_eq!(bits, hello::capability::OWNER_SIGHT);
         assert!(!hello::capability::name(bits).is_empty());
     }
+    // A daemon that ignored this would admit the asker's node by the rights of that node.
+    let open = Open {
+        mandate: Some(Mandate {
+            asker: "gw1-c".to_owned(),
+            job: "c-job".to_owned(),
+        }),
+        ..Open::default()
+    };
+    assert_eq!(open.capabilities_needed(), hello::capability::MANDATE);
     assert_eq!(hello::capability::name(1 << 63), "");
     assert_eq!(hello::capability::name(0), "");
 }
