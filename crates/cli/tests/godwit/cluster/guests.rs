@@ -14,11 +14,14 @@ use super::super::trust::{JOB, allow, ask, assert_denied, peer};
 use super::divided::senders;
 use super::{DEADLINE, Site};
 
-/// Runs a divided job of C at the cluster, with its other end at a node of the third site, to its end.
+/// A push of the data set.
+fn push(destination: &str) -> Value {
+    json!({"sources": ["here:/data/set"], "destination": destination, "divide": "always"})
+}
+
+/// Runs a job of C at the cluster, with its other end at a node of the third site, to its end.
 #[track_caller]
-fn end_of(site: &Site, there: &Site, c: &Rig, job: &str, destination: &str) -> JobSeen {
-    let new =
-        json!({"sources": ["here:/data/set"], "destination": destination, "divide": "always"});
+fn end_of(site: &Site, there: &Site, c: &Rig, job: &str, new: Value) -> JobSeen {
     let new: NewJob = serde_json::from_value(new).expect("a job");
     let run = Question::Run(Box::new(RunJob {
         job: job.to_owned(),
@@ -53,6 +56,35 @@ fn write(site: &Site, name: &str, content: &[u8]) {
     std::fs::write(path, content).expect("written");
 }
 
+/// C lets the nodes of the cluster in at a path of the third site, to write or to read: any of them may have to run the job.
+#[track_caller]
+fn let_in(site: &Site, there: &Site, c: &Rig, job: &str, (path, write): (&str, bool)) {
+    for node in &site.nodes {
+        let give = Question::Grant(GrantJob {
+            job: job.to_owned(),
+            identity: node.identity.clone(),
+            paths: vec![Text::from(path)],
+            write,
+            until: Timestamp(godwit_jobs::now().0 + 3_600_000),
+            lasts_ms: None,
+        });
+        ask(c, &there.nodes[0], None, &give).expect("given");
+    }
+}
+
+/// A cluster that runs jobs, a third site that grants the nodes of the cluster everything, and C, which the cluster alone grants.
+fn three() -> (Site, Site, Rig) {
+    let (site, there) = (Site::of(2), Site::of(2));
+    let mut c = Rig::new();
+    c.serve(&[]);
+    for node in &site.nodes {
+        let rights = ["--read", "--write"];
+        allow(&there.nodes[0], &node.identity, "data", &rights);
+    }
+    allow(&site.nodes[0], &c.identity, "data", &["--read", "--write"]);
+    (site, there, c)
+}
+
 pub(crate) fn rules(rig: &Rig) -> usize {
     let list = rig.admin(&["access", "list", "--json"]).out;
     let rules = list
@@ -63,19 +95,7 @@ pub(crate) fn rules(rig: &Rig) -> usize {
 
 #[test]
 fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
-    let (site, there) = (Site::of(2), Site::of(2));
-    let mut c = Rig::new();
-    c.serve(&[]);
-    // The third site grants all nodes of the cluster, and the cluster grants C.
-    for node in &site.nodes {
-        allow(
-            &there.nodes[0],
-            &node.identity,
-            "data",
-            &["--read", "--write"],
-        );
-    }
-    allow(&site.nodes[0], &c.identity, "data", &["--read", "--write"]);
+    let (site, there, c) = three();
     for n in 0..400_u32 {
         write(
             &site,
@@ -91,7 +111,7 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
         std::fs::hard_link(set.join(first), set.join(name)).expect("linked");
     }
     write(&there, "victim/f", b"old");
-    let seen = end_of(&site, &there, &c, "c-evil-1", "siteB:/data/victim");
+    let seen = end_of(&site, &there, &c, "c-evil-1", push("siteB:/data/victim"));
     assert_denied(&seen, &c);
     let left = std::fs::read_dir(there.nodes[0].export.join("victim")).expect("there");
     assert_eq!(left.count(), 1, "nothing was written");
@@ -99,21 +119,10 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
     // C may write at one place of the third site, and lets the nodes of the cluster in there.
     std::fs::create_dir_all(there.nodes[0].export.join("in")).expect("made");
     allow(&there.nodes[0], &c.identity, "data:/in", &["--write"]);
-    // Any node of the cluster may have to run the job.
-    for node in &site.nodes {
-        let give = Question::Grant(GrantJob {
-            job: JOB.to_owned(),
-            identity: node.identity.clone(),
-            paths: vec![Text::from("data/in")],
-            write: true,
-            until: Timestamp(godwit_jobs::now().0 + 3_600_000),
-            lasts_ms: None,
-        });
-        ask(&c, &there.nodes[0], None, &give).expect("given");
-    }
-    let seen = end_of(&site, &there, &c, "c-evil-2", "siteB:/data/victim");
+    let_in(&site, &there, &c, JOB, ("data/in", true));
+    let seen = end_of(&site, &there, &c, "c-evil-2", push("siteB:/data/victim"));
     assert_denied(&seen, &c);
-    let seen = end_of(&site, &there, &c, JOB, "siteB:/data/in/");
+    let seen = end_of(&site, &there, &c, JOB, push("siteB:/data/in/"));
     assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);
     let copy = there.nodes[0].export.join("in/set");
     assert_identical_to_rsync("-aH", &site.nodes[0].export.join("set"), &copy);
@@ -129,4 +138,71 @@ fn members_on_both_sides_act_by_the_rights_of_the_site_that_asked() {
     };
     ask(&c, &there.nodes[1], None, &revoke).expect("taken back");
     assert_eq!(rules(&there.nodes[0]), 0);
+}
+
+#[test]
+fn a_pull_by_members_reads_with_the_rights_of_the_site_that_asked() {
+    let (site, there, c) = three();
+    for n in 0..200_u32 {
+        let content = n.to_le_bytes().repeat(5_000);
+        write(&there, &format!("set/d{}/f{n}", n % 20), &content);
+        write(&there, &format!("secret/f{n}"), &content);
+    }
+    let into = site.nodes[0].export.join("in");
+    std::fs::create_dir_all(&into).expect("made");
+    let pull = |from: &str, to: &str| {
+        let from = format!("siteB:/data/{from}");
+        json!({"sources": [from], "destination": format!("here:/data/{to}"), "divide": "always"})
+    };
+    // Where something has the name of the destination, and where nothing has it.
+    for (job, to) in [("c-evil-1", "in/"), ("c-evil-2", "new")] {
+        let seen = end_of(&site, &there, &c, job, pull("secret", to));
+        assert_denied(&seen, &c);
+    }
+    allow(&there.nodes[0], &c.identity, "data:/set", &["--read"]);
+    let_in(&site, &there, &c, "c-evil-3", ("data/set", false));
+    let seen = end_of(&site, &there, &c, "c-evil-3", pull("secret", "in/"));
+    assert_denied(&seen, &c);
+    let left = std::fs::read_dir(&into).expect("there");
+    assert_eq!(left.count(), 0, "nothing was fetched");
+    assert!(!site.nodes[0].export.join("new").exists());
+
+    let_in(&site, &there, &c, JOB, ("data/set", false));
+    let seen = end_of(&site, &there, &c, JOB, pull("set", "in/"));
+    assert_eq!(seen.view.state, JobState::Complete, "{:?}", seen.view);
+    let set = there.nodes[0].export.join("set");
+    assert_identical_to_rsync("-aH", &set, &into.join("set"));
+}
+
+#[test]
+fn a_verification_by_members_reads_with_the_rights_of_the_site_that_asked() {
+    let (site, there, c) = three();
+    write(&there, "secret/f", b"secret");
+    write(&there, "open/f", b"other");
+    write(&site, "mine/f", b"guess");
+    let at = |name: &str| {
+        let path = site.nodes[0].export.join(name);
+        path.to_str().expect("text").to_owned()
+    };
+    let copy = site.nodes[0].path("copy").display().to_string();
+    let made = site.nodes[0].client(&["cp", "--manifest", &at("list"), &at("mine/f"), &copy]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let verify = |of: &str| {
+        json!({"kind": "verify", "sources": ["here:/data/list"], "destination": format!("siteB:/data/{of}"),
+               "settings": {"extra": ["true"]}, "divide": "always"})
+    };
+    let seen = end_of(&site, &there, &c, "c-evil-1", verify("secret"));
+    assert_denied(&seen, &c);
+    assert!(seen.failures.is_empty(), "{:?}", seen.failures);
+    allow(&there.nodes[0], &c.identity, "data:/open", &["--read"]);
+    let_in(&site, &there, &c, "c-evil-2", ("data/open", false));
+    let seen = end_of(&site, &there, &c, "c-evil-2", verify("secret"));
+    assert_denied(&seen, &c);
+    assert!(seen.failures.is_empty(), "{:?}", seen.failures);
+
+    let_in(&site, &there, &c, JOB, ("data/open", false));
+    let seen = end_of(&site, &there, &c, JOB, verify("open"));
+    let code = seen.view.reason.as_ref().map(|reason| reason.code.as_str());
+    assert!(code != Some("access_denied"), "{:?}", seen.view);
+    assert!(!seen.failures.is_empty(), "{:?}", seen.view);
 }
