@@ -12,6 +12,7 @@ mod hidden;
 mod mates;
 mod named;
 mod redirected;
+mod roles;
 mod scanned;
 mod silent;
 
@@ -52,12 +53,17 @@ impl Trust {
             rig.serve(&[]);
         }
         let trust = Self { a, b, c };
-        trust.b.write("export/data/secret", b"secret");
-        trust.b.write("export/data/old/f", b"old");
-        trust.a.write("export/mine/evil", b"evil");
-        fs::create_dir_all(trust.a.export.join("empty")).expect("made");
-        fs::create_dir_all(trust.a.export.join("in")).expect("made");
+        trust.lay_out();
         trust
+    }
+
+    /// Puts what B has and what A needs into their exports.
+    fn lay_out(&self) {
+        self.b.write("export/data/secret", b"secret");
+        self.b.write("export/data/old/f", b"old");
+        self.a.write("export/mine/evil", b"evil");
+        fs::create_dir_all(self.a.export.join("empty")).expect("made");
+        fs::create_dir_all(self.a.export.join("in")).expect("made");
     }
 
     /// Asks as C does, with C's key and nothing else of C's program.
