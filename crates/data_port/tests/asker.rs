@@ -58,8 +58,8 @@ fn run(other: Option<&Peer>) -> Question {
         )
     });
     let document = format!(
-        r#"{{"version":1,"ask":"run","job":"c-job","may_list":true,"may_read":true,
-            "new":{{"sources":["here:/data/a"],"destination":"here:/data/b"}}{other}}}"#
+        r#"{{"version":1,"ask":"run","with":{{"job":"c-job","may_list":true,"may_read":true,
+            "new":{{"sources":["here:/data/a"],"destination":"here:/data/b"}}{other}}}}}"#
     );
     Question::parse(document.as_bytes()).expect("a question")
 }
