@@ -69,6 +69,18 @@ pub struct JournalHeader {
     pub label: String,
     /// The claim whose member the transfer is, if it is one. Members of one claim may write to the same destinations.
     pub claim: Option<[u8; CLAIM_BYTES]>,
+    /// The [tag](sender_tag) of the sender, for its share of the room. Journals of earlier versions have none.
+    pub sender: Option<[u8; SENDER_BYTES]>,
+}
+
+/// Length of the tag of a sender.
+pub const SENDER_BYTES: usize = 8;
+
+/// Names a sender in the headers of its journals.
+pub fn sender_tag(sender: &[u8]) -> [u8; SENDER_BYTES] {
+    let mut tag = [0; SENDER_BYTES];
+    tag.copy_from_slice(&blake3::hash(sender).as_bytes()[..SENDER_BYTES]);
+    tag
 }
 
 /// Length of the name of a claim.
@@ -388,6 +400,7 @@ mod tests {
             destinations: Vec::new(),
             label: String::new(),
             claim: None,
+            sender: None,
         };
         let mut start = Vec::new();
         let chain = record::encode_preamble(&mut start, 1);

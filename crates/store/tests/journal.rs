@@ -19,6 +19,7 @@ mod journal {
     mod begin;
     mod members;
     mod model;
+    mod room;
 }
 
 fn header(destination: &str) -> JournalHeader {
@@ -28,6 +29,7 @@ fn header(destination: &str) -> JournalHeader {
         destinations: vec![destination.into()],
         label: format!("gw1-abc sends run42 to {destination}"),
         claim: None,
+        sender: Some(*b"a sender"),
     }
 }
 

@@ -115,6 +115,16 @@ impl JournalDirectory {
         Ok((journal, Recovered::fresh(header, damage)))
     }
 
+    /// Has idle journals make way until all journals take no more than their share, as [`Self::begin`] does. `free` are the free bytes of
+    /// the file system.
+    ///
+    /// # Errors
+    /// The directory cannot be listed or locked.
+    pub fn make_way(&self, free: u64) -> io::Result<()> {
+        let _lock = self.lock()?;
+        room::make_way(&self.path, Some(free))
+    }
+
     /// Removes the journals of a claim's members that no live transfer has: the claim has ended, and nothing resumes them.
     ///
     /// # Errors

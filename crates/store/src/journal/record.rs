@@ -13,7 +13,7 @@
 //! write are not taken for records. The first record is the header, and only the first. The bodies:
 //!
 //! ```text
-//! 1 header    digest:u8 mapping_bytes:u32 mapping label_bytes:u32 label count:u32 {bytes:u32 destination}* claim:16, of a member alone
+//! 1 header    digest:u8 mapping_bytes:u32 mapping label_bytes:u32 label count:u32 {bytes:u32 destination}* claim:16, of a member alone sender:8
 //! 2 ranges    {key:16 generation:u64 offset:u64 bytes:u64 digest: 8 (CRC) or 32 (BLAKE3)}+
 //! 3 done      {key:16 generation:u64 bytes:u64}+
 //! 4 restart   key:16
@@ -22,7 +22,7 @@
 //! 7 epoch     epoch:u64
 //! ```
 
-use super::{CLAIM_BYTES, DoneRecord, JournalHeader, PathKey, RangeRecord};
+use super::{CLAIM_BYTES, DoneRecord, JournalHeader, PathKey, RangeRecord, SENDER_BYTES};
 use crate::digest::{Digest, DigestKind};
 
 pub(super) const PREAMBLE_BYTES: usize = 16;
@@ -83,6 +83,14 @@ pub(super) fn ranges_max(digest: DigestKind) -> usize {
 
 fn range_bytes(digest: DigestKind) -> usize {
     16 + 3 * 8 + digest.digest_bytes()
+}
+
+/// The bytes up to the end of the header, by the first bytes of a journal. None if no header follows the preamble.
+pub(super) fn header_end(start: &[u8; PREAMBLE_BYTES + HEAD_BYTES]) -> Option<u64> {
+    let (preamble, head) = start.split_first_chunk::<PREAMBLE_BYTES>()?;
+    decode_preamble(preamble)?;
+    let head = Head::decode(head.first_chunk()?)?;
+    (head.kind == Kind::Header).then_some((start.len() + head.body_bytes) as u64)
 }
 
 /// Appends the preamble and gives the checksum that the first record continues.
@@ -161,7 +169,7 @@ fn crc(parts: &[&[u8]]) -> u64 {
 /// Whether the header keeps to its limits.
 pub(super) fn header_fits(header: &JournalHeader) -> bool {
     let destinations: usize = header.destinations.iter().map(|path| 4 + path.len()).sum();
-    let fixed = 1 + 4 + 4 + 4 + CLAIM_BYTES;
+    let fixed = 1 + 4 + 4 + 4 + CLAIM_BYTES + SENDER_BYTES;
     header.mapping.len() <= MAPPING_BYTES_MAX
         && header.label.len() <= LABEL_BYTES_MAX
         && fixed + header.mapping.len() + header.label.len() + destinations <= HEADER_BYTES_MAX
@@ -177,6 +185,7 @@ pub(super) fn encode_header(header: &JournalHeader, out: &mut Vec<u8>) {
         encode_bytes(destination, out);
     }
     out.extend(header.claim.iter().flatten());
+    out.extend(header.sender.iter().flatten());
 }
 
 fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -200,12 +209,18 @@ pub(super) fn decode_header(body: &[u8]) -> Option<JournalHeader> {
     for _ in 0..count {
         destinations.push(fields.bytes()?.to_vec());
     }
-    let claim = match fields.is_empty() {
+    // Journals of earlier versions name no sender.
+    let claim = match fields.0.len() {
+        0 | SENDER_BYTES => None,
+        _ => Some(fields.array()?),
+    };
+    let sender = match fields.is_empty() {
         true => None,
         false => Some(fields.array()?),
     };
     fields.is_empty().then_some(JournalHeader {
         claim,
+        sender,
         mapping,
         digest,
         destinations,

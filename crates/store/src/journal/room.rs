@@ -1,54 +1,133 @@
 //! Owns how much room the journals of unfinished transfers take together, and which of them make way.
-//! Reads no journal.
+//! Reads no more of a journal than the tag of its sender.
 //!
-//! Peers choose how many transfers they leave unfinished, and how long the names in a journal are. The largest idle journal makes way first:
-//! a peer that fills the room loses its own. A transfer whose journal went begins afresh.
+//! Peers choose how many transfers they leave unfinished, and how long the names in a journal are. The sender with the most bytes makes way
+//! first, down to an equal share: a peer that fills the room loses its own. Live journals count, and stay. An idle journal is cut
+//! to its header first, so that its transfer begins again with the same names; only then it is removed.
 
-use std::cmp::Reverse;
-use std::fs::{self, File};
-use std::io;
+use std::collections::{BinaryHeap, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use super::SENDER_BYTES;
 use super::directory::Locked;
+use super::record::{self, HEAD_BYTES, PREAMBLE_BYTES};
 use crate::open_with_room;
 
 /// Part of the room of a file system that all journals together take at most.
 const SHARE_OF_ROOM: u64 = 4;
 
-/// Removes idle journals of a directory until the others take no more than their share. `free` are the free bytes of its file system, if
-/// that says. The caller holds the lock of the directory.
+/// Sender of a journal. A file that names none stands for itself, as do journals of earlier versions, which end with other bytes.
+#[derive(Eq, Hash, PartialEq)]
+enum Sender {
+    Tag([u8; SENDER_BYTES]),
+    Unknown(PathBuf),
+}
+
+/// A journal that may make way. Whole ones come first, and then large ones.
+#[derive(Eq, Ord, PartialEq, PartialOrd)]
+struct Candidate {
+    is_whole: bool,
+    bytes: u64,
+    path: PathBuf,
+}
+
+/// The journals of a sender.
+#[derive(Default)]
+struct Held {
+    bytes: u64,
+    journals: BinaryHeap<Candidate>,
+}
+
+/// Has idle journals of a directory make way until the others take no more than their share. `free` are the free bytes of its file system,
+/// if that says. The caller holds the lock of the directory.
 pub(super) fn make_way(directory: &Path, free: Option<u64>) -> io::Result<()> {
     let Some(free) = free else {
         return Ok(());
     };
-    let mut journals: Vec<(u64, PathBuf)> = Vec::new();
+    let mut journals: Vec<Candidate> = Vec::new();
     for entry in open_with_room(|| fs::read_dir(directory))? {
         let path = entry?.path();
         // One that a transfer finished meanwhile has no size.
         let bytes = fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
-        journals.push((bytes, path));
+        let is_whole = true;
+        journals.push(Candidate {
+            is_whole,
+            bytes,
+            path,
+        });
     }
-    let mut held: u64 = journals.iter().map(|(bytes, _)| bytes).sum();
+    let mut held: u64 = journals.iter().map(|journal| journal.bytes).sum();
     let most = free.saturating_add(held) / SHARE_OF_ROOM;
     if held <= most {
         return Ok(());
     }
-    journals.sort_unstable_by_key(|(bytes, _)| Reverse(*bytes));
-    for (bytes, path) in journals {
-        if held <= most {
+    let mut senders: HashMap<Sender, Held> = HashMap::new();
+    for journal in journals {
+        let sender = senders.entry(sender_of(&journal.path)).or_default();
+        sender.bytes += journal.bytes;
+        sender.journals.push(journal);
+    }
+    let share = most / senders.len().max(1) as u64;
+    while held > most {
+        let over = senders
+            .values_mut()
+            .filter(|sender| sender.bytes > share && !sender.journals.is_empty());
+        let Some(sender) = over.max_by_key(|sender| sender.bytes) else {
             break;
-        }
-        let Ok(file) = open_with_room(|| File::open(&path)) else {
+        };
+        let Some(journal) = sender.journals.pop() else {
+            break;
+        };
+        let Some(left) = shrink(&journal) else {
             continue;
         };
-        if file.try_lock().is_ok() {
-            let _idle = Locked(file);
-            if fs::remove_file(&path).is_ok() {
-                held = held.saturating_sub(bytes);
-            }
+        let freed = journal.bytes.saturating_sub(left);
+        held = held.saturating_sub(freed);
+        sender.bytes = sender.bytes.saturating_sub(freed);
+        if left > 0 {
+            sender.journals.push(Candidate {
+                is_whole: false,
+                bytes: left,
+                path: journal.path,
+            });
         }
     }
     Ok(())
+}
+
+/// Cuts an idle journal to its header, or removes it if that was done before; the bytes that are left. None if the journal is live.
+fn shrink(journal: &Candidate) -> Option<u64> {
+    let mut options = OpenOptions::new();
+    let file = open_with_room(|| options.read(true).write(true).open(&journal.path)).ok()?;
+    file.try_lock().ok()?;
+    let idle = Locked(file);
+    if journal.is_whole
+        && let Some(end) = header_end(&idle.0).filter(|end| *end <= journal.bytes)
+        && idle.0.set_len(end).is_ok()
+    {
+        return Some(end);
+    }
+    fs::remove_file(&journal.path).ok().map(|()| 0)
+}
+
+fn header_end(mut file: &File) -> Option<u64> {
+    let mut start = [0; PREAMBLE_BYTES + HEAD_BYTES];
+    file.read_exact(&mut start).ok()?;
+    record::header_end(&start)
+}
+
+fn sender_of(path: &Path) -> Sender {
+    let tag = || {
+        let file = open_with_room(|| File::open(path)).ok()?;
+        let at = header_end(&file)?.checked_sub(SENDER_BYTES as u64)?;
+        let mut tag = [0; SENDER_BYTES];
+        file.read_exact_at(&mut tag, at).ok()?;
+        Some(Sender::Tag(tag))
+    };
+    tag().unwrap_or_else(|| Sender::Unknown(path.to_owned()))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use godwit_proto::Comparison;
 
 use godwit_store::journal::{
     BeginError, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey, Recovered,
+    sender_tag,
 };
 use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
@@ -332,6 +333,7 @@ impl DestinationRequest {
             destinations,
             label: label(&self.sources, &self.show(&self.place.base)),
             claim: self.member.as_ref().map(|member| member.claim),
+            sender: Some(sender_tag(&self.sender)),
         })
     }
 
