@@ -5,6 +5,9 @@
 //! The asker chooses the addresses. So the answer is yes or no. Every refusal comes after the same
 //! time with the same text, whatever the state of the address: otherwise the asker could scan ports
 //! through this node.
+//!
+//! The question comes before the job, whose direction depends on the answer. So it names no job, but
+//! the paths of the job. Only an identity with the right to them gets a dial, and the one answer.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -292,6 +292,28 @@ fn a_site_that_is_not_reached_is_told_by_one_text_at_one_time() {
     rig.daemon().wait_for("Connection refused");
 }
 
+/// The question names no job. A right to the paths that the job would need is the condition, and comes before any dial.
+#[test]
+fn no_site_is_dialled_for_an_outsider_or_without_the_right_to_the_paths() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let [outsider, elsewhere] = ["outsider", "elsewhere"].map(|name| Key::new(&rig.path(name)));
+    elsewhere.allow_at(&rig, "data:/other", "read,write", None);
+    let there = TcpListener::bind("127.0.0.1:0").expect("bound");
+    there.set_nonblocking(true).expect("set");
+    let question = reach(Peer {
+        name: "b".to_owned(),
+        addresses: vec![there.local_addr().expect("bound").to_string()],
+        identity: outsider.id.clone(),
+    });
+    for (asker, code) in [(&outsider, WHO), (&elsewhere, NO)] {
+        let refusal = asker.ask(&rig, &question).expect_err("refused");
+        assert_eq!(refusal.code.as_str(), code, "{refusal:?}");
+    }
+    let dialled = there.accept().expect_err("nothing has dialled");
+    assert_eq!(dialled.kind(), std::io::ErrorKind::WouldBlock);
+}
+
 fn reach(peer: Peer) -> Question {
     Question::Reach(ReachSite {
         peer,

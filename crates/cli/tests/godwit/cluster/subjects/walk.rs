@@ -52,7 +52,18 @@ impl Key {
 
     /// Grants rights in all of the export.
     pub(super) fn allow(&self, rig: &Rig, rights: &str, expires: Option<Timestamp>) {
-        let line = [self.id.as_str(), "data", rights];
+        self.allow_at(rig, "data", rights, expires);
+    }
+
+    /// Grants rights at a place.
+    pub(super) fn allow_at(
+        &self,
+        rig: &Rig,
+        area: &str,
+        rights: &str,
+        expires: Option<Timestamp>,
+    ) {
+        let line = [self.id.as_str(), area, rights];
         let mut grant = Grant::of_words(&line).expect("a grant");
         assert_eq!(grant.subject, Subject::Identity(self.id.clone()));
         grant.expires = expires;
