@@ -54,7 +54,7 @@ fn flags_of_others_are_answered_and_nothing_is_copied() {
     world.write("s/f", "f");
     for (flag, words) in [
         ("--inplace", "complete"),
-        ("--remove-source-files", "stay"),
+        ("--remove-source-files", "never removed"),
         ("--backup", "replaced"),
         ("--link-dest=../yesterday", "earlier"),
         ("--chmod=go-w", "chmod"),
