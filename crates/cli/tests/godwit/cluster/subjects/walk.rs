@@ -56,13 +56,7 @@ impl Key {
     }
 
     /// Grants rights at a place.
-    pub(super) fn allow_at(
-        &self,
-        rig: &Rig,
-        area: &str,
-        rights: &str,
-        expires: Option<Timestamp>,
-    ) {
+    pub(super) fn allow_at(&self, rig: &Rig, area: &str, rights: &str, expires: Option<Timestamp>) {
         let line = [self.id.as_str(), area, rights];
         let mut grant = Grant::of_words(&line).expect("a grant");
         assert_eq!(grant.subject, Subject::Identity(self.id.clone()));
