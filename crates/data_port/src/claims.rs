@@ -270,7 +270,7 @@ impl ClaimTable {
         let mut table = locked(&self.claims);
         let held = table.get_mut(&claim).and_then(|held| {
             let holds = match held.is_unread_for_long(now) {
-                // While no transfer runs, the keeper does not look.
+                // While no transfer runs, the keeper looks now and then only.
                 true => held.holds(now, may_hold),
                 false => held.lease.holds_at(now),
             };

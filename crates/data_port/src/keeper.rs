@@ -127,7 +127,10 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 Entry::Held { .. } => {}
             }
         }
-        shared.table.wait_for_change(seen, next_look);
+        // Claims are looked at even while no transfer runs.
+        shared
+            .table
+            .wait_for_change(seen, next_look, now + GRANT_LOOK_EVERY);
     }
 }
 

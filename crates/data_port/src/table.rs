@@ -133,14 +133,14 @@ impl Table {
         (inner.entries.values().cloned().collect(), inner.changes)
     }
 
-    /// Waits until a change after number `seen`, at most until `until`; without transfers, for as long as it takes.
-    pub(crate) fn wait_for_change(&self, seen: u64, until: Instant) {
+    /// Waits until a change after number `seen`, at most until `until`; without transfers, until `idle`.
+    pub(crate) fn wait_for_change(&self, seen: u64, until: Instant, idle: Instant) {
         let mut inner = locked(&self.inner);
         while inner.changes == seen {
-            if inner.entries.is_empty() {
-                inner = self.waited(inner);
-                continue;
-            }
+            let until = match inner.entries.is_empty() {
+                true => idle,
+                false => until,
+            };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
