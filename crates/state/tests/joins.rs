@@ -20,6 +20,8 @@ fn a_join_has_no_field_that_is_too_long() {
         used: None,
         via: None,
     };
+    // That of the row.
+    propose(Op::Level(3)).expect("raised");
     propose(Op::Invite(Change::Create(invite))).expect("invited");
     let index = node_alone.applied_index();
     let long = || "x".repeat(10_000);

@@ -116,6 +116,7 @@ fn a_job_runs_at_one_independent_node_and_all_hear_that_it_stops() {
     let id = submit(&jobs, &new("a:/x/s", "b:/y/d"));
     wait_for(&jobs, &id, |job| job.state == JobState::Running);
     jobs.stop();
+    drop(jobs);
     let runs = || sites.runs.lock().expect("no panic").clone();
     assert_eq!(runs(), BTreeSet::from([FIRST.to_owned()]));
 
