@@ -135,7 +135,7 @@ fn a_node_of_a_cluster_lets_fewer_passwords_be_tried() {
                 identity: format!("gw1-n{number}"),
                 addresses: Vec::new(),
                 exports: Vec::new(),
-                version: String::new(),
+                version: "0.1.0".to_owned(),
                 level: 1,
                 joined: Timestamp(0),
                 draining: false,
