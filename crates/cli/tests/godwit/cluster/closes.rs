@@ -68,9 +68,9 @@ fn age(set: &Path, copy: &Path) {
 #[track_caller]
 fn wait_for_regions(node: &super::Rig, id: &str) {
     let begun = wait_until(|| {
-        let work = node.admin(&["job", "work", id, "--json"]);
-        let work: Value = serde_json::from_str(&work.out).unwrap_or_default();
-        let open = work["open"].as_array().into_iter().flatten();
+        let shown = node.admin(&["job", "show", id, "--json"]);
+        let shown: Value = serde_json::from_str(&shown.out).unwrap_or_default();
+        let open = shown["work"]["open"].as_array().into_iter().flatten();
         let open = open.filter(|open| open["kind"] == "close");
         let number = open
             .flat_map(|open| ["ready", "held", "waiting"].map(|name| open[name].as_u64()))
