@@ -26,7 +26,11 @@ fn a_join_has_no_field_that_is_too_long() {
     let index = node_alone.applied_index();
     let long = || "x".repeat(10_000);
     let join = |change: &dyn Fn(&mut Node)| {
-        let mut row = node("c", 0);
+        let mut row = Node {
+            addresses: Vec::new(),
+            admins: Vec::new(),
+            ..node("c", 0)
+        };
         change(&mut row);
         propose(Op::Join(Box::new(Join {
             hash: Secret::new("good"),
