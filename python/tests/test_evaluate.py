@@ -15,8 +15,8 @@ import pytest
 pl = pytest.importorskip("polars", reason="the extra `evaluate` is not installed")
 
 import godwit  # noqa: E402
-from godwit.evaluate import plan as plans  # noqa: E402
 from godwit.evaluate import figures, sampler, sets  # noqa: E402
+from godwit.evaluate import plan as plans  # noqa: E402
 from godwit.evaluate.measure import busy_now, forecast_error  # noqa: E402
 
 TINY = """
