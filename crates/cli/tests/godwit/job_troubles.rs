@@ -301,7 +301,7 @@ fn a_node_whose_disk_fails_is_not_ready_from_the_first_failed_write_on() {
     disk.cut_power(Shutdown::NoLogFlush);
     let refused = at(&rig, &line);
     assert_ne!(refused.code, Some(0), "{refused:?}");
-    // The node ends by itself, because it cannot record anything. Until then it says that it takes no changes.
+    // A node that cannot record anything ends. Until then the node answers that it takes no changes.
     let ended = wait_until(|| {
         let ready = Caller::admin(&rig).is_ready();
         assert_ne!(ready, Some(true), "{}", rig.daemon().said());
