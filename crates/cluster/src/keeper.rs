@@ -87,8 +87,11 @@ impl Shared {
         let mut live = self.live.lock();
         let now = Instant::now();
         let others = ages.iter().filter(|(number, _)| *number != own);
-        for (number, age) in others.copied().chain(leader.map(|leader| (leader, 0))) {
+        for (number, age) in others.copied() {
             live.told(number, Duration::from_millis(age), now);
+        }
+        if let Some(leader) = leader {
+            live.reported(leader, now);
         }
     }
 

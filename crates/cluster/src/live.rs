@@ -25,6 +25,8 @@ pub(crate) struct Contacts {
     nodes: HashMap<u64, Entry>,
     /// When each node lived for the last time, as this node or a leader before it heard.
     seen: HashMap<u64, Instant>,
+    /// The leader that reported last when it heard the others.
+    reporter: Option<u64>,
     /// Nodes that were reported as lost, and not heard since.
     told: HashSet<u64>,
 }
@@ -68,6 +70,12 @@ impl Contacts {
         *seen = at.max(*seen);
     }
 
+    /// Notes that this leader lives, and that it reported the times of the others.
+    pub(crate) fn reported(&mut self, leader: u64, now: Instant) {
+        self.told(leader, Duration::ZERO, now);
+        self.reporter = Some(leader);
+    }
+
     /// How many milliseconds ago each node was heard.
     pub(crate) fn ages(&self, now: Instant) -> Vec<(u64, u64)> {
         let age = |at: &Instant| now.saturating_duration_since(*at).as_millis();
@@ -80,6 +88,17 @@ impl Contacts {
     pub(crate) fn age(&self, number: u64, now: Instant) -> Option<Duration> {
         let at = self.seen.get(&number)?;
         Some(now.saturating_duration_since(*at))
+    }
+
+    /// Whether the leaders' reports show that the node is lost. While no leader reports, an election for example, the others are judged by
+    /// the last report, but for [`LOST_AFTER`] at most.
+    pub(crate) fn is_silent(&self, number: u64, now: Instant) -> bool {
+        let Some(age) = self.age(number, now) else {
+            return false;
+        };
+        let reporter = self.reporter.filter(|reporter| *reporter != number);
+        let since_report = reporter.and_then(|reporter| self.age(reporter, now));
+        age.saturating_sub(since_report.unwrap_or_default().min(LOST_AFTER)) > LOST_AFTER
     }
 
     pub(crate) fn of(&self, number: u64) -> Option<&Entry> {
@@ -181,6 +200,23 @@ mod tests {
         let mut ages = heard.ages(after(13));
         ages.sort_unstable();
         assert_eq!(ages, [(1, 3_000), (2, 1_000)]);
+    }
+
+    #[test]
+    fn while_no_leader_reports_the_last_report_counts() {
+        let start = Instant::now();
+        let after = |tenths: u64| start + Duration::from_millis(tenths * 100);
+        let mut heard = Contacts::default();
+        heard.told(2, Duration::from_millis(900), after(10));
+        heard.told(3, Duration::from_millis(5_100), after(10));
+        heard.reported(1, after(10));
+        let silent = |tenths| [1, 2, 3].map(|number| heard.is_silent(number, after(tenths)));
+        assert_eq!(silent(10), [false, false, true]);
+        // The leader died, and the election lasts: no node can report that node 2 lives.
+        assert_eq!(silent(60), [false, false, true]);
+        assert_eq!(silent(61), [true, false, true]);
+        assert_eq!(silent(101), [true, false, true]);
+        assert_eq!(silent(102), [true, true, true]);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use godwit_state::{
     Op, ProposeError,
 };
 
-use crate::live::LOST_AFTER;
 use crate::{Cluster, Shared, peer, unread};
 
 /// How long the leader may take to report the state of the cluster.
@@ -85,7 +84,7 @@ impl Cluster {
                 let entry = heard.of(row.number).filter(|_| leads);
                 let age = heard.age(row.number, now);
                 let heard_ms = age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-                let is_silent = age.is_some_and(|age| age > LOST_AFTER);
+                let is_silent = heard.is_silent(row.number, now);
                 let is_lost = (is_silent || heard.is_lost(row.number, now)) && !own;
                 let resources = entry.map(|entry| entry.said.resources.clone());
                 let said = entry.and_then(|entry| entry.said.problem.clone());
