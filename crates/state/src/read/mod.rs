@@ -10,11 +10,11 @@ mod row;
 mod work;
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 
 pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
@@ -35,6 +35,8 @@ const IDLE_MAX: usize = 8;
 pub struct Reader {
     file: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    /// The first inconsistency that was read.
+    unsound: OnceLock<String>,
 }
 
 impl Reader {
@@ -44,7 +46,26 @@ impl Reader {
         Self {
             file,
             idle: Mutex::new(Vec::new()),
+            unsound: OnceLock::new(),
         }
+    }
+
+    /// Checks that nothing inconsistent was read. Only a start of the node checks the whole file.
+    ///
+    /// # Errors
+    /// The first inconsistency.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        match self.unsound.get() {
+            Some(found) => Err(Fault::new(&self.file, FaultKind::Unsound(found.clone()))),
+            None => Ok(()),
+        }
+    }
+
+    fn noted(&self, fault: Fault) -> Fault {
+        if let FaultKind::Unsound(found) = &fault.kind {
+            let _ = self.unsound.set(found.clone());
+        }
+        fault
     }
 
     /// Runs `query` on a connection that cannot write.
@@ -55,9 +76,10 @@ impl Reader {
         let idle = self.idle().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open(&self.file)?,
+            None => open(&self.file).map_err(|fault| self.noted(fault))?,
         };
-        let result = query(&connection).map_err(|error| Fault::sqlite(&self.file, error));
+        let result =
+            query(&connection).map_err(|error| self.noted(Fault::sqlite(&self.file, error)));
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
             idle.push(connection);

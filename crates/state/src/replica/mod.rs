@@ -323,7 +323,7 @@ impl Replica {
         if let Some(fault) = self.directory.guard().fault() {
             return Err(ProposeError::Ended(Ended(fault.to_owned())));
         }
-        Ok(())
+        Ok(self.reader.check()?)
     }
 
     /// Refuses commands that the state would refuse, before they are in the log.
