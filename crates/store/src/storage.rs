@@ -214,6 +214,11 @@ pub trait Storage: Send + Sync {
     /// Gives a directory its metadata, when no more entries will be added to it. Returns the kinds of attributes that could not be kept.
     fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
 
+    /// The modification time of the directory at `path`, as its file system has it now: a network mount remembers times for a while.
+    fn time_of(&self, path: &RelPath) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.stat(path)?.map(|meta| meta.mtime))
+    }
+
     /// Gives the directory at `path` back the time that it had before an entry came and went.
     fn give_back_time(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
         let _ = mtime;

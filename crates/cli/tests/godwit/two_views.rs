@@ -46,7 +46,11 @@ impl World {
     fn becomes(&self, before: &[String], line: &[String]) {
         let until = Instant::now() + Duration::from_secs(20);
         while self.state() != before {
-            assert!(Instant::now() < until, "{line:?}: {:#?}", self.state());
+            assert!(
+                Instant::now() < until,
+                "{line:?}: {before:#?}, now {:#?}",
+                self.state()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -423,6 +423,10 @@ impl Storage for FsStorage {
             })
     }
 
+    fn time_of(&self, path: &RelPath) -> Result<Option<Timestamp>, StoreError> {
+        present::time_of(&self.directories, path)
+    }
+
     fn give_back_time(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
         present::give_back_time(&self.directories, path, mtime)
     }

@@ -118,6 +118,24 @@ pub(super) fn names_in(
     Ok(())
 }
 
+/// The time of a directory, asked of its file system.
+pub(super) fn time_of(
+    directories: &Directories,
+    path: &RelPath,
+) -> Result<Option<Timestamp>, StoreError> {
+    let failed = |errno| StoreError::from_errno("look at", path, errno);
+    let fd = match directories.open_listing(path.as_bytes()) {
+        Err(Errno::NOENT) => return Ok(None),
+        fd => fd.map_err(failed)?,
+    };
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
+    let seen = rustix::fs::statx(&fd, "", flags, StatxFlags::MTIME).map_err(failed)?;
+    Ok(Some(Timestamp {
+        seconds: seen.stx_mtime.tv_sec,
+        nanoseconds: seen.stx_mtime.tv_nsec,
+    }))
+}
+
 /// Sets only the time of a directory, which may be the storage's own directory.
 pub(super) fn give_back_time(
     directories: &Directories,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_engine::SinkFailure;
-use godwit_store::{Create, Kind, Meta, RelPath, Storage, TempName};
+use godwit_store::{Create, Kind, RelPath, Storage, TempName, Timestamp};
 
 use crate::files::destination::PreparedDestination;
 
@@ -18,8 +18,8 @@ pub struct Beacon {
     storage: Arc<dyn Storage>,
     directory: RelPath,
     name: TempName,
-    /// The state of the directory before, to be restored: a beacon that comes and goes changes nothing for users.
-    before: Option<Meta>,
+    /// The time of the directory before, to be restored: a beacon that comes and goes changes nothing for users.
+    before: Option<Timestamp>,
     is_lit: AtomicBool,
     /// The source has announced something, so it has looked.
     has_begun: AtomicBool,
@@ -58,14 +58,15 @@ impl PreparedDestination {
             if *device.get_or_insert(there.device) != there.device {
                 return None;
             }
+            let before = storage.time_of(&level).ok().flatten();
             let within = level.join(b"beacon").ok()?;
             let made = storage.create(&within, &name, Create::Fresh, Some(0));
-            made.is_ok().then_some((level, there))
+            made.is_ok().then_some((level, before))
         })?;
         let beacon = Beacon {
             storage: Arc::clone(storage),
             // Members of a claim come and go together, and the closer sets times.
-            before: Some(before).filter(|_| config.member.is_none()),
+            before: before.filter(|_| config.member.is_none()),
             directory: directory.clone(),
             name,
             is_lit: AtomicBool::new(true),
@@ -150,11 +151,10 @@ impl Beacon {
         let Ok(within) = self.directory.join(b"beacon") else {
             return;
         };
-        let now = self.storage.stat(&self.directory);
+        let now = self.storage.time_of(&self.directory);
         let removed = self.storage.discard(&within, &self.name);
-        let is_as_before = |now: Meta| self.before.is_some_and(|before| before.mtime == now.mtime);
         // Something else has changed the directory since: that time counts.
-        if removed.is_ok() && now.ok().flatten().is_some_and(is_as_before) {
+        if removed.is_ok() && self.before.is_some() && now.ok().flatten() == self.before {
             self.give_back();
         }
     }
@@ -182,7 +182,7 @@ impl Beacon {
     /// Gives its directory the time of before. Where that is not allowed, the directory has the time of a usual change.
     fn give_back(&self) {
         if let Some(before) = &self.before {
-            let _ = self.storage.give_back_time(&self.directory, before.mtime);
+            let _ = self.storage.give_back_time(&self.directory, *before);
         }
     }
 }
