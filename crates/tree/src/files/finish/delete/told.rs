@@ -3,7 +3,7 @@
 
 use godwit_engine::{Ending, entry};
 use godwit_proto::{EntryKind, Notice, NoticeKind, Seq, Side};
-use godwit_store::StoreError;
+use godwit_store::{StoreError, TempName};
 
 use super::Deleter;
 use crate::files::target::below;
@@ -12,8 +12,13 @@ use crate::files::target::below;
 const HIDDEN: &str = "(a name that you may not list)";
 
 impl Deleter<'_> {
-    /// Counts and reports that an entry was removed, or would be.
+    /// Counts and reports that an entry was removed, or would be. A directory with a temporary name is that of a node, not of a user: the
+    /// closers of a job make one each, and remove those of the others.
     pub(super) fn tell_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
+        let name = path.rsplit(|byte| *byte == b'/').next();
+        if entry == EntryKind::DIRECTORY && name.is_some_and(TempName::is_temp) {
+            return;
+        }
         self.target.counters.entries_deleted.add(1);
         let (entry, text) = match self.target.config.hides_names {
             true => (EntryKind::FILE, HIDDEN.as_bytes()),
