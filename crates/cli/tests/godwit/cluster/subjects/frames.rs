@@ -1,6 +1,8 @@
 //! Each frame that begins a connection, with every subject: which of them open a transfer, a verification or an examination.
 //! Questions are in the table.
 
+use std::time::{Duration, Instant};
+
 use godwit_api::ask::{ClaimPlace, LEASE_MS, Mark, Question};
 use godwit_api::job::ClaimId;
 use godwit_proto::{
@@ -99,11 +101,19 @@ pub(super) fn wrong(walk: &Walk) -> Vec<String> {
                 walk.let_in();
             }
             let head = frame(walk, kind, subject);
-            let answer = asking::ask(walk.asked(subject), &walk.key(subject).home, &head);
-            let code = match &answer {
-                Ok(Frame::Error(error)) => Ok(Some(error.code())),
-                Ok(Frame::Opened(_) | Frame::Examined(_)) => Ok(None),
-                _ => Err(()),
+            let until = Instant::now() + super::super::DEADLINE;
+            let (answer, code) = loop {
+                let answer = asking::ask(walk.asked(subject), &walk.key(subject).home, &head);
+                let code = match &answer {
+                    Ok(Frame::Error(error)) => Ok(Some(error.code())),
+                    Ok(Frame::Opened(_) | Frame::Examined(_)) => Ok(None),
+                    _ => Err(()),
+                };
+                // Until the leases of the claims that the questions set have ended.
+                if code != Ok(Some(ErrorCode::BUSY)) || Instant::now() > until {
+                    break (answer, code);
+                }
+                std::thread::sleep(Duration::from_millis(100));
             };
             if code != Ok(codes[subject]) {
                 let expected = codes[subject];
