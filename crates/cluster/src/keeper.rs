@@ -17,7 +17,7 @@ use crate::carrier::{address_of, peer_at};
 use crate::live::GONE_AFTER;
 use crate::sights::Compared;
 use crate::voters::{self, Candidate};
-use crate::{Cluster, NUMBER_ALONE, Shared, known, peer};
+use crate::{Cluster, NUMBER_ALONE, Shared, known, peer, unread};
 
 /// Between two beats.
 const BEAT: Duration = Duration::from_secs(1);
@@ -50,10 +50,14 @@ fn beat(shared: &Shared) -> Result<(), String> {
     let leads = shared.config.replica.is_leader();
     shared.live.lock().leads(leads, Instant::now());
     if leads {
-        lead(shared)
-    } else {
-        announce(shared)
+        shared.note_strange(false, Instant::now());
+        return lead(shared);
     }
+    let announced = announce(shared);
+    let refused = announced.as_ref().err();
+    let is_strange = refused.is_some_and(|refusal| refusal.code == code::OTHER_CLUSTER);
+    shared.note_strange(is_strange, Instant::now());
+    announced.map_err(|refusal| refusal.message)
 }
 
 impl Shared {
@@ -293,18 +297,23 @@ fn members(shared: &Shared, rows: &[Node], now: Instant) -> Result<(), String> {
 }
 
 /// Announces to the leader that this node lives.
-fn announce(shared: &Shared) -> Result<(), String> {
+fn announce(shared: &Shared) -> Result<(), Refusal> {
     let said = shared.announcement();
     let question = Question::Cluster(Box::new(ClusterQuestion::Announce(Box::new(said))));
     let own = &shared.config.identity;
     let hint = shared.config.replica.leader_hint();
     let first = hint.map(|(_, address)| peer_at(&address));
-    let rows: Vec<Node> = shared.config.replica.reader().objects().map_err(told)?;
+    let rows: Result<Vec<Node>, _> = shared.config.replica.reader().objects();
+    let rows = rows.map_err(unread)?;
     let told_of = shared.told().clone();
     let others = rows.iter().map(known).chain(told_of);
     let others = others.map(|node| peer(&node));
     let mut asked: Vec<Peer> = Vec::new();
-    let mut trouble = "this node knows no other node of its cluster".to_owned();
+    let no_leader = || Refusal::later(code::NO_LEADER, "no node leads the cluster now");
+    let mut trouble = Refusal::later(
+        code::NO_LEADER,
+        "this node knows no other node of its cluster",
+    );
     for to in first.into_iter().chain(others) {
         let is_known = asked.iter().any(|before| before.identity == to.identity);
         if to.identity == *own || to.addresses.is_empty() || is_known {
@@ -317,11 +326,11 @@ fn announce(shared: &Shared) -> Result<(), String> {
                 if let Ok(None) = tell(shared, &leader, &question) {
                     return Ok(());
                 }
-                trouble = "no node leads the cluster now".to_owned();
+                trouble = no_leader();
             }
-            Ok(Some(_)) => trouble = "no node leads the cluster now".to_owned(),
-            Err(refusal) if is_final(&refusal) => return Err(refusal.message),
-            Err(refusal) => trouble = refusal.message,
+            Ok(Some(_)) => trouble = no_leader(),
+            Err(refusal) if is_final(&refusal) => return Err(refusal),
+            Err(refusal) => trouble = refusal,
         }
         asked.push(to);
         if shared.stopping.load(Ordering::SeqCst) {

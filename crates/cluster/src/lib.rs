@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{AskSites, KnownNode, Peer, Refusal, code};
 use godwit_api::rest::NodeResources;
@@ -41,6 +41,9 @@ pub use sights::Look;
 
 /// Number of beats for which the row of a node may lack an export without effect: a row follows the node's announcement.
 const LACKS_FOR: u32 = 2;
+
+/// A node that all nodes have refused for this long was removed. Announcements go out each second.
+const STRANGE_AFTER: Duration = Duration::from_secs(10);
 
 /// Configuration of [`Cluster`].
 pub struct ClusterConfig {
@@ -92,6 +95,8 @@ pub(crate) struct Shared {
     pub(crate) sights: sights::Sights,
     /// For how many beats the row of this node has lacked each of its exports.
     lacks: Mutex<BTreeMap<String, u32>>,
+    /// Since when all nodes that answer refuse this node as a stranger.
+    strange_since: Mutex<Option<Instant>>,
     pub(crate) stopping: AtomicBool,
 }
 
@@ -108,6 +113,7 @@ impl Cluster {
             live: live::Live::default(),
             sights: sights::Sights::default(),
             lacks: Mutex::default(),
+            strange_since: Mutex::default(),
             stopping: AtomicBool::new(false),
         };
         Self {
@@ -178,6 +184,25 @@ impl Shared {
     /// The other nodes when this one joined, until the row of this node was there.
     pub(crate) fn told(&self) -> std::sync::MutexGuard<'_, Vec<KnownNode>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes whether the last announcement was refused because this node is no node of the cluster.
+    pub(crate) fn note_strange(&self, is_strange: bool, now: Instant) {
+        let mut since = self.strange_since();
+        *since = is_strange.then(|| since.unwrap_or(now));
+    }
+
+    /// Whether this node was removed, and its state does not show it: a node that was cut off at that time gets no more entries of the log.
+    /// A node that has just joined may be a stranger to a node that lags, but only for a moment.
+    pub(crate) fn is_strange(&self, now: Instant) -> bool {
+        let since = *self.strange_since();
+        since.is_some_and(|since| now.saturating_duration_since(since) >= STRANGE_AFTER)
+    }
+
+    fn strange_since(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.strange_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the nodes known from joining, also for the next start, once the row of this node is there. Otherwise nodes that were removed

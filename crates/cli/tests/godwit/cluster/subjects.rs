@@ -9,11 +9,14 @@ use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{CLUSTER_QUESTIONS, Peer, QUESTIONS, Question, ReachSite};
+use godwit_api::ask::{
+    CLUSTER_QUESTIONS, ClusterQuestion, Peer, QUESTIONS, Question, ReachSite, code,
+};
 use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 
 use super::super::rig::Rig;
+use super::Site;
 use walk::{Key, Walk};
 
 /// The askers, in the order of the columns. The job `g1` and the claims belong to the asker of a guest job.
@@ -320,4 +323,35 @@ fn reach(peer: Peer) -> Question {
         paths: vec![Text::from("data/a")],
         write: false,
     })
+}
+
+/// The log of the cluster does not bring its removal to a node that was down at that time.
+#[test]
+fn a_node_that_was_removed_while_it_was_down_serves_no_member() {
+    let mut site = Site::of(3);
+    let member = Key::new(&site.nodes[0].daemon_home);
+    let cluster = site.view(0).expect("a view")["cluster"].clone();
+    let of = cluster.as_str().expect("an id").to_owned();
+    let status = Question::Cluster(Box::new(ClusterQuestion::Status { of }));
+    let serves = |site: &Site| member.ask(&site.nodes[2], &status);
+    serves(&site).expect("a member");
+    site.nodes[2].kill_daemon();
+    site.wait_at(&[0], "a node is lost", |view| {
+        super::state_of(view, "dtn3") == "lost"
+    });
+    let removed = site.nodes[0].admin(&["cluster", "remove", "dtn3"]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    site.wait_at(&[0], "it is gone", |view| super::nodes(view).len() == 2);
+    // By then the leader sends this node no entries any more.
+    std::thread::sleep(Duration::from_secs(5));
+    site.nodes[2].serve(&[]);
+    let until = Instant::now() + super::DEADLINE;
+    let refused = loop {
+        match serves(&site) {
+            Err(refusal) if refusal.code == code::OTHER_CLUSTER => break refusal,
+            answer => assert!(Instant::now() < until, "{answer:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert!(refused.message.contains("not a node"), "{refused:?}");
 }
