@@ -37,6 +37,8 @@ pub const SPEC_BYTES_OF_SITE_MAX: u64 = 64 << 20;
 pub const SPEC_BYTES_OF_OWNER_MAX: u64 = 1 << 30;
 /// Limit of lines in the audit log about one other site: enough for thousands of jobs. Beyond that, the oldest are deleted.
 pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
+/// Attempts after which users cannot start a job again: each attempt is a row in the state of every node.
+pub const ATTEMPTS_MAX: u32 = 1_000;
 /// Waiting jobs: fifty times the number in the node's benchmark.
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
 /// Events that can be resumed: three hours at one per second.

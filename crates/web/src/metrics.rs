@@ -392,9 +392,10 @@ impl Metrics {
             if event.topic != Topic::Job || !ends {
                 continue;
             }
-            let attempts = app.reader().attempts(&event.object).unwrap_or_default();
+            let job = app.reader().job(&event.object).ok().flatten();
+            let last = job.and_then(|job| app.reader().attempt(&job.id, job.attempts).ok()?);
             // The event ended no attempt: its time differs from the end of the last one.
-            let Some(last) = attempts.last().filter(|last| last.ended == Some(event.at)) else {
+            let Some(last) = last.filter(|last| last.ended == Some(event.at)) else {
                 continue;
             };
             let outcome = last.outcome.as_deref().unwrap_or_default();

@@ -6,12 +6,12 @@ use rusqlite::{OptionalExtension as _, params};
 use godwit_model::FailureCode;
 
 use super::{Context, Stop, claims, knows_origin, notices, sql, work};
-use crate::bounds;
+use crate::bounds::{self, ATTEMPTS_MAX};
 use crate::model::{
-    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, Moved, NewJob, Reason, Timestamp,
-    allowed, reason,
+    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, LEVEL_ATTEMPTS, Moved, NewJob,
+    Reason, Timestamp, allowed, reason,
 };
-use crate::read::{job_by_id, job_spec};
+use crate::read::{committed_level, job_by_id, job_spec};
 
 /// Adds a job. From: nothing. To: queued, scheduled.
 pub(super) fn submit(
@@ -148,6 +148,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
         }
         JobOp::Resume => {
             check_room_again(context)?;
+            check_attempts(context, &job)?;
             resume(context, &mut job)?;
         }
         JobOp::Cancel { comment } => {
@@ -161,6 +162,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
         }
         JobOp::Retry => {
             check_room_again(context)?;
+            check_attempts(context, &job)?;
             retry(context, &mut job)?;
         }
         JobOp::Change(change) => set(&mut job, change)?,
@@ -253,6 +255,18 @@ pub(super) fn save(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
 fn due(job: &Job) -> i64 {
     let times = [job.not_before, job.next_attempt];
     times.into_iter().flatten().max().map_or(0, |time| time.0)
+}
+
+/// Refuses to start a job again that has had too many attempts.
+fn check_attempts(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
+    if job.attempts < ATTEMPTS_MAX || committed_level(context.db)? < LEVEL_ATTEMPTS {
+        return Ok(());
+    }
+    let what = format!(
+        "the job has had {} attempts, and {ATTEMPTS_MAX} is the limit; submit it as a new job, which skips what is complete",
+        job.attempts
+    );
+    Err(CommandError::invalid("attempts", what).into())
 }
 
 /// From: paused. To: queued, scheduled.

@@ -15,7 +15,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, WorkOp};
 /// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains
 ///   of removed users ([`LEVEL_LEFT`]).
 /// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
-/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), divided closes ([`LEVEL_CLOSES`]), and roles of jobs ([`LEVEL_ROLES`]).
+/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), divided closes ([`LEVEL_CLOSES`]), roles of jobs ([`LEVEL_ROLES`]), and a limit of attempts
+///   ([`LEVEL_ATTEMPTS`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that
@@ -59,6 +60,9 @@ pub const LEVEL_CLOSES: u32 = 6;
 /// From this level on, a schedule and the description of a job name the role of their submitter, and a description names the independent nodes
 /// of its sites. Older programs cannot read them.
 pub const LEVEL_ROLES: u32 = 6;
+
+/// From this level on, users cannot start a job again that has had too many attempts.
+pub const LEVEL_ATTEMPTS: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;

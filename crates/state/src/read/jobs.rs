@@ -75,6 +75,14 @@ impl Reader {
         })
     }
 
+    /// One attempt of a job, without the bytes that it sent again.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn attempt(&self, id: &str, number: u32) -> Result<Option<Attempt>, Fault> {
+        self.with(|db| row::attempt_by_number(db, id, number))
+    }
+
     /// The failed entries of a job, grouped by reason.
     ///
     /// # Errors

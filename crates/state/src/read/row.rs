@@ -120,18 +120,27 @@ pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<No
     Ok(noted)
 }
 
+/// An attempt of a job.
+pub(crate) fn attempt_by_number(
+    db: &Connection,
+    job: &str,
+    number: u32,
+) -> rusqlite::Result<Option<Attempt>> {
+    db.prepare_cached(&format!(
+        "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND number = ?2"
+    ))?
+    .query_row(params![job, number], attempt)
+    .optional()
+}
+
 /// The node that ran an attempt of a job.
 pub(crate) fn attempt_node(
     db: &Connection,
     job: &str,
     number: u32,
 ) -> rusqlite::Result<Option<String>> {
-    db.prepare_cached(&format!(
-        "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND number = ?2"
-    ))?
-    .query_row(params![job, number], attempt)
-    .optional()
-    .map(|found| found.map(|attempt| attempt.node))
+    let found = attempt_by_number(db, job, number)?;
+    Ok(found.map(|attempt| attempt.node))
 }
 
 /// The specification of the job with that id.
