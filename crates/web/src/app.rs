@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use godwit_api::failure::Code;
+use godwit_api::failure::{Code, FailureCode};
 use godwit_api::rest::Timestamp;
 use godwit_cluster::Cluster;
 use godwit_jobs::{Jobs, Seen, now};
@@ -148,6 +148,18 @@ impl App {
         }
         turns::proven(&caller.name);
         Ok(caller)
+    }
+
+    /// Checks that the caller may still do what the request needs, and in the same role.
+    pub(crate) async fn check_again(self: &Arc<Self>, caller: Caller) -> Result<(), ApiError> {
+        let own = Arc::clone(self);
+        let (role, holder) = (caller.role, turns::holder());
+        let again = blocking(&self.authentications, holder, move || caller.again(&own));
+        if again.await??.role == role {
+            return Ok(());
+        }
+        let detail = "your role changed while the request was being sent; send it again";
+        Err(ApiError::forbidden(FailureCode::RoleTooSmall, detail))
     }
 
     /// Runs a call about places on a separate thread. The call may take long.

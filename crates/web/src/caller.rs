@@ -143,7 +143,10 @@ macro_rules! extractor {
                 app: &Arc<App>,
             ) -> Result<Self, ApiError> {
                 let request = Request::of(parts);
-                app.authenticate(request, $need).await.map(Self)
+                let caller = app.authenticate(request, $need).await?;
+                // A body may take long: then the caller is judged again.
+                parts.extensions.insert(caller.clone());
+                Ok(Self(caller))
             }
         }
     };

@@ -1,7 +1,8 @@
 //! Parses paths, queries, bodies and headers of requests, and words the errors for invalid ones.
 //! Knows no route.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::body::Bytes;
@@ -19,6 +20,8 @@ use serde::de::{
 };
 use tokio::time::timeout;
 
+use crate::app::App;
+use crate::caller::Caller;
 use crate::lingering::length_of;
 use crate::problem::ApiError;
 use godwit_api::failure::FailureCode;
@@ -31,6 +34,9 @@ const VALUES_MAX: usize = 50_000;
 
 /// How long a client may take to send a body.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A body that took longer than this came when its sender may have lost its rights.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Parameters of a query.
 const PARAMETERS_MAX: usize = 64;
@@ -50,26 +56,32 @@ pub(crate) struct Body<T>(pub(crate) T);
 /// A JSON body of a sender that has proven no user yet.
 pub(crate) struct Small<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned + Send> FromRequest<Arc<App>> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        read(request, state, BODY_BYTES_MAX, BODY_WITHIN)
-            .await
-            .map(Self)
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        let (caller, began) = (
+            request.extensions().get::<Caller>().cloned(),
+            Instant::now(),
+        );
+        let read = read(request, app, BODY_BYTES_MAX, BODY_WITHIN).await?;
+        if let Some(caller) = caller.filter(|_| began.elapsed() > AT_ONCE) {
+            app.check_again(caller).await?;
+        }
+        Ok(Self(read))
     }
 }
 
-impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Body<T> {
+impl<T: DeserializeOwned + Send> OptionalFromRequest<Arc<App>> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Option<Self>, ApiError> {
         if !request.headers().contains_key(CONTENT_TYPE) {
             return Ok(None);
         }
-        read(request, state, BODY_BYTES_MAX, BODY_WITHIN)
+        <Self as FromRequest<_>>::from_request(request, app)
             .await
-            .map(|value| Some(Self(value)))
+            .map(Some)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use godwit_api::failure::FailureCode;
 use godwit_api::record::{StrangerDid, TransferDirection, TransferRecord, TransferStart};
 use godwit_jobs::{is_for_other_site, progress_of};
-use godwit_state::{Event, JobState, Site, Topic};
+use godwit_state::{Agreed, Event, JobState, Site, Topic};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
@@ -393,7 +393,8 @@ impl Metrics {
                 continue;
             }
             let job = app.reader().job(&event.object).ok().flatten();
-            let last = job.and_then(|job| app.reader().attempt(&job.id, job.attempts).ok()?);
+            let last =
+                job.and_then(|job| Agreed(&app.reader()).attempt(&job.id, job.attempts).ok()?);
             // The event ended no attempt: its time differs from the end of the last one.
             let Some(last) = last.filter(|last| last.ended == Some(event.at)) else {
                 continue;

@@ -75,14 +75,6 @@ impl Reader {
         })
     }
 
-    /// One attempt of a job, without the bytes that it sent again.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn attempt(&self, id: &str, number: u32) -> Result<Option<Attempt>, Fault> {
-        self.with(|db| row::attempt_by_number(db, id, number))
-    }
-
     /// The failed entries of a job, grouped by reason.
     ///
     /// # Errors
@@ -354,6 +346,14 @@ impl Agreed<'_> {
     pub fn nodes_with(self, id: &str) -> Result<Vec<String>, Fault> {
         let noted = self.0.with(|db| job_route(db, id))?;
         Ok(noted.map(|noted| noted.at).unwrap_or_default())
+    }
+
+    /// One attempt of a job, without the bytes that it sent again.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn attempt(self, id: &str, number: u32) -> Result<Option<Attempt>, Fault> {
+        self.0.with(|db| row::attempt_by_number(db, id, number))
     }
 
     /// Results of attempts about the destination of a job. The first attempt that got that far decides the meaning of the destination.

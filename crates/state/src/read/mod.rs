@@ -35,8 +35,32 @@ const IDLE_MAX: usize = 8;
 pub struct Reader {
     file: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    /// The first inconsistency that was read.
-    unsound: OnceLock<String>,
+    /// Whether what was read is consistent.
+    pub(crate) soundness: Soundness,
+}
+
+/// The first inconsistency that a reader met. Only a start of the node checks the whole file.
+#[derive(Debug)]
+pub(crate) struct Soundness(OnceLock<String>);
+
+impl Soundness {
+    /// Checks that nothing inconsistent was read from the file.
+    ///
+    /// # Errors
+    /// The first inconsistency.
+    pub(crate) fn check(&self, file: &Path) -> Result<(), Fault> {
+        match self.0.get() {
+            Some(found) => Err(Fault::new(file, FaultKind::Unsound(found.clone()))),
+            None => Ok(()),
+        }
+    }
+
+    fn note(&self, fault: Fault) -> Fault {
+        if let FaultKind::Unsound(found) = &fault.kind {
+            let _ = self.0.set(found.clone());
+        }
+        fault
+    }
 }
 
 impl Reader {
@@ -46,26 +70,8 @@ impl Reader {
         Self {
             file,
             idle: Mutex::new(Vec::new()),
-            unsound: OnceLock::new(),
+            soundness: Soundness(OnceLock::new()),
         }
-    }
-
-    /// Checks that nothing inconsistent was read. Only a start of the node checks the whole file.
-    ///
-    /// # Errors
-    /// The first inconsistency.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
-        match self.unsound.get() {
-            Some(found) => Err(Fault::new(&self.file, FaultKind::Unsound(found.clone()))),
-            None => Ok(()),
-        }
-    }
-
-    fn noted(&self, fault: Fault) -> Fault {
-        if let FaultKind::Unsound(found) = &fault.kind {
-            let _ = self.unsound.set(found.clone());
-        }
-        fault
     }
 
     /// Runs `query` on a connection that cannot write.
@@ -76,10 +82,10 @@ impl Reader {
         let idle = self.idle().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open(&self.file).map_err(|fault| self.noted(fault))?,
+            None => open(&self.file).map_err(|fault| self.soundness.note(fault))?,
         };
-        let result =
-            query(&connection).map_err(|error| self.noted(Fault::sqlite(&self.file, error)));
+        let result = query(&connection)
+            .map_err(|error| self.soundness.note(Fault::sqlite(&self.file, error)));
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
             idle.push(connection);

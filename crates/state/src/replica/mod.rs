@@ -323,7 +323,7 @@ impl Replica {
         if let Some(fault) = self.directory.guard().fault() {
             return Err(ProposeError::Ended(Ended(fault.to_owned())));
         }
-        Ok(self.reader.check()?)
+        Ok(self.reader.soundness.check(&self.directory.state())?)
     }
 
     /// Refuses commands that the state would refuse, before they are in the log.

@@ -4,6 +4,16 @@
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, UTIME_OMIT};
 
+/// Whose the tree is. Both kinds stay beneath the root and follow no link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Confine {
+    /// A tree that a node exports to peers: set-id bits, ownership and other attributes that concern the whole machine are kept only where
+    /// granted.
+    Export,
+    /// A tree that the user of this process named: attributes are applied as given.
+    Local,
+}
+
 /// Permission and sticky bits.
 const PERMISSION_BITS: u32 = 0o1777;
 /// Setuid and setgid.

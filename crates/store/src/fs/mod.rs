@@ -31,6 +31,7 @@ use crate::storage::{
     Capabilities, Choice, Create, Known, Look, May, ReadFile, Replace, Scan, Storage, SurveyItem,
     WriteFile,
 };
+pub use attributes::Confine;
 use attributes::{Allowed, mode_of};
 use directories::Directories;
 use read::FsReadFile;
@@ -43,16 +44,6 @@ pub use syncs::Syncs;
 use walk::Walk;
 use write::FsWriteFile;
 use xattr::{Reader, Wanted};
-
-/// Whose the tree is. Both kinds stay beneath the root and follow no link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Confine {
-    /// A tree that a node exports to peers: set-id bits, ownership and other attributes that concern the whole machine are kept only where
-    /// granted.
-    Export,
-    /// A tree that the user of this process named: attributes are applied as given.
-    Local,
-}
 
 /// How a file system storage behaves; `new` has the usual options.
 #[derive(Debug, Clone)]

@@ -394,3 +394,27 @@ fn one_user_and_one_token_leave_event_streams_for_others() {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+#[test]
+fn a_body_that_comes_after_the_end_of_its_token_does_nothing() {
+    let world = World::new();
+    let (secret, id) = token(&world, "ada", "admin");
+    let body = json!({"role": "admin"}).to_string();
+    let mut raw = Raw::new(&world);
+    let head = format!(
+        "PUT /api/v1/users/mallory HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {secret}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    raw.0.write_all(head.as_bytes()).unwrap();
+    // The node reads the body once the caller is admitted.
+    let mut admitted = [0; 25];
+    raw.0.read_exact(&mut admitted).unwrap();
+    assert_eq!(admitted, *b"HTTP/1.1 100 Continue\r\n\r\n");
+    let admin = world.client();
+    admin.delete(&format!("/api/v1/tokens/{id}")).expect(204);
+    std::thread::sleep(Duration::from_millis(200));
+    raw.0.write_all(body.as_bytes()).unwrap();
+    let (answer, problem) = raw.answer();
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer} {problem}");
+    admin.get("/api/v1/users/mallory").expect(404);
+}
