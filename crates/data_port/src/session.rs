@@ -16,6 +16,7 @@ use godwit_proto::{Mapping, Token, TransferId};
 use godwit_store::journal::JournalHold;
 use godwit_tree::Arrived;
 
+use crate::allow::Who;
 use crate::claims::{MemberLease, Spots};
 use crate::gate::Slot;
 use crate::keeper::Watch;
@@ -94,6 +95,18 @@ pub(crate) struct Session {
 pub(crate) struct Serving<'a>(&'a Session);
 
 impl Claim {
+    /// Whether it makes way for a transfer of `who` with this label, once its client is gone. For a job of another node it does so for
+    /// the peers to which access was given for that very job: the grants prove it. Otherwise it does so for its owner, and for another
+    /// node that names the same job. That name is only the word of the client, so it counts for nothing beside a mandate, and
+    /// the caller has checked the right to write to the destination.
+    pub(crate) fn makes_way(&self, who: &Who, label: &str) -> bool {
+        match (&self.leave.who.mandate, &who.mandate) {
+            (Some(held), Some(named)) => held == named,
+            (None, None) => self.owner == who.peer || (!label.is_empty() && self.job == label),
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
     pub(crate) fn holds_journal(&self) -> bool {
         let grip = locked(&self.grip);
         grip.as_ref().is_some_and(|grip| grip.journal.is_some())

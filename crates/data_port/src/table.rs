@@ -13,6 +13,7 @@ use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
 use godwit_proto::TransferId;
 
+use crate::allow::Who;
 use crate::claims::Spot;
 use crate::session::{Claim, Session, locked};
 
@@ -272,14 +273,14 @@ impl Table {
         }
     }
 
-    /// Ends the transfer that writes to `destination`, an absolute path, if its client is gone. It is one of this owner, or one for the
-    /// same job by another node; a node that stands still keeps its connections, so it counts as gone where it does not answer. Returns
+    /// Ends the transfer that writes to `destination`, an absolute path, if its client is gone. It is one that `who` may end, see
+    /// [`Claim::makes_way`]; a node that stands still keeps its connections, so it counts as gone where it does not answer. Returns
     /// whether such a transfer existed and ended within `patience`, once its client was known to be gone.
     pub(crate) fn end_deserted(
         &self,
         destination: &[u8],
-        owner: &IdentityId,
-        job: &str,
+        who: &Who,
+        label: &str,
         patience: Duration,
     ) -> bool {
         let began = Instant::now();
@@ -291,10 +292,9 @@ impl Table {
             let (mut left, mut held) = (false, Vec::new());
             for entry in inner.entries.values() {
                 let claim = entry.claim();
-                let is_own = claim.owner == *owner;
-                let is_meant = is_own || (!job.is_empty() && claim.job == job);
+                let is_own = claim.owner == who.peer;
                 let mut paths = claim.writes_to.paths().iter();
-                if !is_meant || !paths.any(|path| path == destination) {
+                if !claim.makes_way(who, label) || !paths.any(|path| path == destination) {
                     continue;
                 }
                 match entry {

@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use godwit_net::IdentityId;
 use godwit_tree::{DestinationError, DestinationRequest, PreparedDestination};
 
 use crate::Shared;
-use crate::allow::Denial;
+use crate::allow::{Denial, Who};
 use crate::refusal::{refusal, silent};
 use crate::table::{Holder, Patience};
 
@@ -27,7 +26,7 @@ const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// transfer is refused. A transfer for the same job by another node makes way, too, where that node does not answer.
 pub(super) fn prepare(
     shared: &Shared,
-    (peer, job): (IdentityId, &str),
+    (who, label): (&Who, &str),
     key: &[u8; 32],
     asked: &[u8],
     request: &DestinationRequest,
@@ -42,14 +41,14 @@ pub(super) fn prepare(
     }) = &prepared
         && shared
             .table
-            .end_deserted(destination.as_bytes(), &peer, job, SUPERSEDE_PATIENCE)
+            .end_deserted(destination.as_bytes(), who, label, SUPERSEDE_PATIENCE)
     {
         prepared = request.clone().prepare();
     }
     let Err(error @ DestinationError::Busy { same: true, .. }) = prepared else {
         return prepared.map_err(no);
     };
-    match shared.table.supersede(key, &peer, PATIENCE) {
+    match shared.table.supersede(key, &who.peer, PATIENCE) {
         Holder::Free => {}
         Holder::Attended => return Err(no(error)),
         Holder::Silent => return Err(silent(shared, &error, asked)),

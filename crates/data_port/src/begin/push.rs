@@ -89,7 +89,7 @@ impl<'a> Beginning<'a, '_> {
         let admitted = self.admit_receiver()?;
         let mut prepared = prepare(
             shared,
-            (self.peer, &request.label),
+            (who, &request.label),
             &key,
             &request.destination,
             &asked,

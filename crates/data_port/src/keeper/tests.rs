@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use godwit_api::grant::Mandate;
 use godwit_api::record::{TransferDirection, TransferStart};
 use godwit_api::rest::Timestamp;
 use godwit_engine::session::Engine;
@@ -44,6 +45,15 @@ const STAYS: Patience = Patience {
 
 /// A transfer in a table, with one stream, whose client is the test.
 fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<()>) {
+    running_for(table, Who::itself(owner()), "")
+}
+
+/// The same, opened by `who` with this label.
+fn running_for(
+    table: &Table,
+    who: Who,
+    label: &str,
+) -> (Arc<Session>, Connection, std::thread::JoinHandle<()>) {
     let counters = Arc::new(Counters::default());
     let for_sink = Arc::clone(&counters);
     let config = ReceiverConfig {
@@ -75,15 +85,15 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
     };
     let claim = Claim {
         transfer: TransferId([7; 16]),
-        owner: owner(),
+        owner: who.peer,
         key: Some(KEY),
         keep_for: ENDLESS,
         label: String::new(),
-        job: String::new(),
+        job: label.to_owned(),
         writes_to: Spots::look(&[b"/data/run42".to_vec()]),
         lease: None,
         fence: None,
-        leave: Leave::unbound(Who::itself(owner())),
+        leave: Leave::unbound(who),
         wanted: None,
         grip: Mutex::new(Some(grip)),
     };
@@ -257,4 +267,48 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
     assert_eq!(table.supersede(&KEY, &owner(), none), Holder::Free);
     assert_eq!(table.count_of(&owner()), (0, 0));
     session.engine.join();
+}
+
+/// Who opened a transfer: a peer, for a job of the site `c` if there is a number.
+fn opener(peer: &str, job: Option<u8>) -> Who {
+    // The last of the 52 signs has spare bits.
+    let identity = |of: &str| format!("gw1-{}a", of.repeat(51));
+    Who {
+        peer: identity(peer).parse().unwrap(),
+        mandate: job.map(|number| Mandate {
+            asker: identity("c"),
+            job: number.to_string(),
+        }),
+    }
+}
+
+/// The word of a client for its job ends no transfer that serves a job of another node, or that runs by other rights.
+#[test]
+fn a_deserted_transfer_makes_way_by_its_owner_or_by_its_job_alone() {
+    let (own, other) = (opener("a", None), opener("b", None));
+    let (first, second) = (opener("a", Some(1)), opener("b", Some(1)));
+    for (held, taker, label, makes_way) in [
+        (&own, &own, "", true),
+        (&own, &other, "job 7", true),
+        (&own, &other, "job 8", false),
+        (&own, &other, "", false),
+        (&own, &first, "job 7", false),
+        (&own, &second, "job 7", false),
+        (&first, &own, "job 7", false),
+        (&first, &other, "job 7", false),
+        (&first, &second, "job 8", true),
+        (&first, &opener("b", Some(2)), "job 7", false),
+        (&first, &opener("a", Some(2)), "job 7", false),
+    ] {
+        let table = Table::default();
+        let (session, near, thread) = running_for(&table, held.clone(), "job 7");
+        // The client is gone.
+        drop(near);
+        thread.join().unwrap();
+        table.end_deserted(b"/data/run42", taker, label, Duration::ZERO);
+        let ended = session.engine.end().is_some();
+        assert_eq!(ended, makes_way, "{held:?}, {taker:?}, {label:?}");
+        session.engine.cancel("over");
+        session.engine.join();
+    }
 }
