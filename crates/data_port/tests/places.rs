@@ -12,6 +12,8 @@ use godwit_api::ask::{
 use godwit_api::grant::Right;
 use godwit_api::job::{ClaimId, Text};
 use godwit_data_port::{Export, Here};
+use godwit_store::digest::DigestKind;
+use godwit_store::journal::{JournalDirectory, JournalHeader, JournalKey};
 use godwit_store::{RelPath, Syncs, TempName};
 
 fn here(directory: &Path) -> Here {
@@ -140,6 +142,66 @@ fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     );
     assert!(!data.join(temp(5)).exists());
     assert_eq!(count(&data.join(temp(6))), 1);
+}
+
+/// Its asker gives the tags, and tags are no secret: they are in the names of the files.
+#[test]
+fn a_clean_for_one_job_leaves_and_hides_the_files_of_other_transfers() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    let data = directory.path().join("data");
+    let put = |tag: u64| {
+        let file =
+            data.join(TempName::new(tag, &RelPath::parse(b"file").expect("a path")).to_string());
+        fs::write(&file, b"begun").expect("written");
+        file
+    };
+    let begin = |name: &[u8]| {
+        let key = JournalKey::of(&[name]);
+        let header = JournalHeader {
+            mapping: Vec::new(),
+            digest: DigestKind::Crc64Nvme,
+            destinations: vec![data.as_os_str().as_encoded_bytes().to_vec()],
+            label: String::new(),
+            claim: None,
+            sender: None,
+        };
+        let journals = JournalDirectory::open(&directory.path().join("home/journals"));
+        let begun = journals
+            .expect("opened")
+            .begin(key, || Ok::<_, Refusal>(header));
+        let mut tag = [0; 8];
+        tag.copy_from_slice(&key.0[..8]);
+        (begun.expect("begun").0, u64::from_le_bytes(tag))
+    };
+    let (idle, resumable) = begin(b"resumable");
+    drop(idle);
+    let (_live, runs) = begin(b"runs");
+    let [ended, other] = [7, 8];
+    let files = [ended, other, runs, resumable].map(put);
+    let there = || files.each_ref().map(|file| file.exists());
+    let clean = |tags: &[u64]| {
+        let wish = CleanPlace {
+            path: Text::from("data"),
+            tags: tags.to_vec(),
+            ..CleanPlace::default()
+        };
+        match ask(&here, &Question::Clean(wish)) {
+            Ok(Answer::Cleaned(cleaned)) => cleaned,
+            other => panic!("{other:?}"),
+        }
+    };
+    let cleaned = clean(&[ended]);
+    assert_eq!(there(), [false, true, true, true]);
+    assert_eq!((cleaned.files, cleaned.paths.len()), (1, 1), "{cleaned:?}");
+    assert!(cleaned.kept.is_empty(), "{cleaned:?}");
+    // The files of a running transfer stay whoever names its tag.
+    let cleaned = clean(&[runs]);
+    assert_eq!(there(), [false, true, true, true]);
+    assert_eq!((cleaned.files, cleaned.kept.len()), (0, 1), "{cleaned:?}");
+    // Without tags, what a transfer can be resumed with stays.
+    assert_eq!(clean(&[]).files, 1);
+    assert_eq!(there(), [false, false, true, true]);
 }
 
 #[test]
