@@ -1,6 +1,7 @@
 //! Owns the house rules that a program can check, over the whole tree; run by `cargo test -p xtask` and `cargo xtask tidy`.
 //! Does not repeat the checks of clippy and rustfmt.
 
+mod deciders;
 mod edges;
 mod links;
 mod methods;
@@ -52,6 +53,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     modules::check(&files, &mut findings);
     methods::check(&files, &mut findings);
     links::check(&files, &mut findings);
+    deciders::check(&files, &mut findings);
     prose::check(&files, &mut findings);
     Ok(findings)
 }

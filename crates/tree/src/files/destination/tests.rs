@@ -140,6 +140,27 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     assert!(begin(6, 0).is_ok());
 }
 
+/// The journals of each sender have their own room, so each of them names its sender.
+#[test]
+fn a_journal_names_its_sender() {
+    let journals = tempfile::tempdir().unwrap();
+    let named = |sender: &[u8]| {
+        let request = DestinationRequest {
+            sender: sender.to_vec(),
+            names: vec![Vec::new()],
+            ..request(journals.path(), vec![b"/src".to_vec()])
+        };
+        let key = request.key();
+        let prepared = request.prepare().unwrap();
+        let header = JournalDirectory::header_of(journals.path(), key).unwrap();
+        prepared.put_away().unwrap();
+        header.sender
+    };
+    for sender in [b"one", b"two"] {
+        assert_eq!(named(sender), Some(sender_tag(sender)));
+    }
+}
+
 #[test]
 fn an_attempt_of_another_sender_maps_names_as_the_first_one_did() {
     let journals = tempfile::tempdir().unwrap();
