@@ -269,7 +269,7 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
     session.engine.join();
 }
 
-/// Who opened a transfer: a peer, for a job of the site `c` if there is a number.
+/// The opener of a transfer: a peer, for a job of the site `c` if there is a number.
 fn opener(peer: &str, job: Option<u8>) -> Who {
     // The last of the 52 signs has spare bits.
     let identity = |of: &str| format!("gw1-{}a", of.repeat(51));
