@@ -16,8 +16,8 @@ use crate::job::PartDigest;
 pub use blame::{Blame, ErrorTold};
 pub use connection::{ConnectionLost, ConnectionRegained, LostChannel};
 pub use summary::{
-    Limited, LimitedTold, ManifestDone, NotKept, Sides, Status, Summary, TransferSummary, Verdict,
-    VerifySummary,
+    Encryption, Limited, LimitedTold, ManifestDone, NotKept, Sides, Status, Summary,
+    TransferSummary, Verdict, VerifySummary,
 };
 
 /// One event of a job. A reader ignores events and fields that it does not know.

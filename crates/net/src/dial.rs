@@ -186,6 +186,7 @@ pub fn dial_over(
             "a TLS server of another kind (no common ALPN protocol)",
         ));
     }
+    tls.note_cipher(session.state().negotiated_cipher_suite());
     let Some(found) = pin.found() else {
         return Err(not_godwit(
             address,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, UnbufferedClientConnection};
@@ -89,6 +89,8 @@ pub struct TlsSetupError(#[from] Error);
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
+    library: Library,
+    agreed: Arc<OnceLock<Cipher>>,
 }
 
 impl ClientTls {
@@ -118,7 +120,22 @@ impl ClientTls {
         config.enable_sni = false;
         Ok(Self {
             config: Arc::new(config),
+            library,
+            agreed: Arc::default(),
         })
+    }
+
+    /// The cipher that the first peer agreed on, and the library here that implements it; None before that. Clones share it.
+    #[must_use]
+    pub fn agreed(&self) -> Option<(Cipher, Library)> {
+        self.agreed.get().map(|cipher| (*cipher, self.library))
+    }
+
+    /// Notes the cipher of a connection whose handshake is done.
+    pub(crate) fn note_cipher(&self, suite: Option<rustls::SupportedCipherSuite>) {
+        if let Some(cipher) = suite.and_then(Cipher::of_suite) {
+            self.agreed.get_or_init(|| cipher);
+        }
     }
 
     /// A connection to the peer that `expect` names, and the place for the server's identity.

@@ -96,6 +96,15 @@ pub struct NotKept {
     pub mode: u64,
 }
 
+/// The cipher of a transfer's connections, and its library.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Encryption {
+    /// The cipher of TLS that both ends agreed on.
+    pub cipher: String,
+    /// The library that implements it at the end that connected.
+    pub library: String,
+}
+
 /// A manifest that was written.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ManifestDone {
@@ -144,6 +153,9 @@ pub struct TransferSummary {
     /// The stage that limited the transfer for most of the time.
     #[serde(flatten, with = "names::bottleneck")]
     pub bottleneck: Option<Limited>,
+    /// The cipher of the connections; None within one machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<Encryption>,
     /// A dry run: the figures say what would have been done.
     #[serde(default, skip_serializing_if = "is_false")]
     pub dry_run: bool,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::judge::assert_identical_to_rsync;
 use super::rig::{Rig, is_root};
+use super::sites::{submit, two_sites, wait_for};
 
 /// A tree with some entries that no user can copy: sockets.
 fn tree(world: &Rig, failing: &[&str]) {
@@ -212,4 +213,36 @@ fn what_failed_arrives_by_its_list_once_it_can_be_read() {
     for copy in ["copy", "export/copy"] {
         assert_identical_to_rsync("-aHO", &world.path("tree"), &world.path(copy));
     }
+}
+
+#[test]
+fn reports_of_transfers_and_jobs_name_the_cipher_and_its_library() {
+    let mut world = Rig::new();
+    world.write("file", "content");
+    world.start(&[]);
+    let encryption = |line: &[&str]| {
+        let outcome = world.cp(line);
+        outcome.complete().summary()["encryption"].clone()
+    };
+    let library = |told: &Value| matches!(told["library"].as_str(), Some("aws-lc" | "ring"));
+    let [push, pull] = [world.url("pushed"), world.url("pushed")];
+    for line in [["file", push.as_str()], [pull.as_str(), "pulled"]] {
+        let told = encryption(&[&["--cipher", "chacha20-poly1305"], &line[..]].concat());
+        assert_eq!(told["cipher"], "chacha20-poly1305", "{told}");
+        assert!(library(&told), "{told}");
+    }
+    assert!(
+        encryption(&["file", "copy"]).is_null(),
+        "within one machine"
+    );
+    let (here, _there) = two_sites();
+    here.write("export/file", "content");
+    let id = submit(&here, "here:/data/file", "siteB:/data/file", &[]);
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    let told = &ended["summary"]["encryption"];
+    assert!(library(told) && told["cipher"].is_string(), "{ended}");
+    let shown = here.admin(&["job", "show", &id]).out;
+    assert!(shown.contains("encrypted"), "{shown}");
+    let page = here.admin(&["job", "report", &id, "--html", "-"]).out;
+    assert!(page.contains("<th>Encryption<td>"), "{page}");
 }

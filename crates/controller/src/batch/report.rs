@@ -58,6 +58,7 @@ fn add(sum: &mut TransferSummary, one: &TransferSummary) {
     sum.failed += one.failed;
     sum.resent_bytes += one.resent_bytes;
     sum.manifest = one.manifest.clone();
+    sum.encryption = sum.encryption.take().or_else(|| one.encryption.clone());
     sum.blame = one.blame.clone();
     sum.not_kept.owner += one.not_kept.owner;
     sum.not_kept.group += one.not_kept.group;

@@ -115,6 +115,15 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
         let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
         rows.push(("Manifest", format!("{digest}, {entries}, {size}")));
     }
+    let encryption = job.summary.as_ref().map(|summary| &summary["encryption"]);
+    if let Some(encryption) = encryption
+        && let (Some(cipher), Some(library)) = (
+            encryption["cipher"].as_str(),
+            encryption["library"].as_str(),
+        )
+    {
+        rows.push(("Encryption", format!("{cipher} by {library}")));
+    }
     if !report.bottlenecks.is_empty() {
         let mut stages: Vec<(&String, &f64)> = report.bottlenecks.iter().collect();
         stages.sort_by(|one, other| other.1.total_cmp(one.1));

@@ -67,17 +67,16 @@ fn reach(job: &Job<'_>, login: &Login) -> Result<OtherEnd, Failure> {
         ));
     }
     let client = ssh_client(&job.env.home, settings.cipher)?;
-    Ok(OtherEnd {
-        client: Client {
-            connector: job.env.connectors.by_ssh(way, client)?,
-            streams: bounds_of(settings.streams),
-            retry_for: settings.retry_for,
-            once: job.once(),
-            retries_first: job.env.retries_first,
-        },
-        name: format!("ssh {login}").into_bytes(),
-        prefix: format!("{login}:"),
-    })
+    let tls = client.tls.clone();
+    let client = Client {
+        connector: job.env.connectors.by_ssh(way, client)?,
+        streams: bounds_of(settings.streams),
+        retry_for: settings.retry_for,
+        once: job.once(),
+        retries_first: job.env.retries_first,
+    };
+    let name = format!("ssh {login}").into_bytes();
+    Ok(OtherEnd::new(client, name, format!("{login}:"), tls))
 }
 
 /// The ssh connection to a machine, with any network path.

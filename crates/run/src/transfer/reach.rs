@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_api::endpoint::Remote;
+use godwit_api::event::Encryption;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::settings::Cipher as CipherSetting;
 use godwit_engine::session::{Client, DaemonConnector, DaemonOptions};
@@ -26,9 +27,29 @@ pub(crate) struct OtherEnd {
     pub(super) name: Vec<u8>,
     /// The prefix of the other end's paths in messages.
     pub(super) prefix: String,
+    /// Our side of TLS, which learns the cipher.
+    tls: ClientTls,
 }
 
 impl OtherEnd {
+    pub(super) fn new(client: Client, name: Vec<u8>, prefix: String, tls: ClientTls) -> Self {
+        Self {
+            client,
+            name,
+            prefix,
+            tls,
+        }
+    }
+
+    /// The cipher of the connections; None before the first of them.
+    pub(super) fn encryption(&self) -> Option<Encryption> {
+        let (cipher, library) = self.tls.agreed()?;
+        Some(Encryption {
+            cipher: cipher.to_string(),
+            library: library.to_string(),
+        })
+    }
+
     /// The name of the other end in messages.
     pub(super) fn shown(&self) -> String {
         self.prefix.trim_end_matches(['/', ':']).to_owned()
@@ -56,24 +77,23 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failur
     let identity = trusted(how, &address, &tls)?;
     let connector = DaemonConnector::new(DaemonOptions {
         address,
-        tls,
+        tls: tls.clone(),
         identity,
         handshake_deadline: how.handshake_deadline,
         stall_limit: how.stall_deadline,
         streams_max: how.streams.most,
         wishes,
     });
-    Ok(OtherEnd {
-        client: Client {
-            connector: Arc::new(connector),
-            streams: how.streams,
-            retry_for: how.retry_for,
-            once: None,
-            retries_first: how.env.retries_first,
-        },
-        name: identity.to_string().into_bytes(),
-        prefix: format!("godwit://{}/", remote.node),
-    })
+    let client = Client {
+        connector: Arc::new(connector),
+        streams: how.streams,
+        retry_for: how.retry_for,
+        once: None,
+        retries_first: how.env.retries_first,
+    };
+    let name = identity.to_string().into_bytes();
+    let prefix = format!("godwit://{}/", remote.node);
+    Ok(OtherEnd::new(client, name, prefix, tls))
 }
 
 /// The channels that the user asks for.

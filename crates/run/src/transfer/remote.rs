@@ -192,7 +192,8 @@ impl<'a> WithNode<'a> {
                 .map_err(refusal_of)
         };
         let report = progressing.run(&self.far.client, &open, &mut begin);
-        Ok(Report::of_client(report, &totals, missing, true, job))
+        let report = Report::of_client(report, &totals, missing, true, job);
+        Ok(report.encrypted(self.far.encryption()))
     }
 
     /// Runs a transfer from the other end to a local destination.
@@ -326,7 +327,8 @@ impl<'a> WithNode<'a> {
         {
             job.run.events.note(&error.to_string());
         }
-        Ok(Report::of_client(report, &totals, 0, false, job))
+        let report = Report::of_client(report, &totals, 0, false, job);
+        Ok(report.encrypted(self.far.encryption()))
     }
 
     /// The request with a beacon at its destination, if one can be lit.

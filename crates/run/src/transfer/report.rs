@@ -1,7 +1,7 @@
 //! Turns counters into the final report for people and programs: a summary and an exit code.
 //! Measures nothing itself.
 
-use godwit_api::event::{ErrorTold, NotKept, Sides, Status, TransferSummary};
+use godwit_api::event::{Encryption, ErrorTold, NotKept, Sides, Status, TransferSummary};
 use godwit_api::failure::{Failure, FailureCode, Scope};
 use godwit_engine::session::{ClientReport, Engine, Refusal};
 use godwit_engine::{ChannelRate, End, Shares, Snapshot, usage};
@@ -130,6 +130,12 @@ impl Report {
             summary,
             shares,
         }
+    }
+
+    /// The same report, with what encrypted the connections.
+    pub(super) fn encrypted(mut self, by: Option<Encryption>) -> Self {
+        self.summary.encryption = by;
+        self
     }
 
     /// The report of a transfer with a daemon; `sending` tells which end is ours.

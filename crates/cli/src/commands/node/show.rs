@@ -168,6 +168,10 @@ fn progress(job: &JobView, lines: &mut Lines) {
             let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
             lines.add("manifest", &format!("{digest}, {entries}, {size}"));
         }
+        let by = &summary["encryption"];
+        if let (Some(cipher), Some(library)) = (by["cipher"].as_str(), by["library"].as_str()) {
+            lines.add("encrypted", &format!("{cipher} by {library}"));
+        }
     } else if job.moved.bytes > 0 {
         let files = counted(job.moved.files, "file");
         let moved = human_size(job.moved.bytes);
