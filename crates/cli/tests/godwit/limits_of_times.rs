@@ -1,8 +1,9 @@
-//! Tests file systems that accept a time or a mode and keep another: ext4 with inodes of 128 bytes ends in 2038.
+//! Tests file systems that accept a time or a mode and keep another: ext4 with inodes of 128 bytes and xfs without bigtime end in 2038.
 //! Refusals of a file system are tested in `unkept`.
 
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use godwit_testkit::needs_root;
@@ -28,9 +29,25 @@ fn lost(outcome: &Outcome) -> [u64; 2] {
 
 #[test]
 fn times_beyond_a_file_system_are_told_and_their_contents_compared() {
+    times_beyond("ext4", &["-F", "-I", "128", "-b", "4096"]);
+}
+
+#[test]
+fn times_beyond_xfs_without_bigtime_are_told_and_their_contents_compared() {
+    let is_there = |name: &str| Command::new(name).arg("-V").output().is_ok();
+    let known = fs::read_to_string("/proc/filesystems").expect("read");
+    if !is_there("mkfs.xfs") || !known.lines().any(|line| line.trim() == "xfs") {
+        // Only some machines can make and mount xfs.
+        return;
+    }
+    times_beyond("xfs", &["-m", "bigtime=0"]);
+}
+
+/// Copies to a file system of this kind, made with these flags, which ends before `LATE`.
+fn times_beyond(kind: &'static str, flags: &[&str]) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let mut rig = Rig::with(directory, None, None);
-    let Some(_disk) = Disk::formatted(&rig.path(""), &["-I", "128", "-b", "4096"]) else {
+    let Some(_disk) = Disk::formatted(&rig.path(""), kind, flags) else {
         // Only a superuser can mount such a file system.
         return;
     };

@@ -22,6 +22,7 @@ use super::rig::Rig;
 
 /// A file system in a file. Goes away when dropped.
 pub(crate) struct Disk {
+    kind: &'static str,
     image: PathBuf,
     at: PathBuf,
     mounted: bool,
@@ -30,12 +31,13 @@ pub(crate) struct Disk {
 impl Disk {
     /// None for a user who may not mount it.
     pub(crate) fn new(directory: &Path) -> Option<Self> {
-        Self::formatted(directory, &[])
+        Self::formatted(directory, "ext4", &["-F"])
     }
 
-    /// Made with these flags of `mkfs.ext4`.
-    pub(crate) fn formatted(directory: &Path, flags: &[&str]) -> Option<Self> {
+    /// A file system of this kind, made with these flags of `mkfs`.
+    pub(crate) fn formatted(directory: &Path, kind: &'static str, flags: &[&str]) -> Option<Self> {
         let disk = Self {
+            kind,
             image: directory.join("image"),
             at: directory.join("disk"),
             mounted: false,
@@ -49,11 +51,11 @@ impl Disk {
         let mut disk = disk;
         assert!(
             tool(
-                "mkfs.ext4",
-                &[&["-q", "-F"], flags].concat(),
+                &format!("mkfs.{kind}"),
+                &[&["-q"], flags].concat(),
                 &[&disk.image]
             ) && disk.mount(),
-            "root can make and mount an ext4 file system, or no power is cut: {}",
+            "root can make and mount a file system of kind {kind}: {}",
             disk.image.display()
         );
         Some(disk)
@@ -62,7 +64,7 @@ impl Disk {
     fn mount(&mut self) -> bool {
         self.mounted = tool(
             "mount",
-            &["-t", "ext4", "-o", "loop"],
+            &["-t", self.kind, "-o", "loop"],
             &[&self.image, &self.at],
         );
         // Shared, so that `umount` reaches the copies in namespaces that other tests make meanwhile.
