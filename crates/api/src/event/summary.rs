@@ -1,7 +1,10 @@
 //! Owns the last event of a job: its outcome and its figures.
 //! Counts nothing itself.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Blame, names};
 
@@ -103,6 +106,28 @@ pub struct Encryption {
     pub cipher: String,
     /// The library that implements it at the end that connected.
     pub library: String,
+    /// Contents go without encryption: the cipher has names, digests and control data alone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub plain_contents: bool,
+}
+
+impl Encryption {
+    /// The cipher and its library in words, if a summary of a job names them.
+    #[must_use]
+    pub fn words_of(summary: &Value) -> Option<String> {
+        let told = Self::deserialize(summary.get("encryption")?).ok()?;
+        Some(told.to_string())
+    }
+}
+
+impl fmt::Display for Encryption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let but = match self.plain_contents {
+            true => ", contents plain",
+            false => "",
+        };
+        write!(f, "{} by {}{but}", self.cipher, self.library)
+    }
 }
 
 /// A manifest that was written.

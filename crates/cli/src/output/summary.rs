@@ -81,6 +81,9 @@ impl PlainLines {
             "\nmemory      {}",
             both(&summary.max_rss_bytes, human_size)
         );
+        if let Some(by) = &summary.encryption {
+            let _ = write!(text, "\nencrypted   {}", printable(&by.to_string()));
+        }
         // The beginning and the end limit a transfer of less than a second.
         if let Some(bottleneck) = &summary.bottleneck
             && elapsed >= Duration::from_secs(1)
@@ -184,7 +187,7 @@ fn both<T: Copy>(sides: &Sides<T>, show: impl Fn(T) -> String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use godwit_api::event::{Limited, LimitedTold, ManifestDone, NotKept};
+    use godwit_api::event::{Encryption, Limited, LimitedTold, ManifestDone, NotKept};
 
     use super::*;
 
@@ -222,6 +225,11 @@ mod tests {
                 bytes: 99,
             }),
             not_kept: NotKept::default(),
+            encryption: Some(Encryption {
+                cipher: "aes-128-gcm".to_owned(),
+                library: "ring".to_owned(),
+                plain_contents: true,
+            }),
             ..TransferSummary::default()
         };
         let text = PlainLines.summary(Some("a to b"), &summary, Duration::from_millis(1_500));
@@ -235,6 +243,7 @@ mod tests {
                 "time        1.50 s, 2.00 MB/s",
                 "processor   1.25 s at the source, unknown at the destination",
                 "memory      64.0 MB at the source, unknown at the destination",
+                "encrypted   aes-128-gcm by ring, contents plain",
                 "limited by  source storage: 2 MB/s read",
                 "            do something",
                 "manifest    m, 1 entry, blake3:00",

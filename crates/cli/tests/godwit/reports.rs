@@ -219,7 +219,7 @@ fn what_failed_arrives_by_its_list_once_it_can_be_read() {
 fn reports_of_transfers_and_jobs_name_the_cipher_and_its_library() {
     let mut world = Rig::new();
     world.write("file", "content");
-    world.start(&[]);
+    world.start(&["--encryption", "any"]);
     let encryption = |line: &[&str]| {
         let outcome = world.cp(line);
         outcome.complete().summary()["encryption"].clone()
@@ -230,17 +230,24 @@ fn reports_of_transfers_and_jobs_name_the_cipher_and_its_library() {
         let told = encryption(&[&["--cipher", "chacha20-poly1305"], &line[..]].concat());
         assert_eq!(told["cipher"], "chacha20-poly1305", "{told}");
         assert!(library(&told), "{told}");
+        assert!(told.get("plain_contents").is_none(), "{told}");
     }
+    let plain = encryption(&["--encryption", "none", "file", &world.url("plain")]);
+    assert_eq!(plain["plain_contents"], true, "{plain}");
     assert!(
         encryption(&["file", "copy"]).is_null(),
         "within one machine"
     );
     let (here, _there) = two_sites();
     here.write("export/file", "content");
-    let id = submit(&here, "here:/data/file", "siteB:/data/file", &[]);
-    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
-    let told = &ended["summary"]["encryption"];
-    assert!(library(told) && told["cipher"].is_string(), "{ended}");
+    let mut id = String::new();
+    for (divide, to) in [("never", "whole"), ("always", "divided")] {
+        let to = format!("siteB:/data/{to}");
+        id = submit(&here, "here:/data/file", &to, &["--divide", divide]);
+        let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+        let told = &ended["summary"]["encryption"];
+        assert!(library(told) && told["cipher"].is_string(), "{ended}");
+    }
     let shown = here.admin(&["job", "show", &id]).out;
     assert!(shown.contains("encrypted"), "{shown}");
     let page = here.admin(&["job", "report", &id, "--html", "-"]).out;

@@ -6,6 +6,7 @@ mod plot;
 use std::fmt::Write as _;
 
 use super::nodes as shares;
+use godwit_api::event::Encryption;
 use godwit_api::rest::{JobReport, Timestamp};
 use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_rate, human_size};
@@ -115,14 +116,8 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
         let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
         rows.push(("Manifest", format!("{digest}, {entries}, {size}")));
     }
-    let encryption = job.summary.as_ref().map(|summary| &summary["encryption"]);
-    if let Some(encryption) = encryption
-        && let (Some(cipher), Some(library)) = (
-            encryption["cipher"].as_str(),
-            encryption["library"].as_str(),
-        )
-    {
-        rows.push(("Encryption", format!("{cipher} by {library}")));
+    if let Some(by) = job.summary.as_ref().and_then(Encryption::words_of) {
+        rows.push(("Encryption", by));
     }
     if !report.bottlenecks.is_empty() {
         let mut stages: Vec<(&String, &f64)> = report.bottlenecks.iter().collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use godwit_api::endpoint::Remote;
 use godwit_api::event::Encryption;
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_api::settings::Cipher as CipherSetting;
+use godwit_api::settings::{Cipher as CipherSetting, CpSettings, Encryption as EncryptionSetting};
 use godwit_engine::session::{Client, DaemonConnector, DaemonOptions};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{
@@ -42,11 +42,12 @@ impl OtherEnd {
     }
 
     /// The cipher of the connections; None before the first of them.
-    pub(super) fn encryption(&self) -> Option<Encryption> {
+    pub(super) fn encryption(&self, settings: &CpSettings) -> Option<Encryption> {
         let (cipher, library) = self.tls.agreed()?;
         Some(Encryption {
             cipher: cipher.to_string(),
             library: library.to_string(),
+            plain_contents: settings.encryption == EncryptionSetting::None,
         })
     }
 

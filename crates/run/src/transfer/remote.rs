@@ -193,7 +193,7 @@ impl<'a> WithNode<'a> {
         };
         let report = progressing.run(&self.far.client, &open, &mut begin);
         let report = Report::of_client(report, &totals, missing, true, job);
-        Ok(report.encrypted(self.far.encryption()))
+        Ok(report.encrypted(self.far.encryption(&job.settings)))
     }
 
     /// Runs a transfer from the other end to a local destination.
@@ -328,7 +328,7 @@ impl<'a> WithNode<'a> {
             job.run.events.note(&error.to_string());
         }
         let report = Report::of_client(report, &totals, 0, false, job);
-        Ok(report.encrypted(self.far.encryption()))
+        Ok(report.encrypted(self.far.encryption(&job.settings)))
     }
 
     /// The request with a beacon at its destination, if one can be lit.

@@ -2,6 +2,7 @@
 //! Requests only the job and, if nodes share it, their work.
 
 use clap::ArgMatches;
+use godwit_api::event::Encryption;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, WorkView};
 use godwit_api::units::{counted, human_rate, human_size};
@@ -168,9 +169,8 @@ fn progress(job: &JobView, lines: &mut Lines) {
             let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
             lines.add("manifest", &format!("{digest}, {entries}, {size}"));
         }
-        let by = &summary["encryption"];
-        if let (Some(cipher), Some(library)) = (by["cipher"].as_str(), by["library"].as_str()) {
-            lines.add("encrypted", &format!("{cipher} by {library}"));
+        if let Some(by) = Encryption::words_of(summary) {
+            lines.add("encrypted", &by);
         }
     } else if job.moved.bytes > 0 {
         let files = counted(job.moved.files, "file");
