@@ -67,6 +67,8 @@ fn add(sum: &mut TransferSummary, one: &TransferSummary) {
     sum.not_kept.security_xattrs += one.not_kept.security_xattrs;
     sum.not_kept.acls += one.not_kept.acls;
     sum.not_kept.hard_link += one.not_kept.hard_link;
+    sum.not_kept.time += one.not_kept.time;
+    sum.not_kept.mode += one.not_kept.mode;
 }
 
 /// Names the node that has written the manifest, in place of the file.
@@ -120,6 +122,7 @@ pub(crate) fn with_unread(mut closed: Closed, unread: &[Unread]) -> Result<Close
 
 #[cfg(test)]
 mod tests {
+    use godwit_api::event::NotKept;
     use godwit_api::failure::FailureCode;
     use godwit_state::WorkCounts;
 
@@ -161,6 +164,11 @@ mod tests {
             bytes: Some(5),
             files: 1,
             skipped: 10,
+            not_kept: NotKept {
+                time: 2,
+                mode: 3,
+                ..NotKept::default()
+            },
             ..TransferSummary::default()
         };
         let work = Work {
@@ -190,5 +198,6 @@ mod tests {
             (Status::Complete, 8, Some(105))
         );
         assert_eq!((sum.skipped, failures.len()), (3, 0));
+        assert_eq!((sum.not_kept.time, sum.not_kept.mode), (2, 3));
     }
 }
