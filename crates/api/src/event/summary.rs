@@ -101,13 +101,14 @@ pub struct NotKept {
 
 /// The cipher of a transfer's connections, and its library.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Encryption {
     /// The cipher of TLS that both ends agreed on.
     pub cipher: String,
     /// The library that implements it at the end that connected.
     pub library: String,
     /// Contents go without encryption: the cipher has names, digests and control data alone.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false")]
     pub plain_contents: bool,
 }
 
@@ -116,7 +117,7 @@ impl Encryption {
     #[must_use]
     pub fn words_of(summary: &Value) -> Option<String> {
         let told = Self::deserialize(summary.get("encryption")?).ok()?;
-        Some(told.to_string())
+        (!told.cipher.is_empty()).then(|| told.to_string())
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) const EVENTS: [(&str, &[&str]); 14] = [
 ];
 
 /// The fields of a summary.
-pub(super) const SUMMARY: [&str; 28] = [
+pub(super) const SUMMARY: [&str; 31] = [
     "event",
     "status",
     "code",
@@ -84,6 +84,9 @@ pub(super) const SUMMARY: [&str; 28] = [
     "cpu_seconds.*",
     "max_rss_bytes.*",
     "bottleneck",
+    "encryption.cipher",
+    "encryption.library",
+    "encryption.plain_contents",
     "dry_run",
     "manifest.path",
     "manifest.path_b64",

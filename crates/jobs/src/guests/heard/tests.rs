@@ -88,7 +88,7 @@ fn what_is_not_listed_does_not_pass() {
 
 #[test]
 fn a_summary_passes_as_one() {
-    use godwit_api::event::{ManifestDone, Summary, TransferSummary};
+    use godwit_api::event::{Encryption, ManifestDone, Summary, TransferSummary};
     let manifest = ManifestDone {
         path: b"kept".to_vec(),
         entries: 3,
@@ -98,6 +98,11 @@ fn a_summary_passes_as_one() {
     let summary = TransferSummary {
         bytes: Some(5),
         manifest: Some(manifest),
+        encryption: Some(Encryption {
+            cipher: "aes-128-gcm".to_owned(),
+            library: "ring".to_owned(),
+            plain_contents: true,
+        }),
         ..TransferSummary::default()
     };
     let event = Event::Summary(Summary::Transfer(Box::new(summary)));
