@@ -30,6 +30,8 @@ class Node:
         self.data.mkdir(parents=True)
         self.log = directory / name / "log"
         self.address = "127.0.0.1:0"
+        # Words before its commands, such as those that enter a namespace.
+        self.wrapper: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -44,13 +46,13 @@ class Node:
         environment = {**os.environ, "GODWIT_HOME": str(self.home)}
         for name in ("GODWIT_NODE", "GODWIT_SOCKET", "GODWIT_TOKEN_FILE"):
             environment.pop(name, None)
-        done = subprocess.run([BINARY, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run([*self.wrapper, BINARY, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout.strip()
 
     def start(self) -> Node:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [BINARY, "serve", "--listen", self.address, "--export", f"data={self.data}"],
+                [*self.wrapper, BINARY, "serve", "--listen", self.address, "--export", f"data={self.data}"],
                 env={**os.environ, "GODWIT_HOME": str(self.home)},
                 stdout=log,
                 stderr=subprocess.STDOUT,

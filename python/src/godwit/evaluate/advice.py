@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Dict, List, Mapping, Sequence
 
 from ..progress import size
-from . import stats
+from . import stats, verdict
 
 # Two rates that are closer than this count as one: neither is the reason of the other.
 _CLOSE = 0.9
@@ -48,11 +48,10 @@ def headline(runs: Sequence[Mapping[str, Any]]) -> str:
     single = {ends: rate for ends, rate in found.items() if ends in _NAMES}
     if not single:
         return f"Disk to disk gives {size(found['disk'])}/s." if "disk" in found else "No run gives a rate."
-    lowest = min(single, key=lambda ends: single[ends])
-    said = f"The lowest ceiling is {_NAMES[lowest]}, with {size(single[lowest])}/s."
+    said = verdict.judge(runs).headline()
     if "disk" in found:
-        share = found["disk"] / single[lowest]
-        said += f" Disk to disk reaches {size(found['disk'])}/s, {share:.0%} of it."
+        share = found["disk"] / min(single.values())
+        said += f" Disk to disk reaches {size(found['disk'])}/s, {share:.0%} of the lowest."
         if share > _ABOVE:
             said += " No path carries more than its ceiling: the runs were too short, or disturbed. Take larger sets."
     return said
@@ -85,4 +84,5 @@ def told(runs: Sequence[Mapping[str, Any]]) -> str:
     """The ceilings and the advice, for a terminal."""
     found = {name: stats.summary([*one.values()]) for name, one in stats.by_setting(runs, "bytes_per_second").items()}
     rows = [f"{name}: {size(one.median)}/s ({size(one.low)} to {size(one.high)})" for name, one in found.items()]
-    return "\n".join([headline(runs), *rows, *sentences(runs, found)])
+    ceilings = [one.line() for one in verdict.judge(runs).ceilings]
+    return "\n".join([headline(runs), *ceilings, *rows, *sentences(runs, found)])

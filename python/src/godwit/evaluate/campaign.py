@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 from ..client import Client
 from ..progress import size as told_size
 from . import machine, sets
+from .cgroups import Throttling
 from .measure import STEAL_MAX, Size, busy_now, measure, places
 from .plan import Plan, Run
 from .results import Results
@@ -15,6 +16,7 @@ from .sampler import Sampler
 
 # So much is sent to learn the rate before anything is promised.
 _PROBE_BYTES = 64 << 20
+_PROBE_GROWS = 8
 _IDLE_WAIT = 60.0
 
 Say = Callable[[str], None]
@@ -29,7 +31,13 @@ class Campaign:
         self._results = results
         self._say = say
         self._sampler = Sampler({one["name"]: lambda one=one: _watched(one) for one in plan.watch})  # type: ignore[misc]
+        sockets = {str(one["name"]): str(one["socket"]) for one in plan.watch if one.get("socket")}
+        if client.address.socket:
+            sockets["here"] = str(client.address.socket)
+        self._throttling = Throttling(sockets)
         self._sizes: Dict[str, Size] = {}
+        # Bytes of runs from memory, by their ends, where the plan has a time instead.
+        self._timed: Dict[str, int] = {}
 
     def prepare(self) -> None:
         """Makes the data sets, and keeps what is known of the machines."""
@@ -44,6 +52,8 @@ class Campaign:
             else:
                 self._say(f"data set {data.name}: {data.spec}, scaled by {self._plan.scale:g}")
                 self._sizes[data.name] = Size(*sets.make(self._plan, data))
+        if self._plan.seconds:
+            self._timed = self._results.sizes(self._time)
 
     def left(self) -> List[Run]:
         """The runs that are still to be done."""
@@ -54,7 +64,7 @@ class Campaign:
         """How many runs are left, how much they move and write, and how long that takes at least."""
         runs = self.left()
         moved = {run.key: self._bytes(run) for run in runs}
-        written = sum(moved[run.key] for run in runs if places(self._plan, run, self._sizes[run.data])[2])
+        written = sum(moved[run.key] for run in runs if places(self._plan, run, self._size(run))[2])
         rate = self._probe()
         seconds = sum(moved.values()) / rate + len(runs)
         return (
@@ -80,7 +90,7 @@ class Campaign:
     def _one(self, run: Run) -> Dict[str, Any]:
         for attempt in range(1, self._plan.tries + 1):
             self._wait_until_idle()
-            row, samples = measure(self._client, self._plan, run, self._sizes[run.data], self._sampler)
+            row, samples = measure(self._client, self._plan, run, self._size(run), self._sampler, self._throttling)
             row["tries"] = attempt
             row["disturbed"] = row["busy_before"] > self._plan.idle_below or row["steal"] > STEAL_MAX
             row["sampling_troubles"] = self._sampler.troubles
@@ -96,7 +106,29 @@ class Campaign:
             time.sleep(1.0)
 
     def _bytes(self, run: Run) -> int:
-        return self._sizes[run.data].bytes * int(dict(run.factors).get("concurrent", "1"))
+        return self._size(run).bytes * int(dict(run.factors).get("concurrent", "1"))
+
+    def _size(self, run: Run) -> Size:
+        whole = self._sizes[run.data]
+        timed = self._timed.get(run.ends)
+        return Size(1, max(1, min(whole.bytes, timed))) if timed else whole
+
+    def _time(self) -> Dict[str, int]:
+        """So many bytes that a run from memory takes the time of the plan. A set on disk is what it is."""
+        found: Dict[str, int] = {}
+        for run in self._plan.runs():
+            whole, moved = self._sizes[run.data].bytes, _PROBE_BYTES
+            if run.ends not in ("memory", "back", "destination") or run.ends in found or whole <= moved:
+                continue
+            self._say(f"{run.ends}: a probe says how much moves in {self._plan.seconds:g} s")
+            while True:
+                row, _ = measure(self._client, self._plan, run, Size(1, moved), self._sampler, self._throttling)
+                # A shorter one measures its start.
+                if row["seconds"] >= 1 or moved >= whole:
+                    break
+                moved = min(whole, moved * _PROBE_GROWS)
+            found[run.ends] = max(moved, int(row["bytes_per_second"] * self._plan.seconds))
+        return found
 
     def _probe(self) -> float:
         here, there = self._plan.source.split(":", 1)[0], self._plan.destination.split(":", 1)[0]

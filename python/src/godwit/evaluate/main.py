@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -60,6 +61,7 @@ def _add_places(run: argparse.ArgumentParser) -> None:
     run.add_argument("--scale", type=float, help="all data sets by this factor, such as 0.01")
     run.add_argument("--out", type=Path, metavar="DIR", help="the folder of the results; else one by the time")
     run.add_argument("--yes", action="store_true", help="begin without asking")
+    run.add_argument("--json", action="store_true", help="print the verdict as JSON: each ceiling, its stage, and the lowest one")
     run.add_argument("--keep-data", action="store_true", help="leave the data sets for the next evaluation")
     run.add_argument("--node", metavar="URL", help="https://HOST[:PORT]; else GODWIT_NODE, else the node of this machine")
     run.add_argument("--token-file", metavar="FILE", help="the file with the token; else GODWIT_TOKEN_FILE")
@@ -67,7 +69,7 @@ def _add_places(run: argparse.ArgumentParser) -> None:
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from . import advice, sets
+    from . import advice, sets, verdict
     from .campaign import Campaign
     from .plan import load
     from .report import write
@@ -86,7 +88,7 @@ def _run(asked: argparse.Namespace) -> None:
     if not asked.keep_data:
         sets.remove(plan)
     runs = Results(out).runs()
-    print(advice.told(runs))
+    print(json.dumps(verdict.judge(runs).document(), indent=1) if asked.json else advice.told(runs))
     _say(f"results: {out}")
     _say(f"the report: {write(out)}")
 

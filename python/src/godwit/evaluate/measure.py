@@ -11,6 +11,8 @@ from ..api.schemas import JobReport, SampleView
 from ..client import Client
 from ..errors import GodwitError, RefusedError
 from ..job import Job
+from . import evidence, sets
+from .cgroups import Throttling
 from .plan import Plan, Run
 from .sampler import Sample, Sampler
 
@@ -40,7 +42,15 @@ def places(plan: Plan, run: Run, size: Size) -> Tuple[str, str, bool]:
     return f"{plan.source}/{run.data}", target, True
 
 
-def measure(client: Client, plan: Plan, run: Run, size: Size, sampler: Sampler) -> Tuple[Dict[str, Any], List[Sample]]:
+def sites(plan: Plan, run: Run) -> Dict[str, str]:
+    """The sites between which a run moves data. `here` is the site of the node that is asked."""
+    source, destination, _ = places(plan, run, Size(1, 1))
+    return {"source": source.split(":", 1)[0], "destination": destination.split(":", 1)[0]}
+
+
+def measure(
+    client: Client, plan: Plan, run: Run, size: Size, sampler: Sampler, throttling: Throttling
+) -> Tuple[Dict[str, Any], List[Sample]]:
     """Runs the jobs of one run at once, waits for them, and gives the figures and the samples."""
     source, destination, writes = places(plan, run, size)
     factors = dict(run.factors)
@@ -49,8 +59,11 @@ def measure(client: Client, plan: Plan, run: Run, size: Size, sampler: Sampler) 
     targets = [f"{destination}-{number}" if writes else destination for number in range(count)]
     if writes:
         _empty(client, plan, targets)
+    if plan.cold and run.ends in ("source", "disk"):
+        sets.drop_from_cache(plan, run.data)
     busy = busy_now() if client.address.socket else 0.0
     sampler.begin()
+    throttling.begin()
     jobs: List[Job] = []
     try:
         for target in targets:
@@ -64,11 +77,13 @@ def measure(client: Client, plan: Plan, run: Run, size: Size, sampler: Sampler) 
         raise
     finally:
         samples = sampler.end()
+        throttled = throttling.end()
     reports = [job.report() for job in jobs]
     if writes:
         _empty(client, plan, targets)
     mine = [sample for report in reports for sample in own_samples(report)]
-    return {**figures(run, reports), "busy_before": busy, "sampling_seconds": sampler.cost_seconds}, [*mine, *samples]
+    about = {"sites": sites(plan, run), "throttled": throttled, "busy_before": busy, "sampling_seconds": sampler.cost_seconds}
+    return {**figures(run, reports), **about}, [*mine, *samples]
 
 
 def figures(run: Run, reports: List[JobReport]) -> Dict[str, Any]:
@@ -102,6 +117,9 @@ def figures(run: Run, reports: List[JobReport]) -> Dict[str, Any]:
         "bytes_per_second": moved / seconds,
         "peak_bytes_per_second": max((sample["bytes_per_second"] for sample in samples), default=0.0),
         "bottleneck": most({stage: share for report in reports for stage, share in report["bottlenecks"].items()}),
+        "told": evidence.told(reports),
+        "path": evidence.path(reports),
+        "channels": evidence.channels(reports),
         "cpu_seconds_source": cpu(summaries, "source"),
         "cpu_seconds_destination": cpu(summaries, "destination"),
         "resent_bytes": sum(int(one.get("resent_bytes") or 0) for one in summaries),

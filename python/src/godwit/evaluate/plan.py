@@ -21,7 +21,7 @@ else:
 
 _TOP = {"title", "places", "watch", "data", "variants", "factors", "run", "ends"}
 _PLACES = {"source", "destination", "source_directory"}
-_RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries"}
+_RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries", "cold", "seconds"}
 # Kinds of ends; only those of memory need no data set on disk.
 _ENDS = ("disk", "memory", "back", "source", "destination")
 _MEMORY = ("memory", "back")
@@ -76,6 +76,8 @@ class Plan:
     timeout: float = 3600.0
     idle_below: float = 0.2
     tries: int = 3
+    cold: bool = False
+    seconds: float = 0.0
     text: str = field(default="", repr=False)
 
     def runs(self) -> List[Run]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterable, List
+from typing import Any, Callable, Dict, Iterable, List
 
 import polars as pl
 
@@ -44,6 +44,14 @@ class Results:
         except OSError as error:
             raise SetupError("usage", f"{self.directory} holds no results: {error.strerror}") from error
         return made
+
+    def sizes(self, find: Callable[[], Dict[str, int]]) -> Dict[str, int]:
+        """The bytes of timed runs: found at the first start, and the same ever after."""
+        about = self.about()
+        if "sizes" not in about:
+            about["sizes"] = find()
+            (self.directory / _ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True), encoding="utf-8")
+        return {str(ends): int(size) for ends, size in about["sizes"].items()}
 
     def add(self, run: Dict[str, Any], samples: Iterable[Sample]) -> None:
         """Adds a run. The samples come first, so that a run that is there has all of them."""

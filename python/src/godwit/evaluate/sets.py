@@ -56,6 +56,19 @@ def make(plan: Plan, data: Data) -> Tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
+def drop_from_cache(plan: Plan, name: str) -> None:
+    """Drops a set from the cache of this machine, so that the next run reads the storage. In memory, nothing drops."""
+    for path in (Path(plan.source_directory or ".") / name).rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            file = os.open(path, os.O_RDONLY)
+            try:
+                # Only what is written may be dropped.
+                os.fsync(file)
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(file)
+
+
 def remove(plan: Plan) -> None:
     """Removes the sets that this plan has made."""
     for data in plan.data:

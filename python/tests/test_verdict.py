@@ -1,0 +1,206 @@
+"""The verdict on a site: six that have a flaw each, real nodes in network namespaces, and what the evaluation says of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+pytest.importorskip("polars", reason="the extra `evaluate` is not installed")
+
+import paths
+from conftest import Node, directory
+
+from godwit.evaluate import verdict
+
+# With a file here, the whole of `verify-network` runs, and the file gets a row for each ceiling.
+LONG = os.environ.get("GODWIT_VERIFY_NETWORK")
+
+# The share of a packet on a cable that is TCP's payload, as `tc` counts packets.
+PAYLOAD = 1448 / 1514
+
+SHORT = """
+ends = [%s]
+
+[[data]]
+name = "memory"
+memory = "%s"
+
+[[data]]
+name = "large"
+spec = "2x80MiB"
+
+[run]
+repetitions = 1
+idle_below = 1.1
+cold = true
+"""
+
+
+class Flawed:
+    """Two sites, one node each, in namespaces. `here` is the near one."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.stack = stack
+        self.root = Path(stack.enter_context(directory()))
+        self.near, self.far = stack.enter_context(paths.namespaces())
+        self.a, self.b = Node(self.root, "a"), Node(self.root, "b")
+        for node, namespace in ((self.a, self.near), (self.b, self.far)):
+            node.wrapper = ["nsenter", f"--net=/run/netns/{namespace}", "--"]
+            node.address = "0.0.0.0:0"
+
+    def cable(self, number: int = 0, rate: str = "1gbit") -> None:
+        paths.cable(self.near, self.far, number, rate)
+
+    def line(self, *options: str) -> None:
+        self.stack.enter_context(paths.line(self.near, self.far, "--rtt", "20ms", "--rate", "1Gbit", *options))
+
+    def start(self) -> None:
+        for node in (self.a, self.b):
+            self.stack.callback(node.kill)
+            node.start()
+        self.b.command("access", "allow", self.a.command("id"), "--all-exports", "--read", "--write")
+        address = f"10.12.0.2:{self.b.address.rsplit(':')[-1]}"
+        self.a.command("site", "add", "siteB", address, "--identity", self.b.command("id"))
+
+    def verify(self, name: str, ends: str, memory: str) -> dict[str, Any]:
+        words = ["verify-network", "--scale", "0.05"]
+        if not LONG:
+            plan = self.root / "plan.toml"
+            plan.write_text(SHORT % (", ".join(f'"{one}"' for one in ends.split()), memory))
+            words = [str(plan)]
+        places = ["--source", "here:/data/verify", "--destination", "siteB:/data/verify"]
+        words += [*places, "--source-directory", str(self.a.data / "verify"), "--yes", "--json", "--out", str(self.root / "out")]
+        done = subprocess.run(
+            [Path(sys.executable).with_name("godwit-evaluate"), *words],
+            env={**os.environ, "GODWIT_SOCKET": str(self.a.socket)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        print(json.dumps(found, indent=1))
+        if LONG:
+            keep(Path(LONG), name, found)
+        return found
+
+    def runs(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.root / "out" / "runs.jsonl").read_text().splitlines()]
+
+
+def keep(path: Path, name: str, found: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        for one in found["ceilings"]:
+            is_lowest = "lowest" if one["ends"] == found["lowest"]["ends"] else ""
+            rates = [f"{one[figure] * 8 / 1e6:.0f}" for figure in ("bytes_per_second", "low", "high")]
+            print(name, one["ends"], *rates, one["runs"], one["stage"], one["cause"] or "", is_lowest, sep="\t", file=file)
+
+
+@pytest.fixture
+def flawed() -> Iterator[Flawed]:
+    with ExitStack() as stack:
+        yield Flawed(stack)
+
+
+def ceiling(found: dict[str, Any], ends: str) -> dict[str, Any]:
+    return next(one for one in found["ceilings"] if one["ends"] == ends)
+
+
+def test_a_writer_of_400_megabits_on_a_path_of_a_gigabit(flawed):
+    flawed.cable()
+    flawed.stack.enter_context(paths.disk(flawed.b.data, "600M", write=50_000_000))
+    flawed.start()
+    found = flawed.verify("writer", "memory destination", "250MB")
+    assert (found["lowest"]["stage"], found["lowest"]["ends"]) == ("destination storage", "destination")
+    assert found["lowest"]["bytes_per_second"] == pytest.approx(50e6, rel=0.05)
+    path = ceiling(found, "memory")
+    assert (path["stage"], path["cause"]) == ("network", "full")
+    assert path["bytes_per_second"] == pytest.approx(125e6 * PAYLOAD, rel=0.05)
+
+
+def test_a_slow_reader(flawed):
+    flawed.cable()
+    flawed.stack.enter_context(paths.disk(flawed.a.data, "600M", read=50_000_000))
+    flawed.start()
+    found = flawed.verify("reader", "memory source", "150MB")
+    assert (found["lowest"]["stage"], found["lowest"]["ends"]) == ("source storage", "source")
+    assert found["lowest"]["bytes_per_second"] == pytest.approx(50e6, rel=0.05)
+
+
+def test_a_path_that_loses_packets(flawed):
+    flawed.line("--loss", "1%")
+    flawed.start()
+    found = flawed.verify("loss", "memory", "200MB")
+    assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("network", "loss")
+    assert "sent again" in found["lowest"]["text"]
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("tcp_rmem", "window"), ("tcp_wmem", "buffer")])
+def test_a_small_buffer(flawed, kind, cause):
+    flawed.line("--offload", "on")
+    # Of data that goes to the far end. The way back has its usual buffers.
+    paths.shrink_buffers(flawed.far if kind == "tcp_rmem" else flawed.near, kind, 32 << 10)
+    flawed.start()
+    found = flawed.verify(kind, "memory", "60MB")
+    assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("network", cause)
+    assert f"net.ipv4.{kind}" in found["lowest"]["text"]
+
+
+def test_a_slow_processor(flawed):
+    flawed.cable()
+    flawed.start()
+    share = 0.04
+    flawed.stack.enter_context(paths.processors(flawed.a, share))
+    found = flawed.verify("processor", "memory", "150MB")
+    assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("source CPU", "cgroup")
+
+
+def test_an_interface_that_is_slower_than_its_sister(flawed):
+    flawed.cable()
+    flawed.cable(1, "200mbit")
+    flawed.start()
+    found = flawed.verify("interface", "memory", "450MB")
+    assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("network", "interface")
+    slow = verdict.slow_channel(flawed.runs()[0]["channels"])
+    assert slow and slow["name"].startswith("c1 ")
+    assert slow["bytes_per_second"] == pytest.approx(25e6 * PAYLOAD, rel=0.2)
+
+
+def run(ends: str, rate: float, **others: Any) -> dict[str, Any]:
+    usual = {"setting": f"x {ends}", "block": 1, "state": "complete", "disturbed": False, "bottleneck": None}
+    return {**usual, "ends": ends, "bytes_per_second": rate, **others}
+
+
+def test_what_cannot_be_told_apart_is_said():
+    found = verdict.judge([run("memory", 100.0, bottleneck="network"), run("source", 101.0), run("destination", 200.0)])
+    assert found.lowest and (found.lowest.ends, found.lowest.cause) == ("memory", "untold")
+    assert found.close == ("source",) and "cannot be told apart" in found.headline()
+    assert "no counter tells" in found.ceilings[1].text
+    assert verdict.judge([run("memory", 1.0, disturbed=True)]).headline() == "No run gives a rate."
+    # The path back bounds nothing on its way from source to destination.
+    assert verdict.judge([run("memory", 9.0), run("back", 3.0)]).lowest == verdict.judge([run("memory", 9.0)]).lowest
+
+
+@pytest.mark.parametrize(
+    ("path", "cause"),
+    [
+        ({"network_resent": 0.01, "network_buffer_limited": 0.4}, "loss"),
+        ({"network_resent": 0.001, "network_round_trip_seconds": 0.02, "network_round_trip_least_seconds": 0.02}, "loss"),
+        ({"network_resent": 0.001, "network_round_trip_seconds": 0.03, "network_round_trip_least_seconds": 0.02}, "full"),
+        ({"network_window_limited": 0.4}, "window"),
+        ({"network_buffer_limited": 0.4}, "buffer"),
+        ({}, "untold"),
+    ],
+)
+def test_why_a_path_gives_no_more(path, cause):
+    found = verdict.judge([run("memory", 1.0, bottleneck="network", path=path)])
+    assert found.lowest and found.lowest.cause == cause
