@@ -43,6 +43,7 @@ class Campaign:
         """Makes the data sets, and keeps what is known of the machines."""
         about: Dict[str, Any] = {"plan": self._plan.text, "scale": self._plan.scale, "title": self._plan.title}
         about["source"], about["destination"] = self._plan.source, self._plan.destination
+        about["cold"] = self._plan.cold
         about["machine"], about["node"] = machine.here(), machine.node(self._client)
         about["watched"] = {one["name"]: _described(one) for one in self._plan.watch}
         self._results.begin(about)
@@ -126,7 +127,7 @@ class Campaign:
                 # A shorter one measures its start.
                 if row["seconds"] >= 1 or moved >= whole:
                     break
-                moved = min(whole, moved * _PROBE_GROWS)
+                moved = min(whole, moved * _PROBE_GROWS, max(2 * moved, int(row["bytes_per_second"] * 1.5)))
             found[run.ends] = max(moved, int(row["bytes_per_second"] * self._plan.seconds))
         return found
 

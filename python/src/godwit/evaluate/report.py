@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ..progress import size
-from . import advice, figures, stats
+from . import advice, figures, stats, verdict
 from .results import Results
 
 _ENDS = {
@@ -81,11 +81,12 @@ def _ceilings(runs: Sequence[Mapping[str, Any]]) -> str:
     intervals: Dict[str, Tuple[float, float]] = {}
     for ends, name in _ENDS.items():
         found = stats.by_setting([run for run in runs if run["ends"] == ends], "bytes_per_second")
-        told = {setting: stats.summary([*one.values()]) for setting, one in found.items()}
-        best = stats.best(told)
+        summaries = {setting: stats.summary([*one.values()]) for setting, one in found.items()}
+        best = stats.best(summaries)
         if best:
-            medians[name], intervals[name] = told[best].median, (told[best].low, told[best].high)
-    return figures.waterfall(medians, intervals) + "<p class='soft'>The best setting of each; bars end at the median.</p>"
+            medians[name], intervals[name] = summaries[best].median, (summaries[best].low, summaries[best].high)
+    told = _list([one.line() for one in verdict.judge(runs).ceilings])
+    return figures.waterfall(medians, intervals) + told + "<p class='soft'>The best setting of each; bars end at the median.</p>"
 
 
 def _distributions(runs: Sequence[Mapping[str, Any]]) -> List[str]:
@@ -171,11 +172,14 @@ def _table(summaries: Mapping[str, stats.Summary]) -> str:
 
 def _method(about: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
     cost = sum(run["sampling_seconds"] for run in runs) / max(sum(run["seconds"] for run in runs), 1e-9)
+    read = (
+        "dropped from the cache of this machine before each run" if about.get("cold") else "not dropped from caches between runs"
+    )
     said = [
         "Each block has each setting once, in a random order. Rates count file contents, over the time of the jobs of a run.",
         "A run counts if it is complete and nothing disturbed it: an idle machine before, and no stolen processor time.",
         f"Intervals are bootstrap intervals of 95 %. Sampling cost {cost:.2%} of a core on this machine.",
-        "The figures of a node that [[watch]] does not name are not known. Caches were not dropped between runs.",
+        f"The figures of a node that [[watch]] does not name are not known. Sets on disk were {read}.",
     ]
     plan = about["plan"]
     machine = json.dumps({"machine": about["machine"], "node": about["node"], "watched": about["watched"]}, indent=1)

@@ -41,6 +41,7 @@ _CAUSES = {
     "interface": "one interface carries less than its sisters",
     "cgroup": "the cgroup of the node has used up its processor time",
     "untold": "no queue, no loss and no small buffer shows why: perhaps a policer, few streams, or a node without processor time",
+    "short": "the run was too short to show why: take a larger set",
     "unknown": "no counter tells this storage from its processors",
 }
 
@@ -153,6 +154,8 @@ def _reason(run: Mapping[str, Any]) -> Tuple[str, Optional[str]]:
 
 def _path_cause(run: Mapping[str, Any]) -> str:
     figures = run.get("path") or {}
+    if not figures:
+        return "short"
     resent = figures.get("network_resent", 0.0)
     least, now = (figures.get(f"network_round_trip_{name}seconds", 0.0) for name in ("least_", ""))
     queue_stands = now >= _QUEUE * least and now - least >= _QUEUE_SECONDS
