@@ -71,12 +71,12 @@ class Flawed:
         address = f"10.12.0.2:{self.b.address.rsplit(':')[-1]}"
         self.a.command("site", "add", "siteB", address, "--identity", self.b.command("id"))
 
-    def verify(self, name: str, ends: str, memory: str, more: str = "") -> dict[str, Any]:
+    def verify(self, name: str, ends: str, memory: str, more: str = "", scale: float = 0.05) -> dict[str, Any]:
         plan = self.root / "plan.toml"
         # Other work on the machine is no reason to wait: the flaw is the narrowest part by far.
         whole = plans.ready_made("verify-network") + "idle_below = 1.1\n"
         plan.write_text(whole if LONG else SHORT % (", ".join(f'"{one}"' for one in ends.split()), memory) + more)
-        words = [str(plan), *(["--scale", "0.05"] if LONG else [])]
+        words = [str(plan), *(["--scale", str(scale)] if LONG else [])]
         places = ["--source", "here:/data/verify", "--destination", "siteB:/data/verify"]
         words += [*places, "--source-directory", str(self.a.data / "verify"), "--yes", "--json", "--out", str(self.root / "out")]
         printed = io.StringIO()
@@ -166,11 +166,17 @@ def test_an_interface_that_is_slower_than_its_sister(flawed):
     flawed.cable()
     flawed.cable(1, "200mbit")
     flawed.start()
-    found = flawed.verify("interface", "memory", "450MB")
+    found = flawed.verify("interface", "memory", "450MB", scale=0.15)
     assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("network", "interface")
     slow = verdict.slow_channel(flawed.runs()[0]["channels"])
     assert slow and slow["name"].startswith("c1 ")
     assert slow["bytes_per_second"] == pytest.approx(25e6 * PAYLOAD, rel=0.2)
+
+
+def test_a_queue_that_may_drop_packets_is_said():
+    path = {"network_resent": 0.01, "network_round_trip_seconds": 0.04, "network_round_trip_least_seconds": 0.02}
+    found = verdict.judge([run("memory", 1.0, bottleneck="network", path=path)])
+    assert found.lowest and found.lowest.text.endswith("it may be what drops them")
 
 
 def run(ends: str, rate: float, **others: Any) -> dict[str, Any]:

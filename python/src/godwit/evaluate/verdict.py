@@ -157,8 +157,7 @@ def _path_cause(run: Mapping[str, Any]) -> str:
     if not figures:
         return "short"
     resent = figures.get("network_resent", 0.0)
-    least, now = (figures.get(f"network_round_trip_{name}seconds", 0.0) for name in ("least_", ""))
-    queue_stands = now >= _QUEUE * least and now - least >= _QUEUE_SECONDS
+    queue_stands = _queue_stands(figures)
     if slow_channel(run.get("channels") or ()):
         return "interface"
     if figures.get("network_window_limited", 0.0) >= _HELD_UP:
@@ -170,6 +169,11 @@ def _path_cause(run: Mapping[str, Any]) -> str:
     if resent >= _LOSSY_WITHOUT_QUEUE and not queue_stands:
         return "loss"
     return "full" if queue_stands else "untold"
+
+
+def _queue_stands(figures: Mapping[str, float]) -> bool:
+    least, now = (figures.get(f"network_round_trip_{name}seconds", 0.0) for name in ("least_", ""))
+    return now >= _QUEUE * least and now - least >= _QUEUE_SECONDS
 
 
 def slow_channel(channels: Runs) -> Optional[Mapping[str, Any]]:
@@ -189,6 +193,8 @@ def _words(stage: str, cause: Optional[str], run: Mapping[str, Any]) -> str:
     figures = run.get("path") or {}
     if cause == "loss":
         parts.append(f"{figures.get('network_resent', 0.0):.2%} sent again")
+        if _queue_stands(figures):
+            parts.append("a queue stands, too: it may be what drops them")
     elif cause in ("window", "buffer"):
         parts.append(f"{figures[f'network_{cause}_limited']:.0%} of the time")
     elif cause == "interface":
