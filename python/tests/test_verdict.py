@@ -125,7 +125,7 @@ def test_a_writer_of_400_megabits_on_a_path_of_a_gigabit(flawed):
     assert (found["lowest"]["stage"], found["lowest"]["ends"]) == ("destination storage", "destination")
     assert right(found["lowest"]["bytes_per_second"], 50e6), found
     path = ceiling(found, "memory")
-    assert path["stage"] == "network" and path["cause"] in (["full"] if LONG else ["full", "untold"])
+    assert path["stage"] == "network" and path["cause"] in (["full"] if LONG else ["full", "unclear"])
     assert right(path["bytes_per_second"], 125e6 * PAYLOAD), found
 
 
@@ -189,11 +189,11 @@ def run(ends: str, rate: float, **others: Any) -> dict[str, Any]:
     return {**usual, "ends": ends, "bytes_per_second": rate, **others}
 
 
-def test_what_cannot_be_told_apart_is_said():
+def test_what_is_not_sure_is_said():
     path = run("memory", 100.0, bottleneck="network", path={"network_busy": 1.0})
     found = verdict.judge([path, run("source", 101.0), run("destination", 200.0)])
-    assert found.lowest and (found.lowest.ends, found.lowest.cause) == ("memory", "untold")
-    assert found.close == ("source",) and "cannot be told apart" in found.headline()
+    assert found.lowest and (found.lowest.ends, found.lowest.cause) == ("memory", "unclear")
+    assert found.close == ("source",) and "which of them is lower is not sure" in found.headline()
     assert "no counter tells" in found.ceilings[1].text
     assert verdict.judge([run("memory", 1.0, disturbed=True)]).headline() == "No run gives a rate."
     # The path back bounds nothing on its way from source to destination.
@@ -208,7 +208,7 @@ def test_what_cannot_be_told_apart_is_said():
         ({"network_resent": 0.001, "network_round_trip_seconds": 0.03, "network_round_trip_least_seconds": 0.02}, "full"),
         ({"network_window_limited": 0.4}, "window"),
         ({"network_buffer_limited": 0.4}, "buffer"),
-        ({"network_busy": 1.0}, "untold"),
+        ({"network_busy": 1.0}, "unclear"),
         ({}, "short"),
     ],
 )

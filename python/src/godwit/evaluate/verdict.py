@@ -40,7 +40,7 @@ _CAUSES = {
     "buffer": "the send buffers are small: raise net.ipv4.tcp_wmem at the sending end",
     "interface": "one interface carries less than its sisters",
     "cgroup": "the cgroup of the node has used up its processor time",
-    "untold": "no queue, no loss and no small buffer shows why: perhaps a policer, few streams, or a node without processor time",
+    "unclear": "no queue, no loss and no small buffer shows why: perhaps a policer, few streams, or a node without processor time",
     "short": "the run was too short to show why: take a larger set",
     "unknown": "no counter tells this storage from its processors",
 }
@@ -86,7 +86,7 @@ class Verdict:
         said = f"The lowest ceiling is {self.lowest.stage} ({_measured(self.lowest.ends)}), with "
         said += f"{size(self.lowest.bytes_per_second)}/s."
         if self.close:
-            said += f" {' and '.join(ENDS[one] for one in self.close)} gives about the same: they cannot be told apart."
+            said += f" {' and '.join(ENDS[one] for one in self.close)} gives about the same: which of them is lower is not sure."
         return said
 
     def text(self) -> str:
@@ -168,7 +168,7 @@ def _path_cause(run: Mapping[str, Any]) -> str:
         return "buffer"
     if resent >= _LOSSY_WITHOUT_QUEUE and not queue_stands:
         return "loss"
-    return "full" if queue_stands else "untold"
+    return "full" if queue_stands else "unclear"
 
 
 def _queue_stands(figures: Mapping[str, float]) -> bool:
