@@ -40,7 +40,7 @@ _CAUSES = {
     "buffer": "the send buffers are small: raise net.ipv4.tcp_wmem at the sending end",
     "interface": "one interface carries less than its sisters",
     "cgroup": "the cgroup of the node has used up its processor time",
-    "unclear": "no queue, no loss and no small buffer shows why: perhaps a policer, few streams, or a node without processor time",
+    "unclear": "no queue, no loss and no small buffer shows why: perhaps a policer, few streams, or no processor time",
     "short": "the run was too short to show why: take a larger set",
     "unknown": "no counter tells this storage from its processors",
 }
