@@ -4,9 +4,9 @@
 mod support;
 
 use godwit_state::{
-    ATTEMPTS_MAX, Actor, Agreed, AuditEntry, AuditFilter, Change, Command, Effect, FEATURE_LEVEL,
-    FailureCode, FailureGroup, Finish, JobFilter, JobOp, JobState, LEVEL_ATTEMPTS, Op, Outcome,
-    Placed, Prune, Reason, Secret, Sighted, Site, Webhook,
+    Actor, Agreed, AuditEntry, AuditFilter, Change, Command, Effect, FEATURE_LEVEL, FailureCode,
+    FailureGroup, Finish, JobFilter, JobOp, JobState, Op, Outcome, Placed, Prune, Reason, Secret,
+    Sighted, Site, Webhook,
 };
 use support::state::State;
 use support::{at, claim, finish, job_command, new_job, runner, submit};
@@ -84,34 +84,6 @@ fn a_deadline_ends_a_job_that_waits_and_one_that_would_wait_beyond_it() {
             .deadline,
         None
     );
-}
-
-#[test]
-fn a_job_is_started_again_only_so_often() {
-    let mut state = State::new();
-    state
-        .op(0, Op::Submit(Box::new(new_job("job"))))
-        .expect("submit");
-    let failed = |state: &mut State, times: u32| {
-        for _ in 0..times {
-            let epoch = state.epoch();
-            state.job(1, claim(epoch)).expect("claim");
-            let finish = finish(epoch + 1, Outcome::Failed);
-            state.job(2, finish).expect("finish");
-            if state.job(3, JobOp::Retry).is_err() {
-                return;
-            }
-        }
-    };
-    // A cluster with an older program decides as that program does.
-    failed(&mut state, ATTEMPTS_MAX + 1);
-    let attempts = |state: &State| state.reader.attempts("job").expect("read").len();
-    assert_eq!(attempts(&state), 1_001);
-    state.op(4, Op::Level(LEVEL_ATTEMPTS)).expect("alone");
-    failed(&mut state, 3);
-    assert_eq!(attempts(&state), 1_002);
-    let refused = state.job(5, JobOp::Retry).expect_err("too often");
-    assert!(refused.to_string().contains("a new job"), "{refused}");
 }
 
 #[test]

@@ -4,9 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, Change, Command, CommandError,
-    FailureCode, Invite, Join, LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError,
-    Prune, Reason, Role, Schedule, Secret, Share, TakeWork, Token, User, WorkOp,
+    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, Change, Command, FailureCode, Invite,
+    Join, LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError, Prune, Reason, Role,
+    Schedule, Secret, Share, TakeWork, Token, User, WorkOp,
 };
 use serde_json::{Value, json};
 use support::air::{Cluster, address, wait_until};
@@ -376,51 +376,6 @@ fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
     assert_eq!(size("raft.db") + size("raft.db-wal"), log);
     let audited = node_alone.reader().audit(&AuditFilter::default(), 10);
     assert_eq!(audited.expect("read").len(), 1, "the invitation alone");
-}
-
-/// A good invitation lets a node in, and nothing of unbounded length with it.
-#[test]
-fn each_field_of_a_join_is_bounded() {
-    let mut state = State::new();
-    let invite = Invite {
-        id: "i".to_owned(),
-        hash: Secret::new("good"),
-        expires: at(1_000),
-        used: None,
-        via: None,
-    };
-    state
-        .op(0, Op::Invite(Change::Create(invite)))
-        .expect("invited");
-    let joining = || Node {
-        addresses: Vec::new(),
-        admins: Vec::new(),
-        ..node("b", 0)
-    };
-    let join = |node: Node| {
-        Op::Join(Box::new(Join {
-            hash: Secret::new("good"),
-            node,
-        }))
-    };
-    let long = || "x".repeat(256);
-    let fields: [(&str, fn(&mut Node, String)); 4] = [
-        ("name", |node, text| node.name = text),
-        ("identity", |node, text| node.identity = text),
-        ("version", |node, text| node.version = text),
-        ("exports", |node, text| node.exports = vec![text]),
-    ];
-    for (field, set) in fields {
-        for text in [long(), String::new(), "a\u{7}".to_owned()] {
-            let mut node = joining();
-            set(&mut node, text.clone());
-            let refused = state.op(1, join(node)).expect_err(field);
-            let CommandError::Invalid { field: named, .. } = &refused else {
-                panic!("{field} {text:?}: {refused}");
-            };
-            assert_eq!(named, field, "{text:?}");
-        }
-    }
 }
 
 /// A state with a schedule, a limit and a share of the removed user otto, and another limit.
