@@ -294,6 +294,27 @@ impl Granted {
         })
     }
 
+    /// The same as [`Self::check`], for a place of a job. Only a user that may see the place learns its path.
+    pub(crate) fn check_of_job(
+        &self,
+        id: &str,
+        is_own: bool,
+        place: &Place,
+        right: Right,
+    ) -> Result<(), JobsError> {
+        let checked = self.check(place, right);
+        if is_own || checked.is_ok() || self.allows(place, Right::List) {
+            return checked;
+        }
+        Err(JobsError::Forbidden {
+            code: FailureCode::NotGranted,
+            detail: format!(
+                "{} lacks a right at a place of the job {id}, which was submitted in a larger role; use that role, or ask an admin of the node",
+                self.name()
+            ),
+        })
+    }
+
     /// Whether the user owns all of a job in this role: it is at least the role of the job's submitter. An older job has the role of its user.
     pub(crate) fn owns(&self, reader: &Reader, owner: &str, kept: Option<Role>) -> bool {
         let of_user = || {
@@ -390,8 +411,11 @@ pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), 
     let job = reader.job(id)?;
     let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
     let (sources, destination) = places_of(&job)?;
-    let (there, _) = There::of_job(shared, id);
-    check_places(shared, &actor.name, role, there, &sources, &destination)
+    let (there, kept) = There::of_job(shared, id);
+    let granted = Granted::of(shared, &actor.name, role)?;
+    let is_own = granted.owns(&reader, &job.owner, kept);
+    needs(there, &sources, &destination)
+        .try_for_each(|(place, right)| granted.check_of_job(id, is_own, place, right))
 }
 
 /// The places of a job.

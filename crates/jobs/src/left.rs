@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, CleanPlace, Question};
 use godwit_api::event::EventSink as _;
 use godwit_api::failure::FailureCode;
+use godwit_api::grant::Right;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place};
 use godwit_api::units::{counted, human_size};
@@ -27,7 +28,7 @@ impl Access<'_> {
     /// The destination of a job that has ended, and the wish to remove the leftovers of its attempts there; for its owner and for admins.
     ///
     /// # Errors
-    /// The job is not known, is another's, or may resume; another site ran it; or the name of its site belongs to another identity by now.
+    /// The job is not known, is another's, or may resume; the user may not delete at its destination; another site ran it; or the name of its site belongs to another identity by now.
     pub fn left_by(
         &self,
         user: &str,
@@ -68,6 +69,9 @@ impl Access<'_> {
             return Err(JobsError::invalid(FailureCode::Invalid, what));
         }
         site_of(&reader, &job, &place)?;
+        let granted = self.of(user, role)?;
+        let is_own = granted.owns(&reader, &job.owner, Stored::role_of(&reader, id)?);
+        granted.check_of_job(id, is_own, &place, Right::Delete)?;
         let wish = wish(&job, &place, tags);
         Ok((place, wish))
     }

@@ -150,7 +150,8 @@ async fn submit(
                     caller.described()
                 ));
             }
-            Ok((job, created))
+            // A job of this key may be one of a larger role.
+            Ok((app.seen(&caller)?.view(job), created))
         })
         .await?;
     let place = HeaderValue::from_str(&format!("{BASE}/jobs/{}", job.id));
@@ -220,7 +221,8 @@ async fn steer(
             .written());
         }
         let called = call(&app.jobs, caller.actor(), &id);
-        called.map_err(|error| noted(app, &caller, "job", &id, error))
+        let job = called.map_err(|error| noted(app, &caller, "job", &id, error))?;
+        Ok(app.seen(&caller)?.view(job))
     })
     .await
     .map(Json)

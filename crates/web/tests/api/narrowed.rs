@@ -182,3 +182,54 @@ fn a_token_sees_no_names_of_jobs_of_a_larger_role() {
     assert!(text(&ada.admin, &of_token).contains("secret-copy"));
     assert!(!text(&ada.viewer, &of_token).contains("secret-copy"));
 }
+
+#[test]
+fn a_token_that_steers_a_job_of_a_larger_role_reads_no_names() {
+    let world = World::new();
+    let ada = ada(&world);
+    let job = json!({
+        "sources": ["here:/data/secret-run"], "destination": "here:/archive/secret-copy",
+        "not_before": "2100-01-01T00:00:00Z",
+    });
+    let id = submit(&ada.admin, &job);
+    let at = format!("/api/v1/jobs/{id}");
+    let answers = |method: &str, part: &str, body: &Value, status: u16| {
+        let answer = ada.operator.json(method, &format!("{at}{part}"), body);
+        let told = String::from_utf8_lossy(&answer.body).into_owned();
+        assert_eq!(answer.status.as_u16(), status, "{part}: {told}");
+        assert!(!told.contains("secret"), "{method} {part}: {told}");
+    };
+    answers("PATCH", "", &json!({}), 200);
+    answers("PATCH", "", &json!({"label": "seen"}), 200);
+    answers("PATCH", "", &json!({"limit": 1_000}), 403);
+    answers("POST", "/pause", &json!({}), 200);
+    answers("POST", "/resume", &json!({}), 403);
+    answers("POST", "/cancel", &json!({}), 200);
+    answers("POST", "/retry", &json!({}), 403);
+    // A token that may list the place learns it from a refusal.
+    world.grant("ada", "data:/secret-run list");
+    let refused = ada.operator.post(&format!("{at}/retry"), &json!({}));
+    let refused = refused.expect_problem(403, "not_granted").to_string();
+    assert!(refused.contains("secret-run"), "{refused}");
+}
+
+#[test]
+fn a_token_that_cleans_up_a_job_of_a_larger_role_reads_no_names() {
+    let world = World::new();
+    let ada = ada(&world);
+    fs::create_dir(world.path("data/run")).unwrap();
+    fs::write(world.path("data/run/big"), vec![7; 8 << 20]).unwrap();
+    let job = json!({"sources": ["here:/data/run"], "destination": "here:/archive/secret-copy/", "limit": 100_000});
+    let id = submit(&ada.admin, &job);
+    let at = format!("/api/v1/jobs/{id}");
+    until("it runs", || {
+        ada.admin.get(&at).json()["progress"]["bytes"].as_u64() > Some(0)
+    });
+    let cancelled = ada.admin.post(&format!("{at}/cancel"), &json!({}));
+    assert_eq!(cancelled.expect(200).json()["state"], "cancelled");
+    let clean = json!({"job": id, "dry_run": true});
+    let refused = ada.operator.post("/api/v1/places/clean", &clean);
+    let refused = refused.expect_problem(403, "not_granted").to_string();
+    assert!(!refused.contains("secret"), "{refused}");
+    ada.admin.post("/api/v1/places/clean", &clean).expect(200);
+}
