@@ -63,11 +63,16 @@ pub(crate) fn digest(secret: &str) -> Secret {
 }
 
 impl Cluster {
-    /// Makes an invitation that is good until `expires`, for one node. Blocks until it is in the state.
+    /// Makes an invitation that is good until `expires`, for one node. It ends with each of the tokens. Blocks until it is in the state.
     ///
     /// # Errors
     /// The state takes no change.
-    pub fn invite(&self, actor: Actor, expires: Timestamp) -> Result<Token, ProposeError> {
+    pub fn invite(
+        &self,
+        actor: Actor,
+        tokens: Vec<String>,
+        expires: Timestamp,
+    ) -> Result<Token, ProposeError> {
         let shared = &self.shared;
         self.make_own_row()?;
         let mut bytes = [0; SECRET_BYTES];
@@ -85,6 +90,8 @@ impl Cluster {
             expires,
             used: None,
             via: None,
+            by: None,
+            tokens,
         };
         let op = Op::Invite(Change::Create(invite));
         let command = Command::new(now, actor, op);

@@ -154,6 +154,8 @@ fn invite(id: &str, expires: i64) -> Command {
         expires: Timestamp(expires),
         used: None,
         via: None,
+        by: None,
+        tokens: Vec::new(),
     })))
 }
 

@@ -22,6 +22,8 @@ fn a_join_has_no_field_that_is_too_long() {
         expires: at(1_000),
         used: None,
         via: None,
+        by: None,
+        tokens: Vec::new(),
     };
     // That of the row.
     propose(Op::Level(3)).expect("raised");

@@ -89,6 +89,8 @@ fn a_node_joins_whose_program_is_of_the_level_or_of_the_next_one() {
             expires: at(100),
             used: None,
             via: None,
+            by: None,
+            tokens: Vec::new(),
         };
         state
             .op(1, Op::Invite(Change::Create(invite)))

@@ -25,6 +25,8 @@ fn a_removed_node_takes_its_invitations_along() {
             expires: at(1_000),
             used: None,
             via: Some(77),
+            by: None,
+            tokens: Vec::new(),
         }))
     };
     let join = |by: &str, name: &str| {
@@ -72,39 +74,6 @@ fn a_removed_node_takes_its_invitations_along() {
         invite("late"),
         "no node of the cluster",
     );
-}
-
-#[test]
-fn a_used_invitation_of_an_older_state_readmits_nobody() {
-    let mut state = State::new();
-    let invite = Invite {
-        id: "i".to_owned(),
-        hash: Secret::new("hash-i"),
-        expires: at(1_000),
-        used: None,
-        via: None,
-    };
-    let join = || {
-        Op::Join(Box::new(Join {
-            hash: Secret::new("hash-i"),
-            node: Node {
-                addresses: Vec::new(),
-                admins: Vec::new(),
-                ..node("c", 0)
-            },
-        }))
-    };
-    state.op(0, Op::Level(2)).expect("alone");
-    state
-        .op(0, Op::Invite(Change::Create(invite)))
-        .expect("invited");
-    state.op(1, join()).expect("joined");
-    state
-        .op(2, Op::Node(Change::Remove("c".to_owned())))
-        .expect("removed");
-    state.op(3, Op::Level(3)).expect("alone");
-    let said = state.op(4, join()).expect_err("refused").to_string();
-    assert!(said.contains("was removed"), "{said}");
 }
 
 #[test]
@@ -311,6 +280,8 @@ fn a_member_chooses_no_time() {
         expires: at(-1),
         used: None,
         via: None,
+        by: None,
+        tokens: Vec::new(),
     };
     propose_here(Op::Invite(Change::Create(invite)));
     let join = Op::Join(Box::new(Join {
@@ -351,6 +322,8 @@ fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
         expires: at(1_000),
         used: None,
         via: None,
+        by: None,
+        tokens: Vec::new(),
     };
     propose(Op::Invite(Change::Create(invite))).expect("invited");
     let (index, log) = (

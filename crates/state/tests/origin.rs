@@ -331,6 +331,8 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
         expires: at(1_000),
         used: None,
         via: None,
+        by: None,
+        tokens: Vec::new(),
     };
     state
         .op(3, Op::Invite(Change::Create(invite)))

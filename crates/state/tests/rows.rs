@@ -227,6 +227,8 @@ fn objects() -> Vec<Op> {
         expires: at(1_000),
         used: None,
         via: None,
+        by: None,
+        tokens: Vec::new(),
     };
     vec![
         Op::Webhook(Change::Create(webhook)),

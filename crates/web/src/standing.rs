@@ -231,6 +231,9 @@ pub(crate) fn judge(
         standing.expires = earlier(standing.expires, next.expires);
         standing.chain.push(next.id);
         standing.signed_in &= origin.is_sign_in();
+        if let Some(maker) = origin.maker() {
+            return made_by(maker, standing, known);
+        }
         let Some(parent) = origin.parent() else {
             return Ok(Ok(standing));
         };
@@ -238,6 +241,24 @@ pub(crate) fn judge(
             Some(parent) if standing.has_room() => next = parent,
             _ => return Ok(Err(Unfit::Orphan(standing.token.id))),
         }
+    }
+}
+
+/// Checks the admin who made the first token of a chain for another user.
+fn made_by(
+    maker: &str,
+    standing: Standing,
+    known: &impl Lookup,
+) -> Result<Result<Standing, Unfit>, Fault> {
+    let Some(maker) = known.user(maker)? else {
+        return Ok(Err(Unfit::Orphan(standing.token.id)));
+    };
+    if maker.disabled {
+        return Ok(Err(Unfit::Disabled(maker.name)));
+    }
+    match maker.role == Role::Admin && known.names()?.check_acting(&maker).is_ok() {
+        true => Ok(Ok(standing)),
+        false => Ok(Err(Unfit::Orphan(standing.token.id))),
     }
 }
 
@@ -347,6 +368,27 @@ mod tests {
             let orphan = Unfit::Orphan("session".to_owned());
             assert_eq!(judged(&pruned).expect_err("an orphan"), orphan);
         }
+    }
+
+    #[test]
+    fn a_token_for_another_user_ends_with_its_maker() {
+        let made = || {
+            let mut world = known();
+            world.0 = vec![token("made", "bob", "by ada")];
+            world
+        };
+        assert_eq!(judged(&made()).expect("good").user.name, "bob");
+        let mut disabled = made();
+        disabled.1[0].disabled = true;
+        let out = Unfit::Disabled("ada".to_owned());
+        assert_eq!(judged(&disabled).expect_err("out"), out);
+        let mut lowered = made();
+        lowered.1[0].role = Role::Operator;
+        let orphan = Unfit::Orphan("made".to_owned());
+        assert_eq!(judged(&lowered).expect_err("no admin"), orphan);
+        let mut gone = made();
+        gone.1.remove(0);
+        assert_eq!(judged(&gone).expect_err("gone"), orphan);
     }
 
     #[test]

@@ -814,7 +814,7 @@ export interface paths {
         put?: never;
         /**
          * Makes a token. Only this answer contains its secret.
-         * @description A token that is made with a token or a session ends with that one, unless the request has the caller's password.
+         * @description A token ends with the token or session that made it; only a token of the caller itself does not, if the request has the password.
          */
         post: operations["post_tokens"];
         delete?: never;

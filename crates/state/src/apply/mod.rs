@@ -3,6 +3,7 @@
 
 mod claims;
 mod history;
+mod invites;
 mod jobs;
 mod nodes;
 mod notices;
@@ -107,7 +108,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Join(join) => nodes::join(&context, join),
         Op::Node(change) => nodes::change(&context, change),
         Op::Level(level) => nodes::raise(&context, *level),
-        Op::Invite(change) => nodes::invite(&context, change),
+        Op::Invite(change) => invites::change(&context, change),
         Op::Prune(prune) => history::prune(&context, prune),
         Op::Site(change) => sites::change(&context, change),
         Op::Learn(learn) => sites::learn(&context, learn),

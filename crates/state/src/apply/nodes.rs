@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Context, Stop, claims, knows_origin, objects, sites};
+use super::{Context, Stop, claims, invites, knows_origin, objects, sites};
 use crate::model::{
     Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, LEVEL_NAMED, Names, Node, Object, Role,
     Timestamp, User, check_node, level_trouble,
@@ -93,42 +93,8 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
     if let Some(trouble) = level_trouble(join.node.level, committed_level(db)?) {
         return Err(CommandError::invalid("level", trouble).into());
     }
+    invites::check_maker(db, &invite, at)?;
     Ok(Joining::New(invite))
-}
-
-/// Makes or revokes an invitation. It ends with the node that made it.
-pub(super) fn invite(context: &Context<'_>, change: &Change<Invite>) -> Result<Effect, Stop> {
-    if !knows_origin(context.db)? {
-        return objects::change(context, change);
-    }
-    match change {
-        Change::Create(invite) => {
-            let invite = Invite {
-                used: None,
-                via: context.actor.via,
-                ..invite.clone()
-            };
-            objects::change(context, &Change::Create(invite))
-        }
-        Change::Put(_) => {
-            Err(CommandError::invalid("invite", "an invitation cannot be changed").into())
-        }
-        Change::Remove(_) => objects::change(context, change),
-    }
-}
-
-/// Ends the invitations of a removed node: those that it made, and those by which it joined.
-fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
-    let Some(node) = object_by_id::<Node>(context.db, name)? else {
-        return Ok(());
-    };
-    for invite in objects::all::<Invite>(context)? {
-        let joined_by = invite.used.as_deref() == Some(node.identity.as_str());
-        if joined_by || invite.via == Some(node.number) {
-            objects::change(context, &Change::<Invite>::Remove(invite.id))?;
-        }
-    }
-    Ok(())
 }
 
 /// Changes a node. Its number and identity stay. The jobs of a removed node return to the queue.
@@ -151,7 +117,7 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
         Change::Remove(name) => {
             claims::lost(context, name, false)?;
             if knows_origin(context.db)? {
-                burn(context, name)?;
+                invites::burn(context, name)?;
             }
             let earlier = object_by_id::<Node>(context.db, name)?;
             let effect = objects::change(context, change)?;

@@ -3,7 +3,7 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Context, Stop, counts_what_is_left, jobs, knows_origin, notices, sql};
+use super::{Context, Stop, counts_what_is_left, invites, jobs, knows_origin, notices, sql};
 use crate::bounds;
 use crate::model::{
     AccessRule, Change, CommandError, Effect, LEVEL_LEFT, LEVEL_PASSWORD, Limit, LimitScope, Names,
@@ -89,8 +89,8 @@ pub(super) fn fired(
     }
 }
 
-/// A new password revokes the sign-ins with the earlier one. Removing a user also removes tokens, access rules, limits, the share and
-/// unfinished jobs, and disables the user's schedules. So a later user of the name, or an account of a machine with the name, inherits none
+/// A new password revokes the sign-ins with the earlier one. Removing a user also removes tokens (also those that it made for others), access rules, limits, the share and
+/// unfinished jobs and unused invitations, and disables the user's schedules. So a later user of the name, or an account of a machine with the name, inherits none
 /// of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
@@ -115,9 +115,15 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
         if removed.is_some_and(|user| !may_be_account(&user)) && counts_what_is_left(context.db)? {
             jobs::end_of(context, id)?;
         }
+        invites::end_of(context, |invite| invite.by.as_ref() == Some(id))?;
         context.db.execute(
             "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.user') = ?2",
             params![Token::KIND, id],
+        )?;
+        let by = TokenOrigin::By { maker: id.clone() };
+        context.db.execute(
+            "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.scope') = ?2",
+            params![Token::KIND, by.to_string()],
         )?;
         let rules: Vec<String> = context
             .db
@@ -275,6 +281,7 @@ pub(super) fn token(context: &Context<'_>, change: &Change<Token>) -> Result<Eff
             let mut token = object_by_id::<Token>(context.db, id)?
                 .ok_or_else(|| CommandError::not_found(Token::KIND, id))?;
             token.revoked = token.revoked.or(Some(context.at));
+            invites::end_of(context, |invite| invite.tokens.contains(id))?;
             put(context, &token)
         }
     }

@@ -5,7 +5,7 @@
 //! never decreases. Until then, no node proposes a command that an older one could not read, and a command keeps its older effect.
 //! Otherwise voters of two programs would differ. A program of level n works with clusters of level n and n − 1.
 
-use super::{Change, Command, Found, JobOp, Looked, Op, Settle, WorkOp};
+use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, WorkOp};
 
 /// The newest feature level that this program supports.
 ///
@@ -15,8 +15,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, WorkOp};
 /// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains
 ///   of removed users ([`LEVEL_LEFT`]).
 /// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
-/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), divided closes ([`LEVEL_CLOSES`]), roles of jobs ([`LEVEL_ROLES`]), and a limit of attempts
-///   ([`LEVEL_ATTEMPTS`]).
+/// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), divided closes ([`LEVEL_CLOSES`]), roles of jobs ([`LEVEL_ROLES`]), a limit of
+///   attempts ([`LEVEL_ATTEMPTS`]), and makers of invitations and tokens ([`LEVEL_INVITES`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that
@@ -64,6 +64,10 @@ pub const LEVEL_ROLES: u32 = 6;
 /// From this level on, users cannot start a job again that has had too many attempts.
 pub const LEVEL_ATTEMPTS: u32 = 6;
 
+/// From this level on, an invitation names its user and the tokens of the request, and ends with each of them; a token may name
+/// its maker ([`TokenOrigin::By`]). Older programs cannot read them.
+pub const LEVEL_INVITES: u32 = 6;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
@@ -109,6 +113,19 @@ impl Op {
             }
             Self::Schedule(Change::Create(new) | Change::Put(new)) if new.role.is_some() => {
                 LEVEL_ROLES
+            }
+            Self::Invite(Change::Create(new) | Change::Put(new))
+                if new.by.is_some() || !new.tokens.is_empty() =>
+            {
+                LEVEL_INVITES
+            }
+            Self::Token(Change::Create(new) | Change::Put(new))
+                if matches!(
+                    TokenOrigin::of_scope(&new.scope),
+                    Some(TokenOrigin::By { .. })
+                ) =>
+            {
+                LEVEL_INVITES
             }
             Self::Password(_) => LEVEL_PASSWORD,
             Self::Sighted(_) => LEVEL_SIGHTED,

@@ -106,6 +106,14 @@ pub struct Invite {
     /// Number of the node that made it. The invitation ends when that node is removed. The state sets this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<u64>,
+    /// User that made it. It ends with this user, or when the user is no longer an admin. The state sets this field from
+    /// [`LEVEL_INVITES`](super::LEVEL_INVITES) on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Ids of the token that made it and of its parents; it ends with each of them. Empty for a caller without a token, and below
+    /// [`LEVEL_INVITES`](super::LEVEL_INVITES).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<String>,
 }
 
 impl Object for Invite {
@@ -118,6 +126,10 @@ impl Object for Invite {
     }
     fn check(&self) -> Result<(), CommandError> {
         bounds::name("id", &self.id)?;
+        bounds::count("tokens", self.tokens.len(), bounds::LIST_MAX)?;
+        for token in &self.tokens {
+            bounds::name("tokens", token)?;
+        }
         bounds::name("hash", self.hash.expose())
     }
 }

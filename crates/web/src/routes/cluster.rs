@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite};
 use godwit_cluster::Cluster;
 use godwit_jobs::now;
+use godwit_state::{Agreed, LEVEL_INVITES};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
@@ -57,9 +58,16 @@ async fn invite(
         return Err(ApiError::invalid(detail));
     }
     app.run(move |app| {
-        let expires = now().after(seconds * 1_000);
         let cluster = cluster(app)?;
-        let token = cluster.invite(caller.actor(), expires)?;
+        let (tokens, until) = match &caller.standing {
+            Some(standing) if Agreed(&app.reader()).level()? >= LEVEL_INVITES => {
+                (standing.chain.clone(), standing.expires)
+            }
+            _ => (Vec::new(), None),
+        };
+        let wanted = now().after(seconds * 1_000);
+        let expires = until.map_or(wanted, |until| until.min(wanted));
+        let token = cluster.invite(caller.actor(), tokens, expires)?;
         Ok(InviteView {
             token: token.text(),
             expires,

@@ -11,17 +11,19 @@ use axum::http::request::Parts;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{Login, NewToken, TokenCreated, TokenKind, TokenView};
 use godwit_jobs::now;
-use godwit_state::{Change, Op, ProposeError, Role, Token, TokenOrigin, User};
+use godwit_state::{
+    Agreed, Change, LEVEL_INVITES, Op, ProposeError, Role, Token, TokenOrigin, User,
+};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{self, Operator, Owner, Request, role, role_name};
+use crate::caller::{self, Caller, Operator, Owner, Request, role, role_name};
 use crate::credentials::{self, Wish};
 use crate::extract::{Body, Path, Small};
 use crate::problem::ApiError;
-use crate::standing::{Known, judge};
+use crate::standing::{Known, Standing, judge};
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
@@ -43,7 +45,7 @@ async fn list(
 
 /// Makes a token. Only this answer contains its secret.
 ///
-/// A token that is made with a token or a session ends with that one, unless the request has the caller's password.
+/// A token ends with the token or session that made it; only a token of the caller itself does not, if the request has the password.
 #[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = NewToken, responses((status = 201, body = TokenCreated), Problems))]
 async fn create(
     Operator(caller): Operator,
@@ -99,15 +101,13 @@ async fn create(
                     .check_made_by(&user, &caller.name)
                     .map_err(ProposeError::Refused)?;
             }
-            let parent = caller.standing.as_ref().filter(|_| !is_proven);
+            let (origin, parent) = origin(app, &caller, &user, is_proven)?;
             let wish = Wish {
                 user: &user,
                 role: most,
                 expires,
                 comment: new.comment,
-                origin: TokenOrigin::Made {
-                    parent: parent.map(|parent| parent.token.id.clone()),
-                },
+                origin,
                 parent,
                 proven: None,
             };
@@ -115,6 +115,33 @@ async fn create(
         })
         .await?;
     Ok((StatusCode::CREATED, Json(created(made))))
+}
+
+/// The origin of a new token, and the token that it ends with. A password frees a token of its own user only. The token of another user ends
+/// with its maker: with the user, or with the token of the request.
+fn origin<'a>(
+    app: &App,
+    caller: &'a Caller,
+    user: &str,
+    is_proven: bool,
+) -> Result<(TokenOrigin, Option<&'a Standing>), ApiError> {
+    let reader = app.reader();
+    let is_own = caller.name == user;
+    let names_maker = || -> Result<bool, ApiError> {
+        // An account of a machine needs no user.
+        let is_user = !caller::names(app)?.is_account(&caller.name)
+            && reader.object::<User>(&caller.name)?.is_some();
+        Ok(is_user && Agreed(&reader).level()? >= LEVEL_INVITES)
+    };
+    let is_free = is_proven || caller.standing.is_none();
+    if is_free && !is_own && names_maker()? {
+        let maker = caller.name.clone();
+        return Ok((TokenOrigin::By { maker }, None));
+    }
+    let standing = caller.standing.as_ref();
+    let parent = standing.filter(|_| !(is_proven && is_own));
+    let id = parent.map(|parent| parent.token.id.clone());
+    Ok((TokenOrigin::Made { parent: id }, parent))
 }
 
 /// Revokes a token. Requests with it, or with a token that came from it, are refused from then on.
@@ -192,7 +219,7 @@ fn view(token: Token, usable: bool) -> TokenView {
         kind: match origin {
             Some(TokenOrigin::Session { .. }) => TokenKind::Session,
             Some(TokenOrigin::LogIn) => TokenKind::LogIn,
-            Some(TokenOrigin::Made { .. }) | None => TokenKind::Token,
+            Some(TokenOrigin::Made { .. } | TokenOrigin::By { .. }) | None => TokenKind::Token,
         },
         parent: origin.and_then(|origin| origin.parent().map(ToOwned::to_owned)),
         usable,

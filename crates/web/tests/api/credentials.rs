@@ -1,6 +1,7 @@
 //! Tests the bounds of tokens and sessions: they give no more rights than their parents, and last no longer.
 //! How a session begins and ends is tested in `session`.
 
+use godwit_state::{LEVEL_INVITES, Op};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
@@ -191,6 +192,33 @@ fn with_the_password_a_token_stands_alone() {
     );
     by_page(&client, &cookie, "DELETE", SESSION, &Value::Null).expect(204);
     get(&client, &secret).expect(200);
+}
+
+#[test]
+fn the_own_password_frees_no_token_of_another_user() {
+    for level in [LEVEL_INVITES - 1, LEVEL_INVITES] {
+        let (world, client) = world();
+        world.propose(Op::Level(level));
+        put_user(&world, "carl", &json!({"role": "operator"}));
+        let cookie = sign_in(&client, &by_password("bob"));
+        let new = json!({"user": "carl", "role": "operator", "password": PASSWORD});
+        let (secret, _) = made(by_page(&client, &cookie, "POST", TOKENS, &new));
+        get(&client, &secret).expect(200);
+        if level == LEVEL_INVITES {
+            // It lasts longer than the session, but no longer than its maker.
+            by_page(&client, &cookie, "DELETE", SESSION, &Value::Null).expect(204);
+            get(&client, &secret).expect(200);
+            put_user(&world, "bob", &json!({"role": "operator"}));
+            get(&client, &secret).expect_problem(401, "token_revoked");
+            put_user(&world, "bob", &json!({"role": "admin"}));
+            get(&client, &secret).expect(200);
+        }
+        put_user(&world, "bob", &json!({"role": "admin", "disabled": true}));
+        get(&client, &secret).expect_problem(403, "user_disabled");
+        world.client().delete("/api/v1/users/bob").expect(204);
+        put_user(&world, "bob", &by_password_of_admin());
+        assert_eq!(get(&client, &secret).status.as_u16(), 401);
+    }
 }
 
 #[test]

@@ -7,14 +7,14 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use godwit_state::{Change, Node, Op, Role, Schedule, Timestamp, User};
+use godwit_state::{Change, FEATURE_LEVEL, Invite, Node, Op, Role, Schedule, Timestamp, User};
 use godwit_testkit::needs_root;
 use rustix::process::Uid;
 use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::rights::token;
-use crate::world::World;
+use crate::world::{Settings, World};
 
 fn files(world: &World) -> usize {
     let directories = fs::read_dir(world.path("data/big")).into_iter().flatten();
@@ -320,4 +320,29 @@ fn who_may_not_list_hears_no_names_of_what_is_cleaned() {
     assert_eq!(paths(), 0);
     world.grant("otto", "data:/own list");
     assert_eq!(paths(), 1);
+}
+
+#[test]
+fn an_invitation_names_its_maker_and_ends_with_the_token() {
+    let world = World::with(Settings {
+        cluster: true,
+        ..Settings::default()
+    });
+    world.propose(Op::Level(FEATURE_LEVEL));
+    let invites = || world.replica.reader().objects::<Invite>().unwrap();
+    let new = |client: &Client| {
+        let made = client.post("/api/v1/cluster/invites", &json!({}));
+        made.expect(200);
+    };
+    let (secret, id) = token(&world, "ada", "admin");
+    new(&world.client().token(&secret));
+    let made = invites().pop().unwrap();
+    assert_eq!(made.by.as_deref(), Some("ada"));
+    assert_eq!(made.tokens.last(), Some(&id));
+    new(&world.client());
+    assert_eq!(invites().len(), 2);
+    let at = format!("/api/v1/tokens/{id}");
+    world.client().delete(&at).expect(204);
+    let left = invites().pop().unwrap();
+    assert_eq!((left.tokens.len(), invites().len()), (0, 1));
 }

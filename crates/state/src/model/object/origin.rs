@@ -11,6 +11,11 @@ pub enum TokenOrigin {
         /// Id of the token that the request showed.
         parent: Option<String>,
     },
+    /// Made for another user by an admin without a token, or with a password. The token ends with this admin.
+    By {
+        /// Name of the admin.
+        maker: String,
+    },
     /// A log-in with a password.
     LogIn,
     /// A session of the page. If the session has a parent, the sign-in used that token instead of a password.
@@ -34,6 +39,7 @@ impl TokenOrigin {
             ("token", Some(parent)) => Some(Self::Made {
                 parent: Some(parent),
             }),
+            ("by", Some(maker)) => Some(Self::By { maker }),
             ("login", None) => Some(Self::LogIn),
             ("session", parent) => Some(Self::Session { parent }),
             _ => None,
@@ -45,7 +51,16 @@ impl TokenOrigin {
     pub fn parent(&self) -> Option<&str> {
         match self {
             Self::Made { parent } | Self::Session { parent } => parent.as_deref(),
-            Self::LogIn => None,
+            Self::LogIn | Self::By { .. } => None,
+        }
+    }
+
+    /// Name of the admin without whom this token is not valid.
+    #[must_use]
+    pub fn maker(&self) -> Option<&str> {
+        match self {
+            Self::By { maker } => Some(maker),
+            _ => None,
         }
     }
 
@@ -61,6 +76,7 @@ impl fmt::Display for TokenOrigin {
         let (kind, parent) = match self {
             Self::Made { parent: None } => return Ok(()),
             Self::Made { parent } => ("token", parent),
+            Self::By { maker } => return write!(f, "by {maker}"),
             Self::LogIn => ("login", &None),
             Self::Session { parent } => ("session", parent),
         };
@@ -82,7 +98,21 @@ mod tests {
             assert_eq!(origin.to_string(), scope);
             assert_eq!(origin.parent().is_some(), scope.ends_with("0ab"), "{scope}");
         }
-        for scope in ["token", "session ", "login 0ab", "sessions", " ", "admin"] {
+        let by = TokenOrigin::of_scope("by ada").expect("known");
+        assert_eq!(
+            (by.to_string().as_str(), by.maker()),
+            ("by ada", Some("ada"))
+        );
+        for scope in [
+            "token",
+            "by",
+            "by ",
+            "session ",
+            "login 0ab",
+            "sessions",
+            " ",
+            "admin",
+        ] {
             assert_eq!(TokenOrigin::of_scope(scope), None, "{scope:?}");
         }
     }

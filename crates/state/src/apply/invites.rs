@@ -1,0 +1,95 @@
+//! Owns invitations: making and revoking them, and their end with the node, the user or the token that made them.
+//! Admits no node: `nodes` does.
+
+use rusqlite::Connection;
+
+use super::{Context, Stop, knows_origin, objects};
+use crate::model::{
+    Change, CommandError, Effect, Invite, LEVEL_INVITES, Node, Role, Timestamp, Token, User,
+};
+use crate::read::{committed_level, object_by_id};
+
+/// Makes or revokes an invitation. It ends with the node, the user and the tokens that made it.
+pub(super) fn change(context: &Context<'_>, change: &Change<Invite>) -> Result<Effect, Stop> {
+    if !knows_origin(context.db)? {
+        return objects::change(context, change);
+    }
+    match change {
+        Change::Create(invite) => {
+            let is_of_user = context.actor.role.is_some();
+            let names_maker = is_of_user && committed_level(context.db)? >= LEVEL_INVITES;
+            let invite = Invite {
+                used: None,
+                via: context.actor.via,
+                by: names_maker.then(|| context.actor.name.clone()),
+                ..invite.clone()
+            };
+            objects::change(context, &Change::Create(invite))
+        }
+        Change::Put(_) => {
+            Err(CommandError::invalid("invite", "an invitation cannot be changed").into())
+        }
+        Change::Remove(_) => objects::change(context, change),
+    }
+}
+
+/// Ends the invitations of a removed node: those that it made, and those by which it joined.
+pub(super) fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
+    let Some(node) = object_by_id::<Node>(context.db, name)? else {
+        return Ok(());
+    };
+    for invite in objects::all::<Invite>(context)? {
+        let joined_by = invite.used.as_deref() == Some(node.identity.as_str());
+        if joined_by || invite.via == Some(node.number) {
+            objects::change(context, &Change::<Invite>::Remove(invite.id))?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends the unused invitations that a removed user or a revoked token made. A node that has joined may still repeat its join.
+pub(super) fn end_of(context: &Context<'_>, is_of: impl Fn(&Invite) -> bool) -> Result<(), Stop> {
+    if committed_level(context.db)? < LEVEL_INVITES {
+        return Ok(());
+    }
+    for invite in objects::all::<Invite>(context)? {
+        if invite.used.is_none() && is_of(&invite) {
+            objects::change(context, &Change::<Invite>::Remove(invite.id))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the maker of an invitation could still make it: an enabled admin, by tokens that are all valid. An account of a machine needs no
+/// row, and the invitations of a removed user are gone.
+pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Result<(), Stop> {
+    let no = |what: String| Err(CommandError::invalid("token", what).into());
+    let is_admin = |user: &User| user.role == Role::Admin && !user.disabled;
+    if let Some(by) = &invite.by
+        && object_by_id::<User>(db, by)?.is_some_and(|user| !is_admin(&user))
+    {
+        return no(format!(
+            "the maker {by} of the invitation is no longer an admin"
+        ));
+    }
+    for id in &invite.tokens {
+        let token = object_by_id::<Token>(db, id)?;
+        let is_good = |token: &Token| {
+            token.revoked.is_none()
+                && token.role == Role::Admin
+                && token.expires.is_none_or(|expires| expires > at)
+        };
+        let Some(token) = token.filter(is_good) else {
+            return no(format!(
+                "the token {id}, which made the invitation, has ended"
+            ));
+        };
+        if !object_by_id::<User>(db, &token.user)?.is_some_and(|user| is_admin(&user)) {
+            let user = &token.user;
+            return no(format!(
+                "the user {user} of the token {id}, which made the invitation, is no longer an admin"
+            ));
+        }
+    }
+    Ok(())
+}

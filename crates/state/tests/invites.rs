@@ -1,0 +1,171 @@
+//! Tests how long an invitation admits a node: it ends with the user and the tokens that made it.
+//! Its end with a node is tested in `members`, and the fields of the joining node in `joins`.
+
+mod support;
+
+use godwit_state::{
+    Change, Command, FEATURE_LEVEL, Invite, Join, Node, Op, Role, Secret, Token, User,
+};
+use support::at;
+use support::nodes::{actor, done, node, token, two_nodes, user};
+use support::state::State;
+
+fn join(name: &str) -> Op {
+    Op::Join(Box::new(Join {
+        hash: Secret::new("hash-i"),
+        node: Node {
+            addresses: Vec::new(),
+            admins: Vec::new(),
+            level: FEATURE_LEVEL,
+            ..node(name, 0)
+        },
+    }))
+}
+
+fn invite(tokens: &[&str]) -> Op {
+    Op::Invite(Change::Create(Invite {
+        id: "i".to_owned(),
+        hash: Secret::new("hash-i"),
+        expires: at(1_000),
+        used: None,
+        via: None,
+        by: None,
+        tokens: tokens.iter().map(|id| (*id).to_owned()).collect(),
+    }))
+}
+
+/// A cluster with an invitation that this admin made.
+fn invited(by: &str, tokens: &[&str]) -> State {
+    let mut state = two_nodes();
+    for row in [node("a", 1), node("b", 2)] {
+        let level = FEATURE_LEVEL;
+        let put = Op::Node(Change::Put(Node { level, ..row }));
+        state.op(0, put).expect("a node");
+    }
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("all know it");
+    let other = Op::User(Change::Create(user("eve", Role::Admin)));
+    state.op(0, other).expect("a user");
+    state.op(0, token("ada", Role::Admin)).expect("a token");
+    state.op(0, token("eve", Role::Admin)).expect("a token");
+    done(&mut state, actor(by, Some(Role::Admin), 1), invite(tokens));
+    state
+}
+
+fn joined(state: &mut State) -> Result<(), String> {
+    let by_a = actor("a", None, 1);
+    let joined = state.apply(&Command::new(at(50), by_a, join("c")));
+    joined.map(drop).map_err(|error| error.to_string())
+}
+
+const BOTH: [&str; 2] = ["t-ada-admin", "t-eve-admin"];
+
+#[test]
+fn an_invitation_is_good_while_its_makers_are_admins() {
+    for (by, tokens) in [("ada", &BOTH[..]), ("ada", &[]), ("root", &[])] {
+        let mut state = invited(by, tokens);
+        assert_eq!(joined(&mut state), Ok(()), "{by} {tokens:?}");
+        // The answer may have been lost; the node has joined all the same.
+        let gone = Op::User(Change::Remove("ada".to_owned()));
+        state.op(2, gone).expect("removed");
+        assert_eq!(joined(&mut state), Ok(()), "{by} {tokens:?}");
+    }
+}
+
+#[test]
+fn an_invitation_ends_with_its_user_and_its_tokens() {
+    let put = |user: User| Op::User(Change::Put(user));
+    let removed = |name: &str| Op::User(Change::Remove(name.to_owned()));
+    for (name, tokens) in [("ada", &[][..]), ("ada", &BOTH), ("eve", &BOTH)] {
+        let disabled = User {
+            disabled: true,
+            ..user(name, Role::Admin)
+        };
+        for end in [
+            removed(name),
+            put(disabled),
+            put(user(name, Role::Operator)),
+        ] {
+            let mut state = invited("ada", tokens);
+            state.op(2, end.clone()).expect("changed");
+            assert!(joined(&mut state).is_err(), "{end:?} {tokens:?}");
+        }
+    }
+    let mut state = invited("ada", &[]);
+    state.op(2, removed("ada")).expect("removed");
+    let again = Op::User(Change::Create(user("ada", Role::Admin)));
+    state.op(3, again).expect("a later user of the name");
+    let said = joined(&mut state).expect_err("ended");
+    assert!(said.contains("no invite"), "{said}");
+    for id in BOTH {
+        let mut state = invited("ada", &BOTH);
+        let end = Op::Token(Change::Remove(id.to_owned()));
+        state.op(2, end).expect("revoked");
+        assert!(joined(&mut state).is_err(), "{id}");
+        assert_eq!(state.reader.objects::<Invite>().expect("read"), []);
+    }
+}
+
+#[test]
+fn an_invitation_ends_with_an_expired_or_forgotten_token() {
+    for id in ["late", "forgotten"] {
+        let mut state = invited("eve", &["t-eve-admin"]);
+        let late = Token {
+            id: "late".to_owned(),
+            user: "ada".to_owned(),
+            hash: Secret::new("hash-late"),
+            scope: String::new(),
+            role: Role::Admin,
+            created: at(0),
+            expires: Some(at(40)),
+            revoked: None,
+            last_digits: String::new(),
+            comment: String::new(),
+        };
+        state.op(1, Op::Token(Change::Create(late))).expect("made");
+        state
+            .op(1, Op::Invite(Change::Remove("i".to_owned())))
+            .expect("revoked");
+        done(
+            &mut state,
+            actor("ada", Some(Role::Admin), 1),
+            invite(&[id]),
+        );
+        let said = joined(&mut state).expect_err("ended");
+        assert!(said.contains("has ended"), "{said}");
+    }
+}
+
+#[test]
+fn a_used_invitation_of_an_older_state_readmits_nobody() {
+    let mut state = State::new();
+    let invite = Invite {
+        id: "i".to_owned(),
+        hash: Secret::new("hash-i"),
+        expires: at(1_000),
+        used: None,
+        via: None,
+        by: None,
+        tokens: Vec::new(),
+    };
+    let join = || {
+        Op::Join(Box::new(Join {
+            hash: Secret::new("hash-i"),
+            node: Node {
+                addresses: Vec::new(),
+                admins: Vec::new(),
+                ..node("c", 0)
+            },
+        }))
+    };
+    state.op(0, Op::Level(2)).expect("alone");
+    state
+        .op(0, Op::Invite(Change::Create(invite)))
+        .expect("invited");
+    state.op(1, join()).expect("joined");
+    state
+        .op(2, Op::Node(Change::Remove("c".to_owned())))
+        .expect("removed");
+    state.op(3, Op::Level(3)).expect("alone");
+    let said = state.op(4, join()).expect_err("refused").to_string();
+    assert!(said.contains("was removed"), "{said}");
+}
