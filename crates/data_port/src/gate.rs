@@ -24,12 +24,14 @@ const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 const QUESTIONS: Limits = Limits {
     per_peer: 8,
     all: 32,
+    newcomers: 8,
 };
 
 /// Requests whose sources take several frames, until their transfers are admitted: each may have 32 MiB of names.
 const LONG_OPENS: Limits = Limits {
     per_peer: 4,
     all: 16,
+    newcomers: 4,
 };
 
 /// How many there may be of something.
@@ -39,6 +41,8 @@ pub(crate) struct Limits {
     pub(crate) per_peer: usize,
     /// Of all identities together.
     pub(crate) all: usize,
+    /// Places among those of all that only identities without one may take.
+    pub(crate) newcomers: usize,
 }
 
 /// Which limit leaves no place.
@@ -200,7 +204,12 @@ impl<K: Eq + Hash + Copy> Counts<K> {
         let Some(key) = fewest.filter(|key| count(key) < limits.per_peer) else {
             return Err(Full::Peer);
         };
-        if *total >= limits.all {
+        let kept = if count(&key) == 0 {
+            0
+        } else {
+            limits.newcomers
+        };
+        if *total + kept >= limits.all {
             return Err(Full::All);
         }
         *map.entry(key).or_default() += 1;
@@ -239,6 +248,7 @@ mod tests {
         let limits = Limits {
             per_peer: 2,
             all: 3,
+            newcomers: 0,
         };
         let gate = Gate::new(limits, limits, 1, false);
         let peer = |letter: &str| format!("gw1-{}", letter.repeat(52)).parse().unwrap();
@@ -255,5 +265,32 @@ mod tests {
         drop((second, third, fourth));
         assert_eq!(gate.peers.inner.lock().unwrap().1, 0);
         assert!(gate.peers.inner.lock().unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn questions_of_a_few_identities_leave_places_for_others() {
+        let limits = Limits {
+            per_peer: 1,
+            all: 1,
+            newcomers: 0,
+        };
+        let gate = Gate::new(limits, limits, 1, false);
+        let peer = |letter: char| -> IdentityId {
+            let letters = letter.to_string().repeat(51);
+            format!("gw1-{letters}a").parse().unwrap()
+        };
+        let mut taken = Vec::new();
+        for letter in "abcd".chars() {
+            while let Ok(slot) = gate.question(&[peer(letter)]) {
+                taken.push(slot);
+            }
+        }
+        // The last identity has one place from those for newcomers.
+        assert_eq!(taken.len(), 25);
+        for letter in "efghijk".chars() {
+            taken.push(gate.question(&[peer(letter)]).unwrap());
+        }
+        assert_eq!(taken.len(), QUESTIONS.all);
+        assert_eq!(gate.question(&[peer('l')]).err(), Some(Full::All));
     }
 }

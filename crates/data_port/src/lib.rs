@@ -183,10 +183,12 @@ fn gate(config: &DaemonConfig, budget: &Budget, known_only: bool) -> Gate {
     let connections = Limits {
         per_peer: config.connections_per_peer,
         all: budget.connections,
+        newcomers: 0,
     };
     let transfers = Limits {
         per_peer: config.transfers_per_peer,
         all: budget.transfers,
+        newcomers: 0,
     };
     Gate::new(connections, transfers, budget.strangers, known_only)
 }

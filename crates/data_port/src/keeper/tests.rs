@@ -76,6 +76,7 @@ fn running_for(
     let limits = Limits {
         per_peer: 1,
         all: 1,
+        newcomers: 0,
     };
     let grip = HeldResources {
         journal: None,
