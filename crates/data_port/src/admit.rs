@@ -18,11 +18,15 @@ const COPIES: usize = 5;
 /// Beside its path, for each source.
 const SOURCE_BYTES: usize = 256;
 
+/// Copies of the destination's path that a transfer keeps with the name of each source.
+const PATH_COPIES: usize = 3;
+
 /// Memory that the sources of a request take for as long as its transfer lasts.
 pub(crate) fn bytes_of_sources(request: &Open) -> u64 {
     let texts = request.sources.iter().chain(&request.names);
     let each = |text: &Vec<u8>| (COPIES * text.len() + SOURCE_BYTES) as u64;
-    texts.map(each).sum()
+    let destinations = PATH_COPIES * request.destination.len() * request.sources.len();
+    texts.map(each).sum::<u64>() + destinations as u64
 }
 
 /// A place for this end of a transfer with the sources of its request, in the order of arrival.

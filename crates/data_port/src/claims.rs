@@ -2,7 +2,7 @@
 //! Ends no transfer itself (`keeper`) and answers no questions (`ask`).
 //!
 //! Claims are kept in memory. After a restart no peer is a member until the controller sets its claim again. For an ended claim only the
-//! epoch is remembered, so that an older epoch cannot return, until its place in the table is needed.
+//! epoch, the path and its side are remembered, so that an older epoch cannot return, until its entry in the table is needed.
 //!
 //! The lease of a claim ends by the monotonic clock of this machine, whatever the controller thinks. It never begins again: a claim that is
 //! set once more has another lease.
@@ -34,14 +34,21 @@ use crate::session::locked;
 pub(crate) use lease::MemberLease;
 use lease::{Entry, Lease};
 pub(crate) use room::By;
-use room::{giver_of, is_full_for, too_many_of_one};
-pub(crate) use spelled::{Spot, Spots};
+use room::{giver_of, has_many_members, is_full_for, too_many_members, too_many_of_one};
+pub(crate) use spelled::{Spot, Spots, TooLong, check};
 
-/// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
+/// Claims of this node, ended ones included. Each has two paths of at most 4 KiB. One that has ended has former members, at most 8 KB. One
+/// that holds has its place, at most about 40 KB, and about 120 bytes for each member.
 const CLAIMS_MAX: usize = 1024;
 
 /// Claims that one identity holds at a time: a quarter, so that one identity cannot take all the room.
 const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
+
+/// Members of all claims that one identity holds at a time: about 8 MB.
+const MEMBERS_OF_ONE_MAX: usize = 64 << 10;
+
+/// Members that an ended claim remembers: 8 KB.
+const FORMER_MAX: usize = 256;
 
 /// Says whether the holder of a claim may still write at its place.
 pub(crate) type MayHold<'a> = dyn Fn(&By, &Text) -> Look<()> + 'a;
@@ -64,6 +71,8 @@ struct Held {
     place: ClaimedPlace,
     spot: Spot,
     members: HashMap<IdentityId, Entry>,
+    /// Of a claim that has ended: its members, at most [`FORMER_MAX`].
+    former: Box<[IdentityId]>,
     by: By,
     lease: Arc<Lease>,
     /// Since when the right of the holder cannot be read.
@@ -109,6 +118,8 @@ impl ClaimTable {
         may_hold: &MayHold<'_>,
     ) -> Result<(), Refusal> {
         let mut table = locked(&self.claims);
+        let ended = table.values_mut().filter(|held| !held.lease.holds_at(now));
+        ended.for_each(Held::forget);
         let overlapping = table.iter_mut().find_map(|(claim, held)| {
             let holds = *claim != wish.claim
                 && held.lease.holds_at(now)
@@ -134,6 +145,9 @@ impl ClaimTable {
             held.lease.holds_at(now) && giver_of(&held.by) == giver_of(&wish.by)
         });
         let is_full = !counts_already && is_full_for(&table, &wish.by, now);
+        if has_many_members(&table, &wish) {
+            return Err(too_many_members());
+        }
         if let Some(held) = table.get_mut(&wish.claim) {
             if wish.epoch < held.epoch {
                 return Err(passed(held.epoch));
@@ -183,6 +197,7 @@ impl ClaimTable {
             place: wish.place,
             spot: wish.spot,
             members: members.map(|member| (member, Entry::new())).collect(),
+            former: Box::default(),
             by: wish.by,
             lease,
             unread_since: None,
@@ -234,12 +249,13 @@ impl ClaimTable {
     /// # Errors
     /// The epoch has passed.
     pub(crate) fn release(&self, claim: ClaimId, epoch: u64, by: &By) -> Result<(), Refusal> {
-        let table = locked(&self.claims);
-        match table.get(&claim) {
+        let mut table = locked(&self.claims);
+        match table.get_mut(&claim) {
             Some(held) if !held.is_of(by) => Err(no_such(claim)),
             Some(held) if held.epoch > epoch => Err(passed(held.epoch)),
             Some(held) => {
                 held.lease.end();
+                held.forget();
                 Ok(())
             }
             None => Ok(()),
@@ -357,7 +373,11 @@ impl ClaimTable {
     /// Looks at the rights of all holders.
     pub(crate) fn look(&self, now: Instant, may_hold: &MayHold<'_>) {
         let mut table = locked(&self.claims);
-        for held in table.values_mut().filter(|held| held.lease.holds_at(now)) {
+        for held in table.values_mut() {
+            if !held.lease.holds_at(now) {
+                held.forget();
+                continue;
+            }
             let found = may_hold(&held.by, &held.place.asked);
             let is_gone = matches!(found, Look::Gone(()));
             // Twice in a row: a file of grants that is being written is empty for a moment.
@@ -386,6 +406,7 @@ impl Held {
         is_same_job
             || (!self.by.is_of_this_site() && self.by.peer() == Some(who.peer))
             || self.members.contains_key(&who.peer)
+            || self.former.contains(&who.peer)
     }
 
     /// Whether the claim still holds. It ends when its holder has lost the right to write there.
@@ -408,6 +429,15 @@ impl Held {
                     self.set_members(&all, &all);
                 }
             }
+        }
+    }
+
+    /// Keeps of a claim that has ended only its epoch, its path and which identities may change it.
+    fn forget(&mut self) {
+        self.spot = Spot::default();
+        let members = std::mem::take(&mut self.members);
+        if !members.is_empty() {
+            self.former = members.into_keys().take(FORMER_MAX).collect();
         }
     }
 

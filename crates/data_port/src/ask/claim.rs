@@ -15,7 +15,7 @@ use godwit_store::journal::JournalDirectory;
 use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
 
 use super::here::{Found, Here, May};
-use crate::claims::{By, ClaimedPlace, MayHold, Spot, Wish};
+use crate::claims::{By, ClaimedPlace, MayHold, Spot, TooLong, Wish, check};
 
 /// Whether a transfer that is no member writes to an absolute path, above or below it.
 pub(crate) type IsWritten<'a> = dyn Fn(&Spot) -> bool + 'a;
@@ -61,6 +61,8 @@ impl Here {
             let message = format!("a claim can have at most {MEMBERS_MAX} members");
             return Err(Refusal::new(code::INVALID, message));
         }
+        let too_long = |error: TooLong| Refusal::new(code::INVALID, error.to_string());
+        check(&wish.path.0).map_err(too_long)?;
         let lease = lease(wish.lease_ms)?;
         let (members, fence) = (identities(&wish.members)?, identities(&wish.fence)?);
         // An asker that takes a claim over needs the right to write at its place.
@@ -70,7 +72,7 @@ impl Here {
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = found.absolute();
         // A look at a mount that hangs must not delay other claims.
-        let spot = Spot::look(&absolute);
+        let spot = Spot::look(&absolute).map_err(too_long)?;
         let entering = self.claims().enter_alone();
         // A peer does not learn the owner or the sources of the transfer.
         if is_written(&spot) {

@@ -8,7 +8,7 @@ use godwit_api::ask::{Refusal, code};
 use godwit_api::job::ClaimId;
 use godwit_net::IdentityId;
 
-use super::{CLAIMS_OF_ONE_MAX, Held};
+use super::{CLAIMS_OF_ONE_MAX, Held, MEMBERS_OF_ONE_MAX, Wish};
 use crate::allow::Who;
 
 /// The peer that sets or changes a claim, and its rights.
@@ -49,6 +49,19 @@ pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant)
     of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
+/// Whether the claims of this holder would have more members than those of one may. A claim that has ended has no members.
+pub(super) fn has_many_members(table: &HashMap<ClaimId, Held>, wish: &Wish) -> bool {
+    let giver = giver_of(&wish.by);
+    if giver.is_none() {
+        return false;
+    }
+    let others = table
+        .iter()
+        .filter(|(claim, held)| **claim != wish.claim && giver_of(&held.by) == giver);
+    let members: usize = others.map(|(_, held)| held.members.len()).sum();
+    members + wish.members.len() > MEMBERS_OF_ONE_MAX
+}
+
 /// The identity whose right a peer uses: the asker of the job that the peer names. One asker may let many identities in.
 pub(super) fn giver_of(by: &By) -> Option<String> {
     let asker = match by {
@@ -61,6 +74,13 @@ pub(super) fn giver_of(by: &By) -> Option<String> {
 pub(super) fn too_many_of_one() -> Refusal {
     let message = format!(
         "this identity holds {CLAIMS_OF_ONE_MAX} claims here, which is the limit; release one"
+    );
+    Refusal::later(code::BUSY, message)
+}
+
+pub(super) fn too_many_members() -> Refusal {
+    let message = format!(
+        "the claims of this identity have {MEMBERS_OF_ONE_MAX} members here, which is the limit; release one"
     );
     Refusal::later(code::BUSY, message)
 }

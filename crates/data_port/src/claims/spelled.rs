@@ -12,61 +12,126 @@ use std::path::{Component, Path, PathBuf};
 
 use folded::Folded;
 
+/// Longest place of a claim in bytes: what a call of the system takes.
+const PLACE_BYTES_MAX: usize = 4096;
+
+/// Most names in such a place.
+const PLACE_NAMES_MAX: usize = 256;
+
 /// Destinations that are looked at one by one. Of more, the directories count.
 const PLACES_MAX: usize = 64;
+
+/// Names in all destinations that are looked at one by one, about 100 KB of memory. Of more, the directories count.
+const STEPS_MAX: usize = 1024;
+
+/// A path has too many bytes or names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the path of the claim is too long: at most {PLACE_BYTES_MAX} bytes and {PLACE_NAMES_MAX} names; use a shorter path"
+)]
+pub(crate) struct TooLong;
+
+/// Refuses the path of a claim that is too long to be kept.
+pub(crate) fn check(path: &[u8]) -> Result<(), TooLong> {
+    match path.len() <= PLACE_BYTES_MAX && names_in(path) <= PLACE_NAMES_MAX {
+        true => Ok(()),
+        false => Err(TooLong),
+    }
+}
+
+/// At least as many as the path has.
+fn names_in(path: &[u8]) -> usize {
+    let names = path.split(|byte| *byte == b'/');
+    names.filter(|name| !name.is_empty()).count()
+}
 
 /// A name on the way to a place: how it is written, how it counts where a file system folds names, and which file had it.
 #[derive(Clone, Debug)]
 struct Step {
-    name: Vec<u8>,
+    name: Box<[u8]>,
     folded: Folded,
     /// Device and inode; `None` while nothing has the name.
     file: Option<(u64, u64)>,
+    /// The directory takes another letter case of the name for the same file.
+    folds: bool,
 }
 
 impl Step {
     fn look(at: &Path, name: &[u8]) -> Self {
-        let there = fs::symlink_metadata(at).ok();
+        let file = file_at(at);
+        let other = swapped(name).map(|other| at.with_file_name(OsStr::from_bytes(&other)));
         Self {
-            name: name.to_vec(),
+            name: name.into(),
             folded: Folded::of(name),
-            file: there.map(|there| (there.dev(), there.ino())),
+            file,
+            folds: file.is_some() && other.is_some_and(|other| file_at(&other) == file),
         }
     }
 
-    /// Whether both are one name of one directory. Files tell spellings apart. While one of the names is free, neither letter case nor the
-    /// form of composed letters does.
+    /// Whether both are one name of one directory. Neither letter case nor the form of composed letters tells names apart while one of
+    /// them is free, or where the directory folds names: a file may have been made again since. Elsewhere files tell them apart.
     fn meets(&self, other: &Self) -> bool {
-        self.name == other.name
-            || match (self.file, other.file) {
-                (Some(one), Some(other)) => one == other,
-                _ => self.folded.meets(&other.folded),
-            }
+        if self.name == other.name || (self.file.is_some() && self.file == other.file) {
+            return true;
+        }
+        let are_two = self.file.is_some() && other.file.is_some();
+        (!are_two || self.folds || other.folds)
+            && self.folded.meets(&self.name, &other.folded, &other.name)
     }
 }
 
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    let there = fs::symlink_metadata(path).ok()?;
+    Some((there.dev(), there.ino()))
+}
+
+/// The name in another letter case, if it has one.
+fn swapped(name: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(name).ok()?;
+    let mut others = [text.to_uppercase(), text.to_lowercase()].into_iter();
+    others.find(|other| other != text).map(String::into_bytes)
+}
+
 /// An absolute path, as it was found.
-#[derive(Clone, Debug)]
-pub(crate) struct Spot(Vec<Step>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spot(Box<[Step]>);
 
 impl Spot {
-    /// Looks at each component of the path.
-    pub(crate) fn look(path: &[u8]) -> Self {
+    /// Looks at each component of the path of a claim.
+    ///
+    /// # Errors
+    /// The path is too long.
+    pub(crate) fn look(path: &[u8]) -> Result<Self, TooLong> {
+        check(path)?;
+        Ok(Self::look_at_first(path))
+    }
+
+    /// Looks at as many components of the path as that of a claim may have: the others make no difference.
+    fn look_at_first(path: &[u8]) -> Self {
         let mut at = PathBuf::new();
         let mut steps = Vec::new();
         for component in Path::new(OsStr::from_bytes(path)).components() {
+            if steps.len() == PLACE_NAMES_MAX || at.as_os_str().len() > PLACE_BYTES_MAX {
+                break;
+            }
             at.push(component);
             if let Component::Normal(name) = component {
                 steps.push(Step::look(&at, name.as_bytes()));
             }
         }
-        Self(steps)
+        Self(steps.into())
     }
 
     /// Whether one of the places is the other, or lies below it.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let mut steps = self.0.iter().zip(&other.0);
         steps.all(|(one, other)| one.meets(other))
+    }
+
+    /// Whether it takes no memory.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -78,17 +143,21 @@ pub(crate) struct Spots {
 }
 
 impl Spots {
-    /// Looks at each path. Of more than [`PLACES_MAX`] paths, the directories that they lie in count.
+    /// Looks at each path. Of more than [`PLACES_MAX`] paths, or [`STEPS_MAX`] names in them, the directories that they lie in count.
     pub(crate) fn look(paths: &[Vec<u8>]) -> Self {
-        let spots = if paths.len() <= PLACES_MAX {
-            paths.iter().map(|path| Spot::look(path)).collect()
+        let names: usize = paths.iter().map(|path| names_in(path)).sum();
+        let spots = if paths.len() <= PLACES_MAX && names <= STEPS_MAX {
+            paths.iter().map(|path| Spot::look_at_first(path)).collect()
         } else {
             let above = |path: &Vec<u8>| {
                 let above = Path::new(OsStr::from_bytes(path)).parent();
                 above.map_or_else(Vec::new, |above| above.as_os_str().as_bytes().to_vec())
             };
             let directories: HashSet<Vec<u8>> = paths.iter().map(above).collect();
-            directories.iter().map(|path| Spot::look(path)).collect()
+            directories
+                .iter()
+                .map(|path| Spot::look_at_first(path))
+                .collect()
         };
         Self {
             paths: paths.to_vec(),
@@ -111,6 +180,10 @@ impl Spots {
 mod tests {
     use super::*;
 
+    fn spot(path: &[u8]) -> Spot {
+        Spot::look(path).expect("short enough")
+    }
+
     #[test]
     fn spellings_that_a_file_system_may_take_for_one_name_meet_until_it_shows_two() {
         let directory = tempfile::tempdir().expect("made");
@@ -118,8 +191,7 @@ mod tests {
             let path = directory.path().join(below);
             path.into_os_string().into_encoded_bytes()
         };
-        let meet =
-            |one: &str, other: &str| Spot::look(&path(one)).overlaps(&Spot::look(&path(other)));
+        let meet = |one: &str, other: &str| spot(&path(one)).overlaps(&spot(&path(other)));
         assert!(meet("a", "a/b") && meet("a/b", "a") && meet("a", "a"));
         assert!(!meet("a", "b") && !meet("a/x", "a/y") && !meet("ab", "a"));
         // Neither exists, so they may be one.
@@ -139,10 +211,55 @@ mod tests {
             let path = |n| format!("/no/such/set/{n}").into_bytes();
             (0..count).map(path).collect()
         };
-        let other = Spot::look(b"/no/such/set/other");
+        let other = spot(b"/no/such/set/other");
         assert!(!Spots::look(&paths(PLACES_MAX)).overlap(&other));
         let many = Spots::look(&paths(PLACES_MAX + 1));
         assert!(many.overlap(&other) && many.spots.len() == 1);
-        assert!(!many.overlap(&Spot::look(b"/no/such/copy")));
+        assert!(!many.overlap(&spot(b"/no/such/copy")));
+    }
+
+    #[test]
+    fn no_claim_has_a_place_with_very_many_bytes_or_names() {
+        let deep = "/n".repeat(PLACE_NAMES_MAX);
+        assert_eq!(spot(deep.as_bytes()).0.len(), PLACE_NAMES_MAX);
+        let deeper = format!("{deep}/n");
+        let long = format!("/{}", "n".repeat(PLACE_BYTES_MAX));
+        let longest = "/n".repeat(32_000);
+        for path in [deeper, long, longest] {
+            let path = path.into_bytes();
+            assert_eq!(Spot::look(&path).err(), Some(TooLong));
+            // A transfer may write there. It meets each claim that its place lies in.
+            let places = Spots::look(&[path]);
+            assert!(places.spots[0].0.len() <= PLACE_NAMES_MAX);
+            assert!(!places.overlap(&spot(b"/no")));
+            let meets = places.overlap(&spot(deep.as_bytes()));
+            assert_eq!(meets, places.spots[0].0.len() == PLACE_NAMES_MAX);
+        }
+        // Many deep places together are as much as one.
+        let places: Vec<Vec<u8>> = (0..PLACES_MAX)
+            .map(|n| format!("{}/{n}", "/n".repeat(200)).into_bytes())
+            .collect();
+        assert_eq!(Spots::look(&places).spots.len(), 1);
+    }
+
+    #[test]
+    fn spellings_meet_where_names_are_folded_even_if_the_file_was_made_again() {
+        let step = |name: &str, inode: u64, folds: bool| Step {
+            name: name.as_bytes().into(),
+            folded: Folded::of(name.as_bytes()),
+            file: Some((1, inode)),
+            folds,
+        };
+        let claimed = step("Data", 1, true);
+        assert!(claimed.meets(&step("data", 2, true)));
+        assert!(claimed.meets(&step("data", 1, true)));
+        assert!(!claimed.meets(&step("date", 2, true)));
+        // Other directories have both.
+        assert!(!step("Data", 1, false).meets(&step("data", 2, false)));
+        let directory = tempfile::tempdir().expect("made");
+        let at = directory.path().join("Data");
+        fs::create_dir(&at).expect("made");
+        let folds = fs::symlink_metadata(directory.path().join("dATA")).is_ok();
+        assert_eq!(Step::look(&at, b"Data").folds, folds);
     }
 }

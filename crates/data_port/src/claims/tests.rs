@@ -18,13 +18,17 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
             asked: path.into(),
             absolute: format!("/srv/{path}").into_bytes(),
         },
-        spot: Spot::look(format!("/srv/{path}").as_bytes()),
+        spot: Spot::look(format!("/srv/{path}").as_bytes()).expect("short"),
         members: HashSet::from([identity("a")]),
         fence: HashSet::new(),
         by: By::Here,
         copies: false,
         lease: Duration::from_secs(seconds),
     }
+}
+
+fn spots(path: &[u8]) -> Spots {
+    Spots::look(&[path.to_vec()])
 }
 
 /// Every holder has its rights.
@@ -145,9 +149,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
             .expect_err(path);
         assert!(other.message.contains("is claimed for"), "{other}");
         let plain = format!("/srv/{path}").into_bytes();
-        let no = table
-            .refuses(&Spots::look(std::slice::from_ref(&plain)), now, &anybody)
-            .expect(path);
+        let no = table.refuses(&spots(&plain), now, &anybody).expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
         // A peer that wishes for a place around this one does not learn its name.
         for said in [other.message, no.message] {
@@ -156,7 +158,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
     }
     assert!(
         table
-            .refuses(&Spots::look(&[b"/srv/data/other".to_vec()]), now, &anybody)
+            .refuses(&spots(b"/srv/data/other"), now, &anybody)
             .is_none()
     );
     table
@@ -166,7 +168,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
     let after = now + Duration::from_secs(10);
     assert!(
         table
-            .refuses(&Spots::look(&[b"/srv/data/set".to_vec()]), after, &anybody)
+            .refuses(&spots(b"/srv/data/set"), after, &anybody)
             .is_none()
     );
     assert!(table.tags(after).is_empty());
@@ -263,7 +265,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
         .set(within("q"), now, &without_a)
         .expect("the claim of before has ended");
 
-    let there = Spots::look(&[b"/srv/data/more".to_vec()]);
+    let there = spots(b"/srv/data/more");
     assert!(table.refuses(&there, now, &without("a")).is_some());
     assert!(table.refuses(&there, now, &without("q")).is_none());
     // It has ended for good.
@@ -364,7 +366,7 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     }
     set(5_000, "b").expect_err("as many as one may hold");
     set(5_001, "q").expect("room for another node");
-    let there = Spots::look(&[b"/srv/data/7/below".to_vec()]);
+    let there = spots(b"/srv/data/7/below");
     let without_b = without("b");
     assert!(table.refuses(&there, now, &anybody).is_some());
     assert!(table.refuses(&there, now, &without_b).is_none());
@@ -400,7 +402,7 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     };
     let enter = |now| entered(now, &anybody);
     let hold = enter(now).ok().expect("a member");
-    let there = Spots::look(&[b"/srv/data/set/below".to_vec()]);
+    let there = spots(b"/srv/data/set/below");
     // Neither a transfer nor another claim takes the place.
     assert!(table.refuses(&there, later(1), &unread).is_some());
     let other = table.set(wish(2, 1, "data/set", 60), later(2), &unread);
@@ -424,4 +426,75 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     assert!(enter(later(23)).is_ok());
     table.look(later(24), &without("q"));
     assert!(enter(later(24)).is_err());
+}
+
+/// A peer may set claims that end at once, again and again.
+#[test]
+fn an_ended_claim_keeps_no_place_and_no_members() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let later = |seconds| now + Duration::from_secs(seconds);
+    let is_empty = |claim: u8| {
+        let claims = locked(&table.claims);
+        let held = claims.get(&ClaimId([claim; 16])).expect("remembered");
+        held.spot.is_empty() && held.members.is_empty()
+    };
+    for claim in 1..=3 {
+        let seconds = if claim == 1 { 1 } else { 60 };
+        let wish = wish(claim, 5, &format!("data/{claim}"), seconds);
+        table.set(wish, now, &anybody).expect("set");
+        assert!(!is_empty(claim));
+    }
+    table.look(later(2), &anybody);
+    assert!(is_empty(1) && !is_empty(2));
+    let second = ClaimId([2; 16]);
+    table.release(second, 5, &By::Here).expect("released");
+    assert!(is_empty(2) && !is_empty(3));
+    table
+        .set(wish(4, 1, "data/4", 60), later(60), &anybody)
+        .expect("set");
+    assert!(is_empty(3) && !is_empty(4));
+    // Its epoch is remembered.
+    let earlier = table.set(wish(1, 4, "data/1", 60), later(60), &anybody);
+    assert!(earlier.is_err());
+    // Members count as its side, which an earlier epoch of their own does not get around.
+    let of_a = Wish {
+        by: By::Peer(Who::itself(identity("a"))),
+        ..wish(1, 4, "data/1", 60)
+    };
+    assert!(table.set(of_a, later(60), &anybody).is_err());
+    table
+        .set(wish(1, 5, "data/1", 60), later(60), &anybody)
+        .expect("set again");
+    assert!(!is_empty(1));
+}
+
+#[test]
+fn claims_of_one_holder_have_a_bounded_number_of_members() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let count = MEMBERS_OF_ONE_MAX / 8;
+    let members = (0..count).map(|n| {
+        let letters: String = n
+            .to_le_bytes()
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15].map(|half| char::from(b'a' + half)))
+            .collect();
+        format!("gw1-{letters}{}a", "b".repeat(51 - letters.len()))
+            .parse()
+            .expect("an identity")
+    });
+    let members: HashSet<IdentityId> = members.collect();
+    let set = |claim: u8, by: &str| {
+        let wish = Wish {
+            members: members.clone(),
+            by: By::Peer(Who::itself(identity(by))),
+            ..wish(claim, 1, &format!("data/{claim}"), 60)
+        };
+        table.set(wish, now, &anybody)
+    };
+    for claim in 1..=8 {
+        set(claim, "a").expect("room");
+    }
+    set(8, "a").expect("it counts once");
+    assert_eq!(set(9, "a").expect_err("too many").code, code::BUSY);
+    set(9, "q").expect("room for others");
 }

@@ -4,46 +4,75 @@
 //! Most file systems of Linux keep names as bytes. Directories of ext4 and f2fs that fold case, ZFS, HFS+ and shares of other systems may
 //! take the composed and the decomposed form of a letter for one name.
 
-/// A name as letters with their marks. Letter case is gone.
+use std::borrow::Cow;
+
+/// A name without letter case, its marks in order. Only kept where it differs from the name by more than the case of ASCII letters.
 #[derive(Clone, Debug)]
-pub(super) struct Folded(Vec<Letter>);
+pub(super) struct Folded(Option<Box<str>>);
 
 /// A character, and the marks that follow it. A composed character has its marks within.
-#[derive(Clone, Debug, PartialEq)]
-struct Letter {
+#[derive(PartialEq)]
+struct Letter<'a> {
     base: char,
-    marks: Vec<char>,
+    marks: &'a str,
 }
 
 impl Folded {
     pub(super) fn of(name: &[u8]) -> Self {
+        if name.is_ascii() {
+            return Self(None);
+        }
         // To upper case first: a letter such as the German sharp s becomes two.
         let text = String::from_utf8_lossy(name).to_uppercase().to_lowercase();
-        let mut letters: Vec<Letter> = Vec::new();
-        for each in text.chars() {
-            match letters.last_mut() {
-                Some(letter) if is_mark(each) => letter.marks.push(each),
-                _ => letters.push(Letter {
-                    base: each,
-                    marks: Vec::new(),
-                }),
+        let mut letters: Vec<char> = text.chars().collect();
+        // Marks at different places of a letter may come in any order. The first character is a letter, whatever it is.
+        if let Some((_, rest)) = letters.split_first_mut() {
+            for marks in rest.chunk_by_mut(|one, other| is_mark(*one) == is_mark(*other)) {
+                if marks.first().is_some_and(|first| is_mark(*first)) {
+                    marks.sort_unstable();
+                }
             }
         }
-        // Marks at different places of a letter may come in any order.
-        for letter in &mut letters {
-            letter.marks.sort_unstable();
-        }
-        Self(letters)
+        Self(Some(letters.into_iter().collect::<String>().into()))
     }
 
-    /// Whether both may be forms of one name.
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        let mut pairs = self.0.iter().zip(&other.0);
-        self.0.len() == other.0.len() && pairs.all(|(one, other)| one.meets(other))
+    /// Whether both may be forms of one name. `name` and `other_name` are the names that were folded.
+    pub(super) fn meets(&self, name: &[u8], other: &Self, other_name: &[u8]) -> bool {
+        if self.0.is_none() && other.0.is_none() {
+            return name.eq_ignore_ascii_case(other_name);
+        }
+        let (one, other) = (self.text(name), other.text(other_name));
+        let (mut one, mut other) = (letters(&one), letters(&other));
+        loop {
+            match (one.next(), other.next()) {
+                (None, None) => return true,
+                (Some(one), Some(other)) if one.meets(&other) => (),
+                _ => return false,
+            }
+        }
+    }
+
+    fn text<'a>(&'a self, name: &[u8]) -> Cow<'a, str> {
+        match &self.0 {
+            Some(text) => Cow::Borrowed(text),
+            None => Cow::Owned(String::from_utf8_lossy(&name.to_ascii_lowercase()).into_owned()),
+        }
     }
 }
 
-impl Letter {
+/// The letters of a folded text.
+fn letters(mut text: &str) -> impl Iterator<Item = Letter<'_>> {
+    std::iter::from_fn(move || {
+        let base = text.chars().next()?;
+        let rest = text.get(base.len_utf8()..)?;
+        let after = rest.trim_start_matches(is_mark);
+        let marks = rest.get(..rest.len() - after.len())?;
+        text = after;
+        Some(Letter { base, marks })
+    })
+}
+
+impl Letter<'_> {
     /// Whether both may be forms of one letter. Only where one of the forms has marks can another form have them within its character,
     /// which then is not of ASCII.
     fn meets(&self, other: &Self) -> bool {
@@ -89,9 +118,11 @@ mod tests {
     #[test]
     fn forms_of_one_name_meet_and_other_names_do_not() {
         let meets = |one: &str, other: &str| {
-            let (one, other) = (Folded::of(one.as_bytes()), Folded::of(other.as_bytes()));
-            assert_eq!(one.meets(&other), other.meets(&one));
-            one.meets(&other)
+            let (one, other) = (one.as_bytes(), other.as_bytes());
+            let (first, second) = (Folded::of(one), Folded::of(other));
+            let there = first.meets(one, &second, other);
+            assert_eq!(there, second.meets(other, &first, one));
+            there
         };
         // Composed and decomposed: Latin with one and with two marks, Cyrillic, kana, Hangul, Devanagari.
         for (composed, decomposed) in [
@@ -127,6 +158,6 @@ mod tests {
             assert!(!meets(one, other), "{one} {other}");
         }
         // Bytes that are no text are names, too.
-        assert!(Folded::of(b"\xffa").meets(&Folded::of(b"\xffA")));
+        assert!(Folded::of(b"\xffa").meets(b"\xffa", &Folded::of(b"\xffA"), b"\xffA"));
     }
 }
