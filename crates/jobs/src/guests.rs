@@ -21,9 +21,7 @@ use godwit_api::ask::{
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{ChangeJob, JobView, is_request_id};
-use godwit_state::{
-    Actor, AuditEntry, Command, CommandError, Fault, Job, JobState, Op, ProposeError,
-};
+use godwit_state::{Actor, Command, CommandError, Fault, Job, JobState, Op, ProposeError};
 
 use crate::error::JobsError;
 use crate::stored::Guest;
@@ -73,10 +71,7 @@ impl AnswerJobs for Guests {
             Question::Run(wish) if mandate.is_some() => {
                 let of = acts_for(jobs, asker, mandate, &wish.job)?;
                 let found = known(jobs, of, &wish.job)?;
-                if wish.again {
-                    note_mate(jobs, asker, of, &found.id, "run")?;
-                }
-                go_on(jobs, of, wish, found)
+                go_on(jobs, of, Some(asker), wish, found)
             }
             Question::Run(wish) => run(jobs, asker, wish, may),
             Question::Job { job } => {
@@ -86,11 +81,7 @@ impl AnswerJobs for Guests {
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Steer(wish) => {
                 let of = acts_for(jobs, asker, mandate, &wish.job)?;
-                if mandate.is_some() {
-                    let found = known(jobs, of, &wish.job)?;
-                    note_mate(jobs, asker, of, &found.id, "steer")?;
-                }
-                steer(jobs, of, wish)
+                steer(jobs, of, mandate.map(|_| asker), wish)
             }
             Question::Past(wish) => {
                 let is_of_cluster = mandate.is_none() && is_of_cluster(jobs, asker, &wish.job)?;
@@ -188,6 +179,15 @@ fn actor(asker: &str) -> Actor {
     Actor::node(owner(asker))
 }
 
+/// The same, with the node that acts for the asker of a job, if there is one. An audit line names both: it counts as the asker's, and the
+/// number of lines of one asker is bounded.
+fn for_asker(asker: &str, mate: Option<&str>) -> Actor {
+    Actor {
+        remote: mate.map(str::to_owned),
+        ..actor(asker)
+    }
+}
+
 fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
     let reader = jobs.shared.replica.reader();
     let found = reader.job_by_key(&owner(asker), &key(job));
@@ -222,7 +222,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     let stored = stored(jobs, asker, wish)?;
     check_rights(&stored.new, jobs.shared.now(), may)?;
     if let Some(found) = find(jobs, asker, &wish.job)? {
-        return go_on(jobs, asker, wish, found);
+        return go_on(jobs, asker, None, wish, found);
     }
     check_once(jobs, asker, &wish.job)?;
     let _turn = jobs.turn("jobs", asker);
@@ -239,7 +239,14 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
 }
 
 /// Has an existing job run again, if the asker wants that. The attempt checks the rights of the asker first.
-fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, Refusal> {
+fn go_on(
+    jobs: &Jobs,
+    asker: &str,
+    mate: Option<&str>,
+    wish: &RunJob,
+    found: Job,
+) -> Result<Answer, Refusal> {
+    let by = || for_asker(asker, mate);
     let state = found.state;
     if state != JobState::Complete {
         check_sight(&jobs.shared, &found, wish)?;
@@ -250,8 +257,8 @@ fn go_on(jobs: &Jobs, asker: &str, wish: &RunJob, found: Job) -> Result<Answer, 
             check_once(jobs, asker, &wish.job)?;
             take_change(jobs, asker)?;
             let changed = match is_paused {
-                true => jobs.resume(actor(asker), &found.id),
-                false => jobs.retry(actor(asker), &found.id),
+                true => jobs.resume(by(), &found.id),
+                false => jobs.retry(by(), &found.id),
             };
             changed.map_err(|error| refuse(&error))?;
         }
@@ -271,21 +278,6 @@ fn check_once(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-/// Names the node in the audit log that acts for the asker of a job: the audit lines of its actions name the asker, because the job is the
-/// asker's.
-fn note_mate(jobs: &Jobs, mate: &str, asker: &str, id: &str, what: &str) -> Result<(), Refusal> {
-    take_change(jobs, asker)?;
-    let entry = AuditEntry {
-        action: format!("{what}_for_site"),
-        object: format!("{id}, by {mate}"),
-        outcome: "ok".to_owned(),
-    };
-    let by = Actor::node(jobs.shared.config.node.clone());
-    let command = Command::new(jobs.shared.now(), by, Op::Audit(entry));
-    let done = jobs.shared.replica.propose_blocking(command);
-    done.map(|_| ()).map_err(|error| refuse(&error.into()))
 }
 
 /// Takes one of the changes that the asker may make.
@@ -330,7 +322,8 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
     .collect()
 }
 
-fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
+fn steer(jobs: &Jobs, asker: &str, mate: Option<&str>, wish: &SteerJob) -> Result<Answer, Refusal> {
+    let by = || for_asker(asker, mate);
     let found = known(jobs, asker, &wish.job)?;
     let id = &found.id;
     let is = |view: &JobView, state: JobState| view.state == state || view.ended.is_some();
@@ -345,15 +338,13 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
     }
     let steered = match wish.verb {
         // A command that has no effect any more is a repetition after a crash.
-        Some(SteerVerb::Pause) if !is(&view, JobState::Paused) => {
-            jobs.pause(actor(asker), id).map(|_| ())
-        }
+        Some(SteerVerb::Pause) if !is(&view, JobState::Paused) => jobs.pause(by(), id).map(|_| ()),
         Some(SteerVerb::Resume) if view.state == JobState::Paused => {
-            jobs.resume(actor(asker), id).map(|_| ())
+            jobs.resume(by(), id).map(|_| ())
         }
         Some(SteerVerb::Cancel) if view.ended.is_none() => {
             let comment = Some("the site that asked for the job stopped it".to_owned());
-            jobs.cancel(actor(asker), id, comment).map(|_| ())
+            jobs.cancel(by(), id, comment).map(|_| ())
         }
         _ => Ok(()),
     };
@@ -374,7 +365,7 @@ fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
             priority,
             ..ChangeJob::default()
         };
-        let changed = jobs.change(actor(asker), id, &change);
+        let changed = jobs.change(by(), id, &change);
         changed.map_err(|error| refuse(&error))?;
     }
     told(jobs, id)

@@ -9,6 +9,8 @@ mod clock;
 mod faithless;
 #[path = "local/lone.rs"]
 mod lone;
+#[path = "local/mates.rs"]
+mod mates;
 #[path = "local/own_job.rs"]
 mod own_job;
 #[path = "local/records.rs"]

@@ -381,50 +381,6 @@ fn a_node_that_runs_a_job_does_not_use_up_the_access_of_its_asker() {
     trust.give("k", &trust.a, "data/in", true).expect("left");
 }
 
-/// Log lines name the asker, whose job it is.
-#[test]
-fn the_audit_log_names_the_node_that_acts_for_an_asker() {
-    let trust = Trust::new();
-    allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
-    let new =
-        serde_json::json!({"sources": ["here:/data/mine/evil"], "destination": "here:/data/in/"});
-    let run = Question::Run(Box::new(RunJob {
-        job: "j".to_owned(),
-        again: true,
-        request: None,
-        deadline_ms: None,
-        new: serde_json::from_value(new).expect("a job"),
-        other: None,
-        may_list: Some(true),
-        may_read: Some(true),
-    }));
-    trust.c_asks(&trust.a, &run).expect("taken");
-    let given = trust.c_asks(&trust.a, &let_in("j", &trust.b, 1));
-    given.expect("let in");
-    let mandate = job_of(&trust.c);
-    let steer = Question::Steer(godwit_api::ask::SteerJob {
-        job: "j".to_owned(),
-        priority: Some(-3),
-        ..godwit_api::ask::SteerJob::default()
-    });
-    ask(&trust.b, &trust.a, Some(&mandate), &steer).expect("steered");
-    let revoke = Question::Revoke {
-        job: "j".to_owned(),
-        keep: Vec::new(),
-    };
-    ask(&trust.b, &trust.a, Some(&mandate), &revoke).expect("taken back");
-    let lines = super::super::rest::Caller::admin(&trust.a)
-        .get("audit")
-        .expect(200);
-    let lines = lines.to_string();
-    assert!(
-        lines.contains(&format!("by {}", trust.b.identity)),
-        "{lines}"
-    );
-    let remover = format!("site:{}", trust.b.identity);
-    assert!(lines.contains(&remover), "{lines}");
-}
-
 #[test]
 fn identities_that_an_asker_lets_in_change_no_more_than_the_asker_may() {
     let trust = Trust::new();

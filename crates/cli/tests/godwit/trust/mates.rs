@@ -7,6 +7,7 @@ use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use serde_json::{Value, json};
 
+use super::super::rest::Caller;
 use super::super::rig::Rig;
 use super::{Trust, allow, ask};
 
@@ -133,4 +134,54 @@ fn access_is_taken_back_from_all_but_those_that_keep_it() {
     let left: Vec<&str> = list.lines().filter(of_job).collect();
     assert_eq!(left.len(), 1, "{list}");
     assert!(left[0].contains(&trust.a.identity), "{list}");
+}
+
+/// Log lines name the asker, whose job it is.
+#[test]
+fn the_audit_log_names_the_node_that_acts_for_an_asker() {
+    let trust = Trust::new();
+    allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
+    trust.a.write("export/mine/large", vec![7; 3_000_000]);
+    let new = json!({"sources": ["here:/data/mine/large"], "destination": "here:/data/in/",
+                     "limit": 100_000});
+    let run = Question::Run(Box::new(RunJob {
+        job: "j".to_owned(),
+        again: true,
+        request: None,
+        deadline_ms: None,
+        new: serde_json::from_value(new).expect("a job"),
+        other: None,
+        may_list: Some(true),
+        may_read: Some(true),
+    }));
+    trust.c_asks(&trust.a, &run).expect("taken");
+    let given = trust.c_asks(&trust.a, &let_in(&trust.b, "data/in", 1));
+    given.expect("let in");
+    let mandate = job_of(&trust.c);
+    let steer = Question::Steer(SteerJob {
+        job: "j".to_owned(),
+        priority: Some(-3),
+        ..SteerJob::default()
+    });
+    for _ in 0..3 {
+        ask(&trust.b, &trust.a, Some(&mandate), &steer).expect("steered");
+    }
+    let revoke = Question::Revoke {
+        job: "j".to_owned(),
+        keep: Vec::new(),
+    };
+    ask(&trust.b, &trust.a, Some(&mandate), &revoke).expect("taken back");
+    let lines = Caller::admin(&trust.a).get("audit").expect(200);
+    let all = lines.as_array().expect("lines").iter();
+    let steered: Vec<&Value> = all
+        .filter(|line| line["remote"] == trust.b.identity)
+        .collect();
+    let asker = format!("site:{}", trust.c.identity);
+    // The number of the asker's lines is bounded. A question without effect writes none.
+    assert_eq!(steered.len(), 1, "{lines}");
+    assert_eq!(steered[0]["actor"], asker);
+    let lines = lines.to_string();
+    let remover = format!("site:{}", trust.b.identity);
+    assert!(lines.contains(&remover), "{lines}");
+    assert!(!lines.contains("steer_for_site"), "{lines}");
 }

@@ -65,7 +65,7 @@ pub struct Actor {
     pub name: String,
     /// The role in which the command was sent; None for a node.
     pub role: Option<Role>,
-    /// Address of the sender.
+    /// Address of the sender, or the identity of the node that acts for another site.
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
