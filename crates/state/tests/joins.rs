@@ -72,6 +72,8 @@ fn each_field_of_a_join_is_bounded() {
         expires: at(1_000),
         used: None,
         via: None,
+        by: None,
+        tokens: Vec::new(),
     };
     state
         .op(0, Op::Invite(Change::Create(invite)))

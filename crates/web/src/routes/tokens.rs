@@ -117,7 +117,7 @@ async fn create(
     Ok((StatusCode::CREATED, Json(created(made))))
 }
 
-/// The origin of a new token, and the token that it ends with. A password frees a token of its own user only. The token of another user ends
+/// The origin of a new token, and the token that it ends with. A password frees a token for the same user only. The token of another user ends
 /// with its maker: with the user, or with the token of the request.
 fn origin<'a>(
     app: &App,
