@@ -121,14 +121,17 @@ impl Watched {
             return;
         }
         if progress.failed > self.failed {
-            let failed = counted(progress.failed, "entry");
-            self.output.note(&format!(
-                "{failed} entries failed so far; list them with: godwit job log {id}"
-            ));
+            self.output.note(&failures(progress.failed, id));
         }
         self.failed = progress.failed;
         self.output.tell(Event::Progress(event(progress)));
     }
+}
+
+/// The message about failed entries of a running job.
+fn failures(failed: u64, id: &str) -> String {
+    let failed = counted(failed, "entry");
+    format!("{failed} failed so far; list them with: godwit job log {id}")
 }
 
 /// The progress as an event of a transfer.
@@ -148,5 +151,22 @@ fn event(progress: &ProgressView) -> Progress {
         bottleneck: progress.bottleneck.as_ref().map(limited),
         stages: progress.stages.clone(),
         ..Progress::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_entries_are_counted_in_plain_words() {
+        for (number, words) in [
+            (1, "1 entry failed so far; "),
+            (5, "5 entries failed so far; "),
+        ] {
+            let text = failures(number, "j1");
+            assert!(text.starts_with(words), "{text}");
+            assert!(text.ends_with("godwit job log j1"), "{text}");
+        }
     }
 }
