@@ -18,6 +18,8 @@ pub struct Failure {
     pub message: String,
     /// The file, directory or peer concerned, if any.
     pub detail: Option<String>,
+    /// Exit code of the command, if it is not that of the code.
+    pub exit: Option<Exit>,
 }
 
 impl Failure {
@@ -27,7 +29,14 @@ impl Failure {
             code,
             message: message.to_string(),
             detail: None,
+            exit: None,
         }
+    }
+
+    /// Exit code of a command that fails so.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        self.exit.unwrap_or_else(|| self.code.exit())
     }
 
     /// The job is invalid as given.

@@ -72,7 +72,7 @@ fn run() -> Exit {
         Ok(exit) => exit,
         Err(failure) => {
             output::complain_of(&failure);
-            failure.code.into()
+            failure.exit()
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::failure::{Exit, Failure, FailureCode};
 use godwit_api::rest::Problem;
 use thiserror::Error;
 
@@ -147,7 +147,10 @@ impl ClientError {
 
     fn code(&self) -> FailureCode {
         match self {
-            Self::Refused { problem, .. } => refused(problem),
+            Self::Refused { problem, .. } => {
+                let known = problem.code.known();
+                known.unwrap_or_else(|| of_status(problem.status).0)
+            }
             Self::OtherCertificate { .. } => FailureCode::IdentityChanged,
             Self::UnknownCertificate { .. } => FailureCode::UnknownPeer,
             Self::Ambiguous { .. } => FailureCode::Usage,
@@ -163,24 +166,25 @@ impl ClientError {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        Self::new(error.code(), &error)
+        let status = error.status();
+        Self {
+            // Several codes of the catalogue have another exit code where they are not about a request.
+            exit: status.map(|status| of_status(status).1),
+            ..Self::new(error.code(), &error)
+        }
     }
 }
 
-/// The code of a refusal. The exit code of the command follows the status: if a code has another exit code, the status decides.
-fn refused(problem: &Problem) -> FailureCode {
-    let of_status = match problem.status {
-        401 => FailureCode::Unauthorized,
-        403 => FailureCode::AccessDenied,
-        400 | 413 | 415 | 422 => FailureCode::Usage,
-        404 => FailureCode::NoSuchTransfer,
-        429 => FailureCode::PeerBusy,
-        _ => FailureCode::PeerFailed,
-    };
-    let known = problem.code.known();
-    known
-        .filter(|code| code.exit() == of_status.exit())
-        .unwrap_or(of_status)
+/// The code of a refusal whose code is unknown here, and the exit code of the command.
+const fn of_status(status: u16) -> (FailureCode, Exit) {
+    match status {
+        401 => (FailureCode::Unauthorized, Exit::Authentication),
+        403 => (FailureCode::AccessDenied, Exit::Authentication),
+        400 | 413 | 415 | 422 => (FailureCode::Usage, Exit::Usage),
+        404 => (FailureCode::NotFound, Exit::Failed),
+        429 => (FailureCode::PeerBusy, Exit::Failed),
+        _ => (FailureCode::PeerFailed, Exit::Failed),
+    }
 }
 
 /// The words of the node, with the id by which its log knows the request where that helps.
@@ -195,5 +199,39 @@ fn refusal(node: &str, problem: &Problem) -> String {
             format!("{node} failed: {said} (its log knows this as request {request})")
         }
         _ => format!("{node} refused: {said}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_api::failure::Code;
+
+    use super::*;
+
+    fn refused(status: u16, code: &str) -> Failure {
+        let code = Code::of_word(code);
+        ClientError::Refused {
+            node: "n".to_owned(),
+            problem: Box::new(Problem::new(status, code, "no")),
+        }
+        .into()
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_code_and_the_status_decides_the_exit_code() {
+        for (status, code, expected, exit) in [
+            (404, "not_found", FailureCode::NotFound, Exit::Failed),
+            (404, "no_such_job", FailureCode::NoSuchJob, Exit::Failed),
+            (404, "of_tomorrow", FailureCode::NotFound, Exit::Failed),
+            (429, "too_many", FailureCode::TooMany, Exit::Failed),
+            (422, "unknown_site", FailureCode::UnknownSite, Exit::Usage),
+            (403, "busy", FailureCode::Busy, Exit::Authentication),
+            (500, "of_tomorrow", FailureCode::PeerFailed, Exit::Failed),
+        ] {
+            let failure = refused(status, code);
+            assert_eq!((failure.code, failure.exit()), (expected, exit), "{code}");
+        }
+        let jobs = FailureCode::NoSuchTransfer.advice();
+        assert_ne!(refused(404, "not_found").code.advice(), jobs);
     }
 }

@@ -70,6 +70,7 @@ impl Report {
                 .unwrap_or(guessed),
             message: told.message,
             detail: told.detail,
+            exit: None,
         });
         Self {
             failure,
