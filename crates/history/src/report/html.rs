@@ -1,6 +1,7 @@
 //! Draws the report of a job as one HTML file that fetches nothing.
 //! Computes no figure.
 
+mod figure;
 mod plot;
 
 use std::fmt::Write as _;
@@ -187,43 +188,22 @@ fn distributions(page: &mut String, report: &JobReport) -> std::fmt::Result {
     page.push_str(
         "<h2>Figures</h2><table><tr><th>Figure<th class=n>least<th class=n>quartile<th class=n>median<th class=n>quartile<th class=n>greatest<th>distribution",
     );
-    for (name, figure) in &report.figures {
-        write!(page, "<tr><td>{}", escape(&name.replace('_', " ")))?;
+    for (name, values) in &report.figures {
+        write!(page, "<tr><td>{}", escape(&figure::title(name)))?;
         for value in [
-            figure.min,
-            figure.quartile1,
-            figure.median,
-            figure.quartile3,
-            figure.max,
+            values.min,
+            values.quartile1,
+            values.median,
+            values.quartile3,
+            values.max,
         ] {
-            write!(page, "<td class=n>{}", figure_text(name, value))?;
+            write!(page, "<td class=n>{}", figure::text(name, value))?;
         }
         page.push_str("<td>");
-        plot::histogram(page, &figure.histogram)?;
+        plot::histogram(page, &values.histogram)?;
     }
     page.push_str("</table>");
     Ok(())
-}
-
-fn figure_text(name: &str, value: f64) -> String {
-    let is_part = |end: &&str| name.ends_with(*end);
-    let parts = [
-        "_busy",
-        "_idle",
-        "_full",
-        "_blocked",
-        "_limited",
-        "_by_network",
-    ];
-    if name.starts_with("cpu_") || parts.iter().any(is_part) {
-        format!("{:.0} %", value * 100.0)
-    } else if name.ends_with("bytes_per_second") {
-        rate_text(value)
-    } else if name.ends_with("_bytes") {
-        human_size(whole(value))
-    } else {
-        format!("{value:.0}")
-    }
 }
 
 fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
@@ -240,13 +220,23 @@ fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
             attempt.number,
             escape(&attempt.node),
             attempt.started.utc(),
-            escape(attempt.outcome.as_deref().unwrap_or("runs")),
+            escape(outcome(attempt.outcome.as_deref())),
             human_size(attempt.bytes),
             escape(why)
         )?;
     }
     page.push_str("</table>");
     Ok(())
+}
+
+/// The outcome of an attempt for people, as on the page of the node.
+fn outcome(word: Option<&str>) -> &str {
+    match word {
+        None => "runs",
+        Some("backoff") => "failed, tried again later",
+        Some("restart") => "ended with the node",
+        Some(word) => word,
+    }
 }
 
 fn failures(page: &mut String, report: &JobReport) -> std::fmt::Result {
@@ -344,6 +334,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn outcomes_of_attempts_are_plain_words() {
+        assert_eq!(outcome(Some("backoff")), "failed, tried again later");
+        assert_eq!(outcome(Some("complete")), "complete");
+        assert_eq!(outcome(None), "runs");
+    }
 
     #[test]
     fn nothing_of_a_name_becomes_markup() {
