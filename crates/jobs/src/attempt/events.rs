@@ -202,9 +202,11 @@ impl AttemptEvents {
         let progress = self.progress.lock();
         let progress = progress.unwrap_or_else(PoisonError::into_inner).clone();
         let heard = self.lock();
+        // Of a job that runs elsewhere, only the progress has the number until the end.
+        let elsewhere = progress.as_ref().map_or(0, |progress| progress.failed);
         AttemptTotals {
             moved: heard.moved,
-            failed: heard.failed,
+            failed: heard.failed.max(elsewhere),
             progress,
         }
     }

@@ -61,6 +61,11 @@ pub(super) fn late(nodes: &[String]) -> String {
     )
 }
 
+/// Entries that failed for good: the closes have tried them again. Until then none of them counts as failed.
+fn failed(work: &Work) -> u64 {
+    summed(work).0.failed
+}
+
 /// The progress of the job. `found` is the whole amount of work, once that is known.
 pub(super) fn shown_as(
     work: &Work,
@@ -79,6 +84,47 @@ pub(super) fn shown_as(
         files: found.map_or(files, |found| files.min(found.found_files)),
         files_total: so_far.max(files),
         scanning: found.is_none(),
+        failed: failed(work),
         ..flights
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_api::event::{Status, Summary, TransferSummary};
+    use godwit_state::{Closed, WorkCounts, WorkTargets};
+
+    use super::*;
+
+    #[test]
+    fn entries_that_a_close_gave_up_are_shown_while_the_job_runs() {
+        let close = |failed| Closed {
+            root: 0,
+            files: 0,
+            bytes: 0,
+            summary: serde_json::to_string(&Summary::Transfer(Box::new(TransferSummary {
+                status: Status::Partial,
+                failed,
+                ..TransferSummary::default()
+            })))
+            .expect("text"),
+            failures: Vec::new(),
+        };
+        let work = |closed| Work {
+            job: "j".to_owned(),
+            epoch: 1,
+            claim: String::new(),
+            roots: Vec::new(),
+            pairs: Vec::new(),
+            targets: WorkTargets::default(),
+            trouble: None,
+            closed,
+            open: 0,
+            closes: 0,
+            counts: WorkCounts::default(),
+        };
+        let shown = |work: &Work| shown_as(work, (0, 0), None, ProgressView::default()).failed;
+        assert_eq!(shown(&work(Vec::new())), 0);
+        assert_eq!(shown(&work(vec![close(2), close(3)])), 5);
     }
 }
