@@ -131,6 +131,11 @@ pub(crate) fn refused(
     request: Option<&Open>,
     no: &Denial,
 ) {
+    let probe = request.and_then(probe);
+    // The place was looked for, so the peer has access: this is the answer that a doctor hopes for.
+    if probe.is_some() && matches!(no.code, ErrorCode::SOURCE | ErrorCode::DESTINATION) {
+        return;
+    }
     let code = FailureCode::of_number(Scope::Job, no.code.0);
     let is_stranger = no.code == ErrorCode::AUTH;
     let left_out = match is_stranger {
@@ -146,9 +151,15 @@ pub(crate) fn refused(
         identity: peer.to_string(),
         peer: address.to_owned(),
         direction: request.map(direction),
-        places: request_of_peer.map(places).unwrap_or_default(),
+        places: match (&probe, request_of_peer) {
+            (Some(place), Some(_)) => vec![clip(place.clone(), PLACE_BYTES_MAX)],
+            (_, request) => request.map(places).unwrap_or_default(),
+        },
         code: code.into(),
-        message: for_operator(&no.message, left_out),
+        message: match probe {
+            Some(_) => for_operator(&of_doctor(&no.message), left_out),
+            None => for_operator(&no.message, left_out),
+        },
     }));
 }
 
@@ -230,6 +241,31 @@ fn for_operator(message: &str, left_out: u64) -> String {
     message
 }
 
+/// Beginning of the name below which `godwit doctor` asks for a place that cannot exist. It learns its rights there, and moves nothing.
+const DOCTOR: &str = "/.godwit-doctor-";
+
+/// The place whose rights `godwit doctor` asks for, if this is such a request.
+fn probe(request: &Open) -> Option<String> {
+    let path = match request.direction() {
+        Direction::PUSH => &request.destination,
+        _ => request.sources.first()?,
+    };
+    let text = String::from_utf8_lossy(path);
+    let (place, process) = text.strip_suffix("/x")?.rsplit_once(DOCTOR)?;
+    let is_number = !process.is_empty() && process.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| place.to_owned())
+}
+
+/// The refusal of a doctor. Nobody wanted that right, so the message has no advice, and does not name the place that cannot exist.
+fn of_doctor(message: &str) -> String {
+    let why = message.split("; its operator can ").next();
+    let why = why.unwrap_or_default().split(DOCTOR).next();
+    format!(
+        "only a question of godwit doctor: {}",
+        why.unwrap_or_default()
+    )
+}
+
 fn direction(request: &Open) -> TransferDirection {
     match request.direction() {
         Direction::PUSH => TransferDirection::Receive,
@@ -300,6 +336,36 @@ mod tests {
             assert_eq!((record.files, record.failed), (7, failed));
             assert_eq!(record.message.as_deref(), says);
         }
+    }
+
+    #[test]
+    fn a_question_of_doctor_is_recognized_and_gets_no_advice() {
+        let asked = |direction: Direction, path: &str| {
+            probe(&Open {
+                direction: direction.0,
+                sources: vec![path.as_bytes().to_vec()],
+                destination: path.as_bytes().to_vec(),
+                ..Open::default()
+            })
+        };
+        let place = Some("/data/d".to_owned());
+        for direction in [Direction::PUSH, Direction::PULL] {
+            assert_eq!(asked(direction, "/data/d/.godwit-doctor-17/x"), place);
+            for other in [
+                "/data/d/x",
+                "/data/.godwit-doctor-/x",
+                "/data/.godwit-doctor-1a/x",
+                "/data/.godwit-doctor-17/y",
+                "/data/.godwit-doctor-17/d/x",
+            ] {
+                assert_eq!(asked(direction, other), None, "{other}");
+            }
+        }
+        let message = "you may not write to data/.godwit-doctor-17/x; its operator can allow it with: godwit access allow gw1-x --export data --write";
+        assert_eq!(
+            for_operator(&of_doctor(message), 0),
+            "only a question of godwit doctor: it may not write to data"
+        );
     }
 
     #[test]
