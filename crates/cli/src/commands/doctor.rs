@@ -24,6 +24,10 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     )?;
     let endpoints = matches.get_many::<OsString>("endpoint").unwrap_or_default();
     let (directory, far, far_gives) = subjects(endpoints.map(OsString::as_os_str))?;
+    let measures_path = matches.get_flag("path");
+    if measures_path {
+        can_measure(far.as_ref())?;
+    }
     Ok(doctor::run(
         &Subject {
             settings: CpSettings::from_values(&values)?,
@@ -31,7 +35,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
             directory,
             far,
             far_gives,
-            measures_path: matches.get_flag("path"),
+            measures_path,
         },
         matches.get_flag("json"),
     ))
@@ -88,6 +92,18 @@ fn subjects<'a>(
         },
     };
     Ok((directory, far, far_gives))
+}
+
+/// Only a node takes data from memory, and gives some.
+fn can_measure(far: Option<&OtherSide>) -> Result<(), Failure> {
+    let lacks = match far {
+        Some(OtherSide::Node(_)) => return Ok(()),
+        Some(OtherSide::Ssh(place)) => format!("{} is reached by ssh", place.login),
+        None => "no other machine is named".to_owned(),
+    };
+    Err(Failure::usage(format!(
+        "--path measures the path to a node, and {lacks}; name a node as in godwit://HOST/EXPORT, or leave out --path"
+    )))
 }
 
 enum Named {

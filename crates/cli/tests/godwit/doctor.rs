@@ -296,9 +296,39 @@ fn what_cannot_be_meant_is_wrong_usage() {
         &["doctor", "h:a", "i:b"],
         &["doctor", "godwit://h:x/data"],
         &["doctor", "mem:1GiB"],
+        &["doctor", "--path"],
+        &["doctor", "--path", "h:a"],
     ] {
         let outcome = rig.client(line);
         assert_eq!(outcome.code, Some(2), "{line:?}: {outcome:?}");
+    }
+    rig.client(&["doctor", "--path", "h:a"])
+        .says("--path measures the path to a node, and h is reached by ssh");
+}
+
+/// Only the user of doctor wants to know the rights, so the operator is asked for nothing.
+#[test]
+fn the_questions_of_doctor_ask_the_operator_for_nothing() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("export/d/f", "f");
+    let place = rig.url("d");
+    doctor(&rig, &[".", &place]).is_fine();
+    assert!(!rig.daemon().said().contains(".godwit-doctor-"));
+    let us = rig.client(&["id"]).out.trim().to_owned();
+    let admin = |line: &[&str]| {
+        let outcome = rig.admin(line);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.said());
+    };
+    admin(&["access", "deny", &us]);
+    admin(&["access", "allow", &us, "--export", "data", "--read"]);
+    let found = doctor(&rig, &["export", &place]);
+    let words = found.object.to_string();
+    assert!(words.contains("cannot be written"), "{words}");
+    rig.daemon().wait_for("only a question of godwit doctor");
+    let said = rig.daemon().said();
+    for word in [".godwit-doctor-", "to allow it", "access allow"] {
+        assert!(!said.contains(word), "{word}: {said}");
     }
 }
 
