@@ -68,6 +68,7 @@ class Live {
   #set(job: Job): void {
     this.jobs.set(job.id, job);
     if (!isMoving(job.state)) this.#rates.delete(job.id);
+    else this.#rates.get(job.id)?.limit(job.limit ?? null);
   }
 
   /** Forgets a job that the node no longer has. */
@@ -160,6 +161,7 @@ class Live {
     if (!job) return;
     let rates = this.#rates.get(id);
     if (!rates) this.#rates.set(id, (rates = new Rates()));
+    rates.limit(job.limit ?? null);
     rates.add(Date.parse(progress.at), progress.bytes);
     this.jobs.set(id, { ...job, progress });
   }

@@ -8,6 +8,13 @@ const STEP_MS = 5_000;
 
 export class Rates {
   #points: { at: number; bytes: number }[] = [];
+  #limit: number | null | undefined;
+
+  /** The limit of the job, in bytes per second. A change starts the window again: rates under another limit tell nothing. */
+  limit(limit: number | null): void {
+    if (this.#limit !== undefined && this.#limit !== limit) this.#points = [];
+    this.#limit = limit;
+  }
 
   add(at: number, bytes: number): void {
     const last = this.#points.at(-1);

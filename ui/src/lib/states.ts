@@ -1,5 +1,6 @@
 // Owns what the states of a job mean for people: words, kinds, and which actions each allows.
 import { type Job, type JobState, sentence } from './api';
+import { CODES } from './codes';
 import { bytes, count, moment, relative, span } from './format';
 
 export const STATES: Record<JobState, { word: string; kind: 'moves' | 'waits' | 'good' | 'warn' | 'bad' | 'still' }> = {
@@ -55,6 +56,24 @@ export function dryRun(job: Job): string | null {
   return [`${count(number('files'))} files with ${bytes(number('bytes'))} would be copied`, ...more].join(', ');
 }
 
+/** What all attempts of the job moved; empty for nothing. A dry run moves nothing. */
+export function moved(job: Job): string {
+  const { moved } = job;
+  if (!moved || dryRun(job) !== null) return '';
+  if (moved.bytes === 0 && moved.files === 0) return '';
+  const again = moved.bytes_again > 0 ? ` (and ${bytes(moved.bytes_again)} sent again)` : '';
+  return `${bytes(moved.bytes)}, ${count(moved.files)} ${moved.files === 1 ? 'file' : 'files'}${again}`;
+}
+
+/** What is known of the failed entries of a job before they are grouped. */
+export function failedSoFar(job: Job): string {
+  const failed = job.progress?.failed ?? 0;
+  if (failed > 0) return `${count(failed)} ${failed === 1 ? 'entry' : 'entries'} failed so far. They are grouped here when the attempt ends.`;
+  if (isOver(job.state)) return 'No entry failed.';
+  const later = job.progress?.nodes?.length ? ' The nodes try such entries again at the end, and only then count them.' : '';
+  return `No entry has failed so far.${later}`;
+}
+
 /** One sentence on why the job is where it is, since when, and when it is tried next. */
 export function because(job: Job, now: number): string {
   if (isMoving(job.state)) {
@@ -67,7 +86,7 @@ export function because(job: Job, now: number): string {
     const dry = dryRun(job);
     if (dry) return `A dry run, so nothing is changed: ${dry}.`;
     // Calls of a node that does not answer may come yet.
-    const late = job.reason?.code === 'late_calls' ? ` ${reasonText(job.reason)}` : '';
+    const late = job.reason?.code === CODES.lateCalls ? ` ${reasonText(job.reason)}` : '';
     return `${job.kind === 'verify' ? 'All entries are as the manifest says.' : 'All entries arrived.'}${took}${late}`;
   }
   const parts = [reasonText(job.reason)];
@@ -87,7 +106,7 @@ export function isScanning(job: Job): boolean {
 
 /** Nothing reaches the other end now. */
 export function isCutOff(job: Job): boolean {
-  return isMoving(job.state) && job.reason?.code === 'connection_lost';
+  return isMoving(job.state) && job.reason?.code === CODES.connectionLost;
 }
 
 /** Files done, of those that are known so far. */

@@ -1,5 +1,6 @@
 // Owns one stream of server-sent events: reads it, notices silence, and opens it again where it ended.
 // Knows no event. EventSource is not enough: it hides the node's signs of life and why the node refuses.
+import { CODES } from './codes';
 import { ApiError, send } from './api';
 
 export interface Event {
@@ -54,7 +55,7 @@ async function run(url: string, handlers: Handlers, ended: AbortSignal): Promise
         why = error.message;
         // The session has ended: the sign-in page takes over.
         if (error.status === 401) return;
-        if (error.code === 'bad_header') last = null;
+        if (error.code === CODES.badHeader) last = null;
       }
     }
     if (ended.aborted) return;

@@ -44,3 +44,8 @@ fn the_page_of_any_node_shows_the_cluster_and_who_does_what() {
 fn a_new_user_moves_a_data_set_and_reads_what_limits_it() {
     passes("walk.mjs");
 }
+
+#[test]
+fn the_page_counts_and_says_what_is_true() {
+    passes("units.mjs");
+}

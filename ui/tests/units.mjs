@@ -1,0 +1,53 @@
+// Tests the words and figures of the page that need no browser and no node.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { build } from 'vite';
+
+/** A module of the page, as it is built. */
+async function module(name) {
+  const built = await build({
+    configFile: false,
+    logLevel: 'error',
+    publicDir: false,
+    plugins: [svelte({ configFile: false })],
+    build: { write: false, minify: false, lib: { entry: join(import.meta.dirname, '../src/lib', name), formats: ['es'] } },
+  });
+  const [{ output }] = [built].flat();
+  return import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
+}
+
+const { Rates } = await module('rates.ts');
+const rates = new Rates();
+let at = 0;
+let bytes = 0;
+const run = (seconds, rate) => {
+  for (let i = 0; i < seconds; i += 5) {
+    at += 5_000;
+    bytes += 5 * rate;
+    rates.add(at, bytes);
+  }
+};
+rates.limit(null);
+run(120, 100);
+assert.deepEqual(rates.left(1_000), [10, 10]);
+rates.limit(null);
+assert.deepEqual(rates.left(1_000), [10, 10], 'the same limit changes nothing');
+rates.limit(10);
+assert.equal(rates.left(1_000), null, 'rates of another limit tell nothing');
+run(20, 10);
+assert.deepEqual(rates.left(1_000), [100, 100], 'only rates under the new limit count');
+
+const { moved, failedSoFar } = await module('states.ts');
+const job = (more) => ({ state: 'failed', summary: null, moved: { bytes: 5_000_000, files: 2, bytes_again: 0 }, ...more });
+assert.match(moved(job({})), /^5.*MB, 2 files$/, 'a failed job without a summary');
+assert.equal(moved(job({ state: 'cancelled', moved: { bytes: 0, files: 0, bytes_again: 0 } })), '');
+const dry = { dry_run: true, bytes: 7_000_000, files: 3 };
+assert.equal(moved(job({ state: 'complete', summary: dry })), '', 'a dry run moves nothing');
+assert.match(moved(job({ moved: { bytes: 1, files: 1, bytes_again: 9 } })), /1 file \(and 9.* sent again\)$/);
+
+const running = (progress) => failedSoFar(job({ state: 'running', progress }));
+assert.equal(failedSoFar(job({ progress: null })), 'No entry failed.');
+assert.equal(running({ failed: 0 }), 'No entry has failed so far.');
+assert.match(running({ failed: 0, nodes: [{}] }), /only then count them\.$/);
+assert.match(running({ failed: 1 }), /^1 entry failed so far\./);
