@@ -246,9 +246,11 @@ const DOCTOR: &str = "/.godwit-doctor-";
 
 /// The place whose rights `godwit doctor` asks for, if this is such a request.
 fn probe(request: &Open) -> Option<String> {
-    let path = match request.direction() {
-        Direction::PUSH => &request.destination,
-        _ => request.sources.first()?,
+    let path = match (request.direction(), request.sources.as_slice()) {
+        (Direction::PUSH, _) => &request.destination,
+        // Doctor names no other source, so nothing hides behind its name.
+        (_, [source]) => source,
+        _ => return None,
     };
     let text = String::from_utf8_lossy(path);
     let (place, process) = text.strip_suffix("/x")?.rsplit_once(DOCTOR)?;
