@@ -258,7 +258,7 @@ fn probe(request: &Open) -> Option<String> {
     is_number.then(|| place.to_owned())
 }
 
-/// The refusal of a doctor. Nobody wanted that right, so the message has no advice, and does not name the place that cannot exist.
+/// The refusal of a doctor. No user wanted that right, so the message has no advice, and does not name the place that cannot exist.
 fn of_doctor(message: &str) -> String {
     let why = message.split("; its operator can ").next();
     let why = why.unwrap_or_default().split(DOCTOR).next();
