@@ -7,7 +7,7 @@ use godwit_state::{
 };
 use serde_json::Value;
 
-use super::air::{Cluster, address};
+use super::air::{Cluster, address, wait_until};
 use super::state::State;
 use super::{at, new_job};
 
@@ -124,16 +124,17 @@ pub(crate) fn say(
     kind: &str,
     message: &Value,
 ) -> std::io::Result<Vec<u8>> {
-    let number = Members(to);
-    let own = number.all().into_iter();
-    let own = own
-        .filter(|(_, member)| member.votes)
-        .map(|(number, _)| number)
-        .find(|number| {
+    let mut own = None;
+    wait_until("it is a voter, as it knows", || {
+        let mut members = Members(to).all().into_iter();
+        own = members.find_map(|(number, member)| {
             // A replica distinguishes messages for another number from its own.
-            let wrong = to.hear(from, *number, "probe", b"null");
-            wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected)
+            let wrong = to.hear(from, number, "probe", b"null");
+            let is_own = wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected);
+            (member.votes && is_own).then_some(number)
         });
+        own.is_some()
+    });
     let message = serde_json::to_vec(message).expect("JSON");
     to.hear(from, own.expect("a number"), kind, &message)
 }
