@@ -32,6 +32,10 @@ impl AnswerCluster for Cluster {
                 hear(shared, asker, *said)
             }
             ClusterQuestion::Status { of } => {
+                // Messages of the log are heard all the same: they repair a node that is wrong about itself.
+                if shared.is_strange(Instant::now()) {
+                    return Err(Shared::not_a_node(asker));
+                }
                 shared.admit(asker, &of)?;
                 Ok(ClusterAnswer::Status(Box::new(self.view_here()?)))
             }
@@ -67,16 +71,21 @@ impl Cluster {
     /// # Errors
     /// The state cannot be read.
     pub fn has_member(&self, identity: &str) -> Result<bool, Fault> {
-        Ok(self.shared.number_of(identity)?.is_some())
+        Ok(self.shared.member_number(identity)?.is_some())
     }
 }
 
 impl Shared {
+    /// As [`Self::number_of`]; a node that was removed has no members.
+    fn member_number(&self, identity: &str) -> Result<Option<u64>, Fault> {
+        match self.is_strange(Instant::now()) {
+            true => Ok(None),
+            false => self.number_of(identity),
+        }
+    }
+
     /// The number of the node with this identity; None if it is no node of the cluster.
     fn number_of(&self, identity: &str) -> Result<Option<u64>, Fault> {
-        if self.is_strange(Instant::now()) {
-            return Ok(None);
-        }
         let reader = self.config.replica.reader();
         let number = |identity: &str| {
             let rows = reader.objects_by::<Node>(identity);
@@ -125,13 +134,15 @@ impl Shared {
                 );
                 Err(Refusal::new(code::OTHER_CLUSTER, message))
             }
-            None => {
-                let message = format!(
-                    "{asker} is not a node of this cluster; if the node was removed, let it join again: godwit cluster leave, then godwit serve --join"
-                );
-                Err(Refusal::new(code::OTHER_CLUSTER, message))
-            }
+            None => Err(Self::not_a_node(asker)),
         }
+    }
+
+    fn not_a_node(asker: &str) -> Refusal {
+        let message = format!(
+            "{asker} is not a node of this cluster; if the node was removed, let it join again: godwit cluster leave, then godwit serve --join"
+        );
+        Refusal::new(code::OTHER_CLUSTER, message)
     }
 
     /// Refuses a node whose program is too far from the level of the cluster.

@@ -309,6 +309,7 @@ fn announce(shared: &Shared) -> Result<(), Refusal> {
     let others = rows.iter().map(known).chain(told_of);
     let others = others.map(|node| peer(&node));
     let mut asked: Vec<Peer> = Vec::new();
+    let mut answers = Answers::default();
     let no_leader = || Refusal::later(code::NO_LEADER, "no node leads the cluster now");
     let mut trouble = Refusal::later(
         code::NO_LEADER,
@@ -326,18 +327,58 @@ fn announce(shared: &Shared) -> Result<(), Refusal> {
                 if let Ok(None) = tell(shared, &leader, &question) {
                     return Ok(());
                 }
+                answers.note_other();
                 trouble = no_leader();
             }
-            Ok(Some(_)) => trouble = no_leader(),
+            Ok(Some(_)) => {
+                answers.note_other();
+                trouble = no_leader();
+            }
             Err(refusal) if is_final(&refusal) => return Err(refusal),
-            Err(refusal) => trouble = refusal,
+            Err(refusal) => {
+                answers.note(&refusal);
+                trouble = refusal;
+            }
         }
         asked.push(to);
         if shared.stopping.load(Ordering::SeqCst) {
             return Ok(());
         }
     }
-    Err(trouble)
+    Err(match answers.refusal(asked.len()) {
+        Some(refusal) => refusal,
+        None if trouble.code == code::OTHER_CLUSTER => no_leader(),
+        None => trouble,
+    })
+}
+
+/// The answers of the other nodes to one announcement.
+#[derive(Default)]
+struct Answers {
+    /// A node that left this cluster refuses its nodes, too.
+    refusals: Vec<Refusal>,
+    has_other: bool,
+}
+
+impl Answers {
+    fn note(&mut self, refusal: &Refusal) {
+        if refusal.code == code::OTHER_CLUSTER {
+            self.refusals.push(refusal.clone());
+        } else if refusal.code == code::NO_LEADER {
+            self.has_other = true;
+        }
+    }
+
+    fn note_other(&mut self) {
+        self.has_other = true;
+    }
+
+    /// The refusal of this node as a stranger: none answers otherwise, and at least two refuse it, or all of `asked`.
+    fn refusal(mut self, asked: usize) -> Option<Refusal> {
+        let are_enough = self.refusals.len() >= 2 || self.refusals.len() == asked;
+        let refusal = self.refusals.pop();
+        refusal.filter(|_| are_enough && !self.has_other)
+    }
 }
 
 /// None if the asked node leads; else the leader, or a refusal.
@@ -372,10 +413,34 @@ fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownN
 
 /// Whether no other node would answer otherwise.
 fn is_final(refusal: &Refusal) -> bool {
-    let last = [code::OTHER_CLUSTER, code::RECOVERED, code::UNSUPPORTED];
+    let last = [code::RECOVERED, code::UNSUPPORTED];
     refusal.code.is_one_of(&last)
 }
 
 fn told(error: impl ToString) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_a_stranger_only_if_no_other_says_otherwise() {
+        let refuses = || Refusal::new(code::OTHER_CLUSTER, "you are no node");
+        let lacks_leader = || Refusal::later(code::NO_LEADER, "no node leads");
+        let silent = || Refusal::later(code::IO, "no route");
+        let is_strange = |heard: &[Refusal]| {
+            let mut answers = Answers::default();
+            heard.iter().for_each(|refusal| answers.note(refusal));
+            answers.refusal(heard.len()).is_some()
+        };
+        assert!(is_strange(&[refuses()]));
+        assert!(is_strange(&[refuses(), silent(), refuses()]));
+        // A node that left the cluster refuses everybody.
+        assert!(!is_strange(&[refuses(), silent(), silent()]));
+        assert!(!is_strange(&[refuses(), lacks_leader(), refuses()]));
+        assert!(!is_strange(&[silent(), silent()]));
+        assert!(!is_strange(&[]));
+    }
 }

@@ -90,8 +90,8 @@ impl Contacts {
         Some(now.saturating_duration_since(*at))
     }
 
-    /// Whether the leaders' reports show that the node is lost. While no leader reports, an election for example, the others are judged by
-    /// the last report, but for [`LOST_AFTER`] at most.
+    /// Whether the leaders' reports show that the node is lost. While no leader reports, for example during an election, the others are
+    /// judged by the last report, but for [`LOST_AFTER`] at most.
     pub(crate) fn is_silent(&self, number: u64, now: Instant) -> bool {
         let Some(age) = self.age(number, now) else {
             return false;

@@ -23,7 +23,7 @@ const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 /// Questions being answered: each takes a thread with a separate storage, and one identity leaves room for others.
 const QUESTIONS: Limits = Limits {
     per_peer: 8,
-    all: 32,
+    all: 40,
     newcomers: 8,
 };
 
@@ -280,17 +280,17 @@ mod tests {
             format!("gw1-{letters}a").parse().unwrap()
         };
         let mut taken = Vec::new();
-        for letter in "abcd".chars() {
+        for letter in "abcde".chars() {
             while let Ok(slot) = gate.question(&[peer(letter)]) {
                 taken.push(slot);
             }
         }
         // The last identity has one place from those for newcomers.
-        assert_eq!(taken.len(), 25);
-        for letter in "efghijk".chars() {
+        assert_eq!(taken.len(), QUESTIONS.all - QUESTIONS.newcomers + 1);
+        for letter in "fghijkl".chars() {
             taken.push(gate.question(&[peer(letter)]).unwrap());
         }
         assert_eq!(taken.len(), QUESTIONS.all);
-        assert_eq!(gate.question(&[peer('l')]).err(), Some(Full::All));
+        assert_eq!(gate.question(&[peer('m')]).err(), Some(Full::All));
     }
 }

@@ -69,6 +69,16 @@ fn an_invitation_is_good_while_its_makers_are_admins() {
         state.op(2, gone).expect("removed");
         assert_eq!(joined(&mut state), Ok(()), "{by} {tokens:?}");
     }
+    // An account of a machine is an admin there, even where its row is disabled.
+    let mut state = invited("root", &[]);
+    let disabled = User {
+        disabled: true,
+        ..user("root", Role::Admin)
+    };
+    state
+        .op(2, Op::User(Change::Put(disabled)))
+        .expect("disabled");
+    assert_eq!(joined(&mut state), Ok(()));
 }
 
 #[test]

@@ -312,6 +312,11 @@ fn a_node_whose_disk_fails_is_not_ready_from_the_first_failure_on() {
         (reads_nonsense || ready.is_none()).then_some(())
     });
     assert!(ended.is_some(), "{}", rig.daemon().said());
+    let until = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < until {
+        assert_ne!(Caller::admin(&rig).is_ready(), Some(true), "{refused:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     let end = rig.stop_daemon(Signal::TERM);
     assert!(reads_nonsense || end.code != Some(0), "{end:?}");
 }

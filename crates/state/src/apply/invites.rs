@@ -5,7 +5,8 @@ use rusqlite::Connection;
 
 use super::{Context, Stop, knows_origin, objects};
 use crate::model::{
-    Change, CommandError, Effect, Invite, LEVEL_INVITES, Node, Role, Timestamp, Token, User,
+    Change, CommandError, Effect, Invite, LEVEL_INVITES, Names, Node, Role, Timestamp, Token,
+    TokenOrigin, User,
 };
 use crate::read::{committed_level, object_by_id};
 
@@ -60,13 +61,17 @@ pub(super) fn end_of(context: &Context<'_>, is_of: impl Fn(&Invite) -> bool) -> 
     Ok(())
 }
 
-/// Whether the maker of an invitation could still make it: an enabled admin, by tokens that are all valid. An account of a machine needs no
-/// row, and the invitations of a removed user are gone.
+/// Whether the maker of an invitation could still make it: an enabled admin, by tokens that are all valid. An account of a machine is an
+/// admin whatever its row says, and the invitations of a removed user are gone.
 pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Result<(), Stop> {
     let no = |what: String| Err(CommandError::invalid("token", what).into());
     let is_admin = |user: &User| user.role == Role::Admin && !user.disabled;
+    let is_account = |name: &str| -> Result<bool, Stop> {
+        Ok(Names::of(&objects::all_in::<Node>(db)?).is_account(name))
+    };
     if let Some(by) = &invite.by
         && object_by_id::<User>(db, by)?.is_some_and(|user| !is_admin(&user))
+        && !is_account(by)?
     {
         return no(format!(
             "the maker {by} of the invitation is no longer an admin"
@@ -88,6 +93,18 @@ pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Re
             let user = &token.user;
             return no(format!(
                 "the user {user} of the token {id}, which made the invitation, is no longer an admin"
+            ));
+        }
+        let Some(origin) = TokenOrigin::of_scope(&token.scope) else {
+            return no(format!(
+                "the token {id} of the invitation has an unknown origin"
+            ));
+        };
+        if let Some(maker) = origin.maker()
+            && !object_by_id::<User>(db, maker)?.is_some_and(|user| is_admin(&user))
+        {
+            return no(format!(
+                "{maker}, who made the token {id} of the invitation, is no longer an admin"
             ));
         }
     }

@@ -31,9 +31,11 @@ pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Re
 
 /// All objects of a kind, by id.
 pub(super) fn all<T: Object>(context: &Context<'_>) -> Result<Vec<T>, Stop> {
-    let mut statement = context
-        .db
-        .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?;
+    all_in(context.db)
+}
+
+pub(super) fn all_in<T: Object>(db: &rusqlite::Connection) -> Result<Vec<T>, Stop> {
+    let mut statement = db.prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?;
     let bodies = statement.query_map([T::KIND], object_body)?;
     bodies
         .map(|body| Ok(serde_json::from_str(&body?)?))

@@ -6,6 +6,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ..client import Client
+from ..errors import SetupError
 from ..progress import size as told_size
 from . import machine, sets
 from .cgroups import Throttling
@@ -124,6 +125,8 @@ class Campaign:
             self._say(f"{run.ends}: a probe says how much moves in {self._plan.seconds:g} s")
             while True:
                 row, _ = measure(self._client, self._plan, run, Size(1, moved), self._sampler, self._throttling)
+                if row["state"] != "complete":
+                    raise SetupError("usage", f"the probe of {run.ends} ended as {row['state']}; no run can be sized by it")
                 # A shorter one measures its start.
                 if row["seconds"] >= 1 or moved >= whole:
                     break
