@@ -56,7 +56,7 @@ export function dryRun(job: Job): string | null {
   return [`${count(number('files'))} files with ${bytes(number('bytes'))} would be copied`, ...more].join(', ');
 }
 
-/** What all attempts of the job moved; empty for nothing. A dry run moves nothing. */
+/** The amounts that all attempts of the job moved; empty for nothing. A dry run moves nothing. */
 export function moved(job: Job): string {
   const { moved } = job;
   if (!moved || dryRun(job) !== null) return '';
@@ -65,7 +65,7 @@ export function moved(job: Job): string {
   return `${bytes(moved.bytes)}, ${count(moved.files)} ${moved.files === 1 ? 'file' : 'files'}${again}`;
 }
 
-/** What is known of the failed entries of a job before they are grouped. */
+/** A sentence on the failed entries of a job before they are grouped. */
 export function failedSoFar(job: Job): string {
   const failed = job.progress?.failed ?? 0;
   if (failed > 0) return `${count(failed)} ${failed === 1 ? 'entry' : 'entries'} failed so far. They are grouped here when the attempt ends.`;

@@ -48,7 +48,7 @@ _CAUSES = {
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What one part gives alone, and why not more."""
+    """The rate that one part gives alone, and why not more."""
 
     ends: str
     setting: str
