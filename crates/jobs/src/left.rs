@@ -28,7 +28,8 @@ impl Access<'_> {
     /// The destination of a job that has ended, and the wish to remove the leftovers of its attempts there; for its owner and for admins.
     ///
     /// # Errors
-    /// The job is not known, is another's, or may resume; the user may not delete at its destination; another site ran it; or the name of its site belongs to another identity by now.
+    /// The job is not known, is another's, or may resume; the user may not delete at its destination; another site ran it; or the name of
+    /// its site belongs to another identity by now.
     pub fn left_by(
         &self,
         user: &str,
