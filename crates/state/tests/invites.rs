@@ -71,13 +71,14 @@ fn an_invitation_is_good_while_its_makers_are_admins() {
     }
     // An account of a machine is an admin there, even where its row is disabled.
     let mut state = invited("root", &[]);
-    let disabled = User {
-        disabled: true,
+    let row = |disabled| User {
+        disabled,
+        password: None,
         ..user("root", Role::Admin)
     };
-    state
-        .op(2, Op::User(Change::Put(disabled)))
-        .expect("disabled");
+    let root = || actor("root", Some(Role::Admin), 1);
+    done(&mut state, root(), Op::User(Change::Create(row(false))));
+    done(&mut state, root(), Op::User(Change::Put(row(true))));
     assert_eq!(joined(&mut state), Ok(()));
 }
 

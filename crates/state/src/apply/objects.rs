@@ -92,10 +92,8 @@ pub(super) fn fired(
 }
 
 /// A new password revokes the sign-ins with the earlier one. Removing a user also removes tokens (also those that it made for others),
-/// access rules, limits, the share and
-/// unfinished jobs and unused invitations, and disables the user's schedules. So a later user of the name, or an account of a machine with
-/// the name, inherits none
-/// of them.
+/// access rules, limits, the share, unfinished jobs and unused invitations, and disables the user's schedules. So a later user of the name,
+/// or an account of a machine with the name, inherits none of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;
