@@ -104,7 +104,7 @@ fn refusals_become_failures_with_the_words_of_the_node() {
         (
             "404 Not Found",
             problem,
-            FailureCode::NoSuchTransfer,
+            FailureCode::NotFound,
             "no job is called 0abc",
         ),
         (
