@@ -22,8 +22,8 @@ fn join(name: &str) -> Op {
     }))
 }
 
-fn invite(tokens: &[&str]) -> Op {
-    Op::Invite(Change::Create(Invite {
+fn row(tokens: &[&str]) -> Invite {
+    Invite {
         id: "i".to_owned(),
         hash: Secret::new("hash-i"),
         expires: at(1_000),
@@ -31,7 +31,11 @@ fn invite(tokens: &[&str]) -> Op {
         via: None,
         by: None,
         tokens: tokens.iter().map(|id| (*id).to_owned()).collect(),
-    }))
+    }
+}
+
+fn invite(tokens: &[&str]) -> Op {
+    Op::Invite(Change::Create(row(tokens)))
 }
 
 /// A cluster with an invitation that this admin made.
@@ -149,15 +153,7 @@ fn an_invitation_ends_with_an_expired_or_forgotten_token() {
 #[test]
 fn a_used_invitation_of_an_older_state_readmits_nobody() {
     let mut state = State::new();
-    let invite = Invite {
-        id: "i".to_owned(),
-        hash: Secret::new("hash-i"),
-        expires: at(1_000),
-        used: None,
-        via: None,
-        by: None,
-        tokens: Vec::new(),
-    };
+    let invite = row(&[]);
     let join = || {
         Op::Join(Box::new(Join {
             hash: Secret::new("hash-i"),
