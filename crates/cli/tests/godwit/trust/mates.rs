@@ -31,16 +31,10 @@ fn job_of(asker: &Rig) -> Mandate {
     }
 }
 
-#[test]
-fn a_job_runs_for_one_node_of_a_cluster_at_a_time() {
-    let trust = Trust::new();
-    trust.a.write("export/mine/large", vec![7; 3_000_000]);
-    for rig in [&trust.b, &trust.c] {
-        allow(&trust.a, &rig.identity, "data", &["--read", "--write"]);
-    }
-    let new = json!({"sources": ["here:/data/mine"], "destination": "here:/data/in/",
-                     "limit": 100_000});
-    let run = Question::Run(Box::new(RunJob {
+/// A slow job of this source.
+fn run_of(source: &str) -> Question {
+    let new = json!({"sources": [source], "destination": "here:/data/in/", "limit": 100_000});
+    Question::Run(Box::new(RunJob {
         job: "j".to_owned(),
         again: true,
         request: None,
@@ -49,7 +43,17 @@ fn a_job_runs_for_one_node_of_a_cluster_at_a_time() {
         other: None,
         may_list: Some(true),
         may_read: Some(true),
-    }));
+    }))
+}
+
+#[test]
+fn a_job_runs_for_one_node_of_a_cluster_at_a_time() {
+    let trust = Trust::new();
+    trust.a.write("export/mine/large", vec![7; 3_000_000]);
+    for rig in [&trust.b, &trust.c] {
+        allow(&trust.a, &rig.identity, "data", &["--read", "--write"]);
+    }
+    let run = run_of("here:/data/mine");
     ask(&trust.b, &trust.a, None, &run).expect("it runs for B");
     // C declares that B belongs to its cluster.
     let given = trust.c_asks(&trust.a, &let_in(&trust.b, "data/in", 1));
@@ -142,18 +146,7 @@ fn the_audit_log_names_the_node_that_acts_for_an_asker() {
     let trust = Trust::new();
     allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);
     trust.a.write("export/mine/large", vec![7; 3_000_000]);
-    let new = json!({"sources": ["here:/data/mine/large"], "destination": "here:/data/in/",
-                     "limit": 100_000});
-    let run = Question::Run(Box::new(RunJob {
-        job: "j".to_owned(),
-        again: true,
-        request: None,
-        deadline_ms: None,
-        new: serde_json::from_value(new).expect("a job"),
-        other: None,
-        may_list: Some(true),
-        may_read: Some(true),
-    }));
+    let run = run_of("here:/data/mine/large");
     trust.c_asks(&trust.a, &run).expect("taken");
     let given = trust.c_asks(&trust.a, &let_in(&trust.b, "data/in", 1));
     given.expect("let in");
