@@ -71,19 +71,13 @@ impl Cluster {
     /// # Errors
     /// The state cannot be read.
     pub fn has_member(&self, identity: &str) -> Result<bool, Fault> {
-        Ok(self.shared.member_number(identity)?.is_some())
+        // A node that was removed has no members.
+        let is_strange = self.shared.is_strange(Instant::now());
+        Ok(!is_strange && self.shared.number_of(identity)?.is_some())
     }
 }
 
 impl Shared {
-    /// As [`Self::number_of`]; a node that was removed has no members.
-    fn member_number(&self, identity: &str) -> Result<Option<u64>, Fault> {
-        match self.is_strange(Instant::now()) {
-            true => Ok(None),
-            false => self.number_of(identity),
-        }
-    }
-
     /// The number of the node with this identity; None if it is no node of the cluster.
     fn number_of(&self, identity: &str) -> Result<Option<u64>, Fault> {
         let reader = self.config.replica.reader();
