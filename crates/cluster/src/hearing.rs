@@ -89,14 +89,14 @@ impl Shared {
             return number(identity);
         }
         // A node that joined gets the state piece by piece, and the rows of the others come before its own row. Until its own row is there,
-        // it also knows the others by the list that it got when it joined. A node with neither was removed, and has no members.
+        // it also knows the others by the list that it got when it joined. A node with neither was removed, and has no members; so was a
+        // node without a row that the others refuse: its removal came before the first entry of the log.
         let told = self.told();
-        let others = told.iter().map(|node| (&node.identity, node.number));
-        let mut others = others.filter(|(other, _)| *other == identity);
-        Ok(match told.is_empty() {
-            true => None,
-            false => number(identity)?.or_else(|| others.next().map(|(_, number)| number)),
-        })
+        if told.is_empty() || self.is_strange(Instant::now()) {
+            return Ok(None);
+        }
+        let listed = told.iter().find(|node| node.identity == identity);
+        Ok(number(identity)?.or_else(|| listed.map(|node| node.number)))
     }
 
     /// Whether a recovery removed the node with this identity.
