@@ -4,7 +4,7 @@
 use godwit_api::ask::{AnswerJobs as _, GrantJob, Question, RunJob, SteerJob};
 use godwit_api::grant::Mandate;
 use godwit_api::job::Text;
-use godwit_api::rest::{NewJob, Timestamp};
+use godwit_api::rest::Timestamp;
 use godwit_jobs::Guests;
 use godwit_state::AuditFilter;
 
@@ -14,8 +14,8 @@ use crate::world::{World, new};
 #[test]
 fn questions_of_a_mate_without_effect_leave_no_line_and_the_others_count_as_the_askers() {
     let world = World::new();
-    world.write("from/a", &vec![7; 3_000_000]);
-    let jobs = world.start(1);
+    // The job waits, so it cannot end before the questions about it.
+    let jobs = world.start(0);
     let guests = Guests::new(jobs.clone());
     let identity = |letter: &str| format!("gw1-{}a", letter.repeat(51));
     let (asker, mate) = (identity("c"), identity("d"));
@@ -27,10 +27,7 @@ fn questions_of_a_mate_without_effect_leave_no_line_and_the_others_count_as_the_
     let run = Question::Run(Box::new(RunJob {
         job: job(),
         again: true,
-        new: NewJob {
-            limit: Some(100_000),
-            ..new("here:/from/a", "here:/to/a")
-        },
+        new: new("here:/from/a", "here:/to/a"),
         request: None,
         deadline_ms: None,
         other: None,
