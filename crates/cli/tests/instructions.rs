@@ -96,8 +96,10 @@ fn no_workload_takes_more_instructions_than_before() {
     let large = Place::new("1x32MiB");
     counts.insert("large", large.count(&["cp", "set", "into/"]));
     let small = Place::new("1500x8KiB/100");
-    counts.insert("small", small.count(&["cp", "set", "into/"]));
-    // How threads meet makes two in a hundred of it, and it costs little to look again.
+    // How threads meet makes up to three in a hundred of a count. The least of three is steady.
+    let into = ["into/", "into2/", "into3/"];
+    let copies = into.map(|into| small.count(&["cp", "set", into]));
+    counts.insert("small", copies.into_iter().min().expect("three counts"));
     let again = (0..3).map(|_| small.count(&["sync", "set", "into/set"]));
     counts.insert("again", again.min().expect("three counts"));
     for name in ["00/d000000/f00000000", "00/d000014/f00001499"] {
