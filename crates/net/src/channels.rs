@@ -134,25 +134,6 @@ impl Channels {
         Ok((connection, leaves_by))
     }
 
-    /// Further paths to these addresses that [`Self::find`] would try first, one for each pair of interfaces. Tries
-    /// none itself.
-    pub fn untried(&self, their: &[TheirAddress]) -> Vec<Channel> {
-        let own = interfaces().unwrap_or_default();
-        let mut pairing = Pairing::new(&own, their);
-        for slot in &locked(&self.shared.inner).list {
-            if let Some(local) = &slot.channel.local {
-                pairing.take_addresses(local.address, slot.channel.remote.ip());
-            }
-        }
-        let near = pairing.near();
-        near.iter().for_each(|pair| pairing.take(pair));
-        let far = pairing.far(0);
-        let pairs = near.into_iter().chain(far).take(CHANNELS_FOUND_MAX);
-        pairs
-            .filter_map(|pair| pair.ways.into_iter().next())
-            .collect()
-    }
-
     /// Searches further channels to these addresses in the background, on threads that end without being joined. Costs
     /// nothing if the other side has one interface. Each attempt is short, and none is repeated until an interface of
     /// this machine appears or disappears.

@@ -308,16 +308,14 @@ impl Connector for SshConnector {
         Ok(stream)
     }
 
-    fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {
+    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
         let Some(live) = locked(&self.agent).clone() else {
             return Ok(());
         };
         let their = their_addresses(opened);
         let wishes = self.options.channels.clone();
         if wishes.is_empty() || live.reach.is_none() {
-            if !in_clear {
-                *locked(&live.their) = their;
-            }
+            *locked(&live.their) = their;
             return Ok(());
         }
         let wishing = Wishing {

@@ -141,7 +141,7 @@ fn keep_open(
                 backoff = BACKOFF_FIRST;
                 let begun = client
                     .connector
-                    .opened(&opened, open.plain_payload)
+                    .opened(&opened)
                     .and_then(|()| begin(&opened, transfer));
                 let engine = match begun {
                     Ok(engine) => engine,

@@ -22,13 +22,13 @@ pub trait Connector: Send + Sync {
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal>;
 
     /// The other end has answered the latest opening, and announced where else it may be reached. From now on further
-    /// channels are searched beside the transfer; none if contents go `in_clear`, because the user allowed that only
-    /// for the named path.
+    /// channels are searched beside the transfer. Each proves the identity of the other end in TLS before it carries
+    /// contents, also those in clear.
     ///
     /// # Errors
     /// A channel that the user requested cannot be used.
-    fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {
-        let _ = (opened, in_clear);
+    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
+        let _ = opened;
         Ok(())
     }
 
@@ -51,11 +51,6 @@ pub trait Connector: Send + Sync {
 
     /// The other end, for messages.
     fn peer(&self) -> String;
-
-    /// Advice for the user about the connections, once the transfer is open.
-    fn advice(&self) -> Option<String> {
-        None
-    }
 
     /// The end is known: pending connections are no longer wanted, unless the transfer is opened again.
     fn give_up(&self) {}

@@ -44,8 +44,6 @@ pub struct DaemonConnector {
     unfulfilled: Mutex<Vec<ChannelWish>>,
     /// Connections made during the opening, for the first streams that join.
     early: Early<Connection>,
-    /// Paths that are left unused, as a message.
-    unused: Mutex<Option<String>>,
     /// All wishes were fulfilled once: a later failure may be temporary.
     fulfilled: AtomicBool,
 }
@@ -59,7 +57,6 @@ impl DaemonConnector {
             channels,
             unfulfilled: Mutex::default(),
             early: Early::default(),
-            unused: Mutex::default(),
             fulfilled: AtomicBool::new(false),
         }
     }
@@ -152,34 +149,6 @@ impl DaemonConnector {
         }))
     }
 
-    /// A message on unused paths to these addresses, and what to type to use them.
-    fn unused(&self, their: &[TheirAddress]) -> Option<String> {
-        let paths = self.channels.untried(their);
-        if paths.is_empty() {
-            return None;
-        }
-        let wish = |channel: &Channel| {
-            let local = channel.local.as_ref()?;
-            let address = || local.address.to_string();
-            let local = local.interface.clone().unwrap_or_else(address);
-            Some(format!("--channel {local}={}", channel.remote.ip()))
-        };
-        let named: Vec<String> = paths.iter().map(ToString::to_string).collect();
-        let first = self.channels.get(0).map(|first| match wish(&first) {
-            Some(wish) => wish,
-            None => format!("--channel INTERFACE={}", first.remote.ip()),
-        });
-        let wishes: Vec<String> = first
-            .into_iter()
-            .chain(paths.iter().filter_map(wish))
-            .collect();
-        Some(format!(
-            "unencrypted contents use only the dialled path; unused paths: {}. To use all paths: {}",
-            named.join(", "),
-            wishes.join(" ")
-        ))
-    }
-
     fn wishing(&self) -> Wishing<'_> {
         Wishing {
             channels: &self.channels,
@@ -207,15 +176,10 @@ impl Connector for DaemonConnector {
         Ok(stream)
     }
 
-    fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {
+    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
         let their = their_addresses(opened);
         if self.options.wishes.is_empty() {
-            if in_clear {
-                // Unencrypted contents go only over the path that the user named.
-                *lock(&self.unused) = self.unused(&their);
-            } else {
-                self.channels.find(&their);
-            }
+            self.channels.find(&their);
             return Ok(());
         }
         let wishes = std::mem::take(&mut *lock(&self.unfulfilled));
@@ -257,10 +221,6 @@ impl Connector for DaemonConnector {
     fn give_up(&self) {
         self.channels.stop();
         self.early.end();
-    }
-
-    fn advice(&self) -> Option<String> {
-        lock(&self.unused).take()
     }
 }
 

@@ -143,9 +143,6 @@ impl<'a> WithNode<'a> {
         let totals = Totals::default();
         let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
-            if let Some(advice) = self.far.client.connector.advice() {
-                job.run.events.note(&advice);
-            }
             if let Some(into) = Mapping(opened.mapping).into() {
                 job.tell_placed(into, opened.tag);
             }
@@ -259,9 +256,6 @@ impl<'a> WithNode<'a> {
         let totals = Totals::default();
         let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
-            if let Some(advice) = self.far.client.connector.advice() {
-                job.run.events.note(&advice);
-            }
             let taken = prepared.borrow_mut().take();
             let prepared = match taken {
                 Some(prepared) => prepared,

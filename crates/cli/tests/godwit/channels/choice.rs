@@ -9,42 +9,36 @@ use super::paths::{Paths, World, content};
 use super::{channels, expect_channels};
 
 #[test]
-fn contents_in_clear_use_further_paths_only_by_name_and_their_user_is_told_how() {
+fn contents_in_clear_use_all_paths_and_with_a_named_one_that_one() {
     with_network(
-        "godwit::channels::choice::contents_in_clear_use_further_paths_only_by_name_and_their_user_is_told_how",
+        "godwit::channels::choice::contents_in_clear_use_all_paths_and_with_a_named_one_that_one",
         || {
             let paths = Paths::new(3);
             let world = World::new(&paths, "0.0.0.0:0", &["--encryption", "any"]);
             let rig = &world.rig;
-            rig.write("tree/file", content(24_000_000));
-            let copy = |name: &str, flags: &[&str]| -> Outcome {
-                let url = format!("{}{name}", world.url("10.11.0.2", ""));
-                let line = [
-                    flags,
-                    &["--encryption", "none", "--limit", "20MB", "tree", &url],
-                ];
-                let outcome = rig.cp(&line.concat());
-                outcome.complete();
-                assert_identical(&rig.path("tree"), &rig.export.join(name));
-                outcome
-            };
-            let alone = copy("alone", &[]);
-            assert!(channels(&alone).is_empty(), "{}", alone.said());
-            let note = alone
-                .events()
-                .into_iter()
-                .filter(|event| event["event"] == "note")
-                .find_map(|event| event["message"].as_str().map(ToOwned::to_owned))
-                .unwrap_or_else(|| panic!("no note: {}", alone.said()));
-            for path in ["c1 (10.11.1.1) to 10.11.1.2", "c2 (10.11.2.1) to 10.11.2.2"] {
-                assert!(note.contains(path), "{note}");
-            }
-            // The advice of the note works as written.
-            let (_, wishes) = note.split_once("To use all paths: ").expect("advice");
-            let wishes: Vec<&str> = wishes.split(' ').collect();
-            let all = copy("all", &wishes);
-            let words = ["to 10.11.0.2", "to 10.11.1.2", "to 10.11.2.2"];
-            expect_channels(&all, &words);
+            rig.write("tree/file", content(48_000_000));
+            let clear = ["--encryption", "none", "--limit", "40MB"];
+            let push = rig.cp(&[&clear[..], &["tree", &world.url("10.11.0.2", "to")]].concat());
+            push.complete();
+            assert_identical(&rig.path("tree"), &rig.export.join("to"));
+            let all = ["to 10.11.0.2", "to 10.11.1.2", "to 10.11.2.2"];
+            expect_channels(&push, &all);
+            let pull = rig.cp(&[&clear[..], &[&world.url("10.11.0.2", "to"), "back"]].concat());
+            pull.complete();
+            assert_identical(&rig.path("tree"), &rig.path("back"));
+            expect_channels(&pull, &all);
+            let named = ["--channel", "c1=10.11.1.2", "tree"];
+            let to = world.url("10.11.0.2", "one");
+            let one = rig.cp(&[&clear[..], &named, &[&to]].concat());
+            one.complete();
+            let heard = channels(&one);
+            let name = |channel: &serde_json::Value| channel["name"].to_string();
+            assert!(
+                heard
+                    .iter()
+                    .all(|channel| name(channel).contains("to 10.11.1.2")),
+                "{heard:?}"
+            );
         },
     );
 }
