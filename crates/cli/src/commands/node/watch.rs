@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use godwit_api::event::{Event, EventSink as _, Limited, LimitedTold, Progress};
-use godwit_api::rest::{JobView, ProgressView};
+use godwit_api::rest::{JobView, NodeProgress, ProgressView};
 use godwit_api::units::counted;
 use godwit_client::{Client, ClientError, Events, News};
 
@@ -39,6 +39,8 @@ pub(super) fn run(
         json,
         told: None,
         failed: 0,
+        nodes: Vec::new(),
+        limited: None,
     };
     let mut job = client.jobs().get(id)?;
     loop {
@@ -87,6 +89,10 @@ struct Watched {
     told: Option<String>,
     /// Number of failed entries that were shown last.
     failed: u64,
+    /// The nodes at work that were shown last, each with the node that it sends to.
+    nodes: Vec<(String, String)>,
+    /// The stage whose limit was explained last.
+    limited: Option<String>,
 }
 
 impl Watched {
@@ -124,6 +130,17 @@ impl Watched {
             self.output.note(&failures(progress.failed, id));
         }
         self.failed = progress.failed;
+        let nodes: Vec<_> = progress.nodes.iter().map(pair).collect();
+        if !nodes.is_empty() && nodes != self.nodes {
+            self.output.note(&at_work(&nodes));
+        }
+        self.nodes = nodes;
+        if let Some(why) = &progress.bottleneck_text
+            && progress.bottleneck != self.limited
+        {
+            self.output.note(&format!("limited by {why}"));
+        }
+        self.limited.clone_from(&progress.bottleneck);
         self.output.tell(Event::Progress(event(progress)));
     }
 }
@@ -132,6 +149,21 @@ impl Watched {
 fn failures(failed: u64, id: &str) -> String {
     let failed = counted(failed, "entry");
     format!("{failed} failed so far; list them with: godwit job log {id}")
+}
+
+fn pair(node: &NodeProgress) -> (String, String) {
+    (node.node.clone(), node.to.clone())
+}
+
+/// The message about the nodes that run a divided job.
+fn at_work(nodes: &[(String, String)]) -> String {
+    let words = nodes.iter().map(|(node, to)| match to.as_str() {
+        "" => node.clone(),
+        to => format!("{node} to {to}"),
+    });
+    let number = u64::try_from(nodes.len()).unwrap_or(u64::MAX);
+    let words = words.collect::<Vec<_>>().join(", ");
+    format!("{} at work: {words}", counted(number, "node"))
 }
 
 /// The progress as an event of a transfer.
@@ -157,6 +189,14 @@ fn event(progress: &ProgressView) -> Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_at_work_are_named_with_their_receivers() {
+        let pair = |node: &str, to: &str| (node.to_owned(), to.to_owned());
+        let nodes = [pair("s1", "d2"), pair("s2", "")];
+        assert_eq!(at_work(&nodes), "2 nodes at work: s1 to d2, s2");
+        assert_eq!(at_work(&nodes[1..]), "1 node at work: s2");
+    }
 
     #[test]
     fn failed_entries_are_counted_in_plain_words() {
