@@ -42,6 +42,7 @@ pub(crate) fn start(
         cluster: Some(cluster.clone()),
         node: NodeInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            name: cluster.node().to_owned(),
             identity: identity.id().to_string(),
             exports: plan.exports.iter().map(export).collect(),
             settings: told,

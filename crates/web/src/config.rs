@@ -102,6 +102,8 @@ pub struct WebConfig {
 pub struct NodeInfo {
     /// Version of the program.
     pub version: String,
+    /// Its name in the cluster.
+    pub name: String,
     /// Identity that the node proves on data connections.
     pub identity: String,
     /// Its exports.

@@ -3,6 +3,7 @@
 
 mod channels;
 mod host;
+mod jobs;
 mod room;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ use crate::app::App;
 use crate::problem::ApiError;
 use channels::ChannelMetrics;
 use host::HostMetrics;
+use jobs::JobMetrics;
 use room::RoomMetrics;
 
 /// Upper bounds of the durations of requests, in seconds: from a read of one row to a proposal that waits for a slow disk.
@@ -106,18 +108,6 @@ struct StrangerLabel {
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct JobLabel {
-    /// Not `job`: Prometheus has a label of that name.
-    job_id: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct LimitedLabel {
-    job_id: String,
-    stage: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct RequestLabel {
     method: StaticText,
     route: String,
@@ -166,9 +156,7 @@ pub(crate) struct Metrics {
     known_peers: Mutex<BTreeSet<String>>,
     stages: Family<StageLabel, Counter>,
     strangers: Family<StrangerLabel, Counter>,
-    job_rates: Family<JobLabel, Gauge<f64, std::sync::atomic::AtomicU64>>,
-    job_streams: Family<JobLabel, Gauge>,
-    job_limited: Family<LimitedLabel, Gauge>,
+    running: JobMetrics,
     channels: ChannelMetrics,
     room: RoomMetrics,
     host: HostMetrics,
@@ -190,9 +178,7 @@ impl Metrics {
             known_peers: Mutex::default(),
             stages: Family::default(),
             strangers: Family::default(),
-            job_rates: Family::default(),
-            job_streams: Family::default(),
-            job_limited: Family::default(),
+            running: JobMetrics::default(),
             channels: ChannelMetrics::default(),
             room: RoomMetrics::default(),
             host: HostMetrics::default(),
@@ -243,22 +229,7 @@ impl Metrics {
             "Peers without a grant that the data port refused since the start of the node, by their request",
             metrics.strangers.clone(),
         );
-        registry.register_with_unit(
-            "job_rate",
-            "Rate of each running job, per second",
-            Unit::Bytes,
-            metrics.job_rates.clone(),
-        );
-        registry.register(
-            "job_streams",
-            "Streams of each running job",
-            metrics.job_streams.clone(),
-        );
-        registry.register(
-            "job_limited",
-            "1 for the stage that limits each running job now",
-            metrics.job_limited.clone(),
-        );
+        metrics.running.register(&mut registry);
         metrics.channels.register(&mut registry);
         metrics.room.register(&mut registry);
         metrics.host.register(&mut registry);
@@ -436,24 +407,10 @@ impl Metrics {
             .filter_map(|one| one.progress.bytes_per_second);
         self.running_rate.set(rates.sum());
         // Running jobs only, so that ended jobs leave no time series.
-        self.job_rates.clear();
-        self.job_streams.clear();
-        self.job_limited.clear();
+        self.running.clear();
         self.channels.clear();
         for one in running.iter().take(JOBS_MAX) {
-            let label = JobLabel {
-                job_id: one.id.clone(),
-            };
-            let rate = one.progress.bytes_per_second.unwrap_or(0.0);
-            self.job_rates.get_or_create(&label).set(rate);
-            self.job_streams
-                .get_or_create(&label)
-                .set(i64::from(one.progress.streams));
-            if let Some(stage) = &one.progress.bottleneck {
-                let (job_id, stage) = (one.id.clone(), stage.clone());
-                let label = LimitedLabel { job_id, stage };
-                self.job_limited.get_or_create(&label).set(1);
-            }
+            self.running.set(&one.id, &one.progress, &app.node.name);
             self.channels.set(&one.id, &one.progress.channels);
         }
         let mut text = String::new();

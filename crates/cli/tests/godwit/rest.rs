@@ -76,6 +76,14 @@ impl<'a> Caller<'a> {
         }
     }
 
+    /// The figures for Prometheus, as text.
+    #[track_caller]
+    pub(crate) fn metrics(&self) -> String {
+        let answer = self.request("GET", "/metrics", None);
+        let text = answer.expect("a node that answers").expect(200);
+        text.as_str().expect("text").to_owned()
+    }
+
     pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
         self.ask("POST", path, Some(body))
     }

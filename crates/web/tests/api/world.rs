@@ -144,6 +144,7 @@ impl World {
                 watched: BTreeMap::new(),
                 admins: machine_admins(),
                 version: "1.2.3".to_owned(),
+                name: "node1".to_owned(),
                 level: FEATURE_LEVEL,
                 sites: sites.clone(),
                 now,

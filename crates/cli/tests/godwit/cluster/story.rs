@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use super::super::judge::assert_identical_to_rsync;
+use super::super::rest::Caller;
 use super::super::sites::{submit, wait_for};
 use super::super::totals::{accounted, counted, json};
 use super::Site;
@@ -31,6 +32,31 @@ fn telling(progress: &Value) -> usize {
     nodes.iter().filter(tells).count()
 }
 
+/// Bytes that the loopback interface, the only one between the nodes, has carried.
+fn carried() -> u64 {
+    let text = fs::read_to_string("/proc/net/dev").expect("read");
+    let line = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("lo:"));
+    let first = line.and_then(|line| line.split_whitespace().next());
+    first.and_then(|word| word.parse().ok()).expect("a count")
+}
+
+/// The labels of the time series of this name that are of the job, each with its value.
+fn series(metrics: &str, name: &str, job: &str) -> Vec<(String, f64)> {
+    let own = format!("job_id=\"{job}\"");
+    let lines = metrics.lines().filter_map(|line| {
+        let (labels, value) = line
+            .strip_prefix(name)?
+            .strip_prefix('{')?
+            .split_once("} ")?;
+        labels
+            .contains(&own)
+            .then(|| (labels.to_owned(), value.parse().expect("a number")))
+    });
+    lines.collect()
+}
+
 #[test]
 fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     let (from, to) = (Site::of(3), Site::of(3));
@@ -47,6 +73,7 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     let limit = LIMIT.to_string();
     let line = ["--limit", limit.as_str(), "--divide", "always"];
     let asked = &from.nodes[1];
+    let carried_before = carried();
     let id = submit(asked, "here:/data/set", "siteB:/data/copy", &line);
     let all = counted(&set);
     // Everything is known once the scans are done and all nodes report.
@@ -89,6 +116,28 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     }
     let top = asked.admin(&["top", "--once"]).out;
     assert!(top.contains("LIMITED BY") && top.contains('%'), "{top}");
+    // The node that runs the job has the series of each node at work, and they add up to that of the job.
+    let runner = from.nodes.iter().find_map(|node| {
+        let metrics = Caller::admin(node).metrics();
+        (!series(&metrics, "godwit_job_rate_bytes", &id).is_empty()).then_some(metrics)
+    });
+    let metrics = runner.expect("a node that runs the job");
+    let rates = series(&metrics, "godwit_job_node_rate_bytes", &id);
+    assert_eq!(rates.len(), 3, "{rates:?}");
+    let whole = series(&metrics, "godwit_job_rate_bytes", &id)[0].1;
+    let sum: f64 = rates.iter().map(|(_, rate)| rate).sum();
+    assert!(
+        (sum - whole).abs() <= 0.01 * whole,
+        "{sum}, not {whole}: {rates:?}"
+    );
+    let limited = series(&metrics, "godwit_job_node_limited", &id);
+    assert!(!limited.is_empty(), "{metrics}");
+    let watched = asked.admin(&["job", "watch", &id]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    let said = watched.said();
+    for words in ["3 nodes at work: ", "limited by ", " of 240 MB"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
     let ended = wait_for(asked, &id, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "complete", "{ended}");
     let copy = to.nodes[0].export.join("copy");
@@ -121,6 +170,15 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
         .map(|one| number(&one["bytes"]))
         .fold(0.0, f64::max);
     assert!(most <= number(&report["bytes_moved"]), "{most}");
+    let crossed = carried() - carried_before;
+    assert!(crossed >= copied.0, "{crossed} bytes crossed the interface");
+    let page = Caller::admin(asked).get(&format!("jobs/{id}/report.html"));
+    let page = page.expect(200).as_str().expect("text").to_owned();
+    for row in nodes {
+        let name = row["node"].as_str().expect("a name");
+        assert!(page.contains(&format!("<td>{name}")), "{name}: {page}");
+    }
+    assert!(page.contains("240 MB"), "{page}");
     let sum = from.nodes.iter().fold((0, 0), |sum, node| {
         let (bytes, files) = accounted(node, &id);
         (sum.0 + bytes, sum.1 + files)

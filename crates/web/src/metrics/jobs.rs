@@ -1,0 +1,150 @@
+//! Owns the figures of running jobs, and of each node that works on them.
+//! Measures nothing, and keeps nothing of jobs that have ended.
+
+use std::sync::atomic::AtomicU64;
+
+use godwit_api::rest::{NodeProgress, ProgressView};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Nodes of a job that have time series.
+const NODES_MAX: usize = 64;
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct JobLabel {
+    /// Not `job`: Prometheus has a label of that name.
+    job_id: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct LimitedLabel {
+    job_id: String,
+    stage: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct NodeLabel {
+    job_id: String,
+    node: String,
+    /// The node that receives; empty if the job has one node.
+    to: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct NodeLimitedLabel {
+    job_id: String,
+    node: String,
+    to: String,
+    stage: String,
+}
+
+/// The figures, one set of time series for each running job and each of its nodes.
+#[derive(Default)]
+pub(super) struct JobMetrics {
+    rates: Family<JobLabel, Gauge<f64, AtomicU64>>,
+    streams: Family<JobLabel, Gauge>,
+    limited: Family<LimitedLabel, Gauge>,
+    node_rates: Family<NodeLabel, Gauge<f64, AtomicU64>>,
+    node_streams: Family<NodeLabel, Gauge>,
+    node_limited: Family<NodeLimitedLabel, Gauge>,
+}
+
+impl JobMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "job_rate",
+            "Rate of each running job, per second",
+            Unit::Bytes,
+            self.rates.clone(),
+        );
+        registry.register(
+            "job_streams",
+            "Streams of each running job",
+            self.streams.clone(),
+        );
+        registry.register(
+            "job_limited",
+            "1 for the stage that limits each running job now",
+            self.limited.clone(),
+        );
+        registry.register_with_unit(
+            "job_node_rate",
+            "Rate of each node in each running job, per second",
+            Unit::Bytes,
+            self.node_rates.clone(),
+        );
+        registry.register(
+            "job_node_streams",
+            "Streams of each node in each running job",
+            self.node_streams.clone(),
+        );
+        registry.register(
+            "job_node_limited",
+            "1 for the stage that limits each node in each running job now",
+            self.node_limited.clone(),
+        );
+    }
+
+    /// Forgets all jobs.
+    pub(super) fn clear(&self) {
+        self.rates.clear();
+        self.streams.clear();
+        self.limited.clear();
+        self.node_rates.clear();
+        self.node_streams.clear();
+        self.node_limited.clear();
+    }
+
+    /// Takes the progress of a running job. A job that is not divided has this node alone.
+    pub(super) fn set(&self, id: &str, progress: &ProgressView, own: &str) {
+        let label = JobLabel {
+            job_id: id.to_owned(),
+        };
+        let rate = progress.bytes_per_second.unwrap_or(0.0);
+        self.rates.get_or_create(&label).set(rate);
+        let streams = self.streams.get_or_create(&label);
+        streams.set(i64::from(progress.streams));
+        if let Some(stage) = &progress.bottleneck {
+            let (job_id, stage) = (id.to_owned(), stage.clone());
+            let label = LimitedLabel { job_id, stage };
+            self.limited.get_or_create(&label).set(1);
+        }
+        if progress.nodes.is_empty() {
+            let alone = NodeProgress {
+                node: own.to_owned(),
+                bytes_per_second: rate,
+                streams: progress.streams,
+                bottleneck: progress.bottleneck.clone(),
+                ..NodeProgress::default()
+            };
+            self.set_node(id, &alone);
+        }
+        for node in progress.nodes.iter().take(NODES_MAX) {
+            self.set_node(id, node);
+        }
+    }
+
+    fn set_node(&self, id: &str, progress: &NodeProgress) {
+        let (node, to) = (&progress.node, &progress.to);
+        let label = NodeLabel {
+            job_id: id.to_owned(),
+            node: node.clone(),
+            to: to.clone(),
+        };
+        let rate = self.node_rates.get_or_create(&label);
+        rate.set(progress.bytes_per_second);
+        let streams = self.node_streams.get_or_create(&label);
+        streams.set(i64::from(progress.streams));
+        if let Some(stage) = &progress.bottleneck {
+            let label = NodeLimitedLabel {
+                job_id: id.to_owned(),
+                node: node.clone(),
+                to: to.clone(),
+                stage: stage.clone(),
+            };
+            self.node_limited.get_or_create(&label).set(1);
+        }
+    }
+}
