@@ -3,6 +3,7 @@
 
 mod choice;
 mod cut;
+mod jobs;
 mod paths;
 
 use std::fs;
