@@ -25,6 +25,9 @@ from typing import Any
 
 PATIENCE = 900.0
 
+USERS = 4
+"""Each user may make some thousand changes in a row, and a history takes more."""
+
 
 class UnixConnection(http.client.HTTPConnection):
     """HTTP over the Unix socket of a node."""
@@ -42,12 +45,13 @@ class UnixConnection(http.client.HTTPConnection):
 class Client:
     """One kept connection."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, token: str | None = None) -> None:
         self.connection = UnixConnection(path)
+        self.headers = {"authorization": f"Bearer {token}"} if token else {}
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         text = None if body is None else json.dumps(body)
-        headers = {"content-type": "application/json"} if text else {}
+        headers = self.headers | ({"content-type": "application/json"} if text else {})
         self.connection.request(method, f"/api/v1{path}", text, headers)
         answer = self.connection.getresponse()
         content = answer.read()
@@ -65,14 +69,25 @@ def job(number: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def share(numbers: range, workers: int, path: Path, work: Callable[[Client, int], None]) -> float:
-    """Seconds that some connections take together for all numbers."""
+def tokens(admin: Client) -> list[str]:
+    """The tokens of new users, whose jobs the node runs as it does those of anybody else."""
+    made = []
+    for number in range(USERS):
+        admin.call("PUT", f"/users/figures{number}", {"role": "admin"})
+        token = admin.call("POST", "/tokens", {"user": f"figures{number}", "role": "admin"})
+        made.append(token["secret"])
+    return made
+
+
+def share(numbers: range, workers: int, users: tuple[Path, list[str]], work: Callable[[Client, int], None]) -> float:
+    """Seconds that some connections, each of one of the users, take together for all numbers."""
+    path, secrets = users
     waiting = iter(numbers)
     lock = threading.Lock()
     faults: list[Exception] = []
 
-    def body() -> None:
-        client = Client(path)
+    def body(secret: str) -> None:
+        client = Client(path, secret)
         while True:
             with lock:
                 number = next(waiting, None)
@@ -84,7 +99,7 @@ def share(numbers: range, workers: int, path: Path, work: Callable[[Client, int]
                 faults.append(fault)
                 return
 
-    threads = [threading.Thread(target=body) for _ in range(workers)]
+    threads = [threading.Thread(target=body, args=(secrets[worker % len(secrets)],)) for worker in range(workers)]
     began = time.monotonic()
     for thread in threads:
         thread.start()
@@ -139,9 +154,10 @@ def measure(options: argparse.Namespace, home: Path, data: Path) -> None:
         path = home / "run" / "node.sock"
         until(path.exists, "the socket")
         client = Client(path)
-        taken = share(
-            range(options.history), 16, path, lambda own, number: own.call("POST", "/jobs", job(number))
-        )
+        users = (path, tokens(client))
+        taken = share(range(options.history), 16, users, lambda own, number: own.call("POST", "/jobs", job(number)))
+        # The node has closed the first connection, which was silent meanwhile.
+        client = Client(path)
         print(f"submissions\t{options.history / taken:.0f}\ta second, 16 connections, jobs run meanwhile")
         until(lambda: count(client, "queued,scheduled,scanning,running") == 0, "the history")
         print(f"history\t{count(client, 'complete')}\tjobs complete")
@@ -154,7 +170,7 @@ def measure(options: argparse.Namespace, home: Path, data: Path) -> None:
         taken = share(
             range(first, first + options.queued),
             16,
-            path,
+            users,
             lambda own, number: own.call("POST", "/jobs", job(number)),
         )
         print(f"submissions_busy\t{options.queued / taken:.0f}\ta second, 16 connections, {options.running} jobs run")
@@ -177,7 +193,7 @@ def measure(options: argparse.Namespace, home: Path, data: Path) -> None:
                 call(own, number)
                 seconds.append(time.monotonic() - began)  # noqa: B023 - joined before the next turn
 
-            share(range(400), 4, path, timed)
+            share(range(400), 4, users, timed)
             ranked = sorted(seconds)
             median, worst = statistics.median(ranked) * 1000, ranked[int(len(ranked) * 0.99)] * 1000
             print(f"{name}\t{median:.2f}\tms median, p99 {worst:.2f} ms, 400 calls on 4 connections")
