@@ -3,6 +3,7 @@
 //!
 //! `--help`, man pages and completions derive from the one clap command, which derives from the settings table.
 
+mod cluster;
 mod node;
 
 use clap::Command;
@@ -19,7 +20,7 @@ const fn example(line: &'static str, meaning: &'static str) -> Example {
     Example { line, meaning }
 }
 
-/// Examples by command, in no order; `node` has the examples of commands that talk to a node.
+/// Examples by command, in no order; `node` and `cluster` have the examples of commands that talk to a node.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "godwit",
@@ -234,7 +235,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
 
 /// All examples, by command.
 fn all() -> impl Iterator<Item = &'static (&'static str, &'static [Example])> {
-    EXAMPLES.iter().chain(node::EXAMPLES)
+    EXAMPLES
+        .iter()
+        .chain(node::EXAMPLES)
+        .chain(cluster::EXAMPLES)
 }
 
 /// The examples of a command, such as `cp` or `job submit`; `godwit` is the program itself.
