@@ -45,6 +45,21 @@ impl Standing {
     pub(crate) const fn has_room(&self) -> bool {
         self.chain.len() < CHAIN_MAX
     }
+
+    /// Checks that a request with this token may revoke the token with the id, or others of its user if there is none. A token with a
+    /// smaller role than its user revokes only itself.
+    pub(crate) fn check_revoke(&self, id: Option<&str>) -> Result<(), ApiError> {
+        if self.role >= self.user.role || id == Some(&self.token.id) {
+            return Ok(());
+        }
+        Err(ApiError::forbidden(
+            FailureCode::RoleTooSmall,
+            format!(
+                "the token {} has a smaller role than its user {}, and can revoke only itself; use a token with the role of the user",
+                self.token.id, self.user.name
+            ),
+        ))
+    }
 }
 
 /// Why a token is not valid.

@@ -84,7 +84,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends all sessions and log-ins of the caller, except that of the request and its parents. */
+        /**
+         * Ends all sessions and log-ins of the caller, except that of the request and its parents.
+         * @description A token with a smaller role than its user may not.
+         */
         delete: operations["delete_account_tokens"];
         options?: never;
         head?: never;
@@ -833,7 +836,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revokes a token. Requests with it, or with a token that came from it, are refused from then on. */
+        /**
+         * Revokes a token. Requests with it, or with a token that came from it, are refused from then on.
+         * @description A token with a smaller role than its user revokes only itself.
+         */
         delete: operations["delete_tokens_id"];
         options?: never;
         head?: never;

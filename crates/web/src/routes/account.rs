@@ -106,6 +106,8 @@ struct OthersQuery {
 }
 
 /// Ends all sessions and log-ins of the caller, except that of the request and its parents.
+///
+/// A token with a smaller role than its user may not.
 #[utoipa::path(delete, path = "/account/tokens", tag = "account", params(OthersQuery), responses((status = 204), Problems))]
 async fn end_others(
     Owner(caller): Owner,
@@ -113,6 +115,9 @@ async fn end_others(
     Parameters(query): Parameters<OthersQuery>,
 ) -> Result<StatusCode, ApiError> {
     app.run(move |app| {
+        if let Some(standing) = &caller.standing {
+            standing.check_revoke(None)?;
+        }
         let keep = chain(&caller);
         let others = app
             .reader()

@@ -145,6 +145,8 @@ fn origin<'a>(
 }
 
 /// Revokes a token. Requests with it, or with a token that came from it, are refused from then on.
+///
+/// A token with a smaller role than its user revokes only itself.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "tokens", params(("id" = String, Path)), responses((status = 204), Problems))]
 async fn revoke(
     Owner(caller): Owner,
@@ -159,6 +161,9 @@ async fn revoke(
             return Err(ApiError::not_found(format!(
                 "there is no token {id:?} of yours; list the tokens with: godwit token list"
             )));
+        }
+        if let Some(standing) = &caller.standing {
+            standing.check_revoke(Some(&id))?;
         }
         app.propose(caller.actor(), Op::Token(Change::Remove(id)))
     })

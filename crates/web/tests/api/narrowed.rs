@@ -233,3 +233,63 @@ fn a_token_that_cleans_up_a_job_of_a_larger_role_reads_no_names() {
     assert!(!refused.contains("secret"), "{refused}");
     ada.admin.post("/api/v1/places/clean", &clean).expect(200);
 }
+
+#[test]
+fn a_token_of_a_smaller_role_revokes_only_itself() {
+    const TOKENS: &str = "/api/v1/tokens";
+    let world = World::new();
+    let ada = ada(&world);
+    let current = |client: &Client| {
+        let account = client.get("/api/v1/account").expect(200).json();
+        account["current"].as_str().unwrap().to_owned()
+    };
+    let at = |client: &Client| format!("{TOKENS}/{}", current(client));
+    let child = ada.operator.post(TOKENS, &json!({"role": "operator"}));
+    let child = child.expect(201).json();
+    let child_client = world.client().token(child["secret"].as_str().unwrap());
+    let of_others = [at(&ada.admin), at(&ada.viewer), at(&child_client)];
+    for other in &of_others {
+        let refused = ada.operator.delete(other);
+        let refused = refused.expect_problem(403, "role_too_small").to_string();
+        assert!(refused.contains("can revoke only itself"), "{refused}");
+    }
+    for all in ["", "?made=true"] {
+        let path = format!("/api/v1/account/tokens{all}");
+        ada.operator
+            .delete(&path)
+            .expect_problem(403, "role_too_small");
+    }
+    for client in [&ada.admin, &ada.viewer, &child_client] {
+        client.get("/api/v1/account").expect(200);
+    }
+    // A token of another user is still unknown to it.
+    let (_, of_eve) = token(&world, "eve", "operator");
+    let unknown = ada.operator.delete(&format!("{TOKENS}/{of_eve}"));
+    unknown.expect_problem(404, "not_found");
+    // The token ends itself, and so its child.
+    ada.operator.delete(&at(&ada.operator)).expect(204);
+    for client in [&ada.operator, &child_client] {
+        client
+            .get("/api/v1/account")
+            .expect_problem(401, "token_revoked");
+    }
+    // A token with the whole role of its user, here of an admin, revokes others.
+    ada.admin.delete(&of_others[1]).expect(204);
+    let (whole, _) = token(&world, "otto", "operator");
+    let (_, second) = token(&world, "otto", "operator");
+    let otto = world.client().token(&whole);
+    otto.delete(&format!("{TOKENS}/{second}")).expect(204);
+    otto.delete("/api/v1/account/tokens?made=true").expect(204);
+    // A user with a smaller role now has no more rights than the token.
+    let (_, third) = token(&world, "otto", "operator");
+    let viewer = json!({"role": "viewer", "password": "correct horse"});
+    world
+        .client()
+        .json("PUT", "/api/v1/users/otto", &viewer)
+        .expect(200);
+    let login = json!({"user": "otto", "password": "correct horse"});
+    let login = world.network().post("/api/v1/login", &login).expect(200);
+    let secret = login.json()["secret"].as_str().unwrap().to_owned();
+    let otto = world.client().token(&secret);
+    otto.delete(&format!("{TOKENS}/{third}")).expect(204);
+}
