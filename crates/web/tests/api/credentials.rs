@@ -1,7 +1,11 @@
 //! Tests the bounds of tokens and sessions: they give no more rights than their parents, and last no longer.
 //! How a session begins and ends is tested in `session`.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use godwit_state::{LEVEL_INVITES, Op};
+use godwit_testkit::needs_root;
+use rustix::process::Uid;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
@@ -294,4 +298,43 @@ fn a_token_of_an_origin_that_nobody_knows_is_refused() {
         comment: String::new(),
     })));
     get(&client, "gwt_expired").expect_problem(401, "bad_token");
+}
+
+/// A user of the machine, who is an admin only by the users of the node, sends a request on the socket without a token.
+#[test]
+fn a_token_for_another_user_is_refused_where_it_would_survive_its_maker() {
+    if !needs_root() {
+        return;
+    }
+    let world = World::new();
+    world.propose(Op::Level(LEVEL_INVITES - 1));
+    put_user(&world, "daemon", &json!({"role": "admin"}));
+    put_user(&world, "carl", &json!({"role": "operator"}));
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(world.directory.path(), open).unwrap();
+    let new = |user: &str| {
+        let socket = world.web.socket();
+        let new = json!({"user": user, "role": "operator"});
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(move || {
+                let daemon = Uid::from_raw(1);
+                rustix::thread::set_thread_res_uid(daemon, daemon, daemon).unwrap();
+                Client::unix(socket).post(TOKENS, &new)
+            });
+            asked.join().unwrap()
+        })
+    };
+    let refused = new("carl").expect_problem(422, "invalid");
+    let said = refused["detail"].as_str().unwrap();
+    assert!(said.contains("needs cluster level 6"), "{said}");
+    new("daemon").expect(201);
+    // The accounts that are always admins of a machine have no row to end with.
+    let by_machine = json!({"user": "carl", "role": "operator"});
+    world.client().post(TOKENS, &by_machine).expect(201);
+    world.propose(Op::Level(LEVEL_INVITES));
+    let (secret, _) = made(new("carl"));
+    let client = world.network();
+    get(&client, &secret).expect(200);
+    world.client().delete("/api/v1/users/daemon").expect(204);
+    assert_eq!(get(&client, &secret).status.as_u16(), 401);
 }
