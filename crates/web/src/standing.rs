@@ -75,6 +75,10 @@ pub(crate) enum Unfit {
     Expired(String),
     /// The token that this one came from is gone.
     Orphan(String),
+    /// The admin who made this token, or one of its parents, is no longer a user.
+    MakerGone { token: String, maker: String },
+    /// The user who made this token, or one of its parents, is no longer an admin.
+    MakerLowered { token: String, maker: String },
     /// This user is disabled.
     Disabled(String),
     /// The name of this user is reserved: for a node, for an account of a machine, or for no user at all.
@@ -98,6 +102,14 @@ impl From<Unfit> for ApiError {
             Unfit::Orphan(id) => refused(
                 FailureCode::TokenRevoked,
                 format!("the token {id} was made with a token or session that has ended; make a new token"),
+            ),
+            Unfit::MakerGone { token, maker } => refused(
+                FailureCode::TokenRevoked,
+                format!("the token {token} ended with the user {maker}, who made it and was removed; ask an admin for a new token"),
+            ),
+            Unfit::MakerLowered { token, maker } => refused(
+                FailureCode::TokenRevoked,
+                format!("the token {token} is not valid, because its maker {maker} is no longer an admin; ask an admin for a new token"),
             ),
             Unfit::Disabled(user) => Self::new(
                 StatusCode::FORBIDDEN,
@@ -247,7 +259,8 @@ pub(crate) fn judge(
         standing.chain.push(next.id);
         standing.signed_in &= origin.is_sign_in();
         if let Some(maker) = origin.maker() {
-            return made_by(maker, standing, known);
+            let unfit = made_by(maker, &standing, known)?;
+            return Ok(unfit.map_or(Ok(standing), Err));
         }
         let Some(parent) = origin.parent() else {
             return Ok(Ok(standing));
@@ -259,22 +272,24 @@ pub(crate) fn judge(
     }
 }
 
-/// Checks the admin who made the first token of a chain for another user.
-fn made_by(
-    maker: &str,
-    standing: Standing,
-    known: &impl Lookup,
-) -> Result<Result<Standing, Unfit>, Fault> {
+/// Checks the admin who made the first token of a chain for another user. Returns why the chain is not valid; None if it is.
+fn made_by(maker: &str, standing: &Standing, known: &impl Lookup) -> Result<Option<Unfit>, Fault> {
+    // The last of the chain is the token that the maker made.
+    let token = standing.chain.last().unwrap_or(&standing.token.id).clone();
     let Some(maker) = known.user(maker)? else {
-        return Ok(Err(Unfit::Orphan(standing.token.id)));
+        let maker = maker.to_owned();
+        return Ok(Some(Unfit::MakerGone { token, maker }));
     };
-    if maker.disabled {
-        return Ok(Err(Unfit::Disabled(maker.name)));
-    }
-    match maker.role == Role::Admin && known.names()?.check_acting(&maker).is_ok() {
-        true => Ok(Ok(standing)),
-        false => Ok(Err(Unfit::Orphan(standing.token.id))),
-    }
+    Ok(if maker.disabled {
+        Some(Unfit::Disabled(maker.name))
+    } else if known.names()?.check_acting(&maker).is_err() {
+        Some(Unfit::Reserved(maker.name))
+    } else if maker.role != Role::Admin {
+        let maker = maker.name;
+        Some(Unfit::MakerLowered { token, maker })
+    } else {
+        None
+    })
 }
 
 /// The earlier of two ends; None is no end.
@@ -399,11 +414,23 @@ mod tests {
         assert_eq!(judged(&disabled).expect_err("out"), out);
         let mut lowered = made();
         lowered.1[0].role = Role::Operator;
-        let orphan = Unfit::Orphan("made".to_owned());
-        assert_eq!(judged(&lowered).expect_err("no admin"), orphan);
+        let (token_id, maker) = ("made".to_owned(), "ada".to_owned());
+        let unfit = Unfit::MakerLowered {
+            token: token_id.clone(),
+            maker: maker.clone(),
+        };
+        // A session of the token names the token that the maker made.
+        lowered.0.insert(0, token("session", "bob", "session made"));
+        assert_eq!(judged(&lowered).expect_err("no admin"), unfit);
+        lowered.0.remove(0);
+        assert_eq!(judged(&lowered).expect_err("no admin"), unfit);
         let mut gone = made();
         gone.1.remove(0);
-        assert_eq!(judged(&gone).expect_err("gone"), orphan);
+        let unfit = Unfit::MakerGone {
+            token: token_id,
+            maker,
+        };
+        assert_eq!(judged(&gone).expect_err("gone"), unfit);
     }
 
     #[test]

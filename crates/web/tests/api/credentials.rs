@@ -213,7 +213,12 @@ fn the_own_password_frees_no_token_of_another_user() {
             by_page(&client, &cookie, "DELETE", SESSION, &Value::Null).expect(204);
             get(&client, &secret).expect(200);
             put_user(&world, "bob", &json!({"role": "operator"}));
-            get(&client, &secret).expect_problem(401, "token_revoked");
+            let refused = get(&client, &secret).expect_problem(401, "token_revoked");
+            let said = refused["detail"].as_str().unwrap();
+            assert!(
+                said.contains("its maker bob is no longer an admin"),
+                "{said}"
+            );
             put_user(&world, "bob", &json!({"role": "admin"}));
             get(&client, &secret).expect(200);
         }
