@@ -28,6 +28,8 @@ CALLS = [
     ("audit.list", [], {"limit": 3}),
     ("cluster.get", [], {}),
     ("cluster.invite", [{"seconds": 60}], {}),
+    ("cluster.invites", [], {}),
+    ("cluster.revoke_invite", ["nosuch"], {}),
     ("cluster.change_node", ["nosuch", {"draining": True}], {}),
     ("cluster.remove_node", ["nosuch"], {"force": True}),
     ("exports.list", [], {}),

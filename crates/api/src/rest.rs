@@ -21,8 +21,8 @@ pub use access::{
     UserView,
 };
 pub use cluster::{
-    ChangeNode, ClusterNode, ClusterView, InviteView, NewInvite, NodeInterface, NodeResources,
-    NodeRoom, NodeState,
+    ChangeNode, ClusterNode, ClusterView, InviteView, ListedInvite, NewInvite, NodeInterface,
+    NodeResources, NodeRoom, NodeState,
 };
 pub use entries::{CleanEntries, NewDirectory, RemoveEntry, RenameEntry};
 pub use figures::{RateKind, RateSeries, RatesView, SettingView};

@@ -1,7 +1,7 @@
 //! The calls about the cluster of the node that is asked.
 //! Interprets nothing: the documents have the meaning.
 
-use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite};
+use godwit_api::rest::{ChangeNode, ClusterView, InviteView, ListedInvite, NewInvite};
 
 use hyper::Method;
 
@@ -28,6 +28,22 @@ impl Clusters<'_> {
     /// As [`Clusters::view`].
     pub fn invite(&self, new: &NewInvite) -> Result<InviteView, ClientError> {
         self.0.with(Method::POST, "/cluster/invites", new)
+    }
+
+    /// The invitations, without their tokens.
+    ///
+    /// # Errors
+    /// As [`Clusters::view`].
+    pub fn invites(&self) -> Result<Vec<ListedInvite>, ClientError> {
+        self.0.get("/cluster/invites")
+    }
+
+    /// Revokes an invitation by which no node has joined.
+    ///
+    /// # Errors
+    /// As [`Clusters::view`].
+    pub fn revoke_invite(&self, id: &str) -> Result<(), ClientError> {
+        self.0.delete(&format!("/cluster/invites/{}", escaped(id)))
     }
 
     /// Changes a node.

@@ -277,7 +277,7 @@ fn refusal(error: ProposeError, name: &str) -> Refusal {
         ProposeError::Refused(CommandError::Invalid { field, what }) if field == "token" => {
             Refusal::new(
                 code::BAD_INVITATION,
-                format!("{what}; make a new invitation with: godwit cluster invite"),
+                format!("{what}; an admin makes a new invitation with: godwit cluster invite"),
             )
         }
         ProposeError::Refused(CommandError::Invalid { field, what }) if field == "level" => {

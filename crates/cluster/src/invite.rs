@@ -57,6 +57,14 @@ impl FromStr for Token {
     }
 }
 
+/// An invitation that was made.
+pub struct Invited {
+    /// Id of the invitation, by which it is revoked.
+    pub id: String,
+    /// The token for the joining node.
+    pub token: Token,
+}
+
 /// The stored form of a secret. A secret has 160 random bits, so its digest does not reveal it.
 pub(crate) fn digest(secret: &str) -> Secret {
     Secret::new(blake3::hash(secret.as_bytes()).to_hex().to_string())
@@ -72,7 +80,7 @@ impl Cluster {
         actor: Actor,
         tokens: Vec<String>,
         expires: Timestamp,
-    ) -> Result<Token, ProposeError> {
+    ) -> Result<Invited, ProposeError> {
         let shared = &self.shared;
         self.make_own_row()?;
         let mut bytes = [0; SECRET_BYTES];
@@ -84,10 +92,13 @@ impl Cluster {
         })?;
         let secret = BASE32_NOPAD.encode(&bytes).to_lowercase();
         let now = (shared.config.now)();
+        let id = sortable_id(now, random);
         let invite = Invite {
-            id: sortable_id(now, random),
+            id: id.clone(),
             hash: digest(&secret),
             expires,
+            created: None,
+            ended: None,
             used: None,
             via: None,
             by: None,
@@ -96,10 +107,11 @@ impl Cluster {
         let op = Op::Invite(Change::Create(invite));
         let command = Command::new(now, actor, op);
         shared.config.replica.propose_blocking(command)?;
-        Ok(Token {
+        let token = Token {
             secret,
             identity: shared.config.identity.clone(),
-        })
+        };
+        Ok(Invited { id, token })
     }
 }
 

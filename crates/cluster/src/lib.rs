@@ -35,7 +35,7 @@ use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, Timestamp};
 
 pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
-pub use invite::Token;
+pub use invite::{Invited, Token};
 pub use join::{JoinError, Joining, join};
 pub use sights::Look;
 

@@ -152,6 +152,8 @@ fn invite(id: &str, expires: i64) -> Command {
         id: id.to_owned(),
         hash: Secret::new(format!("hash-{id}")),
         expires: Timestamp(expires),
+        created: None,
+        ended: None,
         used: None,
         via: None,
         by: None,

@@ -4,15 +4,16 @@
 mod support;
 
 use godwit_state::{
-    Change, Command, FEATURE_LEVEL, Invite, Join, Node, Op, Role, Secret, Token, User,
+    Agreed, AuditFilter, Change, Command, FEATURE_LEVEL, Invite, Join, LEVEL_INVITES, Node, Op,
+    Role, Secret, Token, User,
 };
 use support::at;
 use support::nodes::{actor, done, node, token, two_nodes, user};
 use support::state::State;
 
-fn join(name: &str) -> Op {
+fn join(hash: &str, name: &str) -> Op {
     Op::Join(Box::new(Join {
-        hash: Secret::new("hash-i"),
+        hash: Secret::new(hash),
         node: Node {
             addresses: Vec::new(),
             admins: Vec::new(),
@@ -27,6 +28,8 @@ fn row(tokens: &[&str]) -> Invite {
         id: "i".to_owned(),
         hash: Secret::new("hash-i"),
         expires: at(1_000),
+        created: None,
+        ended: None,
         used: None,
         via: None,
         by: None,
@@ -56,8 +59,12 @@ fn invited(by: &str, tokens: &[&str]) -> State {
 }
 
 fn joined(state: &mut State) -> Result<(), String> {
+    joined_by(state, "hash-i")
+}
+
+fn joined_by(state: &mut State, hash: &str) -> Result<(), String> {
     let by_a = actor("a", None, 1);
-    let joined = state.apply(&Command::new(at(50), by_a, join("c")));
+    let joined = state.apply(&Command::new(at(50), by_a, join(hash, "c")));
     joined.map(drop).map_err(|error| error.to_string())
 }
 
@@ -110,13 +117,111 @@ fn an_invitation_ends_with_its_user_and_its_tokens() {
     let again = Op::User(Change::Create(user("ada", Role::Admin)));
     state.op(3, again).expect("a later user of the name");
     let said = joined(&mut state).expect_err("ended");
-    assert!(said.contains("no invite"), "{said}");
+    assert!(said.contains("the invitation ended at"), "{said}");
     for id in BOTH {
         let mut state = invited("ada", &BOTH);
         let end = Op::Token(Change::Remove(id.to_owned()));
         state.op(2, end).expect("revoked");
-        assert!(joined(&mut state).is_err(), "{id}");
-        assert_eq!(state.reader.objects::<Invite>().expect("read"), []);
+        let said = joined(&mut state).expect_err("ended");
+        assert!(said.contains("the invitation ended at"), "{id}: {said}");
+        assert_eq!(stored(&state).ended, Some(at(2)), "{id}");
+    }
+}
+
+fn stored(state: &State) -> Invite {
+    let row: Option<Invite> = state.reader.object("i").expect("read");
+    row.expect("a row")
+}
+
+fn revoked() -> Op {
+    Op::Invite(Change::Remove("i".to_owned()))
+}
+
+#[test]
+fn a_revoked_invitation_admits_no_node_whatever_the_clock_says() {
+    let mut state = invited("ada", &[]);
+    let agreed = |state: &State, time: i64| {
+        let admits = Agreed(&state.reader).admits(&stored(state), at(time));
+        admits.expect("read")
+    };
+    assert!(agreed(&state, 50));
+    let by_operator = actor("otto", Some(Role::Operator), 1);
+    let refused = state.apply(&Command::new(at(60), by_operator, revoked()));
+    assert!(refused.is_err(), "an operator revokes nothing");
+    let eve = actor("eve", Some(Role::Admin), 1);
+    for time in [60, 70] {
+        let again = Command::new(at(time), eve.clone(), revoked());
+        state.apply(&again).expect("revoked");
+    }
+    assert_eq!(stored(&state).ended, Some(at(60)), "the first time counts");
+    assert!(!agreed(&state, 50));
+    // The join has an earlier time than the end: the clocks of two leaders differ.
+    let said = joined(&mut state).expect_err("ended");
+    assert!(said.contains("the invitation ended at"), "{said}");
+    let lines = state.reader.audit(&AuditFilter::default(), 9);
+    let lines = lines.expect("read").into_iter();
+    let revocations = lines.filter(|line| line.action == "invite.remove");
+    let seen: Vec<(String, String, String)> = revocations
+        .map(|line| (line.actor, line.object, line.outcome))
+        .collect();
+    let line = |actor: &str, outcome: &str| {
+        let [actor, object, outcome] = [actor, "invite/i", outcome].map(ToOwned::to_owned);
+        (actor, object, outcome)
+    };
+    let expected = [line("eve", "ok"), line("eve", "ok"), line("otto", "denied")];
+    assert_eq!(seen, expected);
+    let gone = Op::Invite(Change::Remove("x".to_owned()));
+    let said = state.op(80, gone).expect_err("unknown").to_string();
+    assert!(said.contains("no invite"), "{said}");
+}
+
+#[test]
+fn a_used_invitation_is_not_revoked_and_ends_with_its_node() {
+    let mut state = invited("ada", &[]);
+    assert_eq!(joined(&mut state), Ok(()));
+    let said = state.op(60, revoked()).expect_err("used").to_string();
+    assert!(said.contains("godwit cluster remove c"), "{said}");
+    assert_eq!(stored(&state).ended, None);
+    let remove = Op::Node(Change::Remove("c".to_owned()));
+    state.op(70, remove).expect("removed");
+    assert_eq!(stored(&state).ended, Some(at(70)));
+    let said = joined(&mut state).expect_err("ended");
+    assert!(said.contains("the invitation ended at"), "{said}");
+    state.op(80, revoked()).expect("ended already");
+}
+
+#[test]
+fn below_its_level_a_revoked_invitation_is_deleted() {
+    let mut state = two_nodes();
+    let level = LEVEL_INVITES - 1;
+    for name in ["a", "b"] {
+        let row: Option<Node> = state.reader.object(name).expect("read");
+        let put = Op::Node(Change::Put(Node {
+            level,
+            ..row.expect("a node")
+        }));
+        state.op(0, put).expect("a node");
+    }
+    state.op(0, Op::Level(level)).expect("all know it");
+    let ada = || actor("ada", Some(Role::Admin), 1);
+    done(&mut state, ada(), invite(&[]));
+    let stored = stored(&state);
+    assert_eq!((stored.created, stored.by), (None, None));
+    done(&mut state, ada(), revoked());
+    assert_eq!(state.reader.objects::<Invite>().expect("read"), []);
+    for set in [
+        Invite {
+            created: Some(at(1)),
+            ..row(&[])
+        },
+        Invite {
+            ended: Some(at(1)),
+            ..row(&[])
+        },
+    ] {
+        let early = Op::Invite(Change::Create(set));
+        let said = state.op(1, early).expect_err("too early").to_string();
+        assert!(said.contains("needs cluster level 6"), "{said}");
     }
 }
 
@@ -137,16 +242,15 @@ fn an_invitation_ends_with_an_expired_or_forgotten_token() {
             comment: String::new(),
         };
         state.op(1, Op::Token(Change::Create(late))).expect("made");
-        state
-            .op(1, Op::Invite(Change::Remove("i".to_owned())))
-            .expect("revoked");
-        done(
-            &mut state,
-            actor("ada", Some(Role::Admin), 1),
-            invite(&[id]),
-        );
-        let said = joined(&mut state).expect_err("ended");
-        assert!(said.contains("has ended"), "{said}");
+        let other = Invite {
+            id: "j".to_owned(),
+            hash: Secret::new("hash-j"),
+            ..row(&[id])
+        };
+        let other = Op::Invite(Change::Create(other));
+        done(&mut state, actor("ada", Some(Role::Admin), 1), other);
+        let said = joined_by(&mut state, "hash-j").expect_err("ended");
+        assert!(said.contains("the invitation has ended"), "{said}");
     }
 }
 

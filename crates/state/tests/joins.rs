@@ -22,6 +22,8 @@ fn each_field_of_a_join_is_bounded() {
         id: "i".to_owned(),
         hash: Secret::new("good"),
         expires: at(1_000),
+        created: None,
+        ended: None,
         used: None,
         via: None,
         by: None,

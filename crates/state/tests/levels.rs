@@ -87,6 +87,8 @@ fn a_node_joins_whose_program_is_of_the_level_or_of_the_next_one() {
             id: format!("i{level}"),
             hash: hash.clone(),
             expires: at(100),
+            created: None,
+            ended: None,
             used: None,
             via: None,
             by: None,

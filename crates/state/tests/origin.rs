@@ -329,6 +329,8 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
         id: "i".to_owned(),
         hash: Secret::new("hash-i"),
         expires: at(1_000),
+        created: None,
+        ended: None,
         used: None,
         via: None,
         by: None,

@@ -225,6 +225,8 @@ fn objects() -> Vec<Op> {
         id: "i".to_owned(),
         hash: Secret::new("hash of i"),
         expires: at(1_000),
+        created: None,
+        ended: None,
         used: None,
         via: None,
         by: None,

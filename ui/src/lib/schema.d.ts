@@ -135,11 +135,29 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Lists the invitations, without their tokens. */
+        get: operations["get_cluster_invites"];
         put?: never;
         /** Makes an invitation, with which one node can join. */
         post: operations["post_cluster_invites"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cluster/invites/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes an invitation by which no node has joined. It admits no node from then on. */
+        delete: operations["delete_cluster_invites_id"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1417,12 +1435,14 @@ export interface components {
             /** @description Identity that the node proves. */
             identity: string;
         };
-        /** @description An invitation for one node. */
+        /** @description An invitation that was made, with its token. */
         InviteView: {
             /** @description Addresses of the inviting node. */
             addresses: string[];
             /** @description When the invitation ends. */
             expires: components["schemas"]["Timestamp"];
+            /** @description Id of the invitation, needed to revoke it. */
+            id: string;
             /** @description The token of the invitation. Only this answer shows it. */
             token: string;
         };
@@ -1592,6 +1612,21 @@ export interface components {
             seq: number;
             /** @description Name of the site. */
             site: string;
+        };
+        /** @description An invitation in the list, without its token. */
+        ListedInvite: {
+            created?: components["schemas"]["Timestamp"] | null;
+            ended?: components["schemas"]["Timestamp"] | null;
+            /** @description When it ends at the latest. */
+            expires: components["schemas"]["Timestamp"];
+            /** @description Id of the invitation, needed to revoke it. */
+            id: string;
+            /** @description User that made it; null if the cluster had an older level then. */
+            maker?: string | null;
+            /** @description A node can join with it now: it is unused and has not ended, and its maker is still an admin. */
+            usable: boolean;
+            /** @description Node that joined with it: the name of a member, or the identity of a removed node. Null if it is unused. */
+            used_by?: string | null;
         };
         /** @description A page of a directory, sorted by the bytes of the names. */
         Listing: {
@@ -3108,6 +3143,61 @@ export interface operations {
             };
         };
     };
+    get_cluster_invites: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedInvite"][];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_cluster_invites: {
         parameters: {
             query?: never;
@@ -3128,6 +3218,61 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["InviteView"];
                 };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_cluster_invites_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The caller has not proven who it is. */
             401: {

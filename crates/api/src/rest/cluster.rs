@@ -141,15 +141,36 @@ pub struct NewInvite {
     pub seconds: Option<u64>,
 }
 
-/// An invitation for one node.
+/// An invitation that was made, with its token.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct InviteView {
+    /// Id of the invitation, needed to revoke it.
+    pub id: String,
     /// The token of the invitation. Only this answer shows it.
     pub token: String,
     /// When the invitation ends.
     pub expires: Timestamp,
     /// Addresses of the inviting node.
     pub addresses: Vec<String>,
+}
+
+/// An invitation in the list, without its token.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct ListedInvite {
+    /// Id of the invitation, needed to revoke it.
+    pub id: String,
+    /// User that made it; null if the cluster had an older level then.
+    pub maker: Option<String>,
+    /// When it was made; null if the cluster had an older level then.
+    pub created: Option<Timestamp>,
+    /// When it ends at the latest.
+    pub expires: Timestamp,
+    /// When it was revoked, or ended with its maker or node; null if it was not.
+    pub ended: Option<Timestamp>,
+    /// Node that joined with it: the name of a member, or the identity of a removed node. Null if it is unused.
+    pub used_by: Option<String>,
+    /// A node can join with it now: it is unused and has not ended, and its maker is still an admin.
+    pub usable: bool,
 }
 
 /// Changes to a node. Missing fields stay as they are.

@@ -20,6 +20,10 @@ pub(super) fn cluster() -> Command {
                     "TIME",
                     "Lifetime of the token [default: 1h]",
                 )),
+            Command::new("invites").about("List the invitations, without their tokens"),
+            Command::new("revoke")
+                .about("End an unused invitation at once, so that it admits no node")
+                .arg(positional("id", "ID", "Id of the invitation, as the list shows it")),
             Command::new("status").about("List the nodes: the leader, the voters, and the state of each node"),
             Command::new("drain")
                 .about("Stop a node from taking jobs; its running jobs move to other nodes")

@@ -27,6 +27,20 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "cluster invites",
+        &[example(
+            "godwit cluster invites",
+            "who made each invitation, and is it used?",
+        )],
+    ),
+    (
+        "cluster revoke",
+        &[example(
+            "godwit cluster revoke 01jdq8x5k2m",
+            "an invitation that went to the wrong person",
+        )],
+    ),
+    (
         "cluster status",
         &[example("godwit cluster status", "the leader's view")],
     ),

@@ -8,6 +8,7 @@ mod full;
 pub(crate) mod guests;
 mod held_up;
 mod independent;
+mod invitations;
 mod left;
 mod levels;
 mod membership;

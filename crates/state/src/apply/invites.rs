@@ -3,10 +3,10 @@
 
 use rusqlite::Connection;
 
-use super::{Context, Stop, knows_origin, objects};
+use super::{Context, Stop, knows_origin, nodes, objects};
 use crate::model::{
-    Change, CommandError, Effect, Invite, LEVEL_INVITES, Names, Node, Role, Timestamp, Token,
-    TokenOrigin, User,
+    Change, CommandError, Effect, Invite, LEVEL_INVITES, Names, Node, Object as _, Role, Timestamp,
+    Token, TokenOrigin, User,
 };
 use crate::read::{committed_level, object_by_id};
 
@@ -15,14 +15,16 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Invite>) -> Result<E
     if !knows_origin(context.db)? {
         return objects::change(context, change);
     }
+    let names_all = committed_level(context.db)? >= LEVEL_INVITES;
     match change {
         Change::Create(invite) => {
             let is_of_user = context.actor.role.is_some();
-            let names_maker = is_of_user && committed_level(context.db)? >= LEVEL_INVITES;
             let invite = Invite {
+                created: names_all.then_some(context.at),
+                ended: None,
                 used: None,
                 via: context.actor.via,
-                by: names_maker.then(|| context.actor.name.clone()),
+                by: (is_of_user && names_all).then(|| context.actor.name.clone()),
                 ..invite.clone()
             };
             objects::change(context, &Change::Create(invite))
@@ -30,8 +32,36 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Invite>) -> Result<E
         Change::Put(_) => {
             Err(CommandError::invalid("invite", "an invitation cannot be changed").into())
         }
+        Change::Remove(id) if names_all => revoke(context, id),
         Change::Remove(_) => objects::change(context, change),
     }
+}
+
+/// Ends an invitation by which no node has joined. A member does not leave with its invitation.
+fn revoke(context: &Context<'_>, id: &str) -> Result<Effect, Stop> {
+    let invite = object_by_id::<Invite>(context.db, id)?
+        .ok_or_else(|| CommandError::not_found(Invite::KIND, id))?;
+    let used = invite.used.as_ref();
+    let joined = used.map(|by| nodes::by_lookup::<Node>(context.db, by));
+    if let Some(node) = joined.transpose()?.flatten() {
+        let what = format!(
+            "the node {0} has joined with this invitation; to remove the node: godwit cluster remove {0}",
+            node.name
+        );
+        return Err(CommandError::invalid("invite", what).into());
+    }
+    end(context, invite)
+}
+
+/// Ends an invitation. Its row stays until the history is deleted, so that the holder of its secret learns of the end.
+fn end(context: &Context<'_>, invite: Invite) -> Result<Effect, Stop> {
+    if committed_level(context.db)? < LEVEL_INVITES {
+        return objects::change(context, &Change::<Invite>::Remove(invite.id));
+    }
+    let ended = invite
+        .ended
+        .or_else(|| Some(invite.expires.min(context.at)));
+    objects::put(context, &Invite { ended, ..invite })
 }
 
 /// Ends the invitations of a removed node: those that it made, and those by which it joined.
@@ -42,7 +72,7 @@ pub(super) fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
     for invite in objects::all::<Invite>(context)? {
         let joined_by = invite.used.as_deref() == Some(node.identity.as_str());
         if joined_by || invite.via == Some(node.number) {
-            objects::change(context, &Change::<Invite>::Remove(invite.id))?;
+            end(context, invite)?;
         }
     }
     Ok(())
@@ -55,16 +85,33 @@ pub(super) fn end_of(context: &Context<'_>, is_of: impl Fn(&Invite) -> bool) -> 
     }
     for invite in objects::all::<Invite>(context)? {
         if invite.used.is_none() && is_of(&invite) {
-            objects::change(context, &Change::<Invite>::Remove(invite.id))?;
+            end(context, invite)?;
         }
     }
     Ok(())
 }
 
+/// Whether the invitation was revoked or has expired.
+pub(super) fn check_end(invite: &Invite, at: Timestamp) -> Result<(), Stop> {
+    let ended = invite
+        .ended
+        .or_else(|| Some(invite.expires).filter(|expires| *expires <= at));
+    match ended {
+        Some(ended) => {
+            let what = format!("the invitation ended at {}", ended.utc());
+            Err(CommandError::invalid("token", what).into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Whether the maker of an invitation could still make it: an enabled admin, by tokens that are all valid. An account of a machine is an
-/// admin whatever its row says, and the invitations of a removed user are gone.
+/// admin whatever its row says, and the invitations of a removed user have ended.
 pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Result<(), Stop> {
-    let no = |what: String| Err(CommandError::invalid("token", what).into());
+    let no = |why: String| {
+        let what = format!("the invitation has ended: {why}");
+        Err(CommandError::invalid("token", what).into())
+    };
     let is_admin = |user: &User| user.role == Role::Admin && !user.disabled;
     let is_account = |name: &str| -> Result<bool, Stop> {
         Ok(Names::of(&objects::all_in::<Node>(db)?).is_account(name))
@@ -73,9 +120,7 @@ pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Re
         && object_by_id::<User>(db, by)?.is_some_and(|user| !is_admin(&user))
         && !is_account(by)?
     {
-        return no(format!(
-            "the maker {by} of the invitation is no longer an admin"
-        ));
+        return no(format!("its maker {by} is no longer an admin"));
     }
     for id in &invite.tokens {
         let token = object_by_id::<Token>(db, id)?;
@@ -85,26 +130,24 @@ pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Re
                 && token.expires.is_none_or(|expires| expires > at)
         };
         let Some(token) = token.filter(is_good) else {
-            return no(format!(
-                "the token {id}, which made the invitation, has ended"
-            ));
+            return no(format!("the token {id}, which made it, has ended"));
         };
         if !object_by_id::<User>(db, &token.user)?.is_some_and(|user| is_admin(&user)) {
             let user = &token.user;
             return no(format!(
-                "the user {user} of the token {id}, which made the invitation, is no longer an admin"
+                "the user {user} of the token {id}, which made it, is no longer an admin"
             ));
         }
         let Some(origin) = TokenOrigin::of_scope(&token.scope) else {
             return no(format!(
-                "the token {id} of the invitation has an unknown origin"
+                "the token {id}, which made it, has an unknown origin"
             ));
         };
         if let Some(maker) = origin.maker()
             && !object_by_id::<User>(db, maker)?.is_some_and(|user| is_admin(&user))
         {
             return no(format!(
-                "{maker}, who made the token {id} of the invitation, is no longer an admin"
+                "{maker}, who made the token {id} that made it, is no longer an admin"
             ));
         }
     }

@@ -17,8 +17,8 @@ pub(crate) use origin::SITE;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::model::{
-    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, LEVEL_FIRST, LEVEL_LEFT,
-    LEVEL_ORIGIN, Op, Timestamp,
+    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, Invite, LEVEL_FIRST,
+    LEVEL_LEFT, LEVEL_ORIGIN, Op, Timestamp,
 };
 use crate::read::committed_level;
 use crate::seal;
@@ -184,6 +184,13 @@ pub(crate) fn check_join(
         Op::Join(join) => refusal(nodes::check_join(db, join, command.at).map(drop)),
         _ => Ok(Ok(())),
     }
+}
+
+/// Whether a new node may join with the invitation at this time.
+pub(crate) fn admits(db: &Connection, invite: &Invite, at: Timestamp) -> rusqlite::Result<bool> {
+    let checked =
+        invites::check_end(invite, at).and_then(|()| invites::check_maker(db, invite, at));
+    Ok(invite.used.is_none() && refusal(checked)?.is_ok())
 }
 
 fn refusal(checked: Result<(), Stop>) -> rusqlite::Result<Result<(), CommandError>> {

@@ -49,13 +49,10 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
     let token = |what: String| Err(CommandError::invalid("token", what).into());
     let invite = by_lookup::<Invite>(db, join.hash.expose())?
         .ok_or_else(|| CommandError::not_found(Invite::KIND, "with this secret"))?;
-    if invite.expires <= at {
-        return token(format!("the invitation ended at {}", invite.expires.utc()));
-    }
+    invites::check_end(&invite, at)?;
     let identity = &join.node.identity;
     if invite.used.as_ref().is_some_and(|used| used != identity) {
-        let what = "another node has joined with this invitation; ask for a new invitation";
-        return token(what.to_owned());
+        return token("another node has joined with this invitation".to_owned());
     }
     let knows_origin = knows_origin(db)?;
     if let Some(node) = by_lookup::<Node>(db, identity)? {
@@ -188,7 +185,7 @@ pub(super) fn lost(context: &Context<'_>, name: &str) -> Result<Effect, Stop> {
     claims::lost(context, name, node.draining)
 }
 
-fn by_lookup<T: Object>(db: &Connection, lookup: &str) -> Result<Option<T>, Stop> {
+pub(super) fn by_lookup<T: Object>(db: &Connection, lookup: &str) -> Result<Option<T>, Stop> {
     let body: Option<String> = db
         .prepare_cached(select_objects!("kind = ?1 AND lookup = ?2 ORDER BY id"))?
         .query_row(params![T::KIND, lookup], object_body)

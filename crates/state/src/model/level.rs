@@ -64,8 +64,8 @@ pub const LEVEL_ROLES: u32 = 6;
 /// From this level on, users cannot start a job again that has had too many attempts.
 pub const LEVEL_ATTEMPTS: u32 = 6;
 
-/// From this level on, an invitation names its user and the tokens of the request, and ends with each of them; a token may name
-/// its maker ([`TokenOrigin::By`]). Older programs cannot read them.
+/// From this level on, an invitation names its time, its user and the tokens of the request, and ends with each of them. The row of an ended
+/// invitation stays. A token may name its maker ([`TokenOrigin::By`]). Older programs cannot read them.
 pub const LEVEL_INVITES: u32 = 6;
 
 /// The level of a cluster that never raised it.
@@ -115,7 +115,10 @@ impl Op {
                 LEVEL_ROLES
             }
             Self::Invite(Change::Create(new) | Change::Put(new))
-                if new.by.is_some() || !new.tokens.is_empty() =>
+                if new.by.is_some()
+                    || !new.tokens.is_empty()
+                    || new.created.is_some()
+                    || new.ended.is_some() =>
             {
                 LEVEL_INVITES
             }

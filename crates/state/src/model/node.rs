@@ -100,6 +100,21 @@ pub struct Invite {
     /// When the invitation ends.
     #[serde(with = "millis")]
     pub expires: Timestamp,
+    /// When it was made. The state sets this field from [`LEVEL_INVITES`](super::LEVEL_INVITES) on.
+    #[serde(
+        default,
+        with = "millis::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub created: Option<Timestamp>,
+    /// When it was revoked, or ended with its maker or node. It then admits no node, whatever the clocks say. The state sets this field
+    /// from [`LEVEL_INVITES`](super::LEVEL_INVITES) on; below that level it deletes the invitation.
+    #[serde(
+        default,
+        with = "millis::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub ended: Option<Timestamp>,
     /// Node that joined with it. From then on, the invitation is valid for that node only.
     #[serde(default)]
     pub used: Option<String>,

@@ -5,12 +5,12 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
 use super::{Reader, committed_level, job_by_id, job_route, job_spec, node_by_number};
-use crate::apply::sql;
+use crate::apply::{self, sql};
 use crate::bounds::{PAGE_ROWS_MAX, SPEC_BYTES_MAX};
 use crate::fault::Fault;
 use crate::model::{
-    Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Moved, Placed,
-    Route, Timestamp,
+    Attempt, DELAY_MAX_MS, FailureGroup, Invite, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Moved,
+    Placed, Route, Timestamp,
 };
 use crate::seal;
 
@@ -309,6 +309,14 @@ impl Agreed<'_> {
     /// When the database cannot be read.
     pub fn level(self) -> Result<u32, Fault> {
         self.0.with(committed_level)
+    }
+
+    /// Whether a new node may join with the invitation at this time.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn admits(self, invite: &Invite, at: Timestamp) -> Result<bool, Fault> {
+        self.0.with(|db| apply::admits(db, invite, at))
     }
 
     /// The number by which a command names its proposing node. None in a state of one node, and below the level that supports it.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite};
+use godwit_api::rest::{ChangeNode, ClusterView, InviteView, ListedInvite, NewInvite};
 use godwit_cluster::Cluster;
 use godwit_jobs::now;
-use godwit_state::{Agreed, LEVEL_INVITES};
+use godwit_state::{Agreed, Change, Invite, LEVEL_INVITES, Node, Op};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
@@ -31,7 +31,8 @@ const INVITE_RANGE: std::ops::RangeInclusive<u64> = 60..=604_800;
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(show))
-        .routes(routes!(invite))
+        .routes(routes!(invites, invite))
+        .routes(routes!(revoke))
         .routes(routes!(change, remove))
 }
 
@@ -67,15 +68,63 @@ async fn invite(
         };
         let wanted = now().after(seconds * 1_000);
         let expires = until.map_or(wanted, |until| until.min(wanted));
-        let token = cluster.invite(caller.actor(), tokens, expires)?;
+        let invited = cluster.invite(caller.actor(), tokens, expires)?;
         Ok(InviteView {
-            token: token.text(),
+            id: invited.id,
+            token: invited.token.text(),
             expires,
             addresses: cluster.addresses(),
         })
     })
     .await
     .map(Json)
+}
+
+/// Lists the invitations, without their tokens.
+#[utoipa::path(get, path = "/cluster/invites", tag = "cluster", responses((status = 200, body = Vec<ListedInvite>), Problems))]
+async fn invites(
+    Admin(_caller): Admin,
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<ListedInvite>>, ApiError> {
+    app.run(|app| {
+        cluster(app)?;
+        let reader = app.reader();
+        let nodes = reader.objects::<Node>()?;
+        let name_of = |identity: String| {
+            let node = nodes.iter().find(|node| node.identity == identity);
+            node.map_or(identity, |node| node.name.clone())
+        };
+        let at = now();
+        let listed = reader.objects::<Invite>()?.into_iter().map(|invite| {
+            Ok(ListedInvite {
+                usable: Agreed(&reader).admits(&invite, at)?,
+                id: invite.id,
+                maker: invite.by,
+                created: invite.created,
+                expires: invite.expires,
+                ended: invite.ended,
+                used_by: invite.used.map(name_of),
+            })
+        });
+        listed.collect()
+    })
+    .await
+    .map(Json)
+}
+
+/// Revokes an invitation by which no node has joined. It admits no node from then on.
+#[utoipa::path(delete, path = "/cluster/invites/{id}", tag = "cluster", params(("id" = String, Path)), responses((status = 204), Problems))]
+async fn revoke(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    app.run(move |app| {
+        cluster(app)?;
+        app.propose(caller.actor(), Op::Invite(Change::Remove(id)))
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Changes a node: whether it takes jobs, and whether it votes.

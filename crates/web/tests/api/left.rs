@@ -340,9 +340,83 @@ fn an_invitation_names_its_maker_and_ends_with_the_token() {
     assert_eq!(made.by.as_deref(), Some("ada"));
     assert_eq!(made.tokens.last(), Some(&id));
     new(&world.client());
-    assert_eq!(invites().len(), 2);
     let at = format!("/api/v1/tokens/{id}");
     world.client().delete(&at).expect(204);
-    let left = invites().pop().unwrap();
-    assert_eq!((left.tokens.len(), invites().len()), (0, 1));
+    assert_eq!(invites().len(), 2);
+    for invite in invites() {
+        let is_of_token = !invite.tokens.is_empty();
+        assert_eq!(invite.ended.is_some(), is_of_token, "{invite:?}");
+    }
+}
+
+#[test]
+fn invitations_are_listed_without_secrets_and_revoked() {
+    const INVITES: &str = "/api/v1/cluster/invites";
+    let world = World::with(Settings {
+        cluster: true,
+        ..Settings::default()
+    });
+    world.propose(Op::Level(FEATURE_LEVEL));
+    let (secret, id) = token(&world, "ada", "admin");
+    let ada = world.client().token(&secret);
+    let made: Vec<Value> = (0..3)
+        .map(|_| ada.post(INVITES, &json!({})).expect(200).json())
+        .collect();
+    let listed = |field: &str| -> Vec<Value> {
+        let answer = ada.get(INVITES).expect(200);
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let stored = world.replica.reader().objects::<Invite>().unwrap();
+        for invite in stored {
+            assert!(!text.contains(invite.hash.expose()), "{text}");
+        }
+        for token in &made {
+            let secret = token["token"].as_str().unwrap().split('-').nth(1);
+            assert!(!text.contains(secret.unwrap()), "{text}");
+        }
+        let of = |id: &Value| {
+            let all = answer.json();
+            let all = all.as_array().unwrap();
+            let row = all.iter().find(|row| row["id"] == *id);
+            row.unwrap()[field].clone()
+        };
+        made.iter().map(|made| of(&made["id"])).collect()
+    };
+    assert_eq!(listed("usable"), [true; 3]);
+    assert_eq!(listed("maker"), ["ada"; 3]);
+    assert_eq!(listed("expires")[0], made[0]["expires"]);
+    assert!(listed("created").iter().all(Value::is_string));
+    let at = |made: &Value| format!("{INVITES}/{}", made["id"].as_str().unwrap());
+    ada.delete(&at(&made[0])).expect(204);
+    assert_eq!(listed("usable"), [false, true, true]);
+    let ended: Vec<bool> = listed("ended").iter().map(Value::is_string).collect();
+    assert_eq!(ended, [true, false, false]);
+    let unknown = ada.delete(&format!("{INVITES}/nosuch"));
+    unknown.expect_problem(404, "not_found");
+    let (other, _) = token(&world, "eve", "admin");
+    let eve = world.client().token(&other);
+    eve.delete(&at(&made[1])).expect(204);
+    let lines = eve.get("/api/v1/audit").expect(200).json();
+    let lines = lines.as_array().unwrap();
+    let line = lines.iter().find(|line| line["action"] == "invite.remove");
+    let line = line.unwrap();
+    let object = format!("invite/{}", made[1]["id"].as_str().unwrap());
+    assert_eq!(
+        (&line["actor"], &line["object"]),
+        (&json!("eve"), &json!(object))
+    );
+    // The last one ends with the token that made it.
+    world
+        .client()
+        .delete(&format!("/api/v1/tokens/{id}"))
+        .expect(204);
+    let last = eve.get(INVITES).expect(200).json();
+    let usable = last
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|row| row["usable"] == true);
+    assert!(!usable, "{last}");
+    // A node alone has no invitations.
+    let alone = World::new();
+    alone.client().get(INVITES).expect_problem(404, "not_found");
 }

@@ -193,6 +193,11 @@ impl Walk {
             .unwrap_or((path, ""));
         match kind {
             "places" => self.lay_out(),
+            "cluster" if rest.starts_with("invites/") => {
+                let made = self.admin.post("/api/v1/cluster/invites", &json!({}));
+                let made = made.expect(200).json();
+                return path.replace("{id}", made["id"].as_str().unwrap());
+            }
             "cluster" => {
                 self.world.add_node("dtn2");
                 return path.replace("{name}", "dtn2");

@@ -375,12 +375,14 @@ class IndependentNode(TypedDict):
 
 
 class InviteView(TypedDict):
-    """An invitation for one node."""
+    """An invitation that was made, with its token."""
 
     addresses: List[str]
     """Addresses of the inviting node."""
     expires: Timestamp
     """When the invitation ends."""
+    id: str
+    """Id of the invitation, needed to revoke it."""
     token: str
     """The token of the invitation. Only this answer shows it."""
 
@@ -512,6 +514,23 @@ class LineOrigin(TypedDict):
     """Number of the line in the log of that site."""
     site: str
     """Name of the site."""
+
+
+class ListedInvite(TypedDict):
+    """An invitation in the list, without its token."""
+
+    created: NotRequired[Optional[Timestamp]]
+    ended: NotRequired[Optional[Timestamp]]
+    expires: Timestamp
+    """When it ends at the latest."""
+    id: str
+    """Id of the invitation, needed to revoke it."""
+    maker: NotRequired[Optional[str]]
+    """User that made it; null if the cluster had an older level then."""
+    usable: bool
+    """A node can join with it now: it is unused and has not ended, and its maker is still an admin."""
+    used_by: NotRequired[Optional[str]]
+    """Node that joined with it: the name of a member, or the identity of a removed node. Null if it is unused."""
 
 
 class Listing(TypedDict):

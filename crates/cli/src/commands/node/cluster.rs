@@ -31,6 +31,12 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
             }
         }
         "invite" => invite(matches, client, json)?,
+        "invites" => list_invites(client, json)?,
+        "revoke" => {
+            let id = text(matches, "id")?;
+            client.cluster().revoke_invite(&id)?;
+            print(&format!("invitation {} revoked", printable(&id)));
+        }
         "drain" => {
             let draining = !matches.get_flag("undo");
             let name = text(matches, "name")?;
@@ -99,6 +105,43 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
         printable(address)
     ));
     print(&invite.token);
+    Ok(())
+}
+
+fn list_invites(client: &Client, json: bool) -> Result<(), Failure> {
+    let invites = client.cluster().invites()?;
+    if json {
+        invites.iter().for_each(print_json);
+        return Ok(());
+    }
+    if invites.is_empty() {
+        print("there are no invitations; godwit cluster invite makes one");
+        return Ok(());
+    }
+    let clock = Clock::now();
+    let rows: Vec<Vec<String>> = invites
+        .iter()
+        .map(|invite| {
+            let ends = match (&invite.used_by, invite.ended) {
+                (_, Some(ended)) => format!("ended {}", clock.show(ended)),
+                (Some(node), None) => format!("used by {}", printable(node)),
+                (None, None) if clock.seconds_since(invite.expires) > 0 => {
+                    format!("expired {}", clock.show(invite.expires))
+                }
+                (None, None) if !invite.usable => "has ended".to_owned(),
+                (None, None) => format!("expires {}", clock.show(invite.expires)),
+            };
+            vec![
+                printable(&invite.id),
+                printable(invite.maker.as_deref().unwrap_or("unknown")),
+                invite
+                    .created
+                    .map_or_else(|| "unknown".to_owned(), |created| clock.show(created)),
+                ends,
+            ]
+        })
+        .collect();
+    print(&table::plain(&["ID", "MAKER", "CREATED", "ENDS"], &rows));
     Ok(())
 }
 

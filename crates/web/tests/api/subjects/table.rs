@@ -74,6 +74,13 @@ pub(super) const TABLE: &[Row] = &[
         "{}",
         [403, 403, 403, 200],
     ),
+    known("GET", "/api/v1/cluster/invites", "", [403, 403, 403, 200]),
+    known(
+        "DELETE",
+        "/api/v1/cluster/invites/{id}",
+        "",
+        [403, 403, 403, 204],
+    ),
     known(
         "PATCH",
         "/api/v1/cluster/nodes/{name}",
