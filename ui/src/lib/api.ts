@@ -49,6 +49,8 @@ export class ApiError extends Error {
     readonly code: string,
     readonly status: number,
     readonly request?: string,
+    /** What to do next, as the node's catalogue of failures has it. */
+    readonly advice?: string,
   ) {
     super(message);
   }
@@ -136,7 +138,7 @@ export async function send(url: string, init: RequestInit & { patient?: boolean 
 async function problem(response: Response): Promise<ApiError> {
   try {
     const said = (await response.json()) as Schemas['Problem'];
-    return new ApiError(sentence(said.detail), said.code, response.status, said.request ?? undefined);
+    return new ApiError(sentence(said.detail), said.code, response.status, said.request ?? undefined, said.advice ?? undefined);
   } catch {
     return new ApiError(`The node answers with status ${response.status}.`, 'unknown', response.status);
   }
@@ -158,4 +160,14 @@ export function sentence(text: string): string {
 export function words(error: unknown): string {
   if (error instanceof Error) return error.message;
   return String(error);
+}
+
+/** What is shown of an error: what happened, and what to do. */
+export interface Trouble {
+  text: string;
+  advice?: string;
+}
+
+export function trouble(error: unknown): Trouble {
+  return { text: words(error), ...(error instanceof ApiError && error.advice ? { advice: error.advice } : {}) };
 }

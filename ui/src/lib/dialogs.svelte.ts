@@ -1,4 +1,5 @@
 // Owns the questions and the short messages of the page: one dialog at a time, one message at a time.
+import type { Trouble } from './api';
 
 export interface Question {
   title: string;
@@ -40,7 +41,7 @@ export interface Form {
 class Dialogs {
   question = $state.raw<(Question & { answer: (yes: boolean) => void }) | null>(null);
   form = $state.raw<Form | null>(null);
-  message = $state<{ text: string; kind: 'good' | 'bad' } | null>(null);
+  message = $state<(Trouble & { kind: 'good' | 'bad' }) | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   ask(question: Question): Promise<boolean> {
@@ -59,9 +60,9 @@ class Dialogs {
     this.form = form;
   }
 
-  say(text: string, kind: 'good' | 'bad' = 'good'): void {
+  say(what: string | Trouble, kind: 'good' | 'bad' = 'good'): void {
     clearTimeout(this.#timer);
-    this.message = { text, kind };
+    this.message = { ...(typeof what === 'string' ? { text: what } : what), kind };
     // An error stays until it is closed.
     if (kind === 'good') this.#timer = setTimeout(() => (this.message = null), 6_000);
   }

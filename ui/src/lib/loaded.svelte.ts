@@ -1,9 +1,9 @@
 // Owns one answer that a view shows: its value, its error, and reading it again. An error leaves the older value visible, marked as old.
-import { words } from './api';
+import { type Trouble, trouble } from './api';
 
 export class Loaded<T> {
   value = $state.raw<T | null>(null);
-  error = $state<string | null>(null);
+  error = $state.raw<Trouble | null>(null);
   busy = $state(false);
   #read: () => Promise<T>;
   #turn = 0;
@@ -21,7 +21,7 @@ export class Loaded<T> {
       this.value = value;
       this.error = null;
     } catch (error) {
-      if (turn === this.#turn) this.error = words(error);
+      if (turn === this.#turn) this.error = trouble(error);
     } finally {
       if (turn === this.#turn) this.busy = false;
     }

@@ -2029,12 +2029,18 @@ export interface components {
         };
         /** @description Why a request was not carried out. */
         Problem: {
+            /** @description Advice on what to do next, for people. */
+            advice?: string | null;
             /** @description Code for programs: from the failure catalogue, or of the API. */
             code: string;
             /** @description Message for people: the event, its object, whose fault it is, and what to do. */
             detail: string;
+            /** @description The party that must act, as in the failure catalogue. Missing if the code is not in the catalogue of the node. */
+            fault?: string | null;
             /** @description Id of the request, as in the log of the node. */
             request?: string | null;
+            /** @description Whether a retry can help: `transient` or `permanent`. */
+            retry?: string | null;
             /**
              * Format: int32
              * @description The HTTP status.

@@ -109,6 +109,18 @@ export function isCutOff(job: Job): boolean {
   return isMoving(job.state) && job.reason?.code === CODES.connectionLost;
 }
 
+/** The reason of the job is one of a failure: the job ended so, waits for another attempt, or has no connection now. */
+export function isFailure(job: Job): boolean {
+  if (job.state === 'partial' || job.state === 'failed' || isCutOff(job)) return true;
+  return isWaiting(job.state) && job.next_attempt != null;
+}
+
+/** There is something to do about the reason of the job. */
+export function advised(job: Job): boolean {
+  if (isMoving(job.state)) return isCutOff(job);
+  return job.state !== 'complete' || job.reason?.code === CODES.lateCalls;
+}
+
 /** Files done, of those that are known so far. */
 export function files(job: Job): string {
   const { progress } = job;

@@ -1,5 +1,5 @@
 // Owns the changes of a job: sends them, puts the answer in place, says what happened. Asks before what cannot be undone.
-import { call, type Job, type Schemas, words } from './api';
+import { call, type Job, type Schemas, trouble } from './api';
 import { dialogs } from './dialogs.svelte';
 import { live } from './live.svelte';
 import { type Action, title } from './states';
@@ -37,7 +37,7 @@ export async function act(action: Action, job: Job): Promise<void> {
     live.put(answer, asked);
     dialogs.say(`Job ${job.id} ${WORDS[action].past}.`);
   } catch (error) {
-    dialogs.say(words(error), 'bad');
+    dialogs.say(trouble(error), 'bad');
   }
 }
 

@@ -1,5 +1,5 @@
-//! Owns `docs/failures.md`, which is generated from the catalogue of failures.
-//! Reads and writes no file; a test compares the page with the committed one.
+//! Owns `docs/failures.md` and the table of the web page, which are generated from the catalogue of failures.
+//! Reads and writes no file; a test compares both with the committed ones.
 
 use std::fmt::Write;
 
@@ -65,5 +65,27 @@ pub fn page() -> String {
             );
         }
     }
+    out
+}
+
+/// The table of the web page, in TypeScript: fault, retry and advice of each code.
+#[must_use]
+pub fn table() -> String {
+    let mut out = String::from(
+        "// Generated from the catalogue of failures: GODWIT_BLESS=1 cargo test --workspace --locked --test pages\n\n\
+         /** Fault, retry and advice of each code. */\n\
+         export const FAILURES: Record<string, readonly [fault: string, retry: string, advice: string]> = {\n",
+    );
+    for code in FailureCode::ALL {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "  {code}: ['{}', '{}', {:?}],",
+            code.culprit().as_str(),
+            code.retry().as_str(),
+            code.advice(),
+        );
+    }
+    out.push_str("};\n");
     out
 }

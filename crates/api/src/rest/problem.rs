@@ -30,6 +30,15 @@ pub struct Problem {
     /// Code for programs: from the failure catalogue, or of the API.
     #[schema(value_type = String)]
     pub code: Code,
+    /// The party that must act, as in the failure catalogue. Missing if the code is not in the catalogue of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+    /// Advice on what to do next, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// Whether a retry can help: `transient` or `permanent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
     /// Id of the request, as in the log of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
@@ -40,13 +49,38 @@ impl Problem {
     #[must_use]
     pub fn new(status: u16, code: impl Into<Code>, detail: impl Into<String>) -> Self {
         let code = code.into();
+        let row = code.known();
         Self {
             r#type: format!("urn:godwit:problem:{code}"),
             title: code.as_str().replace('_', " "),
             status,
             detail: detail.into(),
+            fault: row.map(|row| row.culprit().as_str().to_owned()),
+            advice: row.map(|row| row.advice().to_owned()),
+            retry: row.map(|row| row.retry().as_str().to_owned()),
             code,
             request: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::FailureCode;
+
+    #[test]
+    fn a_problem_has_the_row_of_its_code() {
+        for code in FailureCode::ALL {
+            let problem = Problem::new(409, *code, "detail");
+            assert_eq!(problem.advice.as_deref(), Some(code.advice()));
+            assert_eq!(problem.fault.as_deref(), Some(code.culprit().as_str()));
+            assert_eq!(problem.retry.as_deref(), Some(code.retry().as_str()));
+        }
+        let foreign = Problem::new(409, Code::of_word("of_a_newer_version"), "detail");
+        assert_eq!(foreign.advice, None);
+        let older = r#"{"type":"t","title":"t","status":409,"detail":"d","code":"busy"}"#;
+        let older: Problem = serde_json::from_str(older).unwrap();
+        assert_eq!(older.fault, None);
     }
 }
