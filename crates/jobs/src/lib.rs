@@ -374,11 +374,15 @@ impl Jobs {
     /// Runs an ended job once more.
     ///
     /// # Errors
-    /// The job has not ended, or is complete, or the actor may not use its places. Or too many jobs of the owner wait, or the state takes
-    /// no change.
+    /// The job is complete, or has not ended and waits for no attempt after a failure, or the actor may not use its places. Or too many jobs
+    /// of the owner wait, or the state takes no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
         access::check_run(&self.shared, &actor, id)?;
-        submit::check_room(&self.shared, &self.job(id)?.owner)?;
+        let job = self.job(id)?;
+        // A job that waits has its place already.
+        if job.state.ended() {
+            submit::check_room(&self.shared, &job.owner)?;
+        }
         self.steer(actor, id, JobOp::Retry)
     }
 

@@ -3,9 +3,11 @@
 
 mod support;
 
-use godwit_state::{ATTEMPTS_MAX, JobOp, LEVEL_ATTEMPTS, Op, Outcome};
+use godwit_state::{
+    ATTEMPTS_MAX, FailureCode, JobOp, JobState, LEVEL_ATTEMPTS, LEVEL_TRY_NOW, Op, Outcome, Reason,
+};
 use support::state::State;
-use support::{claim, finish, new_job};
+use support::{at, claim, finish, new_job};
 
 #[test]
 fn a_job_is_started_again_only_so_often() {
@@ -33,4 +35,45 @@ fn a_job_is_started_again_only_so_often() {
     assert_eq!(attempts(&state), 1_002);
     let refused = state.job(5, JobOp::Retry).expect_err("too often");
     assert!(refused.to_string().contains("a new job"), "{refused}");
+}
+
+#[test]
+fn a_job_that_waits_after_a_failure_is_tried_now() {
+    let mut state = State::new();
+    state
+        .op(0, Op::Submit(Box::new(new_job("job"))))
+        .expect("submit");
+    let fails = |state: &mut State| {
+        let epoch = state.epoch();
+        state.job(1, claim(epoch)).expect("claim");
+        let backoff = JobOp::Backoff {
+            epoch: epoch + 1,
+            reason: Reason::new(FailureCode::Unreachable, "siteB does not answer."),
+            next_attempt: at(9_000),
+            bytes: 10,
+            files: 1,
+        };
+        state.job(2, backoff).expect("backoff");
+    };
+    let due = |state: &State, time| state.reader.due_jobs(at(time), 9, 9).expect("read").len();
+    let forbidden = |state: &mut State| {
+        let error = state.job(3, JobOp::Retry).expect_err("refused");
+        assert_eq!(error.code().as_str(), "forbidden_transition");
+    };
+    fails(&mut state);
+    // A cluster with an older program decides as that program does.
+    forbidden(&mut state);
+    assert_eq!(due(&state, 10), 0);
+    state.op(4, Op::Level(LEVEL_TRY_NOW)).expect("alone");
+    state.job(5, JobOp::Retry).expect("it waits");
+    let job = state.reader.job("job").expect("read").expect("there");
+    assert_eq!(job.state, JobState::Queued);
+    assert_eq!((job.next_attempt, job.retries), (None, 1));
+    assert_eq!(due(&state, 10), 1);
+    // It waits for no attempt any more, but for a node.
+    forbidden(&mut state);
+    // Nor does a paused job.
+    fails(&mut state);
+    state.job(6, JobOp::Pause).expect("pause");
+    forbidden(&mut state);
 }

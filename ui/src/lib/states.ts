@@ -28,13 +28,15 @@ export function isWaiting(state: JobState): boolean {
   return STATES[state].kind === 'waits';
 }
 
-export type Action = 'pause' | 'resume' | 'cancel' | 'retry';
+/** `now` starts the next attempt of a job that waits after a failure. */
+export type Action = 'pause' | 'resume' | 'cancel' | 'retry' | 'now';
 
-export function actions(state: JobState): Action[] {
+export function actions(job: Job): Action[] {
+  const { state } = job;
   if (state === 'complete') return [];
   if (isOver(state)) return ['retry'];
   if (state === 'paused') return ['resume', 'cancel'];
-  return ['pause', 'cancel'];
+  return state === 'queued' && job.next_attempt != null ? ['now', 'pause', 'cancel'] : ['pause', 'cancel'];
 }
 
 /** What the job is called: its label, or where its bytes go. */

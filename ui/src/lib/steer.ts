@@ -9,13 +9,26 @@ export const WORDS: Record<Action, { label: string; past: string }> = {
   resume: { label: 'Resume', past: 'is in the queue again' },
   cancel: { label: 'Cancel…', past: 'is cancelled' },
   retry: { label: 'Retry', past: 'is in the queue again' },
+  now: { label: 'Try now', past: 'is tried now' },
 };
 
 const PATHS = {
   pause: '/api/v1/jobs/{id}/pause',
   resume: '/api/v1/jobs/{id}/resume',
   retry: '/api/v1/jobs/{id}/retry',
+  now: '/api/v1/jobs/{id}/retry',
 } as const;
+
+/** Makes the change and puts the answer in place. A refusal is thrown. */
+export async function send(action: Action, job: Job): Promise<void> {
+  const path = { id: job.id };
+  const asked = performance.now();
+  const answer =
+    action === 'cancel'
+      ? await call('post', '/api/v1/jobs/{id}/cancel', { path, body: {} })
+      : await call('post', PATHS[action], { path });
+  live.put(answer, asked);
+}
 
 export async function act(action: Action, job: Job): Promise<void> {
   if (action === 'cancel') {
@@ -28,13 +41,7 @@ export async function act(action: Action, job: Job): Promise<void> {
     if (!sure) return;
   }
   try {
-    const path = { id: job.id };
-    const asked = performance.now();
-    const answer =
-      action === 'cancel'
-        ? await call('post', '/api/v1/jobs/{id}/cancel', { path, body: {} })
-        : await call('post', PATHS[action], { path });
-    live.put(answer, asked);
+    await send(action, job);
     dialogs.say(`Job ${job.id} ${WORDS[action].past}.`);
   } catch (error) {
     dialogs.say(trouble(error), 'bad');

@@ -210,6 +210,17 @@ fn a_job_whose_peer_is_away_says_so_until_its_deadline() {
         list.contains("    waits since ") && list.contains("; next attempt "),
         "{list}"
     );
+    let tried = (0..10).find_map(|_| {
+        wait_for(&here, &id, |job| !job["next_attempt"].is_null());
+        let tried = at(&here, &["job", "retry", &id, "--json"]);
+        // An attempt may have begun meanwhile.
+        (tried.code == Some(0)).then_some(tried.out)
+    });
+    let tried: Value = serde_json::from_str(&tried.expect("the job waits")).expect("a job");
+    assert!(has_reason(&tried, "retried_by_user"), "{tried}");
+    assert!(tried["next_attempt"].is_null(), "{tried}");
+    let more = tried["attempts"].as_u64().map(|attempts| attempts + 1);
+    wait_for(&here, &id, |job| job["attempts"].as_u64() >= more);
     // The deadline of the second job comes before its next attempt.
     let line = ["here:/data/a", "siteB:/data/b", "--deadline", "2s"];
     let late = submit(&here, &line);

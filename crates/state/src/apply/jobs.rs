@@ -8,8 +8,8 @@ use godwit_model::FailureCode;
 use super::{Context, Stop, claims, knows_origin, notices, sql, work};
 use crate::bounds::{self, ATTEMPTS_MAX};
 use crate::model::{
-    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, LEVEL_ATTEMPTS, Moved, NewJob,
-    Reason, Timestamp, allowed, reason,
+    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, LEVEL_ATTEMPTS, LEVEL_TRY_NOW,
+    Moved, NewJob, Reason, Timestamp, allowed, reason,
 };
 use crate::read::{committed_level, job_by_id, job_spec};
 
@@ -160,6 +160,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             let why = Reason::new(reason::CANCELLED, text);
             claims::stop(context, &mut job, Cause::Cancel, JobState::Cancelled, why)?;
         }
+        JobOp::Retry if job.state == JobState::Queued => try_now(context, &mut job)?,
         JobOp::Retry => {
             check_room_again(context)?;
             check_attempts(context, &job)?;
@@ -295,6 +296,23 @@ fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
     job.next_attempt = None;
     // A passed deadline would end the job at once.
     job.deadline = job.deadline.filter(|deadline| *deadline > context.at);
+    Ok(())
+}
+
+/// From: queued, after a failure. To: queued, with the next attempt due. The count of retries stays.
+fn try_now(context: &Context<'_>, job: &mut Job) -> Result<(), Stop> {
+    let waits = job.next_attempt.is_some();
+    if !waits || committed_level(context.db)? < LEVEL_TRY_NOW {
+        return Err(CommandError::forbidden(&job.id, job.state, Cause::Retry).into());
+    }
+    check_attempts(context, job)?;
+    let text = format!(
+        "{} asked for the next attempt now; the job waits for a node.",
+        context.actor.name
+    );
+    let why = Reason::new(reason::RETRIED, text);
+    shift(context, job, Cause::Retry, JobState::Queued, Some(why))?;
+    job.next_attempt = None;
     Ok(())
 }
 

@@ -269,7 +269,7 @@ pub enum JobOp {
         /// Comment of the user.
         comment: Option<String>,
     },
-    /// Runs an ended job again.
+    /// Runs an ended job again, or starts the next attempt of one that waits after a failure.
     Retry,
     /// Changes fields of the job.
     Change(JobChange),

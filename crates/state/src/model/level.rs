@@ -16,7 +16,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   of removed users ([`LEVEL_LEFT`]).
 /// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
 /// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), divided closes ([`LEVEL_CLOSES`]), roles of jobs ([`LEVEL_ROLES`]), a limit of
-///   attempts ([`LEVEL_ATTEMPTS`]), and makers of invitations and tokens ([`LEVEL_INVITES`]).
+///   attempts ([`LEVEL_ATTEMPTS`]), attempts before their time ([`LEVEL_TRY_NOW`]), and makers of invitations and tokens ([`LEVEL_INVITES`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that
@@ -63,6 +63,9 @@ pub const LEVEL_ROLES: u32 = 6;
 
 /// From this level on, users cannot start a job again that has had too many attempts.
 pub const LEVEL_ATTEMPTS: u32 = 6;
+
+/// From this level on, a user can start the next attempt of a job that waits after a failure.
+pub const LEVEL_TRY_NOW: u32 = 6;
 
 /// From this level on, an invitation names its time, its user and the tokens of the request, and ends with each of them. The row of an ended
 /// invitation stays. A token may name its maker ([`TokenOrigin::By`]). Older programs cannot read them.

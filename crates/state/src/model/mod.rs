@@ -30,7 +30,7 @@ pub use job::{Attempt, Job, Moved, Outcome, Placed, Route, Runner, StoredPlace, 
 pub use level::{
     FEATURE_LEVEL, LEVEL_ATTEMPTS, LEVEL_CLOSES, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_INVITES,
     LEVEL_LEFT, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROLES,
-    LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, level_trouble,
+    LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_TRY_NOW, level_trouble,
 };
 pub use looked::Looked;
 pub use name::Names;

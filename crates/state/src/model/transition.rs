@@ -26,7 +26,7 @@ pub enum Cause {
     Resume,
     /// A user cancels the job.
     Cancel,
-    /// A user retries an ended job.
+    /// A user retries an ended job, or one that waits for its next attempt after a failure.
     Retry,
     /// The node that ran the job was restarted.
     Restart,
@@ -48,6 +48,7 @@ pub const TRANSITIONS: &[(JobState, Cause, &[JobState])] = &[
     (Queued, Deny, &[Failed]),
     (Queued, Pause, &[Paused]),
     (Queued, Cancel, &[Cancelled]),
+    (Queued, Retry, &[Queued]),
     (Scheduled, Claim, &[Scanning]),
     (Scheduled, Expire, &[Failed]),
     (Scheduled, Deny, &[Failed]),
