@@ -68,6 +68,24 @@ try {
     await other.context().close();
   });
 
+  await step('the host of each node of the job is shown', async () => {
+    await page.goto(`${here.url}/jobs/${id}`);
+    const choice = page.locator('section[data-host] select');
+    await until('all nodes', async () => (await choice.locator('option').count()) === 3);
+    // The node that runs the job names the others; another one counts them.
+    for (const name of await choice.locator('option').allTextContents()) {
+      await choice.selectOption(name);
+      const host = page.locator(`section[data-host="${name}"]`);
+      await host.getByRole('heading', { name: `Host of ${name}` }).waitFor();
+      for (const title of ['Processors busy', 'Memory available', 'Network of the machine']) {
+        await host.locator('figure').filter({ has: page.getByText(title, { exact: true }) }).locator('canvas').waitFor();
+      }
+    }
+    await accessible(page, 'hosts of a divided job');
+    await shot(page, 'hosts');
+    await page.goto(`${here.url}/cluster`);
+  });
+
   await step('both views fit a phone, light and dark', async () => {
     for (const scheme of ['light', 'dark']) {
       const phone = await open(browser, { width: 390, height: 844, scheme });
@@ -85,6 +103,41 @@ try {
       }
       await phone.context().close();
     }
+  });
+
+  await step('an admin drains a node and lets it take jobs again', async () => {
+    await page.getByRole('button', { name: 'Drain dtn2' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('dtn2 takes no new jobs', { exact: false }).waitFor();
+    await shot(page, 'drain');
+    await dialog.getByRole('button', { name: 'Drain the node' }).click();
+    await page.locator('tr[data-node="dtn2"]:is([data-state="draining"], [data-state="drained"])').waitFor();
+    await page.getByRole('button', { name: 'Undrain dtn2' }).click();
+    await page.locator('tr[data-node="dtn2"][data-state="up"]').waitFor();
+  });
+
+  await step('an invitation is shown once, and a node joins and leaves with it', async () => {
+    await page.getByRole('button', { name: 'Invite a node…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make the invitation' }).click();
+    const invitation = page.getByRole('region', { name: 'Invitation' });
+    const text = await invitation.locator('pre').textContent();
+    await accessible(page, 'an invitation');
+    await shot(page, 'invitation');
+    const [, token] = /echo '(\S+)' > godwit-token/.exec(text);
+    assert.match(text, /godwit serve --join \S+:\d+ --token-file godwit-token$/);
+    await invitation.getByRole('button', { name: 'I have copied it' }).click();
+    assert.ok(!(await page.content()).includes(token));
+    await world.join('dtn4', token);
+    await page.locator('tr[data-node="dtn4"][data-state="up"]').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Remove dtn4' }).count(), 0);
+    await page.getByRole('button', { name: 'Drain dtn4' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Drain the node' }).click();
+    await page.locator('tr[data-node="dtn4"][data-state="drained"]').waitFor();
+    await page.getByRole('button', { name: 'Remove dtn4' }).click();
+    await page.getByRole('dialog').getByText('it needs a new invitation', { exact: false }).waitFor();
+    await shot(page, 'remove');
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove dtn4' }).click();
+    await page.locator('tr[data-node="dtn4"]').waitFor({ state: 'detached' });
   });
 
   await step('a lost node is told, and since when it is not heard', async () => {

@@ -13,6 +13,14 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 let browser;
 const open = (options) => openIn(browser, options);
 
+const shot = async (page, name) => {
+  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), fullPage: true });
+};
+
+/** The advice of a code, as the document of failures has it. */
+const catalogue = readFileSync(join(root, '../docs/failures.md'), 'utf8');
+const adviceOf = (code) => catalogue.split('\n').find((line) => line.startsWith(`| \`${code}\` |`)).split(' | ').at(-1).replace(/ \|$/, '');
+
 const world = await World.start();
 try {
   const { here, there } = world;
@@ -40,6 +48,8 @@ try {
     await page.getByLabel('Password', { exact: true }).fill('wrong');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('The user or the password is wrong.').waitFor();
+    await page.getByText(`What to do: ${adviceOf('wrong_password')}`).waitFor();
+    await shot(page, 'advice-problem');
     await signIn(page, here.url, 'ada');
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.getByText('Live', { exact: false }).first().waitFor();
@@ -71,9 +81,19 @@ try {
   await step('a dry run says what would be done, and does nothing', async () => {
     await page.goto(`${here.url}/new?from=here:/data/run1&to=siteB:/data/dry`);
     await page.getByRole('button', { name: 'Dry run' }).click();
-    await page.getByText('A dry run: nothing is changed.').waitFor();
-    await page.getByText('send file', { exact: false }).first().waitFor();
     await state(page, 'complete');
+    assert.match(await page.locator('section[aria-label="State"] [data-state]').textContent(), /Dry run$/);
+    const list = page.getByRole('region', { name: 'What would be done' });
+    await list.locator('[data-summary]').getByText('22 files with', { exact: false }).waitFor();
+    const files = list.locator('tr[data-would="send"]');
+    await until('each file', async () => (await files.count()) === 22);
+    const names = await list.locator('tbody tr td:first-child').allTextContents();
+    assert.deepEqual(names, [...names].sort());
+    await list.getByLabel('Find').fill(names.at(-1));
+    await until('one entry', async () => (await list.locator('tbody tr').count()) === 1);
+    await list.getByLabel('Find').fill('');
+    await accessible(page, 'a dry run');
+    await shot(page, 'dry-run');
     await page.getByText('A dry run, so nothing is changed: 22 files with', { exact: false }).waitFor();
     assert.ok(!existsSync(join(there.data, 'dry')));
   });
@@ -172,6 +192,20 @@ try {
       const plot = page.locator('figure').filter({ has: page.getByText(title, { exact: true }) });
       await plot.locator('canvas').waitFor();
     }
+    const host = page.locator('section[data-host]');
+    const { body: samples } = await api(page, `/jobs/${big}/samples`);
+    const figures = samples.at(-1).host;
+    const cores = Object.keys(figures).filter((name) => name.startsWith('cpu_core_')).length;
+    for (const title of ['Processors busy', cores === 1 ? 'The one core busy' : `Each of ${cores} cores busy`, 'Memory available', 'Network of the machine']) {
+      const plot = host.locator('figure').filter({ has: page.getByText(title, { exact: true }) });
+      await plot.locator('canvas').waitFor();
+    }
+    const told = async (title) => host.locator('figure').filter({ has: page.getByText(title, { exact: true }) }).locator('.told').textContent();
+    assert.match(await told('Processors busy'), /user \d+ %.*system \d+ %/s);
+    assert.match(await told('Memory available'), /\d [MG]i?B/);
+    assert.match(await told('Network of the machine'), /sent .*\/s.*received .*\/s/s);
+    await accessible(page, 'the host of a job');
+    await shot(page, 'host');
     const report = await page.evaluate(async (id) => (await fetch(`/api/v1/jobs/${id}/report.html`)).status, big);
     assert.equal(report, 200);
     assert.match(await page.getByRole('link', { name: 'Report', exact: true }).getAttribute('href'), /report\.html$/);
@@ -204,6 +238,14 @@ try {
     await state(page, 'partial');
     await page.getByText('1 entry failed.').waitFor();
     await page.getByText('/two').first().waitFor();
+    const [group] = (await api(page, `/jobs/${id}/failures`)).body;
+    const advice = page.locator(`.panel [data-advice="${group.reason.code}"]`);
+    assert.ok((await advice.textContent()).includes(adviceOf(group.reason.code)));
+    assert.match(await advice.textContent(), /At fault: .*\. A retry /);
+    const why = page.locator('section[aria-label="State"] [data-advice]');
+    assert.ok((await why.textContent()).includes(adviceOf((await here.job(id)).reason.code)));
+    await accessible(page, 'failures');
+    await shot(page, 'advice-failures');
     await page.goto(here.url);
     await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
     await page.goto(`${here.url}/jobs/${id}?tab=failures`);
@@ -246,6 +288,66 @@ try {
     await page.goto(`${here.url}/jobs`);
     await page.getByRole('link', { name: 'mixed ones' }).click();
     await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
+  });
+
+  await step('a job that waits after a failure is tried now', async () => {
+    const identity = await there.godwit('id');
+    const put = await api(page, '/sites/siteD', 'PUT', { addresses: ['127.0.0.1:9'], identity });
+    assert.ok(put.status < 300, JSON.stringify(put));
+    const id = await here.submit('here:/data/run1', 'siteD:/data/run1', '--label', 'away');
+    await page.goto(`${here.url}/jobs/${id}`);
+    const now = page.getByRole('button', { name: 'Try now' });
+    await now.waitFor();
+    await page.locator('section[aria-label="State"] [data-advice="unreachable"]').getByText(adviceOf('unreachable')).waitFor();
+    await shot(page, 'try-now');
+    const { body: before } = await api(page, `/jobs/${id}`);
+    await now.click();
+    await until('one more attempt', async () => (await here.job(id)).attempts > before.attempts);
+    await page.getByText(`Job ${id} is tried now.`).waitFor();
+    await here.godwit('job', 'cancel', id);
+    await state(page, 'cancelled');
+    assert.equal(await now.count(), 0);
+    await api(page, '/sites/siteD', 'DELETE');
+  });
+
+  await step('several jobs are chosen and changed; a refusal names its job and stops no other', async () => {
+    const ids = [];
+    for (const name of ['c1', 'c2', 'c3']) ids.push(await here.submit('here:/data/big', `siteB:/data/${name}`, '--label', `chosen ${name}`, '--limit', '1MB/s'));
+    await page.goto(`${here.url}/jobs?label=chosen`);
+    const row = (id) => page.locator(`tr[data-job="${id}"]`);
+    const in_state = (id, name) => row(id).locator(`[data-state="${name}"]`).waitFor();
+    for (const id of ids) await row(id).waitFor();
+    const bar = page.getByRole('group', { name: 'Chosen jobs' });
+    await page.getByRole('checkbox', { name: `Choose job ${ids[0]}` }).check();
+    await bar.getByText('1 job chosen').waitFor();
+    await page.getByRole('checkbox', { name: 'Choose all jobs of this list' }).check();
+    await bar.getByText('3 jobs chosen').waitFor();
+    await accessible(page, 'chosen jobs');
+    await shot(page, 'chosen');
+    // The second one ends between the look of the page and the request.
+    const second = `**/api/v1/jobs/${ids[1]}/pause`;
+    await page.route(second, async (route) => {
+      await here.godwit('job', 'cancel', ids[1]);
+      await route.continue();
+    });
+    await bar.getByRole('button', { name: 'Pause 3' }).click();
+    for (const id of [ids[0], ids[2]]) await in_state(id, 'paused');
+    const refused = page.getByRole('alert').locator('li');
+    await refused.waitFor();
+    assert.equal(await refused.count(), 1);
+    assert.equal(await refused.getAttribute('data-refused'), ids[1]);
+    assert.ok((await refused.textContent()).includes(ids[1]));
+    await page.unroute(second);
+    await shot(page, 'chosen-refused');
+    await bar.getByRole('button', { name: 'Resume 2' }).click();
+    await until('both go on', async () => (await Promise.all([ids[0], ids[2]].map((id) => here.job(id)))).every((job) => job.state !== 'paused'));
+    await bar.getByRole('button', { name: 'Retry 1' }).click();
+    await until('it is tried again', async () => (await here.job(ids[1])).state !== 'cancelled');
+    await bar.getByRole('button', { name: 'Cancel 3…' }).click();
+    await page.getByRole('dialog').getByText('"chosen c2"', { exact: false }).waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3 jobs' }).click();
+    for (const id of ids) await in_state(id, 'cancelled');
+    await page.getByText('3 jobs are cancelled.').waitFor();
   });
 
   await step('a site is added and removed after a question', async () => {
@@ -295,6 +397,12 @@ try {
     await other.getByRole('rowheader', { name: 'siteB' }).waitFor();
     assert.equal(await other.getByRole('button', { name: 'Add a site' }).count(), 0);
     assert.equal((await api(other, `/jobs/${big}/pause`, 'POST')).status, 403);
+    await other.goto(`${here.url}/jobs`);
+    await other.locator('tr[data-job]').first().waitFor();
+    assert.equal(await other.getByRole('checkbox').count(), 0);
+    await other.goto(`${here.url}/cluster`);
+    await other.locator('tr[data-node]').waitFor();
+    assert.equal(await other.locator('main').getByRole('button').count(), 0);
     await other.context().close();
   });
 

@@ -51,3 +51,33 @@ assert.equal(failedSoFar(job({ progress: null })), 'No entry failed.');
 assert.equal(running({ failed: 0 }), 'No entry has failed so far.');
 assert.match(running({ failed: 0, nodes: [{}] }), /only then count them\.$/);
 assert.match(running({ failed: 1 }), /^1 entry failed so far\./);
+
+const { entries, counts } = await module('dry.ts');
+const item = (attempt, action, path, more = {}) => ({ attempt, event: { event: 'item', action, kind: 'file', path, bytes: 5, ...more } });
+const would = entries([
+  item(1, 'send', 'of an earlier attempt'),
+  item(2, 'send', 'b'),
+  { attempt: 2, event: { event: 'note', message: 'no entry' } },
+  item(2, 'delete', 'a'),
+  item(2, 'make', '', { kind: 'directory' }),
+  item(2, 'send', undefined, { path_b64: 'Y+k=' }),
+]);
+assert.deepEqual(would.map(({ name, bytes }) => [name, bytes]), [['.', null], ['a', 5], ['b', 5], ['c\\xe9', 5]]);
+assert.deepEqual(counts(would), [['send', 2], ['make', 1], ['delete', 1]]);
+
+const { adviceOf } = await module('advice.ts');
+assert.match(adviceOf('no_space').fault, /destination/);
+assert.equal(adviceOf('of_a_newer_version'), null);
+assert.equal(adviceOf('constructor'), null);
+
+const { actions } = await module('states.ts');
+const waits = { state: 'queued', next_attempt: '2026-11-29T00:00:00Z' };
+assert.deepEqual(actions(waits), ['now', 'pause', 'cancel']);
+assert.deepEqual(actions({ ...waits, next_attempt: null }), ['pause', 'cancel']);
+
+const { hostFigures, hostsOf } = await module('timeline.ts');
+const sample = { host: { cpu_user: 0.5 }, nodes: [{ node: 'b', host: { cpu_user: 0.1 } }, { node: 'a', host: {} }] };
+assert.equal(hostFigures(sample, '').cpu_user, 0.5);
+assert.equal(hostFigures(sample, 'b').cpu_user, 0.1);
+assert.equal(hostFigures(sample, 'c'), null);
+assert.deepEqual(hostsOf([sample]), ['b']);

@@ -5,7 +5,7 @@ import AxeBuilder from '@axe-core/playwright';
 import { serveFrom } from './world.mjs';
 
 /** Nothing depends on how long something takes: this only ends a test that hangs. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = Number(process.env.PATIENCE ?? 120_000);
 
 const began = performance.now();
 export async function step(name, act) {

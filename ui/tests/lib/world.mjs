@@ -135,10 +135,10 @@ export class World {
     return world;
   }
 
-  /** One more node of the first site, which shares its export and joins its cluster under that name. */
-  async join(name) {
+  /** One more node of the first site, which shares its export and joins its cluster under that name, by this token or a new one. */
+  async join(name, given) {
     const token = join(this.directory, `token-${name}`);
-    writeFileSync(token, await this.here.godwit('cluster', 'invite'), { mode: 0o600 });
+    writeFileSync(token, given ?? (await this.here.godwit('cluster', 'invite')), { mode: 0o600 });
     const node = new Node(this, name);
     node.data = this.here.data;
     node.once = ['--join', this.here.listen, '--token-file', token, '--name', name];
