@@ -371,7 +371,7 @@ impl Jobs {
         self.steer(actor, id, JobOp::Cancel { comment })
     }
 
-    /// Runs an ended job once more.
+    /// Runs an ended job once more, or starts the next attempt of one that waits after a failure.
     ///
     /// # Errors
     /// The job is complete, or has not ended and waits for no attempt after a failure, or the actor may not use its places. Or too many jobs

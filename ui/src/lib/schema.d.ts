@@ -434,7 +434,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Runs an ended job again. */
+        /** Runs an ended job again, or starts the next attempt of a job that waits after a failure. */
         post: operations["post_jobs_id_retry"];
         delete?: never;
         options?: never;

@@ -308,7 +308,7 @@ async fn cancel(
     .await
 }
 
-/// Runs an ended job again.
+/// Runs an ended job again, or starts the next attempt of a job that waits after a failure.
 #[utoipa::path(post, path = "/jobs/{id}/retry", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
 async fn retry(
     Operator(caller): Operator,

@@ -101,7 +101,7 @@ class Jobs(Group):
         return self._send(Call[schemas.JobView]("POST", f"/api/v1/jobs/{escaped(id)}/resume"))
 
     def retry(self, id: str) -> schemas.JobView:
-        """Runs an ended job again."""
+        """Runs an ended job again, or starts the next attempt of a job that waits after a failure."""
         return self._send(Call[schemas.JobView]("POST", f"/api/v1/jobs/{escaped(id)}/retry"))
 
     def samples(self, id: str) -> List[schemas.SampleView]:
@@ -208,7 +208,7 @@ class AsyncJobs(AsyncGroup):
         return await self._send(Call[schemas.JobView]("POST", f"/api/v1/jobs/{escaped(id)}/resume"))
 
     async def retry(self, id: str) -> schemas.JobView:
-        """Runs an ended job again."""
+        """Runs an ended job again, or starts the next attempt of a job that waits after a failure."""
         return await self._send(Call[schemas.JobView]("POST", f"/api/v1/jobs/{escaped(id)}/retry"))
 
     async def samples(self, id: str) -> List[schemas.SampleView]:

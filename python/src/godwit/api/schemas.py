@@ -871,12 +871,18 @@ class NodeView(TypedDict):
 class Problem(TypedDict):
     """Why a request was not carried out."""
 
+    advice: NotRequired[Optional[str]]
+    """Advice on what to do next, for people."""
     code: str
     """Code for programs: from the failure catalogue, or of the API."""
     detail: str
     """Message for people: the event, its object, whose fault it is, and what to do."""
+    fault: NotRequired[Optional[str]]
+    """The party that must act, as in the failure catalogue. Missing if the code is not in the catalogue of the node."""
     request: NotRequired[Optional[str]]
     """Id of the request, as in the log of the node."""
+    retry: NotRequired[Optional[str]]
+    """Whether a retry can help: `transient` or `permanent`."""
     status: int
     """The HTTP status."""
     title: str
