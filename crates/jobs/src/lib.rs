@@ -378,11 +378,7 @@ impl Jobs {
     /// of the owner wait, or the state takes no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
         access::check_run(&self.shared, &actor, id)?;
-        let job = self.job(id)?;
-        // A job that waits has its place already.
-        if job.state.ended() {
-            submit::check_room(&self.shared, &job.owner)?;
-        }
+        submit::check_room_again(&self.shared, &self.job(id)?)?;
         self.steer(actor, id, JobOp::Retry)
     }
 

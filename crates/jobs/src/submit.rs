@@ -4,7 +4,7 @@
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
-use godwit_api::rest::{NewJob, Place};
+use godwit_api::rest::{JobView, NewJob, Place};
 use godwit_state::{
     Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op, ProposeError,
     RetryPolicy, Site, StoredPlace, Timestamp, sortable_id,
@@ -55,6 +55,14 @@ pub(crate) fn submit(
     propose(shared, actor, &|at| {
         Ok(build(at, owner, new, text.clone(), &checked, key.clone()))
     })
+}
+
+/// As [`check_room`], for a job that runs again. A job that waits has its place already.
+pub(crate) fn check_room_again(shared: &Shared, job: &JobView) -> Result<(), JobsError> {
+    match job.state.ended() {
+        true => check_room(shared, &job.owner),
+        false => Ok(()),
+    }
 }
 
 /// Whether one more job of the owner may wait. The bound per owner leaves room for the jobs of all owners. Paused jobs count as waiting: they
