@@ -144,7 +144,6 @@ impl World {
                 watched: BTreeMap::new(),
                 admins: machine_admins(),
                 version: "1.2.3".to_owned(),
-                name: "node1".to_owned(),
                 level: FEATURE_LEVEL,
                 sites: sites.clone(),
                 now,
@@ -203,6 +202,7 @@ impl World {
             cluster,
             node: NodeInfo {
                 version: "1.2.3".to_owned(),
+                name: "node1".to_owned(),
                 identity: "gw1-test".to_owned(),
                 exports: EXPORTS
                     .map(|name| ExportInfo {
