@@ -8,13 +8,11 @@
 //! set once more has another lease.
 
 mod lease;
+mod refusals;
 mod room;
 mod spelled;
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -33,8 +31,10 @@ use crate::allow::Denial;
 use crate::session::locked;
 pub(crate) use lease::MemberLease;
 use lease::{Entry, Lease};
+use refusals::{no_such, passed};
 pub(crate) use room::By;
 use room::{giver_of, has_many_members, is_full_for, too_many_members, too_many_of_one};
+use spelled::is_within;
 pub(crate) use spelled::{Spot, Spots, TooLong, check};
 
 /// Claims of this node, ended ones included. Each has two paths of at most 4 KiB. One that has ended has former members, at most 8 KB. One
@@ -473,26 +473,6 @@ impl Held {
         };
         format!("{place} is claimed for the members of a job; wait for that job, or cancel it")
     }
-}
-
-fn no_such(claim: ClaimId) -> Refusal {
-    let message =
-        format!("the claim {claim} has ended at this node, or was never set; set it again");
-    Refusal::new(code::NO_SUCH_CLAIM, message)
-}
-
-fn passed(epoch: u64) -> Refusal {
-    let message = format!("the claim is in epoch {epoch}: a different controller has taken over");
-    Refusal::new(code::NO_SUCH_CLAIM, message)
-}
-
-fn path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
-}
-
-/// Whether `inner` is `outer` or lies below it; both are absolute.
-fn is_within(inner: &[u8], outer: &[u8]) -> bool {
-    path(inner).starts_with(path(outer))
 }
 
 #[cfg(test)]

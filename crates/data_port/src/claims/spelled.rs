@@ -31,6 +31,12 @@ const STEPS_MAX: usize = 1024;
 )]
 pub(crate) struct TooLong;
 
+/// Whether `inner` is `outer` or lies below it as they are spelled; both are absolute.
+pub(super) fn is_within(inner: &[u8], outer: &[u8]) -> bool {
+    let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+    path(inner).starts_with(path(outer))
+}
+
 /// Refuses the path of a claim that is too long to be kept.
 pub(crate) fn check(path: &[u8]) -> Result<(), TooLong> {
     match path.len() <= PLACE_BYTES_MAX && names_in(path) <= PLACE_NAMES_MAX {
