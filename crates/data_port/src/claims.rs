@@ -33,22 +33,19 @@ pub(crate) use lease::MemberLease;
 use lease::{Entry, Lease};
 use refusals::{no_such, passed};
 pub(crate) use room::By;
-use room::{giver_of, has_many_members, is_full_for, too_many_members, too_many_of_one};
+use room::{giver_of, has_room_for_members, is_full_for, too_many_members, too_many_of_one};
 use spelled::is_within;
 pub(crate) use spelled::{Spot, Spots, TooLong, check};
 
-/// Claims of this node, ended ones included. Each has two paths of at most 4 KiB. One that has ended has former members, at most 8 KB. One
-/// that holds has its place, at most about 40 KB, and about 120 bytes for each member.
+/// Claims of this node, ended ones included. Each has two paths of at most 4 KiB, and former members. One that holds has its place, at most
+/// about 40 KB, and about 120 bytes for each member.
 const CLAIMS_MAX: usize = 1024;
 
 /// Claims that one identity holds at a time: a quarter, so that one identity cannot take all the room.
 const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
 
-/// Members of all claims that one identity holds at a time: about 8 MB.
+/// Members of all claims of one identity, former ones included: about 8 MB.
 const MEMBERS_OF_ONE_MAX: usize = 64 << 10;
-
-/// Members that an ended claim remembers: 8 KB.
-const FORMER_MAX: usize = 256;
 
 /// Says whether the holder of a claim may still write at its place.
 pub(crate) type MayHold<'a> = dyn Fn(&By, &Text) -> Look<()> + 'a;
@@ -71,8 +68,8 @@ struct Held {
     place: ClaimedPlace,
     spot: Spot,
     members: HashMap<IdentityId, Entry>,
-    /// Of a claim that has ended: its members, at most [`FORMER_MAX`].
-    former: Box<[IdentityId]>,
+    /// All that were members once and are none now. An ended claim knows them: otherwise an older epoch of theirs could return.
+    former: HashSet<IdentityId>,
     by: By,
     lease: Arc<Lease>,
     /// Since when the right of the holder cannot be read.
@@ -119,7 +116,7 @@ impl ClaimTable {
     ) -> Result<(), Refusal> {
         let mut table = locked(&self.claims);
         let ended = table.values_mut().filter(|held| !held.lease.holds_at(now));
-        ended.for_each(Held::forget);
+        ended.for_each(Held::end);
         let overlapping = table.iter_mut().find_map(|(claim, held)| {
             let holds = *claim != wish.claim
                 && held.lease.holds_at(now)
@@ -148,9 +145,10 @@ impl ClaimTable {
         let is_passed = table
             .get(&wish.claim)
             .is_some_and(|held| wish.epoch < held.epoch);
-        if !is_passed && has_many_members(&table, &wish) {
+        if !is_passed && !has_room_for_members(&mut table, &wish, now) {
             return Err(too_many_members());
         }
+        let mut former = HashSet::new();
         if let Some(held) = table.get_mut(&wish.claim) {
             if wish.epoch < held.epoch {
                 return Err(passed(held.epoch));
@@ -178,6 +176,7 @@ impl ClaimTable {
                 return Err(too_many_of_one());
             }
             held.lease.end();
+            former = held.give_up();
         } else if is_full {
             return Err(too_many_of_one());
         } else if table.len() >= CLAIMS_MAX {
@@ -192,6 +191,7 @@ impl ClaimTable {
             };
             table.remove(&oldest);
         }
+        former.retain(|member| !wish.members.contains(member));
         let members = wish.members.into_iter();
         let lease = Lease::new(now, wish.lease);
         lease.copies.store(wish.copies, Ordering::SeqCst);
@@ -200,7 +200,7 @@ impl ClaimTable {
             place: wish.place,
             spot: wish.spot,
             members: members.map(|member| (member, Entry::new())).collect(),
-            former: Box::default(),
+            former,
             by: wish.by,
             lease,
             unread_since: None,
@@ -258,7 +258,7 @@ impl ClaimTable {
             Some(held) if held.epoch > epoch => Err(passed(held.epoch)),
             Some(held) => {
                 held.lease.end();
-                held.forget();
+                held.end();
                 Ok(())
             }
             None => Ok(()),
@@ -384,7 +384,7 @@ impl ClaimTable {
         let mut table = locked(&self.claims);
         for held in table.values_mut() {
             if !held.lease.holds_at(now) {
-                held.forget();
+                held.end();
                 continue;
             }
             let found = may_hold(&held.by, &held.place.asked);
@@ -415,7 +415,7 @@ impl Held {
         is_same_job
             || (!self.by.is_of_this_site() && self.by.peer() == Some(who.peer))
             || self.members.contains_key(&who.peer)
-            || self.former.contains(&who.peer)
+            || (self.lease.has_ended() && self.former.contains(&who.peer))
     }
 
     /// Whether the claim still holds. It ends when its holder has lost the right to write there.
@@ -442,12 +442,16 @@ impl Held {
     }
 
     /// Keeps of a claim that has ended only its epoch, its path and which identities may change it.
-    fn forget(&mut self) {
+    fn end(&mut self) {
         self.spot = Spot::default();
         let members = std::mem::take(&mut self.members);
-        if !members.is_empty() {
-            self.former = members.into_keys().take(FORMER_MAX).collect();
-        }
+        self.former.extend(members.into_keys());
+    }
+
+    /// All that are or were members, as the claim gives way to its next epoch.
+    fn give_up(&mut self) -> HashSet<IdentityId> {
+        self.end();
+        std::mem::take(&mut self.former)
     }
 
     fn is_unread_for_long(&self, now: Instant) -> bool {
@@ -457,14 +461,17 @@ impl Held {
 
     /// Admits these members. Transfers of former members end, and so do those of the members to fence.
     fn set_members(&mut self, members: &HashSet<IdentityId>, fence: &HashSet<IdentityId>) {
+        let former = &mut self.former;
         self.members.retain(|member, entry| {
             let stays = members.contains(member) && !fence.contains(member);
             if !stays {
                 entry.end();
+                former.insert(*member);
             }
             stays
         });
         for member in members {
+            former.remove(member);
             self.members.entry(*member).or_insert_with(Entry::new);
         }
     }

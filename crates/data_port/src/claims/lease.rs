@@ -46,6 +46,11 @@ impl Lease {
         !self.ended.load(Ordering::SeqCst)
     }
 
+    /// Whether it was seen to have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }

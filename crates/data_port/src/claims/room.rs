@@ -49,17 +49,42 @@ pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant)
     of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
-/// Whether the claims of this holder would have more members than those of one may. A claim that has ended has no members.
-pub(super) fn has_many_members(table: &HashMap<ClaimId, Held>, wish: &Wish) -> bool {
+/// Whether the claims of this holder may have these members, too. Former members count. For their room the holder's claims that ended first
+/// are forgotten as a whole: one that knew only a part of its members would take the others for strangers.
+pub(super) fn has_room_for_members(
+    table: &mut HashMap<ClaimId, Held>,
+    wish: &Wish,
+    now: Instant,
+) -> bool {
     let giver = giver_of(&wish.by);
-    if giver.is_none() {
+    let known = |held: &Held| held.members.len() + held.former.len();
+    let (mut all, mut ended) = (wish.members.len(), Vec::new());
+    for (claim, held) in table.iter() {
+        if *claim == wish.claim {
+            let ever = held.members.keys().chain(&held.former);
+            all += ever.filter(|member| !wish.members.contains(member)).count();
+        } else if giver_of(&held.by) == giver {
+            all += known(held);
+            if !held.lease.holds_at(now) {
+                ended.push((held.lease.begin, *claim, known(held)));
+            }
+        }
+    }
+    let mut over = all.saturating_sub(MEMBERS_OF_ONE_MAX);
+    let of_ended = ended.iter().map(|(_, _, members)| members).sum();
+    // This node itself is refused nothing.
+    if over > of_ended && giver.is_some() {
         return false;
     }
-    let others = table
-        .iter()
-        .filter(|(claim, held)| **claim != wish.claim && giver_of(&held.by) == giver);
-    let members: usize = others.map(|(_, held)| held.members.len()).sum();
-    members + wish.members.len() > MEMBERS_OF_ONE_MAX
+    ended.sort_unstable_by_key(|(begin, _, _)| *begin);
+    for (_, claim, members) in ended {
+        if over == 0 {
+            break;
+        }
+        table.remove(&claim);
+        over = over.saturating_sub(members);
+    }
+    true
 }
 
 /// The identity whose right a peer uses: the asker of the job that the peer names. One asker may let many identities in.
@@ -84,3 +109,6 @@ pub(super) fn too_many_members() -> Refusal {
     );
     Refusal::later(code::BUSY, message)
 }
+
+#[cfg(test)]
+mod tests;

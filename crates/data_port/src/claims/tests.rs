@@ -3,14 +3,14 @@
 use super::*;
 use crate::allow::Who;
 
-fn identity(letter: &str) -> IdentityId {
+pub(super) fn identity(letter: &str) -> IdentityId {
     // The last letter holds one bit.
     format!("gw1-{}a", letter.repeat(51))
         .parse()
         .expect("an identity")
 }
 
-fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
+pub(super) fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
     Wish {
         claim: ClaimId([claim; 16]),
         epoch,
@@ -32,7 +32,7 @@ fn spots(path: &[u8]) -> Spots {
 }
 
 /// Every holder has its rights.
-fn anybody(_: &By, _: &Text) -> Look<()> {
+pub(super) fn anybody(_: &By, _: &Text) -> Look<()> {
     Look::Holds
 }
 
@@ -466,35 +466,4 @@ fn an_ended_claim_keeps_no_place_and_no_members() {
         .set(wish(1, 5, "data/1", 60), later(60), &anybody)
         .expect("set again");
     assert!(!is_empty(1));
-}
-
-#[test]
-fn claims_of_one_holder_have_a_bounded_number_of_members() {
-    let (table, now) = (ClaimTable::default(), Instant::now());
-    let count = MEMBERS_OF_ONE_MAX / 8;
-    let members = (0..count).map(|n| {
-        let letters: String = n
-            .to_le_bytes()
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15].map(|half| char::from(b'a' + half)))
-            .collect();
-        format!("gw1-{letters}{}a", "b".repeat(51 - letters.len()))
-            .parse()
-            .expect("an identity")
-    });
-    let members: HashSet<IdentityId> = members.collect();
-    let set = |claim: u8, by: &str| {
-        let wish = Wish {
-            members: members.clone(),
-            by: By::Peer(Who::itself(identity(by))),
-            ..wish(claim, 1, &format!("data/{claim}"), 60)
-        };
-        table.set(wish, now, &anybody)
-    };
-    for claim in 1..=8 {
-        set(claim, "a").expect("room");
-    }
-    set(8, "a").expect("it counts once");
-    assert_eq!(set(9, "a").expect_err("too many").code, code::BUSY);
-    set(9, "q").expect("room for others");
 }

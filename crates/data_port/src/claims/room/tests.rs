@@ -1,0 +1,99 @@
+//! Tests of how many members claims have, and that an ended claim knows all of its own.
+
+use std::time::Duration;
+
+use godwit_api::ask::MEMBERS_MAX;
+use godwit_net::IdentityId;
+
+use super::super::ClaimTable;
+use super::super::tests::{anybody, identity, wish};
+use super::*;
+
+fn numbered(count: usize) -> Vec<IdentityId> {
+    let members = (0..count).map(|n| {
+        let letters: String = n
+            .to_le_bytes()
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15].map(|half| char::from(b'a' + half)))
+            .collect();
+        format!("gw1-{letters}{}a", "b".repeat(51 - letters.len()))
+            .parse()
+            .expect("an identity")
+    });
+    members.collect()
+}
+
+fn of(peer: IdentityId, members: &[IdentityId], wish: Wish) -> Wish {
+    Wish {
+        members: members.iter().copied().collect(),
+        by: By::Peer(Who::itself(peer)),
+        ..wish
+    }
+}
+
+#[test]
+fn claims_of_one_holder_have_a_bounded_number_of_members() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let members = numbered(MEMBERS_OF_ONE_MAX / 8);
+    let set = |claim: u8, by: &str| {
+        let begin = now + Duration::from_secs(claim.into());
+        let wish = wish(claim, 1, &format!("data/{claim}"), 60);
+        table.set(of(identity(by), &members, wish), begin, &anybody)
+    };
+    for claim in 1..=8 {
+        set(claim, "a").expect("room");
+    }
+    set(8, "a").expect("it counts once");
+    assert_eq!(set(9, "a").expect_err("too many").code, code::BUSY);
+    set(10, "q").expect("room for others");
+    // Of ended claims the oldest makes room, and the others know all their members.
+    let end = |claim: u8, by: &str| {
+        let by = By::Peer(Who::itself(identity(by)));
+        let ended = table.release(ClaimId([claim; 16]), 1, &by);
+        ended.expect("released");
+    };
+    end(10, "q");
+    for claim in [3, 2] {
+        end(claim, "a");
+    }
+    set(9, "a").expect("room of an ended one");
+    let known = |claim: u8| table.place_of(ClaimId([claim; 16])).is_some();
+    assert_eq!([2, 3, 10].map(known), [false, true, true]);
+    let earlier = |claim: u8, member: &IdentityId| {
+        let wish = wish(claim, 0, &format!("data/{claim}"), 60);
+        table.set(of(*member, &[], wish), now, &anybody)
+    };
+    for claim in [3, 10] {
+        let is_passed = |member: &IdentityId| earlier(claim, member).is_err();
+        assert!(members.iter().all(is_passed));
+    }
+}
+
+/// The controller of an earlier epoch may have stood still. A claim that took it for a stranger would admit it.
+#[test]
+fn an_earlier_epoch_of_a_former_member_never_returns() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let members = numbered(MEMBERS_MAX);
+    let claim = ClaimId([1; 16]);
+    let set = |by: IdentityId, epoch: u64, members: &[IdentityId]| {
+        table.set(
+            of(by, members, wish(1, epoch, "data/set", 60)),
+            now,
+            &anybody,
+        )
+    };
+    let [first, second, third] = [members[0], members[1], members[2]];
+    set(first, 5, &members).expect("set");
+    // A member that was removed counts, and so do those before the last controller.
+    set(first, 5, &members[..MEMBERS_MAX - 1]).expect("set again");
+    set(second, 6, &[second, third]).expect("taken over");
+    // While the claim holds, a removed member has no part in it.
+    let late = set(first, 7, &members).expect_err("removed");
+    assert_eq!(late.code, code::BUSY);
+    let by = By::Peer(Who::itself(third));
+    table.release(claim, 6, &by).expect("released");
+    for member in &members {
+        let refusal = set(*member, 5, &members).expect_err("passed");
+        assert_eq!(refusal.code, code::NO_SUCH_CLAIM, "{member}");
+    }
+}
