@@ -227,6 +227,7 @@ impl Session {
             keep_for: Duration::from_millis(request.retry_for_ms).min(shared.config.keep_for),
             label,
             job: request.label.clone(),
+            heirs: request.heirs.iter().flat_map(|heir| heir.parse()).collect(),
             writes_to: begun.writes_to,
             lease: begun.lease,
             fence: begun.fence,

@@ -1,6 +1,7 @@
 //! One transfer at this daemon: its claim, and its engine while that runs.
 //! Does not know the other transfers (`table`).
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +42,8 @@ pub(crate) struct Claim {
     pub(crate) label: String,
     /// The job that it serves, in the words of its client; empty for a command.
     pub(crate) job: String,
+    /// The other nodes that its client lets take over this job.
+    pub(crate) heirs: HashSet<IdentityId>,
     /// Absolute paths that only this transfer may write to.
     pub(crate) writes_to: Spots,
     /// Of a member: how long the claim of its job holds.
@@ -96,13 +99,16 @@ pub(crate) struct Serving<'a>(&'a Session);
 
 impl Claim {
     /// Whether it makes way for a transfer of `who` with this label, once its client is gone. For a job of another node it does so for
-    /// the peers to which access was given for that very job: the grants prove it. Otherwise it does so for its owner, and for another
-    /// node that names the same job. That name is only the word of the client, so it counts for nothing beside a mandate, and
-    /// the caller has checked the right to write to the destination.
+    /// the peers to which access was given for that very job: the grants prove it. Otherwise it does so for its owner, and for a node that
+    /// the owner let take over the job, if that node names the same job. The name alone counts for nothing. The caller has checked the
+    /// right to write to the destination.
     pub(crate) fn makes_way(&self, who: &Who, label: &str) -> bool {
         match (&self.leave.who.mandate, &who.mandate) {
             (Some(held), Some(named)) => held == named,
-            (None, None) => self.owner == who.peer || (!label.is_empty() && self.job == label),
+            (None, None) => {
+                let is_heir = || self.heirs.contains(&who.peer);
+                self.owner == who.peer || (!label.is_empty() && self.job == label && is_heir())
+            }
             (Some(_), None) | (None, Some(_)) => false,
         }
     }

@@ -116,6 +116,9 @@ pub const IDENTITY_TEXT_BYTES: usize = 56;
 /// Longest id of a job at its node.
 pub const JOB_ID_BYTES_MAX: usize = 64;
 
+/// Nodes that may take over the job of a transfer.
+pub const HEIRS_MAX: usize = 64;
+
 /// Length of the name of a claim.
 pub const CLAIM_BYTES: usize = 16;
 

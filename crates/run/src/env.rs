@@ -102,6 +102,11 @@ pub trait Attempts: Send + Sync {
     /// becomes it. `tag` marks temporary files.
     fn placed(&self, into: bool, tag: u64);
 
+    /// The identities of the other nodes that may take over the job.
+    fn heirs(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The fence that tells whether this attempt may still write to a local destination or send to another one, if the right can end.
     fn fence(&self) -> Option<Arc<dyn Fence>> {
         None

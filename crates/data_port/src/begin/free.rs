@@ -23,7 +23,7 @@ pub(super) const PATIENCE: Patience = Patience {
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Takes the destination; a transfer with the same name whose client is gone makes way. If its client answers and stays, the second
-/// transfer is refused. A transfer for the same job by another node makes way, too, where that node does not answer.
+/// transfer is refused. A transfer of a node that has let this one take over the job makes way, too, where that node does not answer.
 pub(super) fn prepare(
     shared: &Shared,
     (who, label): (&Who, &str),

@@ -1,5 +1,6 @@
 //! Tests of when a transfer ends, and for which client it makes way.
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -91,6 +92,7 @@ fn running_for(
         keep_for: ENDLESS,
         label: String::new(),
         job: label.to_owned(),
+        heirs: HashSet::from([opener("b", None).peer]),
         writes_to: Spots::look(&[b"/data/run42".to_vec()]),
         lease: None,
         fence: None,
@@ -286,13 +288,15 @@ fn opener(peer: &str, job: Option<u8>) -> Who {
 /// The word of a client for its job ends no transfer that serves a job of another node, or that runs by other rights.
 #[test]
 fn a_deserted_transfer_makes_way_by_its_owner_or_by_its_job_alone() {
-    let (own, other) = (opener("a", None), opener("b", None));
+    // The owner lets `b` take over its job, and no other node.
+    let (own, other, stranger) = (opener("a", None), opener("b", None), opener("d", None));
     let (first, second) = (opener("a", Some(1)), opener("b", Some(1)));
     for (held, taker, label, makes_way) in [
         (&own, &own, "", true),
         (&own, &other, "job 7", true),
         (&own, &other, "job 8", false),
         (&own, &other, "", false),
+        (&own, &stranger, "job 7", false),
         (&own, &first, "job 7", false),
         (&own, &second, "job 7", false),
         (&first, &own, "job 7", false),

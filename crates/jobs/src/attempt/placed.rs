@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use godwit_run::{Attempts, Control, Earlier, Fence};
-use godwit_state::{Agreed, JobOp, Placed, ProposeError};
+use godwit_state::{Agreed, JobOp, Node, Placed, ProposeError};
 
 use super::fence::ClaimFence;
 use super::propose;
@@ -56,6 +56,15 @@ impl Attempts for Placing {
     fn fence(&self) -> Option<Arc<dyn Fence>> {
         let fence = Arc::clone(self.fence.as_ref()?);
         Some(fence)
+    }
+
+    fn heirs(&self) -> Vec<String> {
+        let own = &self.shared.config.node;
+        let nodes = self.shared.replica.reader().objects::<Node>();
+        // Without them another node waits until the receiver has given up this one.
+        let others = nodes.unwrap_or_default().into_iter();
+        let others = others.filter(|row| row.name != *own);
+        others.map(|row| row.identity).collect()
     }
 
     fn earlier(&self) -> Earlier {

@@ -1,11 +1,11 @@
-//! Owns the fields of OPEN for a transfer that serves a job of another node: the owner, and the job.
+//! Owns the fields of OPEN that name other nodes of a job: the owner of the job, and those that may take it over.
 //! Decides no right; a node does. `docs/wire.md`, "Mandates".
 
 use prost::Message;
 
 use super::Open;
 use crate::error::WireError;
-use crate::limits::{IDENTITY_TEXT_BYTES, JOB_ID_BYTES_MAX};
+use crate::limits::{HEIRS_MAX, IDENTITY_TEXT_BYTES, JOB_ID_BYTES_MAX};
 
 /// The client acts for a job of another node. The daemon grants only the access that was given for that job.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -18,6 +18,11 @@ pub struct Mandate {
     pub job: String,
 }
 
+/// Whether ids have this character.
+fn fits(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
 impl Mandate {
     fn validate(&self) -> Result<(), WireError> {
         if self.asker.len() != IDENTITY_TEXT_BYTES {
@@ -26,7 +31,6 @@ impl Mandate {
         if self.job.is_empty() || self.job.len() > JOB_ID_BYTES_MAX {
             return Err(WireError::invalid("job", "is no id of a job"));
         }
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if !self.asker.bytes().chain(self.job.bytes()).all(fits) {
             return Err(WireError::invalid(
                 "mandate",
@@ -40,5 +44,19 @@ impl Mandate {
 impl Open {
     pub(super) fn validate_mandate(&self) -> Result<(), WireError> {
         self.mandate.as_ref().map_or(Ok(()), Mandate::validate)
+    }
+    pub(super) fn validate_heirs(&self) -> Result<(), WireError> {
+        if self.heirs.len() > HEIRS_MAX {
+            return Err(WireError::too_long("heirs", HEIRS_MAX as u64));
+        }
+        let is_identity =
+            |heir: &String| heir.len() == IDENTITY_TEXT_BYTES && heir.bytes().all(fits);
+        if !self.heirs.iter().all(is_identity) {
+            return Err(WireError::invalid(
+                "heirs",
+                "has a text that is no identity",
+            ));
+        }
+        Ok(())
     }
 }

@@ -127,6 +127,10 @@ pub struct Open {
     /// not named. Needs [`capability::OWNER_SIGHT`].
     #[prost(bool, tag = "42")]
     pub may_not_list: bool,
+    /// In a push: identities of other nodes that may take over the job of the label, at most
+    /// [`HEIRS_MAX`](crate::limits::HEIRS_MAX).
+    #[prost(string, repeated, tag = "43")]
+    pub heirs: Vec<String>,
 }
 
 impl Open {
@@ -226,6 +230,7 @@ impl Open {
         self.validate_member()?;
         self.validate_earlier()?;
         self.validate_mandate()?;
+        self.validate_heirs()?;
         self.validate_view()?;
         Beacon::validate(self.beacon.as_ref())?;
         let names = self.sources.iter().chain([&self.destination]);

@@ -201,3 +201,24 @@ fn a_mandate_names_an_identity_and_a_job() {
         assert!(open(wrong, "01jd-7").is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn heirs_are_identities_and_few() {
+    let open = |heirs: Vec<String>| {
+        encode(&Frame::Open(Open {
+            direction: Direction::PUSH.0,
+            sources: vec![b"a".to_vec()],
+            heirs,
+            ..Open::default()
+        }))
+    };
+    let heir = format!("gw1-{}", "a".repeat(52));
+    assert!(open(vec![heir.clone(); 64]).is_ok());
+    assert!(open(vec![heir.clone(); 65]).is_err());
+    for wrong in ["", "gw1-a", &format!("gw1:{}", "a".repeat(52))] {
+        assert!(
+            open(vec![heir.clone(), wrong.to_owned()]).is_err(),
+            "{wrong}"
+        );
+    }
+}

@@ -202,6 +202,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     }),
                     may_not_read: flags[2],
                     may_not_list: flags[2],
+                    heirs: vec![format!("gw1-{}", "c".repeat(52)); usize::from(flags[1])],
                     mandate: flags[2].then(|| Mandate {
                         asker: format!("gw1-{}", "b".repeat(52)),
                         job: format!("j-{retry}"),

@@ -40,6 +40,15 @@ impl Job<'_> {
         })
     }
 
+    /// The nodes that may take over this push. Under a mandate its grants name them.
+    pub(super) fn heirs(&self) -> Vec<String> {
+        let attempts = self.env.attempts.as_ref();
+        let attempts = attempts.filter(|_| self.env.mandate.is_none());
+        let mut heirs = attempts.map_or_else(Vec::new, |attempts| attempts.heirs());
+        heirs.truncate(limits::HEIRS_MAX);
+        heirs
+    }
+
     /// Records the meaning of a local destination, before anything is written to it.
     pub(super) fn tell_place(&self, prepared: Option<&PreparedDestination>) {
         if let Some(prepared) = prepared {

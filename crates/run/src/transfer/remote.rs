@@ -135,6 +135,7 @@ impl<'a> WithNode<'a> {
             destination_is_directory: is_directory || job.chosen.is_listed(),
             any_digest: true,
             earlier: job.earlier_of_push(),
+            heirs: job.heirs(),
             may_not_read: job.env.hides_contents,
             may_not_list: job.env.hides_names,
             view: if conceals { Vec::new() } else { view() },
