@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Encryption;
 use crate::failure::Code;
 use crate::rest::Timestamp;
 
@@ -58,6 +59,9 @@ pub struct TransferStart {
     /// Id of the request that submitted the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// The cipher of its connections. None within one machine, and while a job has not named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<Encryption>,
     /// The identities under which the bounds for one identity count the peer: the peer itself, or the askers that let it in. None if the
     /// transfer has no peer. No part of the record.
     #[serde(skip)]

@@ -4,6 +4,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use godwit_api::ask::Refusal;
+use godwit_api::event::Encryption;
 use godwit_api::failure::{FailureCode, Scope};
 use godwit_api::record::{
     StrangerDid, TransferDirection, TransferNews, TransferRecord, TransferRefusal, TransferStart,
@@ -12,7 +13,7 @@ use godwit_api::record::{
 use godwit_api::rest::Timestamp;
 use godwit_engine::session::{Engine, ExaminationEnd};
 use godwit_engine::{End, StreamLoss};
-use godwit_net::IdentityId;
+use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Direction, ErrorCode, Open, TransferId};
 
 use crate::Shared;
@@ -26,24 +27,30 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A transfer that a peer opened.
+/// A transfer that a peer opened on this stream.
 pub(crate) fn started(
     transfer: TransferId,
     peer: IdentityId,
-    address: &str,
+    stream: &dyn Stream,
     request: &Open,
     counted_as: &[IdentityId],
 ) -> TransferStart {
+    let encryption = stream.cipher().map(|(cipher, library)| Encryption {
+        cipher: cipher.to_string(),
+        library: library.to_string(),
+        plain_contents: request.plain_payload,
+    });
     TransferStart {
         id: transfer.to_string(),
         job: None,
         identity: Some(peer.to_string()),
-        peer: Some(address.to_owned()),
+        peer: Some(stream.peer()),
         owner: None,
         direction: direction(request),
         places: places(request),
         label: Some(request.label.clone()).filter(|label| !label.is_empty()),
         request: None,
+        encryption,
         counted_as: counted_as.iter().map(ToString::to_string).collect(),
     }
 }
@@ -329,6 +336,7 @@ mod tests {
                 places: Vec::new(),
                 label: None,
                 request: None,
+                encryption: None,
                 counted_as: Vec::new(),
             };
             let TransferNews::Ended(record) = verified(start, now(), (7, failed), end) else {

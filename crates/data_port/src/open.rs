@@ -151,8 +151,7 @@ fn run(
     let (beacon, unproved) = (begun.beacon.take(), begun.unproved);
     let entering = begun.entering.take();
     let counted_as = shared.places.counted_as(peer);
-    let address = stream.peer().to_string();
-    let start = news::started(transfer, peer, &address, request, &counted_as);
+    let start = news::started(transfer, peer, stream, request, &counted_as);
     let session = Session::new(transfer, begun, leave, request, label, start, shared);
     let session = Arc::new(session);
     let tokens = match session.issue(TOKENS) {

@@ -93,8 +93,7 @@ fn run(
         was_taken_back: false,
     };
     let counted_as = shared.places.counted_as(peer);
-    let address = stream.peer().to_string();
-    let start = news::started(transfer, peer, &address, request, &counted_as);
+    let start = news::started(transfer, peer, stream, request, &counted_as);
     let since = news::now();
     (shared.config.tells)(&TransferNews::Started(start.clone()));
     let served = serve_verification(stream, &opened, transfer, &verifier, &findings, &mut one);

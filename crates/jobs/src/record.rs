@@ -64,8 +64,15 @@ impl Recording {
             Ok(_) => (FailureCode::Complete, None),
             Err(failure) => (failure.code, Some(failure.message.clone())),
         };
+        let encryption = match ended {
+            Ok(Summary::Transfer(summary)) => summary.encryption.clone(),
+            _ => None,
+        };
         let record = TransferRecord {
-            start: self.start,
+            start: TransferStart {
+                encryption,
+                ..self.start
+            },
             started: self.since,
             ended: now(),
             bytes: did.moved.bytes,
@@ -118,6 +125,7 @@ fn start_of(job: &Job, attempt: u32) -> TransferStart {
         places,
         label: None,
         request: job.request.clone(),
+        encryption: None,
         counted_as: Vec::new(),
     }
 }

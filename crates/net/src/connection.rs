@@ -14,6 +14,7 @@ use godwit_proto::{PRELUDE_BYTES, Prelude};
 use godwit_sys::tcp_info::TcpInfo;
 use rustix::event::PollFlags;
 
+use crate::aead::{Library, library};
 use crate::buffer::{InBuffer, OutBuffer};
 use crate::limits::{INPUT_BYTES_MAX, INPUT_PARTS, METER_EVERY};
 use crate::meter::{StreamMeasure, StreamMeter};
@@ -21,6 +22,7 @@ use crate::pulse::Pulse;
 use crate::session::Session;
 use crate::socket::Socket;
 use crate::stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
+use crate::tls::Cipher;
 use crate::waker::Waker;
 
 /// A [`Stream`] over TCP with TLS, or over a socket pair inside this process without TLS.
@@ -369,6 +371,15 @@ impl Stream for Connection {
 
     fn is_relayed(&self) -> bool {
         self.relayed
+    }
+
+    fn cipher(&self) -> Option<(Cipher, Library)> {
+        let Layer::Tls { session, .. } = &self.layer else {
+            return None;
+        };
+        let suite = session.state().negotiated_cipher_suite();
+        let cipher = suite.and_then(Cipher::of_suite);
+        cipher.map(|cipher| (cipher, library()))
     }
 
     fn channel(&self) -> u32 {

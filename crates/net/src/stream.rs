@@ -12,9 +12,11 @@ use godwit_proto::Prelude;
 use godwit_sys::tcp_info::TcpInfo;
 use thiserror::Error;
 
+use crate::aead::Library;
 use crate::limits::{REKEY_RECORDS, STALL_LIMIT};
 use crate::meter::StreamMeter;
 use crate::pulse::Pulse;
+use crate::tls::Cipher;
 use crate::waker::Waker;
 
 /// One connection that carries whole frames in both directions, driven by one thread.
@@ -123,6 +125,11 @@ pub trait Stream: Send {
 
     /// Measures now: call before long waits, and before the stream is given up.
     fn measure(&mut self);
+
+    /// The cipher of the connection, and the library here that implements it; `None` inside one process.
+    fn cipher(&self) -> Option<(Cipher, Library)> {
+        None
+    }
 
     /// Number of the channel that the stream runs over, as the client counts them from 0.
     fn channel(&self) -> u32 {

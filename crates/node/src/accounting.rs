@@ -242,6 +242,7 @@ mod tests {
                 places: vec!["data/a\nb".to_owned()],
                 label: None,
                 request: None,
+                encryption: None,
                 counted_as: Vec::new(),
             },
             started: Timestamp(ended - 500),

@@ -436,6 +436,7 @@ mod tests {
             places: Vec::new(),
             label: None,
             request: None,
+            encryption: None,
             counted_as: Vec::new(),
         };
         let named = |start: &TransferStart| peer_of(start).cloned();

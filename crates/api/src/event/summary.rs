@@ -105,7 +105,7 @@ pub struct NotKept {
 pub struct Encryption {
     /// The cipher of TLS that both ends agreed on.
     pub cipher: String,
-    /// The library that implements it at the end that connected.
+    /// The library that implements it at the end that reports: the one that connected, or the node that recorded the transfer.
     pub library: String,
     /// Contents go without encryption: the cipher has names, digests and control data alone.
     #[serde(skip_serializing_if = "is_false")]

@@ -108,8 +108,15 @@ fn each_transfer_has_two_lines_and_a_record_and_each_refusal_a_command() {
         (&began["transfer"], &300_005.into())
     );
     assert_eq!(records[0]["identity"], us.as_str());
+    let told = &records[0]["encryption"];
+    let cipher = told["cipher"].as_str().expect("a cipher");
+    assert!(
+        matches!(told["library"].as_str(), Some("aws-lc" | "ring")),
+        "{told}"
+    );
     let table = rig.admin(&["accounting", "--since", "1h"]);
     table.says("data/in/run42").says("complete").says("receive");
+    table.says(cipher);
     let none = rig.admin(&["accounting", "--until", "1h"]);
     none.says("no transfers are recorded");
     assert_eq!(rig.admin(&["accounting", "--since", "soon"]).code, Some(2));
@@ -154,6 +161,7 @@ fn an_attempt_of_a_job_is_logged_and_recorded_with_its_owner() {
         (&id.as_str().into(), &5.into())
     );
     assert_ne!(records[1]["code"], "complete", "{records:?}");
+    assert!(records[0].get("encryption").is_none(), "{records:?}");
 }
 
 #[test]

@@ -234,6 +234,17 @@ fn reports_of_transfers_and_jobs_name_the_cipher_and_its_library() {
     }
     let plain = encryption(&["--encryption", "none", "file", &world.url("plain")]);
     assert_eq!(plain["plain_contents"], true, "{plain}");
+    // The node records the same, with its own library.
+    let records = world.admin(&["accounting", "--json"]).out;
+    let records = records.lines().map(|line| {
+        let record: Value = serde_json::from_str(line).expect("a record");
+        record["encryption"].clone()
+    });
+    let records: Vec<Value> = records.collect();
+    assert_eq!(records.len(), 3, "{records:?}");
+    assert_eq!(records[0]["cipher"], "chacha20-poly1305", "{records:?}");
+    assert!(records[0].get("plain_contents").is_none(), "{records:?}");
+    assert_eq!(records[2]["plain_contents"], true, "{records:?}");
     assert!(
         encryption(&["file", "copy"]).is_null(),
         "within one machine"
@@ -247,6 +258,10 @@ fn reports_of_transfers_and_jobs_name_the_cipher_and_its_library() {
         let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
         let told = &ended["summary"]["encryption"];
         assert!(library(told) && told["cipher"].is_string(), "{ended}");
+        let records = here.admin(&["accounting", "--json"]).out;
+        let last = records.lines().last().expect("a record");
+        let last: Value = serde_json::from_str(last).expect("a record");
+        assert_eq!(&last["encryption"], told, "{records}");
     }
     let shown = here.admin(&["job", "show", &id]).out;
     assert!(shown.contains("encrypted"), "{shown}");

@@ -112,6 +112,7 @@ fn running_for(
             places: Vec::new(),
             label: None,
             request: None,
+            encryption: None,
             counted_as: Vec::new(),
         },
         began: Timestamp(0),

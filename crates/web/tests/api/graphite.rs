@@ -107,6 +107,7 @@ fn transfers_are_counted_by_outcome_stage_and_a_bounded_number_of_peers() {
             places: Vec::new(),
             label: None,
             request: None,
+            encryption: None,
             counted_as: Vec::new(),
         };
         hear(&TransferNews::Started(start.clone()));

@@ -75,7 +75,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         ));
     } else if !json {
         let head = [
-            "ENDED", "WHO", "WAY", "PLACES", "FILES", "BYTES", "SECONDS", "RATE", "END",
+            "ENDED", "WHO", "WAY", "PLACES", "FILES", "BYTES", "SECONDS", "RATE", "CIPHER", "END",
         ];
         print(&table::plain(&head, &rows));
     }
@@ -95,6 +95,14 @@ fn row(record: &TransferRecord, clock: &Clock) -> Vec<String> {
         reason = "the cast saturates, and no rate is negative"
     )]
     let rate = record.bytes_per_second as u64;
+    // The library is in the record alone.
+    let cipher = start
+        .encryption
+        .as_ref()
+        .map(|told| match told.plain_contents {
+            true => format!("{}, contents plain", told.cipher),
+            false => told.cipher.clone(),
+        });
     vec![
         clock.show(record.ended),
         printable(who.map_or("", String::as_str)),
@@ -104,6 +112,7 @@ fn row(record: &TransferRecord, clock: &Clock) -> Vec<String> {
         human_size(record.bytes),
         format!("{:.1}", record.seconds()),
         human_rate(rate),
+        printable(&cipher.unwrap_or_default()),
         record.code.to_string(),
     ]
 }
