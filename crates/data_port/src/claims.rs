@@ -37,8 +37,7 @@ use room::{giver_of, has_room_for_members, is_full_for, too_many_members, too_ma
 use spelled::is_within;
 pub(crate) use spelled::{Spot, Spots, TooLong, check};
 
-/// Claims of this node, ended ones included. Each has two paths of at most 4 KiB, and former members. One that holds has its place, at most
-/// about 40 KB, and about 120 bytes for each member.
+/// Claims of this node, ended ones included. Each has two paths of at most 4 KiB, 120 bytes for each member, and a place of some 40 KB.
 const CLAIMS_MAX: usize = 1024;
 
 /// Claims that one identity holds at a time: a quarter, so that one identity cannot take all the room.
@@ -68,7 +67,7 @@ struct Held {
     place: ClaimedPlace,
     spot: Spot,
     members: HashMap<IdentityId, Entry>,
-    /// All that were members once and are none now. An ended claim knows them: otherwise an older epoch of theirs could return.
+    /// All that were members or holders once and are neither now. An ended claim knows them: otherwise an older epoch of theirs could return.
     former: HashSet<IdentityId>,
     by: By,
     lease: Arc<Lease>,
@@ -168,7 +167,7 @@ impl ClaimTable {
                 if held.lease.renew(now, wish.lease) {
                     held.lease.copies.store(wish.copies, Ordering::SeqCst);
                     held.set_members(&wish.members, &wish.fence);
-                    held.by = wish.by;
+                    held.change_holder(wish.by);
                     return Ok(());
                 }
             }
@@ -176,7 +175,7 @@ impl ClaimTable {
                 return Err(too_many_of_one());
             }
             held.lease.end();
-            former = held.give_up();
+            former = held.give_up(&wish.by);
         } else if is_full {
             return Err(too_many_of_one());
         } else if table.len() >= CLAIMS_MAX {
@@ -448,9 +447,18 @@ impl Held {
         self.former.extend(members.into_keys());
     }
 
-    /// All that are or were members, as the claim gives way to its next epoch.
-    fn give_up(&mut self) -> HashSet<IdentityId> {
+    /// Another peer may hold the claim now. The earlier one stays known.
+    fn change_holder(&mut self, by: By) {
+        if self.by.peer() != by.peer() {
+            self.former.extend(self.by.peer());
+        }
+        self.by = by;
+    }
+
+    /// All that are or were members or holders, as the claim gives way to its next epoch.
+    fn give_up(&mut self, to: &By) -> HashSet<IdentityId> {
         self.end();
+        self.change_holder(to.clone());
         std::mem::take(&mut self.former)
     }
 

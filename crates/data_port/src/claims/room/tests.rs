@@ -1,4 +1,4 @@
-//! Tests of how many members claims have, and that an ended claim knows all of its own.
+//! Tests of how many members claims have, and that an ended claim knows all of them.
 
 use std::time::Duration;
 
@@ -83,7 +83,9 @@ fn an_earlier_epoch_of_a_former_member_never_returns() {
         )
     };
     let [first, second, third] = [members[0], members[1], members[2]];
-    set(first, 5, &members).expect("set");
+    let controller = identity("q");
+    set(controller, 4, &members).expect("set");
+    set(first, 5, &members).expect("taken over");
     // A member that was removed counts, and so do those before the last controller.
     set(first, 5, &members[..MEMBERS_MAX - 1]).expect("set again");
     set(second, 6, &[second, third]).expect("taken over");
@@ -92,7 +94,7 @@ fn an_earlier_epoch_of_a_former_member_never_returns() {
     assert_eq!(late.code, code::BUSY);
     let by = By::Peer(Who::itself(third));
     table.release(claim, 6, &by).expect("released");
-    for member in &members {
+    for member in members.iter().chain([&controller]) {
         let refusal = set(*member, 5, &members).expect_err("passed");
         assert_eq!(refusal.code, code::NO_SUCH_CLAIM, "{member}");
     }
