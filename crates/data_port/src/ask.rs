@@ -279,9 +279,7 @@ fn answer(
         }
         return answered;
     }
-    let answered = shared
-        .here
-        .answer_to(&holder.by, &question, &may, &mut go_on);
+    let answered = shared.here.answer(&question, &may, &mut go_on);
     answered.map_err(|refusal| held.ended().unwrap_or(refusal))
 }
 

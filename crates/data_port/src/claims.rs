@@ -264,12 +264,6 @@ impl ClaimTable {
         }
     }
 
-    /// Whether `by` may change a claim that is known here.
-    pub(crate) fn may_change(&self, claim: ClaimId, by: &By) -> bool {
-        let table = locked(&self.claims);
-        table.get(&claim).is_some_and(|held| held.is_of(by))
-    }
-
     /// Where a claim is, or was.
     pub(crate) fn place_of(&self, claim: ClaimId) -> Option<ClaimedPlace> {
         locked(&self.claims)

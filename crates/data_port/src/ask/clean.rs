@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::ask::{CleanPlace, Cleaned, GoOn, KeptFiles, Refusal, code};
-use godwit_store::journal::{JournalDirectory, JournalHeader};
+use godwit_store::journal::JournalDirectory;
 use godwit_store::{
     Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName, Timestamp, claim_tag,
 };
@@ -23,14 +23,13 @@ use super::here::{Found, given_up};
 const TAGS_MAX: usize = 64;
 
 const CLAIMED: &str = "a transfer that runs or can be resumed needs it";
-const OF_OTHERS: &str = "a transfer of another identity can be resumed and needs it; clean up at the node that ran the transfer";
 const YOUNG: &str = "the file was written recently; a transfer of another machine may need it";
 
-/// Cleans at and below a place. Of the journals with the tags of the wish, only those that the asker may forget go.
+/// Cleans at and below a place.
 pub(super) fn clean(
     found: &Found,
     wish: &CleanPlace,
-    (journals, may_forget): (&Path, &dyn Fn(&JournalHeader) -> bool),
+    journals: &Path,
     claimed: &dyn Fn() -> HashSet<u64>,
     go_on: &mut GoOn<'_>,
 ) -> Result<Cleaned, Refusal> {
@@ -46,14 +45,12 @@ pub(super) fn clean(
     }
     let claim = wish.claim.map(|claim| claim_tag(&claim.0));
     let tags: Vec<u64> = wish.tags.iter().copied().chain(claim).collect();
-    let mut of_others = HashSet::new();
     if !tags.is_empty() && !wish.dry_run {
         let place = found.absolute();
         let place = Path::new(OsStr::from_bytes(&place));
         let directory = JournalDirectory::open(journals);
         // Journals and files of a live transfer stay.
-        let forgotten = directory.map(|directory| directory.forget_tags(&tags, place, may_forget));
-        of_others = forgotten.ok().and_then(Result::ok).unwrap_or_default();
+        drop(directory.map(|directory| directory.forget_tags(&tags, place)));
     }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -63,7 +60,6 @@ pub(super) fn clean(
         found,
         wish,
         tags,
-        of_others,
         journals,
         claimed,
         // A file that was written to after this moment stays.
@@ -117,8 +113,6 @@ struct Cleaning<'a> {
     wish: &'a CleanPlace,
     /// Those of the one job that is meant; empty means all.
     tags: Vec<u64>,
-    /// Those among them whose journals the asker may not forget.
-    of_others: HashSet<u64>,
     journals: &'a Path,
     /// Tags that belong to the claims of this node.
     claimed: &'a dyn Fn() -> HashSet<u64>,
@@ -154,8 +148,7 @@ impl Cleaning<'_> {
         if !is_counted
             && tag.is_none_or(|tag| claimed.contains(&tag) || (self.claimed)().contains(&tag))
         {
-            let is_of_other = tag.is_some_and(|tag| self.of_others.contains(&tag));
-            self.keep(path, if is_of_other { OF_OTHERS } else { CLAIMED });
+            self.keep(path, CLAIMED);
             return Ok(());
         }
         let mtime = mtime.unwrap_or(there.mtime);
@@ -204,6 +197,3 @@ impl Cleaning<'_> {
         note_failure(&mut self.cleaned.failures, self.found, path, error);
     }
 }
-
-#[cfg(test)]
-mod tests;

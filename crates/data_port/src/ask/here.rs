@@ -11,10 +11,9 @@ use godwit_api::ask::{
 use godwit_api::failure::FailureCode;
 use godwit_api::grant::Right;
 use godwit_api::grant::lasting::Look;
-use godwit_api::job::{ClaimId, Text};
+use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_run::local::Access;
-use godwit_store::journal::{JournalHeader, sender_tag};
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
 
 use super::claim::Holder;
@@ -77,23 +76,12 @@ impl Here {
         self.home.join("journals")
     }
 
-    /// Answers a question of this node. Blocks until the work is done, or `go_on` gives it up.
+    /// Answers a question. Blocks until the work is done, or `go_on` gives it up.
     ///
     /// # Errors
     /// The asker has not the right, or the work failed.
     pub fn answer(
         &self,
-        question: &Question,
-        may: &May<'_>,
-        go_on: &mut GoOn<'_>,
-    ) -> Result<Answer, Refusal> {
-        self.answer_to(&By::Here, question, may, go_on)
-    }
-
-    /// The same, for this asker.
-    pub(crate) fn answer_to(
-        &self,
-        by: &By,
         question: &Question,
         may: &May<'_>,
         go_on: &mut GoOn<'_>,
@@ -166,10 +154,7 @@ impl Here {
             Question::Clean(wish) => {
                 let found = self.find(&wish.path, Right::Delete, may)?;
                 let claimed = || self.claims.tags(Instant::now());
-                let may_forget = |header: &JournalHeader| self.may_forget(by, wish.claim, header);
-                let journals = self.journals();
-                let journals = (journals.as_path(), &may_forget as _);
-                let cleaned = clean::clean(&found, wish, journals, &claimed, go_on)?;
+                let cleaned = clean::clean(&found, wish, &self.journals(), &claimed, go_on)?;
                 Ok(Answer::Cleaned(match found.lists(may) {
                     true => cleaned,
                     false => cleaned.without_names(),
@@ -180,18 +165,6 @@ impl Here {
                 "this question is not about places",
             )),
         }
-    }
-
-    /// Whether an asker may have a journal forgotten: as its writer, or by the claim whose member the writer was. The nodes of this site check
-    /// the rights of their users.
-    fn may_forget(&self, by: &By, claim: Option<ClaimId>, header: &JournalHeader) -> bool {
-        let By::Peer(who) = by else {
-            return true;
-        };
-        let is_of_claim =
-            |claim: ClaimId| header.claim == Some(claim.0) && self.claims.may_change(claim, by);
-        header.sender == Some(sender_tag(who.peer.to_string().as_bytes()))
-            || claim.is_some_and(is_of_claim)
     }
 
     /// A page of a directory that was found otherwise than by an export.

@@ -41,7 +41,7 @@ fn agent(home: &std::path::Path) -> Agent {
     Agent::start(config, listener).expect("an agent")
 }
 
-pub(crate) fn export(path: &std::path::Path) -> Export {
+fn export(path: &std::path::Path) -> Export {
     Export {
         name: "data".to_owned(),
         path: path.to_owned(),

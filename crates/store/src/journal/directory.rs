@@ -150,40 +150,31 @@ impl JournalDirectory {
         Ok(())
     }
 
-    /// Removes the journals with these tags that no live transfer has and that write below `real` alone: nothing resumes them. Those that
-    /// the asker may not forget by their headers stay; returns their tags.
+    /// Removes the journals with these tags that no live transfer has and that write below `real` alone: nothing resumes them.
     ///
     /// # Errors
     /// The directory cannot be listed or locked. A journal that cannot be removed stays.
-    pub fn forget_tags(
-        &self,
-        tags: &[u64],
-        real: &Path,
-        may: &dyn Fn(&JournalHeader) -> bool,
-    ) -> io::Result<HashSet<u64>> {
+    pub fn forget_tags(&self, tags: &[u64], real: &Path) -> io::Result<()> {
         let _lock = self.lock()?;
-        let mut others = HashSet::new();
         let is_below =
             |destination: &Vec<u8>| Path::new(OsStr::from_bytes(destination)).starts_with(real);
         for entry in open_with_room(|| fs::read_dir(&self.path))? {
             let path = entry?.path();
-            let Some(tag) = tag_of(&path).filter(|tag| tags.contains(tag)) else {
+            if !tag_of(&path).is_some_and(|tag| tags.contains(&tag)) {
                 continue;
-            };
+            }
             let Ok(file) = open_with_room(|| File::open(&path)) else {
                 continue;
             };
-            let Ok(header) = load::load_header(BufReader::new(&file)) else {
-                continue;
-            };
-            if !may(&header) {
-                others.insert(tag);
-            } else if header.destinations.iter().all(is_below) && file.try_lock().is_ok() {
+            let header = load::load_header(BufReader::new(&file));
+            if header.is_ok_and(|header| header.destinations.iter().all(is_below))
+                && file.try_lock().is_ok()
+            {
                 let _idle = Locked(file);
                 let _ = fs::remove_file(&path);
             }
         }
-        Ok(others)
+        Ok(())
     }
 
     /// The header of the unfinished transfer with this key in the directory at `path`, if there is one that can be read.
