@@ -49,7 +49,8 @@ export async function actOnAll(action: BulkAction, jobs: Job[]): Promise<Refusal
   }
   const made = taken.length - refusals.length;
   if (made > 0) {
-    const past = WORDS[action].past;
+    const deeds = new Set(taken.map(({ deed }) => deed));
+    const past = WORDS[deeds.size === 1 ? taken[0]!.deed : action].past;
     dialogs.say(made === 1 ? `1 job ${past}.` : `${made} jobs ${past.replace(/^is /, 'are ')}.`);
   }
   return refusals;

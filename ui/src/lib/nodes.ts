@@ -27,14 +27,14 @@ export function nodeActions(node: ClusterNode, nodes: number): NodeAction[] {
 function question(action: 'drain' | 'remove', node: ClusterNode, nodes: number): Question {
   const { name } = node;
   if (action === 'drain') {
-    const others = nodes > 1 ? 'Its running jobs stop there and go on at other nodes that have their exports' : 'Its running jobs stop and wait, for there is no other node';
+    const others = nodes > 1 ? 'Its running jobs stop there and resume at other nodes that have their exports' : 'Its running jobs stop and wait, for there is no other node';
     return {
       title: `Drain ${name}?`,
       text: `${name} takes no new jobs. ${others}. It still votes, and serves its exports. Undrain reverses this.`,
       action: 'Drain the node',
     };
   }
-  const how = node.state === 'lost' ? `${name} is lost: if it still runs, it is shut out. Its jobs go on at other nodes.` : `${name} is drained. Other nodes bring what it may still hold of divided jobs.`;
+  const how = node.state === 'lost' ? `${name} is lost: if it still runs, it is shut out. Its jobs resume at other nodes.` : `${name} is drained. Other nodes take over its open items of divided jobs.`;
   const votes = node.votes ? ' Its vote ends, too.' : '';
   return {
     title: `Remove ${name} from the cluster?`,
