@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use godwit_api::failure::FailureCode;
 use godwit_api::record::{StrangerDid, TransferDirection, TransferRecord, TransferStart};
+use godwit_api::rest::HERE;
 use godwit_jobs::{is_for_other_site, progress_of};
-use godwit_state::{Agreed, Event, JobState, Site, Topic};
+use godwit_state::{Agreed, Event, Job, JobState, Site, Topic};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
@@ -410,7 +411,10 @@ impl Metrics {
         self.running.clear();
         self.channels.clear();
         for one in running.iter().take(JOBS_MAX) {
-            self.running.set(&one.id, &one.progress, &app.node.name);
+            let row = app.reader().job(&one.id)?;
+            let is_here = row.is_some_and(|row| is_of_here(&row));
+            let own = is_here.then_some(app.node.name.as_str());
+            self.running.set(&one.id, &one.progress, own);
             self.channels.set(&one.id, &one.progress.channels);
         }
         let mut text = String::new();
@@ -418,6 +422,12 @@ impl Metrics {
             .map_err(|error| ApiError::internal(format!("the figures: {error}")))?;
         Ok(text)
     }
+}
+
+/// Whether this site sends or receives the data of the job. Of other jobs it only follows the progress.
+fn is_of_here(job: &Job) -> bool {
+    let mut places = job.sources.iter().chain([&job.destination]);
+    places.any(|place| place.site == HERE)
 }
 
 #[cfg(test)]

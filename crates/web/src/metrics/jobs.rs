@@ -97,8 +97,8 @@ impl JobMetrics {
         self.node_limited.clear();
     }
 
-    /// Takes the progress of a running job. A job that is not divided has this node alone.
-    pub(super) fn set(&self, id: &str, progress: &ProgressView, own: &str) {
+    /// Takes the progress of a running job. A job that is not divided has the node `own` alone, or none if another site moves its data.
+    pub(super) fn set(&self, id: &str, progress: &ProgressView, own: Option<&str>) {
         let label = JobLabel {
             job_id: id.to_owned(),
         };
@@ -111,7 +111,9 @@ impl JobMetrics {
             let label = LimitedLabel { job_id, stage };
             self.limited.get_or_create(&label).set(1);
         }
-        if progress.nodes.is_empty() {
+        if let Some(own) = own
+            && progress.nodes.is_empty()
+        {
             let alone = NodeProgress {
                 node: own.to_owned(),
                 bytes_per_second: rate,
