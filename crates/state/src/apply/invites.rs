@@ -147,7 +147,7 @@ pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Re
             && !object_by_id::<User>(db, maker)?.is_some_and(|user| is_admin(&user))
         {
             return no(format!(
-                "{maker}, who made the token {id} that made it, is no longer an admin"
+                "the maker {maker} of the token {id} is no longer an admin"
             ));
         }
     }

@@ -160,10 +160,13 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             let why = Reason::new(reason::CANCELLED, text);
             claims::stop(context, &mut job, Cause::Cancel, JobState::Cancelled, why)?;
         }
-        JobOp::Retry if job.state == JobState::Queued => try_now(context, &mut job)?,
+        JobOp::Retry if waits_for_attempt(context, &job)? => try_now(context, &mut job)?,
         JobOp::Retry => {
             check_room_again(context)?;
             check_attempts(context, &job)?;
+            if job.state == JobState::Queued {
+                return Err(CommandError::forbidden(id, job.state, Cause::Retry).into());
+            }
             retry(context, &mut job)?;
         }
         JobOp::Change(change) => set(&mut job, change)?,
@@ -299,12 +302,14 @@ fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// Whether the job waits for its next attempt, and all nodes know that it can begin now.
+fn waits_for_attempt(context: &Context<'_>, job: &Job) -> Result<bool, Stop> {
+    let waits = job.state == JobState::Queued && job.next_attempt.is_some();
+    Ok(waits && committed_level(context.db)? >= LEVEL_TRY_NOW)
+}
+
 /// From: queued, after a failure. To: queued, with the next attempt due. The count of retries stays.
 fn try_now(context: &Context<'_>, job: &mut Job) -> Result<(), Stop> {
-    let waits = job.next_attempt.is_some();
-    if !waits || committed_level(context.db)? < LEVEL_TRY_NOW {
-        return Err(CommandError::forbidden(&job.id, job.state, Cause::Retry).into());
-    }
     check_attempts(context, job)?;
     let text = format!(
         "{} asked for the next attempt now; the job waits for a node.",
