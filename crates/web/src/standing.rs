@@ -105,7 +105,7 @@ impl From<Unfit> for ApiError {
             ),
             Unfit::MakerGone { token, maker } => refused(
                 FailureCode::TokenRevoked,
-                format!("the token {token} ended with the user {maker}, who made it and was removed; ask an admin for a new token"),
+                format!("the token {token} has ended, because its maker {maker} was removed; ask an admin for a new token"),
             ),
             Unfit::MakerLowered { token, maker } => refused(
                 FailureCode::TokenRevoked,

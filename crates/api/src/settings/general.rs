@@ -112,7 +112,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         given_in: GivenIn::Jobs,
         help: "Whether file contents are encrypted on the network",
-        detail: "`none` sends file contents unencrypted; names, digests and all control data stay inside TLS. `none` gives no protection against an active attacker, and the node must allow it (`serve --encryption any`).",
+        detail: "`none` sends file contents unencrypted; names, digests and all control data stay inside TLS. Contents then leave in clear on every network path that has proved the key of the node; `--channel` names the paths. `none` gives no protection against an active attacker, and the node must allow it (`serve --encryption any`).",
     },
     Setting {
         name: "encryption",

@@ -49,8 +49,8 @@ pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant)
     of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
-/// Whether the claims of this holder may have these members, too. Former members count. For their room the holder's claims that ended first
-/// are forgotten as a whole: one that knew only a part of its members would take the others for strangers.
+/// Whether the claims of this holder may have these members, too. Former members count. For their room the ended claims of the holder
+/// that began first are forgotten as a whole: one that knew only a part of its members would take the others for strangers.
 pub(super) fn has_room_for_members(
     table: &mut HashMap<ClaimId, Held>,
     wish: &Wish,

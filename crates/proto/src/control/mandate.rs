@@ -45,6 +45,7 @@ impl Open {
     pub(super) fn validate_mandate(&self) -> Result<(), WireError> {
         self.mandate.as_ref().map_or(Ok(()), Mandate::validate)
     }
+
     pub(super) fn validate_heirs(&self) -> Result<(), WireError> {
         if self.heirs.len() > HEIRS_MAX {
             return Err(WireError::too_long("heirs", HEIRS_MAX as u64));

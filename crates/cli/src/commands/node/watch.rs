@@ -139,8 +139,8 @@ impl Watched {
             && progress.bottleneck != self.limited
         {
             self.output.note(&format!("limited by {why}"));
+            self.limited.clone_from(&progress.bottleneck);
         }
-        self.limited.clone_from(&progress.bottleneck);
         self.output.tell(Event::Progress(event(progress)));
     }
 }
