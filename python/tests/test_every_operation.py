@@ -88,6 +88,7 @@ REFUSED = {
     "account.set_password": "no_password",
     "cluster.change_node": "not_found",
     "cluster.remove_node": "invalid",
+    "cluster.revoke_invite": "not_found",
 }
 
 
