@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::event::Blame;
 use crate::failure::Code;
 
 /// The longest id of a request.
@@ -49,15 +50,15 @@ impl Problem {
     #[must_use]
     pub fn new(status: u16, code: impl Into<Code>, detail: impl Into<String>) -> Self {
         let code = code.into();
-        let row = code.known();
+        let blame = code.known().map_or_else(Blame::default, Blame::from);
         Self {
             r#type: format!("urn:godwit:problem:{code}"),
             title: code.as_str().replace('_', " "),
             status,
             detail: detail.into(),
-            fault: row.map(|row| row.culprit().as_str().to_owned()),
-            advice: row.map(|row| row.advice().to_owned()),
-            retry: row.map(|row| row.retry().as_str().to_owned()),
+            fault: blame.fault,
+            advice: blame.advice,
+            retry: blame.retry,
             code,
             request: None,
         }
