@@ -1,0 +1,132 @@
+//! Owns the time that a rest takes at a rate, under the limits that are known to come and at the hours of the day that it runs into.
+//! Estimates no rate.
+
+use crate::Amount;
+use crate::past::{self, HOURS, Past};
+
+/// A time that is longer than this is none: about three years.
+const SECONDS_MAX: f64 = 1e8;
+
+/// A limit from a time on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LimitFrom {
+    /// Seconds from now on.
+    pub after: f64,
+    /// Bytes a second; `None` is no limit.
+    pub limit: Option<u64>,
+}
+
+/// What is left of a job, and the limits of that time.
+pub(crate) struct Ahead<'a> {
+    rest: Amount,
+    limits: &'a [LimitFrom],
+    past: &'a [Past],
+    /// The hour of the day now.
+    hour: f64,
+}
+
+impl<'a> Ahead<'a> {
+    pub(crate) const fn new(
+        rest: Amount,
+        limits: &'a [LimitFrom],
+        past: &'a [Past],
+        hour: f64,
+    ) -> Self {
+        Self {
+            rest,
+            limits,
+            past,
+            hour,
+        }
+    }
+
+    /// The rest, where a file costs as much as `k` bytes.
+    pub(crate) fn work(&self, k: f64) -> f64 {
+        self.rest.bytes as f64 + k * self.rest.files as f64
+    }
+
+    /// By how much each hour is faster than the hour now, as a factor.
+    pub(crate) fn hours(&self, k: f64) -> [f64; HOURS] {
+        let hours = past::hours(self.past, k);
+        let now = hours[self.hour.rem_euclid(HOURS as f64) as usize % HOURS];
+        hours.map(|hour| (hour - now).exp())
+    }
+
+    /// Seconds for the rest at `rate` of this hour. Infinite if it never ends.
+    pub(crate) fn seconds(&self, k: f64, rate: f64, hours: &[f64; HOURS]) -> f64 {
+        let mut work = self.work(k);
+        // As the mix of bytes and files stays, a limit on bytes is one on work.
+        let bytes_share = self.rest.bytes as f64 / work.max(1.0);
+        let mut now = 0.0;
+        let mut limits = self.limits.iter().peekable();
+        let mut limit = None;
+        while work > 0.0 {
+            while let Some(next) = limits.next_if(|next| next.after <= now) {
+                limit = next.limit;
+            }
+            let of_day = (self.hour + now / 3_600.0).rem_euclid(HOURS as f64);
+            let free = rate * hours[of_day as usize % HOURS];
+            let speed = limit.map_or(free, |limit| {
+                free.min(limit as f64 / bytes_share.max(1e-9))
+            });
+            // Until the hour or the limit changes. The first term is above 0, so each round gets on.
+            let mut until = now + (1.0 - of_day.fract()) * 3_600.0 + 1e-3;
+            if let Some(next) = limits.peek() {
+                until = until.min(next.after);
+            }
+            let here = work / speed.max(1e-9);
+            if now + here <= until {
+                return now + here;
+            }
+            work -= speed * (until - now);
+            now = until;
+            if now > SECONDS_MAX {
+                return f64::INFINITY;
+            }
+        }
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: Amount = Amount {
+        bytes: 1_000_000,
+        files: 0,
+    };
+
+    fn seconds(limits: &[LimitFrom], rate: f64) -> f64 {
+        let ahead = Ahead::new(REST, limits, &[], 12.0);
+        ahead.seconds(0.0, rate, &ahead.hours(0.0))
+    }
+
+    #[test]
+    fn limits_that_come_count_from_their_time_on() {
+        assert!((seconds(&[], 1_000.0) - 1_000.0).abs() < 1e-6);
+        let night = [
+            LimitFrom {
+                after: 0.0,
+                limit: Some(100),
+            },
+            LimitFrom {
+                after: 4_000.0,
+                limit: None,
+            },
+        ];
+        // 400,000 bytes in the first 4,000 seconds, and the rest at once.
+        assert!((seconds(&night, 1_000.0) - 4_600.0).abs() < 1e-3);
+        assert!((seconds(&night, 10.0) - 100_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_rest_that_never_ends_is_infinite() {
+        let shut = [LimitFrom {
+            after: 0.0,
+            limit: Some(0),
+        }];
+        assert!(seconds(&shut, 1_000.0).is_infinite());
+        assert!(seconds(&[], 0.0).is_infinite());
+    }
+}

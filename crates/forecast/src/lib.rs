@@ -1,0 +1,116 @@
+//! Owns the forecast of the end of a job: from the amounts done so far, from earlier jobs between the same places, and from the limits
+//! that are known to come.
+//! Reads no clock and knows no job: the caller gives seconds and amounts.
+//!
+//! The model has two numbers. A file costs as much time as `k` bytes, and the job does `s` bytes a second, where each file counts `k`
+//! bytes more than it holds. `k` is not known: each of a few values has a weight, which is the higher the steadier the rate of the past
+//! is under it. The forecast is the mixture over all of them. So files of one size so far give a narrow interval for more of the same
+//! size, and a wide one for a rest of files of another size.
+
+mod ahead;
+mod fit;
+mod past;
+mod seen;
+
+pub use ahead::LimitFrom;
+pub use past::Past;
+
+use ahead::Ahead;
+use seen::Seen;
+
+/// What is done, or what there is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Amount {
+    /// Bytes of contents.
+    pub bytes: u64,
+    /// Files.
+    pub files: u64,
+}
+
+impl Amount {
+    const fn without(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            files: self.files.saturating_sub(other.files),
+        }
+    }
+}
+
+/// The time that a job still takes, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// One job of ten takes less.
+    pub shortest: f64,
+    /// Half of the jobs take less.
+    pub likely: f64,
+    /// One job of ten takes more.
+    pub longest: f64,
+}
+
+/// Follows one job.
+#[derive(Clone, Debug)]
+pub struct Forecaster {
+    past: Vec<Past>,
+    /// The hour of the day at second 0, in UTC.
+    hour: f64,
+    seen: Seen,
+}
+
+impl Forecaster {
+    /// A job that begins at an hour of the day, in UTC. `past` are earlier jobs between the same places.
+    #[must_use]
+    pub fn new(past: Vec<Past>, hour: f64) -> Self {
+        Self {
+            past,
+            hour,
+            seen: Seen::default(),
+        }
+    }
+
+    /// `done` is done at `at` seconds. `limit` is the limit in bytes a second since the call before this one.
+    ///
+    /// Amounts that fall, and times that do not rise, are left out.
+    pub fn see(&mut self, at: f64, done: Amount, limit: Option<u64>) {
+        self.seen.add(at, done, limit);
+    }
+
+    /// The time that the rest of `whole` takes, from the last call of `see` on. `limits` are the limits from then on, in the order of
+    /// their times; without one there is none.
+    ///
+    /// `None` if nothing is known of the rate: nothing has moved yet, and there is no earlier job.
+    #[must_use]
+    pub fn forecast(&self, whole: Amount, limits: &[LimitFrom]) -> Option<Forecast> {
+        let rest = whole.without(self.seen.done());
+        if rest == Amount::default() {
+            return Some(Forecast {
+                shortest: 0.0,
+                likely: 0.0,
+                longest: 0.0,
+            });
+        }
+        let fits = fit::fit(&self.seen, &self.past);
+        let ahead = Ahead::new(rest, limits, &self.past, self.hour + self.seen.at() / 3_600.0);
+        let mut times: Vec<(f64, f64)> = Vec::with_capacity(fits.len() * fit::STEPS.len());
+        for one in &fits {
+            for (time, weight) in one.times(&ahead) {
+                if time.is_finite() {
+                    times.push((time, weight));
+                }
+            }
+        }
+        times.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let all: f64 = times.iter().map(|(_, weight)| weight).sum();
+        let quantile = |share: f64| {
+            let mut sum = 0.0;
+            times.iter().find_map(|(time, weight)| {
+                sum += weight;
+                (sum >= share * all).then_some(*time)
+            })
+        };
+        Some(Forecast {
+            shortest: quantile(0.1)?,
+            likely: quantile(0.5)?,
+            longest: quantile(0.9)?,
+        })
+    }
+}
