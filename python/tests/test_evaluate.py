@@ -182,11 +182,8 @@ def test_the_share_of_busy_processors():
 
 
 def test_the_error_of_a_forecast():
-    times = [f"2026-01-01T00:00:{second:02}Z" for second in range(12)]
-    job = {"started": times[0], "ended": times[10]}
-    samples = [{"at": times[1], "bytes": 5}, {"at": times[2], "bytes": 10}]
-    assert forecast_error({"job": job, "bytes_moved": 100, "samples": samples}) == pytest.approx(1.0)
-    assert forecast_error({"job": job, "bytes_moved": 100, "samples": []}) is None
+    assert forecast_error({"forecast": {"error": -0.25}}) == 0.25
+    assert forecast_error({}) is None
 
 
 def test_a_report_needs_no_other_file_and_follows_its_theme(sites, arguments, tmp_path):

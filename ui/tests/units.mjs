@@ -17,27 +17,6 @@ async function module(name) {
   return import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
 }
 
-const { Rates } = await module('rates.ts');
-const rates = new Rates();
-let at = 0;
-let bytes = 0;
-const run = (seconds, rate) => {
-  for (let i = 0; i < seconds; i += 5) {
-    at += 5_000;
-    bytes += 5 * rate;
-    rates.add(at, bytes);
-  }
-};
-rates.limit(null);
-run(120, 100);
-assert.deepEqual(rates.left(1_000), [10, 10]);
-rates.limit(null);
-assert.deepEqual(rates.left(1_000), [10, 10], 'the same limit changes nothing');
-rates.limit(10);
-assert.equal(rates.left(1_000), null, 'rates of another limit tell nothing');
-run(20, 10);
-assert.deepEqual(rates.left(1_000), [100, 100], 'only rates under the new limit count');
-
 const { moved, failedSoFar } = await module('states.ts');
 const job = (more) => ({ state: 'failed', summary: null, moved: { bytes: 5_000_000, files: 2, bytes_again: 0 }, ...more });
 assert.match(moved(job({})), /^5.*MB, 2 files$/, 'a failed job without a summary');

@@ -127,6 +127,9 @@ pub struct Progress {
     /// Files that the scan has found so far: all of them once it has ended.
     #[serde(default)]
     pub files_total: u64,
+    /// Files that are settled: delivered by this transfer, or there already.
+    #[serde(default)]
+    pub files_settled: u64,
     /// Files of the last seconds that were delivered, or were there already.
     #[serde(default)]
     pub files_per_second: Option<f64>,
@@ -146,6 +149,9 @@ pub struct Progress {
     /// The network paths, also if there is only one. Never sent to others.
     #[serde(skip)]
     pub channels: Vec<Channel>,
+    /// Seconds left, where they are foretold. Never sent to others.
+    #[serde(skip)]
+    pub seconds_left: Option<f64>,
     /// This is the final state. Never sent to others.
     #[serde(skip)]
     pub at_end: bool,

@@ -34,9 +34,9 @@ pub use job::{
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};
-pub use progress::{MovedView, NodeProgress};
+pub use progress::{ForecastView, MovedView, NodeProgress};
 pub use rate::RateInput;
-pub use report::{Distribution, JobReport, NodeShare};
+pub use report::{Distribution, ForecastReview, JobReport, NodeShare};
 pub use rules::{
     AuditView, DeliveryView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare,
     NewWebhook, NewWindow, ScheduleView, ShareView, WebhookView, WindowView,

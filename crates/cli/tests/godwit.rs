@@ -33,6 +33,7 @@ mod godwit {
     pub(crate) mod failures;
     pub(crate) mod filters;
     pub(crate) mod folding;
+    pub(crate) mod forecast;
     pub(crate) mod full;
     pub(crate) mod generate;
     pub(crate) mod gluster;

@@ -48,7 +48,7 @@ impl<'a> Ahead<'a> {
     /// By how much each hour is faster than the hour now, as a factor.
     pub(crate) fn hours(&self, k: f64) -> [f64; HOURS] {
         let hours = past::hours(self.past, k);
-        let now = hours[self.hour.rem_euclid(HOURS as f64) as usize % HOURS];
+        let now = hours[hour_at(self.hour)];
         hours.map(|hour| (hour - now).exp())
     }
 
@@ -64,13 +64,11 @@ impl<'a> Ahead<'a> {
             while let Some(next) = limits.next_if(|next| next.after <= now) {
                 limit = next.limit;
             }
-            let of_day = (self.hour + now / 3_600.0).rem_euclid(HOURS as f64);
-            let free = rate * hours[of_day as usize % HOURS];
-            let speed = limit.map_or(free, |limit| {
-                free.min(limit as f64 / bytes_share.max(1e-9))
-            });
+            let of_day = self.hour + now / 3_600.0;
+            let free = rate * hours[hour_at(of_day)];
+            let speed = limit.map_or(free, |limit| free.min(limit as f64 / bytes_share.max(1e-9)));
             // Until the hour or the limit changes. The first term is above 0, so each round gets on.
-            let mut until = now + (1.0 - of_day.fract()) * 3_600.0 + 1e-3;
+            let mut until = now + (1.0 - of_day.rem_euclid(1.0)) * 3_600.0 + 1e-3;
             if let Some(next) = limits.peek() {
                 until = until.min(next.after);
             }
@@ -86,6 +84,17 @@ impl<'a> Ahead<'a> {
         }
         now
     }
+}
+
+/// The hour of the day, of a time in hours since some midnight.
+fn hour_at(hours: f64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "below 24, and not below 0"
+    )]
+    let hour = hours.rem_euclid(HOURS as f64) as usize;
+    hour % HOURS
 }
 
 #[cfg(test)]

@@ -89,7 +89,12 @@ impl Forecaster {
             });
         }
         let fits = fit::fit(&self.seen, &self.past);
-        let ahead = Ahead::new(rest, limits, &self.past, self.hour + self.seen.at() / 3_600.0);
+        let ahead = Ahead::new(
+            rest,
+            limits,
+            &self.past,
+            self.hour + self.seen.at() / 3_600.0,
+        );
         let mut times: Vec<(f64, f64)> = Vec::with_capacity(fits.len() * fit::STEPS.len());
         for one in &fits {
             for (time, weight) in one.times(&ahead) {

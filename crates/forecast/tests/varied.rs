@@ -2,6 +2,11 @@
 //! job the forecast is compared with the end.
 //! Moves no data: `docs/performance/results/forecast.tsv` has jobs of the real program.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "amounts are far below the bounds of the types"
+)]
+
 use godwit_forecast::{Amount, Forecast, Forecaster, LimitFrom, Past};
 use godwit_seeded::Seeded;
 
@@ -217,9 +222,14 @@ fn earlier_jobs_tell_of_one_that_has_not_moved_yet() {
         bytes: 11_000_000_000,
         files: 50,
     };
-    let forecast = forecaster.forecast(whole, &[]).expect("five jobs are known");
+    let forecast = forecaster
+        .forecast(whole, &[])
+        .expect("five jobs are known");
     assert!((80.0..125.0).contains(&forecast.likely), "{forecast:?}");
-    assert!(forecast.shortest < 90.0 && forecast.longest > 110.0, "{forecast:?}");
+    assert!(
+        forecast.shortest < 90.0 && forecast.longest > 110.0,
+        "{forecast:?}"
+    );
 }
 
 #[test]
@@ -234,7 +244,13 @@ fn a_limit_that_has_gone_is_not_expected_to_hold() {
         forecaster.see(second as f64, bytes(second * 100_000), Some(100_000));
     }
     let held = forecaster
-        .forecast(whole, &[LimitFrom { after: 0.0, limit: Some(100_000) }])
+        .forecast(
+            whole,
+            &[LimitFrom {
+                after: 0.0,
+                limit: Some(100_000),
+            }],
+        )
         .expect("it moves");
     assert!((930.0..1_100.0).contains(&held.likely), "{held:?}");
     for second in 60..70_u64 {

@@ -1,6 +1,7 @@
 //! Joins the facts about a job, and sums up its samples.
 //! Reads no file and no state; draws nothing (`html`).
 
+mod foretold;
 mod html;
 mod nodes;
 
@@ -94,6 +95,7 @@ pub fn make(known: Known) -> JobReport {
         bottlenecks: bottlenecks(&samples),
         figures: figures(&samples),
         nodes: nodes::shares(&samples),
+        forecast: foretold::review(&job, &attempts, &samples),
         made,
         job,
         description,

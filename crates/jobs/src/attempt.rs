@@ -5,6 +5,7 @@ pub(crate) mod after_crash;
 pub(crate) mod divided;
 mod events;
 mod fence;
+mod foresight;
 mod lack;
 mod placed;
 pub(crate) mod site;
@@ -66,6 +67,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, claim: Claim, sites: Vec<Str
         epoch,
         control: control.clone(),
         limit,
+        ahead: Arc::default(),
         progress: Arc::clone(&progress),
     };
     shared.live.insert(&job.id, attempt);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::{JobProgress, ProgressView};
+use godwit_api::rest::{JobProgress, ProgressView, Timestamp};
 use godwit_run::Control;
 
 use crate::access::Sight;
@@ -14,6 +14,14 @@ use crate::attempt::{ClaimFence, Shortage};
 
 /// Between two looks whether an attempt has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// The limit of an attempt, in bytes per second; 0 is none.
+#[derive(Default)]
+pub(crate) struct Limits {
+    pub(crate) now: u64,
+    /// Each change that is to come, with its time.
+    pub(crate) ahead: Arc<[(Timestamp, u64)]>,
+}
 
 /// An attempt that runs.
 #[derive(Clone)]
@@ -29,6 +37,8 @@ pub(crate) struct Attempt {
     pub(crate) fence: Arc<ClaimFence>,
     /// The limit that it was given, in bytes per second; 0 is none.
     pub(crate) limit: u64,
+    /// How the limit will change.
+    pub(crate) ahead: Arc<[(Timestamp, u64)]>,
     pub(crate) progress: Arc<Mutex<Option<ProgressView>>>,
 }
 
@@ -120,6 +130,24 @@ impl Live {
             attempt.limit = limit;
             attempt.control.set_limit(limit);
         }
+    }
+
+    /// Notes how the limit of an attempt will change.
+    pub(crate) fn set_ahead(&self, id: &str, ahead: Vec<(Timestamp, u64)>) {
+        if let Some(attempt) = self.lock().get_mut(id) {
+            attempt.ahead = ahead.into();
+        }
+    }
+
+    /// The limit that the job's attempt was given last, and how it will change.
+    pub(crate) fn limits(&self, id: &str) -> Limits {
+        let attempts = self.lock();
+        attempts
+            .get(id)
+            .map_or_else(Limits::default, |attempt| Limits {
+                now: attempt.limit,
+                ahead: Arc::clone(&attempt.ahead),
+            })
     }
 
     /// The limit that the job's attempt was given last.

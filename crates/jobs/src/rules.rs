@@ -87,6 +87,43 @@ impl Policy {
     }
 }
 
+/// A week, after which the windows of limits repeat, in steps of a quarter of an hour.
+const AHEAD_STEPS: i64 = 7 * 24 * 4;
+const AHEAD_STEP: i64 = 15 * 60 * 1_000;
+
+impl Policy {
+    /// How the limit of a job changes in the coming week, as `rate` has it: each change with its time. Windows that begin within a
+    /// quarter of an hour begin with the next one.
+    pub(crate) fn ahead(
+        &self,
+        own: Option<u64>,
+        owner: &str,
+        sites: &[String],
+        running: &[Running],
+    ) -> Vec<(Timestamp, u64)> {
+        if self.limits.iter().all(|limit| limit.windows.is_empty()) {
+            return Vec::new();
+        }
+        let first = self.at.0.div_euclid(AHEAD_STEP) + 1;
+        let mut changes: Vec<(Timestamp, u64)> = Vec::new();
+        let mut then = Self {
+            limits: self.limits.clone(),
+            shares: Vec::new(),
+            at: self.at,
+        };
+        let mut before = self.rate(own, owner, sites, running);
+        for step in first..first + AHEAD_STEPS {
+            then.at = Timestamp(step * AHEAD_STEP);
+            let limit = then.rate(own, owner, sites, running);
+            if limit != before {
+                changes.push((then.at, limit));
+                before = limit;
+            }
+        }
+        changes
+    }
+}
+
 /// Day of the week, Monday 0, and minute of the day in a time zone. An unknown zone counts as UTC. New ones are refused; the log and the
 /// view of a limit from an earlier version report it.
 fn time_of_week(at: Timestamp, name: &str) -> (u8, u16) {

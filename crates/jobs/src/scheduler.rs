@@ -292,8 +292,11 @@ fn follow_up(
             end(shared, &job, &why, attempt::denied(&why))?;
             continue;
         }
-        let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &all);
+        let sites = order::sites_of(&job);
+        let limit = policy.rate(job.limit, &job.owner, &sites, &all);
         shared.live.set_limit(&job.id, limit);
+        let ahead = policy.ahead(job.limit, &job.owner, &sites, &all);
+        shared.live.set_ahead(&job.id, ahead);
     }
     Ok(running)
 }

@@ -2,7 +2,6 @@
 // Draws nothing, and steers nothing.
 import { SvelteMap } from 'svelte/reactivity';
 import { call, type Job, nodeNow, type Progress, words } from './api';
-import { Rates } from './rates';
 import { follow } from './stream';
 import { isMoving, isOver } from './states';
 
@@ -23,7 +22,6 @@ class Live {
   /** Jobs were read at least once. */
   loaded = $state(false);
 
-  #rates = new Map<string, Rates>();
   /** When an event told of a job last, by `performance.now()`. */
   #told = new Map<string, number>();
   #close: (() => void) | null = null;
@@ -49,7 +47,6 @@ class Live {
     this.#close = null;
     this.jobs.clear();
     this.#told.clear();
-    this.#rates.clear();
     this.loaded = false;
     this.state = 'connecting';
   }
@@ -67,8 +64,6 @@ class Live {
 
   #set(job: Job): void {
     this.jobs.set(job.id, job);
-    if (!isMoving(job.state)) this.#rates.delete(job.id);
-    else this.#rates.get(job.id)?.limit(job.limit ?? null);
   }
 
   /** Forgets a job that the node no longer has. */
@@ -85,13 +80,12 @@ class Live {
     return progress.bytes_per_second ?? null;
   }
 
-  /** The time left as a range in seconds; None where nothing tells it. */
+  /** The time left as the node foretells it: eight of ten jobs end within this range of seconds. None where nothing is foretold. */
   left(job: Job, now: number): [number, number] | null {
-    const rate = this.rate(job, now);
     const { progress } = job;
-    if (!rate || !progress || progress.bytes_total == null) return null;
-    const bytes = progress.bytes_total - progress.bytes;
-    return this.#rates.get(job.id)?.left(bytes) ?? [bytes / rate, bytes / rate];
+    if (!this.rate(job, now) || !progress?.forecast) return null;
+    const since = (at: string) => Math.max(0, Date.parse(at) - Date.parse(progress.at)) / 1000;
+    return [since(progress.forecast.earliest), since(progress.forecast.latest)];
   }
 
   async #read(): Promise<void> {
@@ -159,10 +153,6 @@ class Live {
   #progress(id: string, progress: Progress): void {
     const job = this.jobs.get(id);
     if (!job) return;
-    let rates = this.#rates.get(id);
-    if (!rates) this.#rates.set(id, (rates = new Rates()));
-    rates.limit(job.limit ?? null);
-    rates.add(Date.parse(progress.at), progress.bytes);
     this.jobs.set(id, { ...job, progress });
   }
 

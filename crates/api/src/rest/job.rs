@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::progress::{MovedView, NodeProgress};
+use super::progress::{ForecastView, MovedView, NodeProgress};
 use super::rate::{self, RateInput};
 use super::{JobState, Reason, Timestamp};
 use crate::event::{Channel, Progress};
@@ -208,6 +208,12 @@ pub struct ProgressView {
     /// Files that the scan has found so far; all files once it has ended.
     #[serde(default)]
     pub files_total: u64,
+    /// Files that are settled: delivered, or there already.
+    #[serde(default)]
+    pub files_settled: u64,
+    /// When the job will end, as far as that can be foretold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<ForecastView>,
     /// The source is still being scanned.
     #[serde(default)]
     pub scanning: bool,
@@ -414,6 +420,9 @@ pub struct SampleView {
     /// The nodes that worked on a divided job, each with its figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeProgress>,
+    /// The forecast of the end that was given then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<ForecastView>,
     /// Name of the measuring site, if another site ran the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,

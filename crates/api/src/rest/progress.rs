@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Timestamp;
+
 /// Amounts that an attempt, or all attempts of a job, moved.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct MovedView {
@@ -27,6 +29,18 @@ impl MovedView {
             bytes_again: self.bytes_again.saturating_add(other.bytes_again),
         }
     }
+}
+
+/// The end of a running job, as it is foretold: from the amounts so far, from earlier jobs between the same sites, and from the limits
+/// that are known to come.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct ForecastView {
+    /// One job of ten ends before it.
+    pub earliest: Timestamp,
+    /// As many jobs end before it as after it.
+    pub likely: Timestamp,
+    /// One job of ten ends after it.
+    pub latest: Timestamp,
 }
 
 /// One node at work on a divided job.

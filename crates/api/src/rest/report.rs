@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    AttemptView, FailureGroup, JobView, LogLine, MissingNode, NewJob, SampleView, Timestamp,
+    AttemptView, FailureGroup, ForecastView, JobView, LogLine, MissingNode, NewJob, SampleView,
+    Timestamp,
 };
 
 /// All data of a job.
@@ -39,6 +40,9 @@ pub struct JobReport {
     /// Each node that worked on a divided job, according to the samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
+    /// The forecast after a tenth of the bytes of the last attempt, if the job is complete and there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<ForecastReview>,
     /// Tuner changes, lost connections, notes and errors, the oldest first.
     pub time_line: Vec<LogLine>,
     /// The samples, the oldest first.
@@ -46,6 +50,37 @@ pub struct JobReport {
     /// Nodes of the cluster that ran attempts of the job and cannot be asked now. Their lines and samples are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingNode>,
+}
+
+/// The forecast that the job gave after a tenth of its bytes, beside its end.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct ForecastReview {
+    /// When it was given.
+    pub given: Timestamp,
+    /// The forecast.
+    pub forecast: ForecastView,
+    /// How much later than the job the likely end was, as a share of the time from the beginning of the attempt to the end of the job.
+    /// Below 0 if it was earlier.
+    pub error: f64,
+    /// The job ended between the earliest and the latest end.
+    pub held: bool,
+}
+
+impl ForecastReview {
+    /// The review as a sentence without its subject.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let way = if self.error < 0.0 { "early" } else { "late" };
+        let held = if self.held { "inside" } else { "outside" };
+        format!(
+            "after a tenth of the bytes, at {}: about {} ({:.0} % of the time too {way}); the job ended {held} the range from {} to {}",
+            self.given.utc(),
+            self.forecast.likely.utc(),
+            self.error.abs() * 100.0,
+            self.forecast.earliest.utc(),
+            self.forecast.latest.utc()
+        )
+    }
 }
 
 /// Distribution of a figure over the samples.

@@ -52,7 +52,9 @@ impl PlainLines {
         if let Some(rate) = rate {
             let _ = write!(line, ", {}", human_rate(whole(rate)));
         }
-        if let Some(left) = time_left(progress.bytes, progress.bytes_total, rate) {
+        let foretold = progress.seconds_left.and_then(time_of);
+        let by_rate = || time_left(progress.bytes, progress.bytes_total, rate);
+        if let Some(left) = foretold.or_else(by_rate) {
             let _ = write!(line, ", {} left", clock(left));
         }
         line
@@ -151,8 +153,12 @@ pub(super) fn limited(limited: &Limited) -> String {
 /// The remaining time, if it can be estimated: at most a hundred days, and only while data moves.
 fn time_left(bytes: u64, total: Option<u64>, rate: Option<f64>) -> Option<Duration> {
     let left = total?.checked_sub(bytes)?;
-    let seconds = left as f64 / rate.filter(|rate| *rate >= 1.0)?;
-    (seconds < 100.0 * 86_400.0).then(|| Duration::from_secs_f64(seconds.ceil()))
+    time_of(left as f64 / rate.filter(|rate| *rate >= 1.0)?)
+}
+
+fn time_of(seconds: f64) -> Option<Duration> {
+    let shown = (0.0..100.0 * 86_400.0).contains(&seconds);
+    shown.then(|| Duration::from_secs_f64(seconds.ceil()))
 }
 
 /// A time span as `1:02:03` or `2:03`.
@@ -224,6 +230,9 @@ mod tests {
             PlainLines.progress(&progress),
             "1.50 MB of 302 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network: 2.5 MB/s, round trip 12 ms"
         );
+        progress.seconds_left = Some(59.2);
+        let line = PlainLines.amounts(&progress);
+        assert!(line.ends_with(", 1:00 left"), "{line}");
         progress.bottleneck = None;
         progress.files_total = 2_345;
         assert_eq!(

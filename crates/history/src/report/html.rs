@@ -104,6 +104,9 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
     if report.bytes_again > 0 {
         rows.push(("Sent again", human_size(report.bytes_again)));
     }
+    if let Some(review) = &report.forecast {
+        rows.push(("Forecast", review.words()));
+    }
     if let Some(joules) = report.joules_per_terabyte {
         rows.push((
             "Energy",

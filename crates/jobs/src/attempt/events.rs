@@ -16,6 +16,7 @@ use godwit_api::units::human_size;
 use godwit_run::Control;
 use godwit_state::{Delivered, FailureGroup, Job, JobOp, JobState, Moved, Reason};
 
+use super::foresight::Foresight;
 use super::space::{Shortage, SpaceWatch};
 use super::{after_crash, clip, propose, veil};
 use crate::clock::now;
@@ -44,6 +45,7 @@ pub(crate) struct AttemptEvents {
 pub(crate) struct Observed {
     recorder: Recorder,
     host: Host,
+    foresight: Foresight,
     /// Copies are read back.
     verifies: bool,
     /// The job copies nothing: it checks a copy.
@@ -172,6 +174,7 @@ impl AttemptEvents {
             heard: Mutex::new(Observed {
                 recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
                 host: Host::begin(),
+                foresight: Foresight::begin(&shared.replica.reader(), job),
                 verifies: false,
                 is_check: false,
                 phase: JobState::Scanning,
@@ -282,13 +285,15 @@ impl AttemptEvents {
         heard.progressed(progress);
         let at = now();
         let bottleneck = progress.bottleneck.as_ref();
-        let view = ProgressView {
+        let mut view = ProgressView {
             at,
             bytes: progress.bytes,
             bytes_total: progress.bytes_total,
             bytes_per_second: progress.bytes_per_second,
             files: progress.files,
             files_total: progress.files_total,
+            files_settled: progress.files_settled,
+            forecast: None,
             scanning: progress.scanning,
             streams: progress.streams,
             bottleneck: bottleneck.map(|limited| limited.stage.clone()),
@@ -299,6 +304,7 @@ impl AttemptEvents {
             moved: view::moved(heard.moved),
             nodes: Vec::new(),
         };
+        self.foresee(&mut heard, &mut view);
         if heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
             heard.recorder.sample(sample);
@@ -324,6 +330,7 @@ impl AttemptEvents {
         heard.sums_up();
         heard.seen(moved);
         view.moved = view::moved(heard.moved);
+        self.foresee(&mut heard, &mut view);
         // A site that sends its samples knows its host, too; this node has no part in the transfer.
         if !heard.copies && heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
@@ -375,6 +382,11 @@ impl AttemptEvents {
         self.lock().moved
     }
 
+    fn foresee(&self, heard: &mut Observed, view: &mut ProgressView) {
+        let limits = self.shared.live.limits(&self.id);
+        view.forecast = heard.foresight.foresee(view, &limits);
+    }
+
     fn sample(&self, heard: &mut Observed, view: &ProgressView) -> SampleView {
         let before = heard
             .recorder
@@ -399,6 +411,7 @@ impl AttemptEvents {
             moved: view.moved,
             held: heard.held,
             bottleneck: view.bottleneck.clone(),
+            forecast: view.forecast,
             stages: view.stages.clone(),
             host: heard.host.figures(),
             nodes: view.nodes.clone(),

@@ -110,6 +110,8 @@ fn progress(progress: ProgressView) -> ProgressView {
         bytes_per_second,
         files,
         files_total,
+        files_settled,
+        forecast: _,
         scanning,
         streams,
         bottleneck,
@@ -127,6 +129,9 @@ fn progress(progress: ProgressView) -> ProgressView {
         bytes_per_second,
         files,
         files_total,
+        files_settled,
+        // This site knows limits that the other one does not.
+        forecast: None,
         scanning,
         streams,
         bottleneck,
@@ -202,6 +207,7 @@ fn sample(sample: SampleView) -> SampleView {
         stages,
         host,
         nodes,
+        forecast,
         site: _,
         node: _,
     } = sample;
@@ -218,6 +224,7 @@ fn sample(sample: SampleView) -> SampleView {
         stages: listed(stages, &STAGE_FIGURES),
         host: listed(host, &HOST_FIGURES),
         nodes: self::nodes(nodes),
+        forecast,
         site: None,
         node: None,
     }

@@ -289,6 +289,7 @@ impl<'a> Progressing<'a> {
             bytes_per_second: rate.map(f64::round).filter(|_| !lost),
             files,
             files_total: own.files_scanned.max(files),
+            files_settled: settled_files,
             files_per_second: files_rate.map(f64::round).filter(|_| !lost),
             scanning: bytes_total.is_none(),
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
@@ -300,6 +301,7 @@ impl<'a> Progressing<'a> {
             },
             seconds: elapsed_seconds(self.job.env.started),
             channels: shown(channels.clone()),
+            seconds_left: None,
             at_end,
             moved: self.moved(engine),
         };

@@ -104,6 +104,7 @@ impl Findings {
             bytes_per_second: rate,
             files: totals.files,
             files_total: self.whole.files,
+            files_settled: totals.files,
             seconds: elapsed_seconds(self.started),
             ..Progress::default()
         }));

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ..api.schemas import JobReport, SampleView
+from ..api.schemas import JobReport
 from ..client import Client
 from ..errors import GodwitError, RefusedError
 from ..job import Job
@@ -151,15 +151,9 @@ def own_samples(report: JobReport) -> List[Sample]:
 
 
 def forecast_error(report: JobReport) -> Optional[float]:
-    """By how much the end foretold after a tenth of the bytes, at the mean rate so far, missed the truth; as a share of it."""
-    job, total = report["job"], report["bytes_moved"]
-    started, ended = job.get("started"), job.get("ended")
-    tenth: Optional[SampleView] = next((one for one in report["samples"] if one["bytes"] >= total / 10), None)
-    if not (started and ended and total and tenth) or tenth["bytes"] >= total:
-        return None
-    seconds = moment(ended) - moment(started)
-    foretold = (moment(tenth["at"]) - moment(started)) * total / tenth["bytes"]
-    return abs(foretold - seconds) / seconds if seconds > 0 else None
+    """By how much the end that the node foretold after a tenth of the bytes missed the truth; as a share of it."""
+    review = report.get("forecast")
+    return abs(review["error"]) if review else None
 
 
 def moment(text: str) -> float:

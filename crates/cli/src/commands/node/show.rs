@@ -66,7 +66,7 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
     lines.add("to", &job.destination);
     lines.add("state", words::state(job.state));
     lines.add("", &words::why(job, clock).unwrap_or_default());
-    progress(job, &mut lines);
+    progress(job, clock, &mut lines);
     if job.moved.bytes_again > 0 {
         lines.add("sent again", &human_size(job.moved.bytes_again));
     }
@@ -99,7 +99,7 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
 }
 
 /// Adds the running attempt, or the result of the last one.
-fn progress(job: &JobView, lines: &mut Lines) {
+fn progress(job: &JobView, clock: &Clock, lines: &mut Lines) {
     if let Some(progress) = &job.progress {
         let of = progress
             .bytes_total
@@ -115,6 +115,7 @@ fn progress(job: &JobView, lines: &mut Lines) {
         lines.add("done", &done);
         lines.add("rate", &words::rate(job));
         lines.add("left", &words::left(job));
+        lines.add("ends", &words::ends(progress, clock));
         lines.add("streams", &progress.streams.to_string());
         let bottleneck = progress
             .bottleneck_text

@@ -178,6 +178,8 @@ fn event(progress: &ProgressView) -> Progress {
         bytes_per_second: progress.bytes_per_second,
         files: progress.files,
         files_total: progress.files_total,
+        files_settled: progress.files_settled,
+        seconds_left: words::seconds_left(progress),
         scanning: progress.scanning,
         streams: progress.streams,
         bottleneck: progress.bottleneck.as_ref().map(limited),

@@ -2,7 +2,7 @@
 //! Prints nothing.
 
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::{JobState, JobView, Reason};
+use godwit_api::rest::{JobState, JobView, ProgressView, Reason};
 use godwit_api::units::{human_rate, human_size};
 
 use super::when::Clock;
@@ -107,16 +107,35 @@ pub(super) const fn whole(rate: f64) -> u64 {
     rate.round() as u64
 }
 
-/// The remaining time at this rate.
+/// The likely remaining time, as the node foretells it.
 pub(super) fn left(job: &JobView) -> String {
-    let left = || {
-        let progress = job.progress.as_ref()?;
-        let bytes = progress.bytes_total?.checked_sub(progress.bytes)?;
-        let rate = bytes_per_second(job).filter(|rate| *rate > 0)?;
-        let seconds = bytes.div_ceil(rate);
-        (seconds < LEFT_MAX).then(|| span(seconds))
+    let progress = job.progress.as_ref();
+    let left = progress
+        .and_then(seconds_left)
+        .map(|left| whole(left.ceil()));
+    let left = left.filter(|seconds| *seconds < LEFT_MAX && bytes_per_second(job).is_some());
+    left.map_or_else(String::new, span)
+}
+
+/// The likely remaining time in seconds, from the time of the figures on.
+pub(super) fn seconds_left(progress: &ProgressView) -> Option<f64> {
+    let likely = progress.forecast?.likely;
+    // Times in milliseconds are exact in 53 bits.
+    #[expect(clippy::cast_precision_loss, reason = "exact")]
+    Some(likely.0.saturating_sub(progress.at.0).max(0) as f64 / 1_000.0)
+}
+
+/// The foretold end: the likely time, and the times between which eight of ten jobs end.
+pub(super) fn ends(progress: &ProgressView, clock: &Clock) -> String {
+    let Some(forecast) = &progress.forecast else {
+        return String::new();
     };
-    left().unwrap_or_default()
+    format!(
+        "about {} (8 of 10 end between {} and {})",
+        clock.show(forecast.likely),
+        clock.show(forecast.earliest),
+        clock.show(forecast.latest)
+    )
 }
 
 /// A hundred days: longer times are not estimated.

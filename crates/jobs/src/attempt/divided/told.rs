@@ -83,6 +83,7 @@ pub(super) fn shown_as(
         bytes_total: total,
         files: found.map_or(files, |found| files.min(found.found_files)),
         files_total: so_far.max(files),
+        files_settled: files,
         scanning: found.is_none(),
         failed: failed(work),
         ..flights
