@@ -1,6 +1,6 @@
 # Thin: cargo does the work.
 
-.PHONY: book build check test python demo demo-node demo-cluster demo-build install package pictures
+.PHONY: book build portable static check test python demo demo-node demo-cluster demo-build install package pictures
 
 PREFIX ?= /usr/local
 
@@ -13,6 +13,13 @@ build:
 	target/release/godwit completions bash >target/release/completions/godwit.bash
 	target/release/godwit completions zsh >target/release/completions/_godwit
 	target/release/godwit completions fish >target/release/completions/godwit.fish
+
+# For other machines, in target/portable: Linux with glibc 2.28 (RHEL 8) or later, and one program without any library.
+portable:
+	scripts/portable.sh glibc
+
+static:
+	scripts/portable.sh static
 
 # While a change is made: format, lints, unit tests, tests that start no program, and the house rules, which are tests of xtask.
 check:
