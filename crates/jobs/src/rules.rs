@@ -142,6 +142,8 @@ fn time_of_week(at: Timestamp, name: &str) -> (u8, u16) {
 
 #[cfg(test)]
 mod tests {
+    use godwit_state::LimitWindow;
+
     use super::*;
 
     #[test]
@@ -154,5 +156,38 @@ mod tests {
         assert_eq!((berlin + 1_440 - utc) % 1_440, 60);
         assert!(berlin_day == utc_day || berlin_day == (utc_day + 1) % 7);
         assert_eq!(time_of_week(at, "Nowhere/Land"), time_of_week(at, "UTC"));
+    }
+
+    #[test]
+    fn the_changes_of_a_week_are_those_of_the_windows() {
+        let limit = |rate, windows| Limit {
+            scope: LimitScope::Node,
+            name: "*".to_owned(),
+            rate,
+            jobs_max: None,
+            windows,
+            time_zone: "UTC".to_owned(),
+        };
+        let policy = |windows| Policy {
+            limits: vec![limit(Some(500), windows)],
+            shares: Vec::new(),
+            // 2026-11-24 is a Tuesday.
+            at: Timestamp(1_795_564_800_000),
+        };
+        let running = [Running {
+            owner: "ada".to_owned(),
+            sites: Vec::new(),
+        }];
+        let ahead = |policy: &Policy| policy.ahead(None, "ada", &[], &running);
+        assert_eq!(ahead(&policy(Vec::new())), []);
+        let day = policy(vec![LimitWindow {
+            days: vec![2],
+            from: 8 * 60,
+            to: 18 * 60,
+            rate: Some(100),
+        }]);
+        let hour = 3_600_000;
+        let at = |hours: i64| Timestamp(day.at.0 + hours * hour);
+        assert_eq!(ahead(&day), [(at(24 + 8), 100), (at(24 + 18), 500)]);
     }
 }
