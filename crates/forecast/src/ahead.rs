@@ -16,7 +16,7 @@ pub struct LimitFrom {
     pub limit: Option<u64>,
 }
 
-/// What is left of a job, and the limits of that time.
+/// The rest of a job, and the limits of that time.
 pub(crate) struct Ahead<'a> {
     rest: Amount,
     limits: &'a [LimitFrom],

@@ -30,7 +30,7 @@ const HALF_LIFE_MIN: f64 = 60.0;
 /// How far the rates of two jobs between the same places are apart, at the least: a relative spread.
 const JOBS_SPREAD_MIN: f64 = 0.2;
 
-/// What the limit held was so at this rate at least. Without it, the rate may be as much higher as this logarithm.
+/// A rate that the limit held is the least rate without it. The rate may be as much higher as this logarithm.
 const HELD_SPREAD: f64 = 0.7;
 
 /// One cost of a file.
@@ -48,7 +48,7 @@ impl Fit {
     pub(crate) fn times(&self, ahead: &Ahead<'_>) -> Vec<(f64, f64)> {
         let hours = ahead.hours(self.k);
         let middle = ahead.seconds(self.k, self.log_rate.exp(), &hours);
-        // What comes by chance in single seconds is the less the longer the rest is.
+        // Chance in single seconds counts less the longer the rest is.
         let chance = self.second_spread / middle.clamp(1.0, 1e8).sqrt();
         let spread = self.mean_spread.hypot(chance).hypot(DRIFT);
         let one = |step: &f64| {
@@ -59,7 +59,7 @@ impl Fit {
     }
 }
 
-/// What the windows say about a cost.
+/// An estimate for one cost of a file.
 struct Observed {
     log_rate: f64,
     mean_spread: f64,
@@ -127,7 +127,7 @@ fn both(observed: Option<Observed>, earlier: Option<Observed>) -> Option<Observe
     })
 }
 
-/// What the windows say.
+/// The estimate from the windows.
 fn observe(windows: &[&Window], now: f64, k: f64, is_held: bool) -> Option<Observed> {
     let work = |window: &Window| window.done.bytes as f64 + k * window.done.files as f64;
     let half_life = (now * HALF_LIFE_SHARE).max(HALF_LIFE_MIN);
@@ -179,7 +179,7 @@ fn observe(windows: &[&Window], now: f64, k: f64, is_held: bool) -> Option<Obser
     })
 }
 
-/// What earlier jobs say.
+/// The estimate from earlier jobs.
 fn earlier(past: &[&Past], k: f64) -> Option<Observed> {
     if past.is_empty() {
         return None;

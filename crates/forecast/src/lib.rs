@@ -18,7 +18,7 @@ pub use past::Past;
 use ahead::Ahead;
 use seen::Seen;
 
-/// What is done, or what there is.
+/// An amount of work, done or to be done.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Amount {
     /// Bytes of contents.

@@ -12,7 +12,7 @@ const HOUR_JOBS: f64 = 4.0;
 /// A job that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Past {
-    /// What it moved.
+    /// The amount that it moved.
     pub done: Amount,
     /// For how long it ran, in seconds.
     pub seconds: f64,

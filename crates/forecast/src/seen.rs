@@ -48,7 +48,7 @@ pub(crate) struct Seen {
     has_begun: bool,
     step: f64,
     windows: Vec<Window>,
-    /// What came since the last whole window.
+    /// The amount since the last whole window.
     open: Window,
 }
 

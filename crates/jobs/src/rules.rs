@@ -171,7 +171,7 @@ mod tests {
         let policy = |windows| Policy {
             limits: vec![limit(Some(500), windows)],
             shares: Vec::new(),
-            // 2026-11-24 is a Tuesday.
+            // A Wednesday, at midnight.
             at: Timestamp(1_795_564_800_000),
         };
         let running = [Running {
@@ -188,6 +188,6 @@ mod tests {
         }]);
         let hour = 3_600_000;
         let at = |hours: i64| Timestamp(day.at.0 + hours * hour);
-        assert_eq!(ahead(&day), [(at(24 + 8), 100), (at(24 + 18), 500)]);
+        assert_eq!(ahead(&day), [(at(8), 100), (at(18), 500)]);
     }
 }

@@ -39,7 +39,7 @@ impl Foresight {
 
     /// The end, by the progress now.
     ///
-    /// None until the scan has ended: before it, nobody knows how much there is.
+    /// None until the scan has ended: before its end the whole amount is not known.
     pub(super) fn foresee(&mut self, view: &ProgressView, limits: &Limits) -> Option<ForecastView> {
         let at = view.at;
         let done = Amount {
