@@ -27,6 +27,10 @@ const SPREAD_MIN: f64 = 0.02;
 const HALF_LIFE_SHARE: f64 = 0.5;
 const HALF_LIFE_MIN: f64 = 60.0;
 
+/// In the first seconds connections open and streams grow: windows that end before this count less.
+const START: f64 = 2.0;
+const START_WEIGHT: f64 = 0.2;
+
 /// How far the rates of two jobs between the same places are apart, at the least: a relative spread.
 const JOBS_SPREAD_MIN: f64 = 0.2;
 
@@ -131,7 +135,10 @@ fn both(observed: Option<Observed>, earlier: Option<Observed>) -> Option<Observe
 fn observe(windows: &[&Window], now: f64, k: f64, is_held: bool) -> Option<Observed> {
     let work = |window: &Window| window.done.bytes as f64 + k * window.done.files as f64;
     let half_life = (now * HALF_LIFE_SHARE).max(HALF_LIFE_MIN);
-    let weigh = |window: &Window| (-(now - window.end) / half_life).exp2() * window.seconds;
+    let weigh = |window: &Window| {
+        let start = if window.end < START { START_WEIGHT } else { 1.0 };
+        start * (-(now - window.end) / half_life).exp2() * window.seconds
+    };
     let mut sums = (0.0, 0.0, 0.0);
     for window in windows {
         let weight = weigh(window);
