@@ -136,7 +136,11 @@ fn observe(windows: &[&Window], now: f64, k: f64, is_held: bool) -> Option<Obser
     let work = |window: &Window| window.done.bytes as f64 + k * window.done.files as f64;
     let half_life = (now * HALF_LIFE_SHARE).max(HALF_LIFE_MIN);
     let weigh = |window: &Window| {
-        let start = if window.end < START { START_WEIGHT } else { 1.0 };
+        let start = if window.end < START {
+            START_WEIGHT
+        } else {
+            1.0
+        };
         start * (-(now - window.end) / half_life).exp2() * window.seconds
     };
     let mut sums = (0.0, 0.0, 0.0);
