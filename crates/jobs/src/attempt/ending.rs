@@ -1,0 +1,220 @@
+//! The end of an attempt, reported to the state: done, failed for good, or another attempt later.
+//! Does not run the attempt, and keeps no delay: the policy of the job does.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use godwit_api::event::{Status, Summary, Verdict};
+use godwit_api::failure::{Failure, FailureCode, Retry};
+use godwit_api::units::counted;
+use godwit_state::{CommandError, Finish, Job, JobOp, Outcome, ProposeError, Reason};
+
+use super::events::Observed;
+use super::veil::without_home;
+use super::{AttemptEvents, after_crash, clip, lack, propose};
+use crate::{Shared, guests};
+
+/// While the state does not take how an attempt ended.
+const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Reports the end of the attempt to the state. An attempt whose claim has ended reports nothing: a user paused or cancelled the job.
+pub(super) fn conclude(
+    shared: &Shared,
+    job: &Job,
+    epoch: u64,
+    told: &AttemptEvents,
+    ended: Result<Summary, Failure>,
+) {
+    let ended = ended.map_err(|failure| Failure {
+        message: without_home(&shared.config.directory, &failure.message),
+        ..failure
+    });
+    let heard = told.lock();
+    let lacks_space = match &ended {
+        Ok(_) => heard.failed_with(FailureCode::NoSpace) > 0 && may_retry(shared, job),
+        Err(failure) if failure.code == FailureCode::NoSpace => may_retry(shared, job),
+        Err(failure) => failure.code.is_interruption() && heard.is_short(),
+    };
+    let op = match &ended {
+        Err(failure)
+            if failure.code.is_interruption() && shared.stopping.load(Ordering::SeqCst) =>
+        {
+            // The next start of the node returns the job to the queue.
+            let moved = heard.moved;
+            drop(heard);
+            after_crash::tell(shared, &job.id, job.attempts + 1, moved);
+            return;
+        }
+        _ if lacks_space => {
+            let shortage = heard.shortage();
+            let reason = lack::reason(shared, job, &heard, shortage.as_ref());
+            if let Some(shortage) = shortage {
+                shared.live.is_short(&job.id, shortage);
+            }
+            backoff(shared, job, epoch, reason, &heard)
+        }
+        Ok(summary) => finish(epoch, summary, &heard),
+        Err(failure) if passes(failure.code) || is_hidden(job, failure.code) => {
+            let reason = Reason::new(failure.code, clip(&failure.message));
+            backoff(shared, job, epoch, reason, &heard)
+        }
+        Err(failure) => {
+            let code = failure.code;
+            JobOp::Finish(Box::new(Finish {
+                epoch,
+                outcome: Outcome::Failed,
+                reason: Some(Reason::new(code, clip(&failure.message))),
+                summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
+                bytes: heard.moved.bytes,
+                files: heard.moved.files,
+                failures: heard.groups(),
+            }))
+        }
+    };
+    drop(heard);
+    settle(shared, job, &op, told);
+}
+
+/// Reports the end of an attempt to the state, until the state takes the report. Texts that the state refuses are left out. If the claim
+/// has ended, the state learns the amounts of the attempt.
+pub(super) fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
+    let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, told.moved());
+    if moved.again > 0 {
+        after_crash::tell(shared, id, attempt, moved);
+    }
+    let mut plain = None;
+    loop {
+        let told = plain.as_ref().unwrap_or(op);
+        match propose(shared, id, told.clone()) {
+            Ok(()) => return,
+            // The claim has ended: a user stopped the job, or another node has it.
+            Err(ProposeError::Refused(
+                CommandError::Stale { .. } | CommandError::NotFound { .. },
+            )) => {
+                after_crash::tell(shared, id, attempt, moved);
+                return;
+            }
+            Err(ProposeError::Refused(error)) => {
+                (shared.config.log)(&format!(
+                    "job {id}: the end of the attempt could not be stored: {error}"
+                ));
+                if plain.is_some() {
+                    return;
+                }
+                plain = Some(without_words(op, &error));
+            }
+            Err(error) => {
+                (shared.config.log)(&format!("job {id}: {error}"));
+                // The next start of the node finds the claim, and returns the job to the queue.
+                if shared.stopping.load(Ordering::SeqCst) || matches!(error, ProposeError::Ended(_))
+                {
+                    return;
+                }
+                std::thread::sleep(PROPOSE_AGAIN);
+            }
+        }
+    }
+}
+
+/// The same end with this node's own texts only.
+fn without_words(op: &JobOp, error: &CommandError) -> JobOp {
+    let text = format!("The attempt ended. This node refused the job's own report: {error}");
+    let plain = Reason::new(FailureCode::LocalFailure, clip(&text));
+    match op.clone() {
+        JobOp::Finish(finish) => JobOp::Finish(Box::new(Finish {
+            reason: (finish.outcome != Outcome::Complete).then_some(plain),
+            summary: "{}".to_owned(),
+            failures: Vec::new(),
+            ..*finish
+        })),
+        JobOp::Backoff {
+            epoch,
+            next_attempt,
+            bytes,
+            files,
+            ..
+        } => JobOp::Backoff {
+            epoch,
+            reason: plain,
+            next_attempt,
+            bytes,
+            files,
+        },
+        other => other,
+    }
+}
+
+/// Whether the policy of the job allows another attempt.
+fn may_retry(shared: &Shared, job: &Job) -> bool {
+    let next = job.retry.next_attempt(job.retries, shared.now());
+    job.retry.retries_max.is_none_or(|max| job.retries < max)
+        && job.deadline.is_none_or(|deadline| next <= deadline)
+}
+
+/// Whether the same job may succeed later. The node's own disk may be full for a time, and a job shall outlive that.
+fn passes(code: FailureCode) -> bool {
+    let of_the_node = matches!(
+        code,
+        FailureCode::JournalUnusable | FailureCode::HomeUnusable | FailureCode::SpillUnusable
+    );
+    of_the_node || code.retry() == Retry::Transient
+}
+
+/// Whether the asker of the job must not learn from its state how the addresses of the other end answer.
+fn is_hidden(job: &Job, code: FailureCode) -> bool {
+    guests::asker_of(job).is_some() && guests::is_unproven(code)
+}
+
+fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Observed) -> JobOp {
+    JobOp::Backoff {
+        epoch,
+        reason,
+        next_attempt: job.retry.next_attempt(job.retries, shared.now()),
+        bytes: heard.moved.bytes,
+        files: heard.moved.files,
+    }
+}
+
+/// The end of a job that was done.
+fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
+    let (complete, text) = match summary {
+        Summary::Transfer(summary) => (
+            summary.status == Status::Complete,
+            format!(
+                "{} failed; all others arrived. See them with: godwit job report.",
+                counted(summary.failed, "entry")
+            ),
+        ),
+        Summary::Verify(summary) => (
+            summary.status == Verdict::Same,
+            format!(
+                "{} different from the manifest; all others match. See them with: godwit job report.",
+                match summary.different + summary.extra {
+                    1 => "1 entry is".to_owned(),
+                    wrong => format!("{wrong} entries are"),
+                }
+            ),
+        ),
+    };
+    JobOp::Finish(Box::new(Finish {
+        epoch,
+        outcome: if complete {
+            Outcome::Complete
+        } else {
+            Outcome::Partial
+        },
+        reason: match (&heard.late, complete) {
+            (None, true) => None,
+            (Some(late), true) => Some(Reason::new(FailureCode::LateCalls, clip(late))),
+            (late, false) => {
+                let late = late.iter().map(|late| format!(" {late}."));
+                let text = late.fold(text, |text, late| text + &late);
+                Some(Reason::new(FailureCode::EntriesFailed, clip(&text)))
+            }
+        },
+        summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
+        bytes: heard.moved.bytes,
+        files: heard.moved.files,
+        failures: heard.groups(),
+    }))
+}
