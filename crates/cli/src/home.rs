@@ -1,8 +1,9 @@
-//! Finds `GODWIT_HOME` by the environment.
+//! Finds `GODWIT_HOME` by the environment, and takes the rights of its owner.
 //! Does not know the contents (`godwit_run::Home`).
 
-use crate::exit::Failure;
+use crate::exit::{Failure, FailureCode};
 pub(crate) use godwit_run::Home;
+use godwit_sys::acting::Acting;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -16,6 +17,16 @@ pub(crate) fn open() -> Result<Home, Failure> {
     let home = find()?;
     home.make()?;
     Ok(home)
+}
+
+/// The rights of the home's owner, for a command of root that writes there: the owner must be able to read the files, and its links
+/// must lead root nowhere.
+pub(crate) fn as_owner(home: &Home) -> Result<Acting, Failure> {
+    let path = home.path();
+    Acting::as_owner_of(path).map_err(|error| {
+        let what = format!("{}: cannot act as the owner: {error}", path.display());
+        Failure::new(FailureCode::HomeUnusable, what)
+    })
 }
 
 fn locate(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {

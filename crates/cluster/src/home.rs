@@ -158,9 +158,13 @@ impl ClusterHome {
         let path = home.join(FILE);
         let draft = home.join("cluster.json.new");
         let written = || -> io::Result<()> {
+            // A draft of a killed process must not lend its permissions, and a link must lead nowhere.
+            match fs::remove_file(&draft) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
             let mut file = OpenOptions::new()
-                .create(true)
-                .truncate(true)
+                .create_new(true)
                 .write(true)
                 .mode(0o600)
                 .open(&draft)?;

@@ -1,13 +1,13 @@
-//! Creates and replaces small files in the home directory: privately, completely, one writer at a time.
+//! Creates and replaces small files in the home directory: privately, completely, one writer at a time, as the home's owner.
 //! Knows nothing of their content.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt, fchown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use godwit_sys::acting::Acting;
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::geteuid;
 use thiserror::Error;
 
 /// The failed operation, and its file.
@@ -41,12 +41,16 @@ pub(crate) fn make_home(home: &Path) -> Result<(), HomeError> {
 /// The lock for replacing files in a home directory.
 pub(crate) struct HomeLock {
     _file: File,
+    /// A service must be able to read files that root changes in its home, and root must follow none of its links.
+    _owner: Acting,
 }
 
 impl HomeLock {
     /// Waits for the lock.
     pub(crate) fn take(home: &Path) -> Result<Self, HomeError> {
         let path = home.join(LOCK_NAME);
+        let owner = Acting::as_owner_of(home)
+            .map_err(|error| HomeError::new("act as the owner of", home, error))?;
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -54,10 +58,14 @@ impl HomeLock {
             .mode(0o600)
             .open(&path)
             .map_err(|error| HomeError::new("open", &path, error))?;
-        give_to_owner(&file, home).map_err(|error| HomeError::new("give away", &path, error))?;
         loop {
             match flock(&file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => {
+                    return Ok(Self {
+                        _file: file,
+                        _owner: owner,
+                    });
+                }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(HomeError::new("lock", &path, errno.into())),
             }
@@ -83,21 +91,11 @@ pub(crate) fn write_atomically(home: &Path, name: &str, content: &[u8]) -> Resul
             .mode(0o600)
             .open(&temporary)?;
         file.write_all(content)?;
-        give_to_owner(&file, home)?;
         file.sync_all()?;
         std::fs::rename(&temporary, &path)?;
         File::open(home)?.sync_all()
     };
     write().map_err(|error| HomeError::new("write", &path, error))
-}
-
-/// Gives a file that root creates in another user's home to that user: a service must be able to read its own files.
-fn give_to_owner(file: &File, home: &Path) -> io::Result<()> {
-    if !geteuid().is_root() {
-        return Ok(());
-    }
-    let owner = std::fs::metadata(home)?;
-    fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
 const LOCK_NAME: &str = ".lock";

@@ -2,6 +2,7 @@
 //! Decides nothing: policy belongs to the callers.
 
 pub mod accounts;
+pub mod acting;
 pub mod background;
 pub mod closed;
 pub mod exit;
@@ -9,6 +10,7 @@ pub mod interfaces;
 pub mod listening;
 pub mod local_time;
 pub mod page_buffer;
+pub mod replaceable;
 pub mod secret_file;
 pub mod shutdown;
 pub mod signals;

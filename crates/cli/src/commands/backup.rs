@@ -2,7 +2,7 @@
 //! Saves no data of exports, no log or report of a job, and no journal of a transfer.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ use godwit_state::Restored;
 use godwit_sys::secret_file::{self, SecretFileError};
 use serde::{Deserialize, Serialize};
 
-use super::{owner, required};
+use super::required;
 use crate::exit::{Exit, Failure, FailureCode};
-use crate::home::Home;
+use crate::home::{Home, as_owner};
 use crate::output::print;
 
 /// The file that describes the backup; written last.
@@ -45,6 +45,14 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Most directories of earlier files beside the present ones.
 const KEPT_MAX: u32 = 1_000;
 
+/// The knowledge of a node, read with the rights of its user.
+struct Saved {
+    identity: String,
+    files: Vec<(&'static str, Vec<u8>)>,
+    /// A copy of the state, if this program acted as another user; that user cannot write into the backup.
+    state: Option<File>,
+}
+
 /// The description of a backup.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -63,18 +71,10 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
             directory.display()
         )));
     }
-    if !home.path().join("state").join(STATE).exists() {
-        return Err(Failure::new(
-            FailureCode::HomeUnusable,
-            format!(
-                "{}: no node has run with this home; set GODWIT_HOME to the node's home",
-                home.path().display()
-            ),
-        ));
-    }
+    let saved = save(home)?;
     let draft = draft_of(&directory);
     let _ = fs::remove_dir_all(&draft);
-    let made = fill(&draft, home).and_then(|label| {
+    let made = fill(&draft, home, saved).and_then(|label| {
         fs::rename(&draft, &directory).map_err(|error| failed(&directory, error))?;
         sync_parent(&directory)?;
         Ok(label)
@@ -99,8 +99,9 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
     home.make()?;
     let mut contents = Vec::new();
     let copy = directory.join(STATE);
-    if let Ok(file) = File::open(&copy) {
-        secret_file::check(&copy, &file).map_err(Failure::usage)?;
+    let opened = File::open(&copy);
+    if let Ok(file) = &opened {
+        secret_file::check(&copy, file).map_err(Failure::usage)?;
     }
     for name in FILES {
         let file = directory.join(name);
@@ -110,10 +111,25 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         };
         contents.extend(content.map(|content| (name, content)));
     }
-    // Refuses while a node runs, and checks the backup before any change.
+    let owner = as_owner(home)?;
     let state = home.path().join("state");
-    let restored = godwit_state::restore(&state, &copy, &label.identity, godwit_jobs::now())
-        .map_err(Failure::local)?;
+    // Refuses while a node runs, and checks the backup before any change.
+    let restore = |copy: &Path| {
+        godwit_state::restore(&state, copy, &label.identity, godwit_jobs::now())
+            .map_err(Failure::local)
+    };
+    let restored = match owner.is_other() {
+        true => {
+            // The owner of the home cannot read the backup itself.
+            let file = opened.map_err(|error| failed(&copy, error))?;
+            let staged = home.path().join("restore.draft");
+            remove_draft(&staged)?;
+            let restored = write_from(&staged, file).and_then(|()| restore(&staged));
+            remove_draft(&staged)?;
+            restored?
+        }
+        false => restore(&copy)?,
+    };
     set_cluster(home, &label.identity, &restored)?;
     let mut moved = restored.kept;
     for (name, content) in &contents {
@@ -132,17 +148,6 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         }
         write(&place, content)?;
     }
-    let written = [
-        "state",
-        "web",
-        "kept-",
-        "identity.pem",
-        "grants",
-        "known_peers",
-        "config.toml",
-        "cluster.json",
-    ];
-    owner::give(home.path(), &written).map_err(|error| failed(home.path(), error))?;
     print(&format!(
         "restored {} into {}; the backup was made in {}",
         label.identity,
@@ -174,20 +179,56 @@ fn set_cluster(home: &Home, identity: &str, restored: &Restored) -> Result<(), F
     done.map_err(Failure::local)
 }
 
-/// Puts all files of a backup into `draft`.
-fn fill(draft: &Path, home: &Home) -> Result<Label, Failure> {
-    make_directory(draft)?;
-    let identity = home.identity()?;
-    godwit_state::backup(&home.path().join("state"), &draft.join(STATE)).map_err(Failure::local)?;
+/// Reads the knowledge of the node with the rights of its user.
+fn save(home: &Home) -> Result<Saved, Failure> {
+    let owner = as_owner(home)?;
+    let state = home.path().join("state");
+    if !state.join(STATE).exists() {
+        return Err(Failure::new(
+            FailureCode::HomeUnusable,
+            format!(
+                "{}: no node has run with this home; set GODWIT_HOME to the node's home",
+                home.path().display()
+            ),
+        ));
+    }
+    let mut files = Vec::new();
     for name in FILES {
-        if let Some(content) = read(&home.path().join(name))? {
-            write(&draft.join(name), &content)?;
+        let content = read(&home.path().join(name))?;
+        files.extend(content.map(|content| (name, content)));
+    }
+    let copied = || {
+        let staged = home.path().join("backup.draft");
+        remove_draft(&staged)?;
+        godwit_state::backup(&state, &staged).map_err(Failure::local)?;
+        let file = File::open(&staged).map_err(|error| failed(&staged, error))?;
+        remove_draft(&staged)?;
+        Ok::<_, Failure>(file)
+    };
+    Ok(Saved {
+        identity: home.identity()?.id().to_string(),
+        files,
+        state: owner.is_other().then(copied).transpose()?,
+    })
+}
+
+/// Puts all files of a backup into `draft`.
+fn fill(draft: &Path, home: &Home, saved: Saved) -> Result<Label, Failure> {
+    make_directory(draft)?;
+    let copy = draft.join(STATE);
+    match saved.state {
+        Some(file) => write_from(&copy, file)?,
+        None => {
+            godwit_state::backup(&home.path().join("state"), &copy).map_err(Failure::local)?;
         }
+    }
+    for (name, content) in &saved.files {
+        write(&draft.join(name), content)?;
     }
     let label = Label {
         version: VERSION,
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        identity: identity.id().to_string(),
+        identity: saved.identity,
     };
     // Plain fields always become JSON.
     let text = serde_json::to_vec_pretty(&label).unwrap_or_default();
@@ -271,6 +312,11 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
 
 /// Writes a file for its owner only, safe from a power cut.
 fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    write_from(path, content)
+}
+
+/// Writes a file for its owner only, from another one.
+fn write_from(path: &Path, mut content: impl io::Read) -> Result<(), Failure> {
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
         make_directory(parent)?;
     }
@@ -279,9 +325,17 @@ fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()));
+        .and_then(|mut file| io::copy(&mut content, &mut file).and_then(|_| file.sync_all()));
     written.map_err(|error| failed(path, error))?;
     sync_parent(path)
+}
+
+/// Removes what a killed command left.
+fn remove_draft(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, error)),
+        _ => Ok(()),
+    }
 }
 
 fn sync_parent(path: &Path) -> Result<(), Failure> {

@@ -9,7 +9,6 @@ mod documents;
 mod generate;
 mod limit;
 mod node;
-mod owner;
 mod peers;
 mod verify;
 

@@ -2,8 +2,10 @@
 //! See the tests of the state for damaged backups.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
+use std::process::Command;
 
+use godwit_testkit::needs_root;
 use rustix::process::Signal;
 
 use super::process::Outcome;
@@ -84,6 +86,74 @@ fn what_a_node_knew_is_there_again_after_a_loss() {
     assert_eq!(rig.read("daemon/config.toml"), b"[serve]\njobs = 4\n");
     rig.serve(&[]);
     assert!(told(&rig, &["job", "list", "--all"]).contains("before"));
+}
+
+/// The owner of a home replaces names in it by links to files of root, and waits for a command of root.
+#[test]
+fn root_follows_no_link_in_the_home_of_another_user() {
+    if !needs_root() {
+        return;
+    }
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let id = told(&rig, &["id"]);
+    rig.end_daemon(Signal::TERM);
+    let home = rig.daemon_home.clone();
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(home.parent().expect("above"), open).expect("ours");
+    let own = Command::new("chown")
+        .args(["-R", "12345:12345"])
+        .arg(&home)
+        .status()
+        .expect("chown");
+    assert!(own.success());
+    let secret = rig.path("secret");
+    fs::write(&secret, "root's\n").expect("written");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("ours");
+    let intact = |after: &str| {
+        let meta = fs::metadata(&secret).expect("there");
+        assert_eq!((meta.uid(), meta.mode() & 0o777), (0, 0o600), "{after}");
+        assert_eq!(fs::read(&secret).expect("ours"), b"root's\n", "{after}");
+    };
+    let linked = |name: &str| {
+        let _ = fs::remove_file(home.join(name));
+        symlink(&secret, home.join(name)).expect("linked");
+        lchown(home.join(name), Some(12_345), Some(12_345)).expect("theirs");
+    };
+    let allow = ["access", "allow", id.trim(), "--export", "data", "--read"];
+    let backup = rig.path("backup");
+    let backup = backup.to_str().expect("text");
+
+    linked(".lock");
+    assert_ne!(rig.admin(&allow).code, Some(0));
+    intact("access allow");
+    fs::remove_file(home.join(".lock")).expect("gone");
+    told(&rig, &allow);
+    let grants = fs::metadata(home.join("grants")).expect("written");
+    assert_eq!(grants.uid(), 12_345);
+
+    linked("cluster.json.new");
+    told(&rig, &["cluster", "recover", "--yes"]);
+    intact("cluster recover");
+
+    linked("known_peers");
+    assert_ne!(rig.admin(&["backup", backup]).code, Some(0));
+    intact("backup");
+    fs::remove_file(home.join("known_peers")).expect("gone");
+    told(&rig, &["backup", backup]);
+    let saved = fs::metadata(rig.path("backup/state.db")).expect("saved");
+    assert_eq!((saved.uid(), saved.mode() & 0o777), (0, 0o600));
+
+    linked("state/state.lock");
+    assert_ne!(rig.admin(&["restore", backup]).code, Some(0));
+    intact("restore");
+    fs::remove_file(home.join("state/state.lock")).expect("gone");
+    told(&rig, &["restore", backup]);
+    for name in ["state/state.db", "cluster.json", "grants", "identity.pem"] {
+        let meta = fs::metadata(home.join(name)).expect(name);
+        assert_eq!(meta.uid(), 12_345, "{name}");
+    }
+    assert!(!home.join("restore.draft").exists() && !home.join("backup.draft").exists());
 }
 
 #[test]

@@ -8,11 +8,10 @@ use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NewInvite};
 use godwit_client::Client;
 use godwit_cluster::{ClusterHome, NUMBER_ALONE};
 
-use super::super::owner;
 use super::when::Clock;
 use super::{optional, print_json, table, text, work};
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::home::{Home, as_owner};
 use crate::output::{complain, print, printable};
 
 /// Runs one of the commands that ask a node.
@@ -195,12 +194,6 @@ fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
     fields.iter().map(|field| printable(field)).collect()
 }
 
-/// Gives files that root wrote to the owner of the home, which is the user of the node.
-fn give(home: &Home) -> Result<(), Failure> {
-    let given = owner::give(home.path(), &["state", "cluster.json"]);
-    given.map_err(|error| Failure::local(format!("{}: {error}", home.path().display())))
-}
-
 /// Makes the stopped node of this home the only one of its cluster.
 pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     if !matches.get_flag("yes") {
@@ -208,6 +201,7 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
             "this makes the node the only one of its cluster, and changes that only other nodes have are lost; if a majority of the voters is gone for good, run: godwit cluster recover --yes",
         ));
     }
+    let _owner = as_owner(home)?;
     let identity = home.identity()?.id().to_string();
     let member = ClusterHome::read(home.path()).map_err(Failure::local)?;
     let member = member.unwrap_or_else(|| ClusterHome::of_one(&identity));
@@ -217,7 +211,6 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
         godwit_state::recover(&state, member.number, godwit_jobs::now()).map_err(Failure::local)?;
     let member = member.recovered();
     member.write(home.path()).map_err(Failure::local)?;
-    give(home)?;
     let kept = recovered.kept.map_or(String::new(), |kept| {
         format!(" The earlier files are kept in {}.", kept.display())
     });
@@ -230,6 +223,7 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
 
 /// Has the stopped node of this home forget its cluster.
 pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let _owner = as_owner(home)?;
     let member = ClusterHome::read(home.path()).map_err(Failure::local)?;
     let first = member
         .as_ref()
@@ -245,7 +239,6 @@ pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Ex
         false => None,
     };
     ClusterHome::remove(home.path()).map_err(Failure::local)?;
-    give(home)?;
     let kept = kept.map_or(String::new(), |kept| {
         format!("; its state is kept in {}", kept.display())
     });
