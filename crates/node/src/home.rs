@@ -6,15 +6,60 @@ use std::os::unix::fs::MetadataExt as _;
 
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_run::Home;
+use godwit_sys::replaceable::{self, Others, Weakness};
 use rustix::process::geteuid;
 
-/// Refuses a directory that others can change: it controls which exports a node has, for whom, and with which key.
+/// Files of a home that decide who may do what. Files with secrets are checked where they are read.
+const DECIDING: [&str; 4] = ["grants", "known_peers", "config.toml", "cluster.json"];
+
+/// Refuses a directory that others can change or replace: it controls which exports a node has, for whom, and with which key.
 pub(crate) fn check(home: &Home) -> Result<(), Failure> {
     let shown = home.path().display().to_string();
     let unusable = |what: String| Failure::new(FailureCode::HomeUnusable, what);
     let meta = fs::metadata(home.path()).map_err(|error| unusable(format!("{shown}: {error}")))?;
     let own = geteuid().as_raw();
-    trouble(&shown, meta.mode(), meta.uid(), own).map_or(Ok(()), |what| Err(unusable(what)))
+    if let Some(what) = trouble(&shown, meta.mode(), meta.uid(), own) {
+        return Err(unusable(what));
+    }
+    let weakness = replaceable::weakness(home.path(), own)
+        .map_err(|error| unusable(format!("{shown}: {error}")))?;
+    if let Some(weakness) = weakness {
+        return Err(unusable(way_in(&shown, &weakness)));
+    }
+    for name in DECIDING {
+        let path = home.path().join(name);
+        let Ok(meta) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let shown = path.display();
+        if meta.uid() != own && meta.uid() != 0 {
+            return Err(unusable(format!(
+                "{shown} belongs to another user (uid {}), who could change the rights of this node; take the file over with: chown {own} {shown}",
+                meta.uid()
+            )));
+        }
+        if meta.is_file() && replaceable::is_open(&meta) {
+            return Err(unusable(format!(
+                "other users may write {shown} (mode {:03o}), and could change the rights of this node; forbid this with: chmod go-w {shown}",
+                meta.mode() & 0o777
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Names the directory or link above the home that lets another user put another home there, and a remedy.
+fn way_in(shown: &str, weakness: &Weakness) -> String {
+    let at = weakness.path.display();
+    match weakness.by {
+        Others::Owner(uid) => format!(
+            "{at} belongs to another user (uid {uid}), who could put another home in place of {shown}; set GODWIT_HOME to a directory \
+             below your own directories"
+        ),
+        Others::Writers(mode) => format!(
+            "other users may write in {at} (mode {mode:03o}), and could put another home in place of {shown}; forbid this with: chmod go-w {at}"
+        ),
+    }
 }
 
 /// Names the fault of a home that other users can change, and a remedy. The sticky bit does not stop such users from adding a missing file.
@@ -35,7 +80,42 @@ fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::path::Path;
+
     use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+
+    #[test]
+    fn a_home_below_a_directory_of_others_is_refused() {
+        let own = tempfile::tempdir().expect("a directory");
+        let (shared, link) = (own.path().join("shared"), own.path().join("link"));
+        let home = shared.join("home");
+        fs::create_dir_all(&home).expect("made");
+        set_mode(&home, 0o700);
+        symlink(&shared, &link).expect("linked");
+        let said = |path: &Path| check(&Home::at(path.to_owned())).map_err(|error| error.message);
+        for (mode, is_refused) in [(0o755, false), (0o757, true), (0o1757, false)] {
+            set_mode(&shared, mode);
+            for path in [home.clone(), link.join("home")] {
+                let said = said(&path);
+                assert_eq!(said.is_err(), is_refused, "{mode:o} {path:?} {said:?}");
+                if let Err(said) = said {
+                    assert!(said.contains("chmod go-w"), "{said}");
+                }
+            }
+        }
+        set_mode(&shared, 0o755);
+        let grants = home.join("grants");
+        fs::write(&grants, "").expect("written");
+        set_mode(&grants, 0o666);
+        assert!(said(&home).expect_err("open to all").contains("grants"));
+        set_mode(&grants, 0o600);
+        said(&home).expect("closed again");
+    }
 
     #[test]
     fn a_home_is_nobody_elses_to_change() {

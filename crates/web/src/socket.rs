@@ -7,6 +7,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 
+use godwit_sys::replaceable::{self, Others, Weakness};
+
 use crate::machine::{ROOT, own_uid};
 
 /// Makes the socket for all users of this machine. The user of the calling process decides the rights.
@@ -58,9 +60,29 @@ fn check_directory(socket: &Path) -> io::Result<()> {
         .unwrap_or_else(|| Path::new("."));
     let meta = fs::metadata(directory)?;
     let shown = directory.display().to_string();
+    let above = || -> io::Result<Option<String>> {
+        let weakness = replaceable::weakness(directory, own_uid())?;
+        Ok(weakness.map(|weakness| way_in(&shown, &weakness)))
+    };
     match trouble(&shown, meta.mode(), meta.uid(), own_uid()) {
-        Some(trouble) => Err(io::Error::new(io::ErrorKind::PermissionDenied, trouble)),
-        None => Ok(()),
+        Some(trouble) => Some(trouble),
+        None => above()?,
+    }
+    .map_or(Ok(()), |trouble| {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, trouble))
+    })
+}
+
+/// Names the directory or link by which other users could replace the directory of the socket, and the remedy.
+fn way_in(shown: &str, weakness: &Weakness) -> String {
+    let at = weakness.path.display();
+    match weakness.by {
+        Others::Owner(uid) => format!(
+            "{at} belongs to another user (uid {uid}), who could replace {shown}, the directory of the socket; name another directory with --socket"
+        ),
+        Others::Writers(mode) => format!(
+            "other users may write in {at} (mode {mode:03o}), and could replace {shown}, the directory of the socket; forbid this with: chmod go-w {at}"
+        ),
     }
 }
 
