@@ -16,8 +16,12 @@ use crate::{civil_date, parse_moment};
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Timestamp(pub i64);
 
+/// The first millisecond of year 1, and the last one of year 9999: RFC 3339 writes years with four digits.
+const FIRST: i64 = -62_135_596_800_000;
+const LAST: i64 = 253_402_300_799_999;
+
 impl Timestamp {
-    /// The time `millis` later, without overflow.
+    /// The time `millis` later, at most the end of year 9999.
     #[must_use]
     pub const fn after(self, millis: u64) -> Self {
         let millis = if millis > i64::MAX as u64 {
@@ -25,7 +29,8 @@ impl Timestamp {
         } else {
             millis.cast_signed()
         };
-        Self(self.0.saturating_add(millis))
+        let sum = self.0.saturating_add(millis);
+        Self(if sum > LAST { LAST } else { sum })
     }
 
     /// As in `2026-11-24T22:00:05.250Z`, by RFC 3339.
@@ -44,7 +49,9 @@ impl Timestamp {
 
     /// Date and time of day in UTC.
     fn parts(self) -> (String, String) {
-        let seconds = self.0.div_euclid(1_000);
+        // A time out of bounds could not be read again.
+        let millis = self.0.clamp(FIRST, LAST);
+        let seconds = millis.div_euclid(1_000);
         let (year, month, day) = civil_date(seconds.div_euclid(86_400));
         let of_day = seconds.rem_euclid(86_400);
         let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
@@ -67,6 +74,7 @@ impl FromStr for Timestamp {
             .seconds
             .checked_mul(1_000)
             .and_then(|seconds| seconds.checked_add(millis))
+            .filter(|millis| (FIRST..=LAST).contains(millis))
             .map(Self)
             .ok_or("a time that far away cannot be used")
     }
@@ -118,6 +126,26 @@ mod tests {
             Ok(Timestamp(1_795_550_400_000))
         );
         assert!("tomorrow".parse::<Timestamp>().is_err());
+        // With its offset such a time lies in a year that RFC 3339 cannot write.
+        for text in [
+            "9999-12-31T23:59:59-12:00",
+            "0000-12-31T23:59:59+12:00",
+            "0000-01-01T00:00:00Z",
+        ] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+        let last = "9999-12-31T23:59:59.999Z"
+            .parse::<Timestamp>()
+            .expect("a time");
+        for far in [
+            last.after(1),
+            last.after(u64::MAX),
+            Timestamp(i64::MAX),
+            Timestamp(i64::MIN),
+        ] {
+            let text = far.rfc3339();
+            assert!(text.parse::<Timestamp>().is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::caller::{Caller, Need, Request};
 use crate::changes::Changes;
 use crate::config::{ChangePace, NodeInfo};
 use crate::hub::Hub;
+use crate::judged::{self, Judged};
 use crate::logins::Logins;
 use crate::long_answer::LongAnswers;
 use crate::metrics::Metrics;
@@ -106,12 +107,17 @@ impl App {
         Ok(Seen::by(&self.jobs, &caller.name, caller.role)?)
     }
 
-    /// Runs a blocking call on a separate thread.
+    /// Runs a blocking call of a request on a separate thread, if its sender still may send the request then.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        self.run_for(turns::holder(), call).await
+        let judged = judged::of_request();
+        let checked = move |app: &Self| {
+            app.check_still(judged.as_ref())?;
+            call(app)
+        };
+        self.run_for(turns::holder(), checked).await
     }
 
     /// Runs a blocking call for this holder, outside of any request.
@@ -142,6 +148,7 @@ impl App {
             member.prove(&caller.name, credential)?;
         }
         of.is_of(&caller);
+        judged::keep(&caller, of.only_reads());
         if !of.only_reads() {
             let shown = caller.standing.as_ref();
             self.changes.take(&caller.name, shown, Instant::now())?;
@@ -150,12 +157,13 @@ impl App {
         Ok(caller)
     }
 
-    /// Checks that the caller may still do what the request needs, and in the same role.
-    pub(crate) async fn check_again(self: &Arc<Self>, caller: Caller) -> Result<(), ApiError> {
-        let own = Arc::clone(self);
-        let (role, holder) = (caller.role, turns::holder());
-        let again = blocking(&self.authentications, holder, move || caller.again(&own));
-        if again.await??.role == role {
+    /// Checks that the sender of a request may still do what the request needs, and in the same role: a request waits for its body,
+    /// for its turn, and for passwords. Blocks.
+    fn check_still(&self, judged: Option<&Judged>) -> Result<(), ApiError> {
+        let Some(caller) = judged.and_then(|judged| judged.to_check(Instant::now())) else {
+            return Ok(());
+        };
+        if caller.again(self)?.role == caller.role {
             return Ok(());
         }
         let detail = "your role changed while the request was being sent; send it again";
@@ -167,8 +175,12 @@ impl App {
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let own = Arc::clone(self);
-        blocking(&self.turns_at_places, turns::holder(), move || call(&own)).await?
+        let (own, judged) = (Arc::clone(self), judged::of_request());
+        let checked = move || {
+            own.check_still(judged.as_ref())?;
+            call(&own)
+        };
+        blocking(&self.turns_at_places, turns::holder(), checked).await?
     }
 
     /// Computes with a password; one computation runs at a time.

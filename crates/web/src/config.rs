@@ -17,7 +17,7 @@ use crate::webhooks::address::Network;
 /// How long a client may leave an answer unread. A page in the background still reads, and a bad path usually recovers within this time.
 pub const UNREAD_MAX: Duration = Duration::from_secs(30);
 
-/// How long connections may stay that do nothing, or whose client proves no user.
+/// How long a connection may stay open if it sends no request, or if its client has proven no user.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// From the start of a connection to its first request.

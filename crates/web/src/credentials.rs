@@ -208,12 +208,12 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
     };
     app.propose(actor.clone(), Op::Token(Change::Create(token.clone())))?;
     // A check takes long enough for the password to change meanwhile. That change revoked all sign-ins before it, but not this one.
-    let now = app.reader().object::<User>(user)?;
-    let is_same = |proven: &User| {
+    let changed = |proven: &User| -> Result<bool, ApiError> {
+        let now = app.reader().object::<User>(&proven.name)?;
         let same = |now: &User| now.password == proven.password && !now.disabled;
-        now.as_ref().is_some_and(same)
+        Ok(!now.as_ref().is_some_and(same))
     };
-    if !wish.proven.is_none_or(is_same) {
+    if wish.proven.map_or(Ok(false), changed)? {
         // The token of a user who is gone or disabled opens nothing, and cannot be revoked by that user.
         let _ = app.propose(actor, Op::Token(Change::Remove(token.id)));
         return Err(ApiError::unauthenticated(

@@ -2,7 +2,7 @@
 //! Knows no route.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
@@ -21,7 +21,6 @@ use serde::de::{
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::caller::Caller;
 use crate::lingering::length_of;
 use crate::problem::ApiError;
 use godwit_api::failure::FailureCode;
@@ -34,9 +33,6 @@ const VALUES_MAX: usize = 50_000;
 
 /// How long a client may take to send a body.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
-
-/// A body that took longer than this came when its sender may have lost its rights.
-const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Parameters of a query.
 const PARAMETERS_MAX: usize = 64;
@@ -60,15 +56,7 @@ impl<T: DeserializeOwned + Send> FromRequest<Arc<App>> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
-        let (caller, began) = (
-            request.extensions().get::<Caller>().cloned(),
-            Instant::now(),
-        );
-        let read = read(request, app, BODY_BYTES_MAX, BODY_WITHIN).await?;
-        if let Some(caller) = caller.filter(|_| began.elapsed() > AT_ONCE) {
-            app.check_again(caller).await?;
-        }
-        Ok(Self(read))
+        Ok(Self(read(request, app, BODY_BYTES_MAX, BODY_WITHIN).await?))
     }
 }
 

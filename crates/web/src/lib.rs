@@ -16,6 +16,7 @@ mod errand;
 mod extract;
 mod graphite;
 mod hub;
+mod judged;
 mod lasting;
 mod lingering;
 mod logins;

@@ -14,6 +14,7 @@ use godwit_api::rest::{Problem, is_request_id};
 
 use crate::app::App;
 use crate::caller::Peer;
+use crate::judged;
 use crate::places::Key;
 use crate::problem::{ApiError, render};
 use crate::turns::{Holder, held_by};
@@ -60,7 +61,7 @@ pub(crate) async fn identify(
     let peer = request.extensions().get::<Peer>().copied();
     let by_network = matches!(peer, Some(Peer::Network(_)));
     request.extensions_mut().insert(label);
-    let answered = next.run(request);
+    let answered = judged::keeping(next.run(request));
     let answered = match peer {
         Some(peer) => held_by(Holder::Stranger(Key::of(peer)), answered).await,
         None => answered.await,

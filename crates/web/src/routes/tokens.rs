@@ -75,12 +75,12 @@ async fn create(
     if expires.is_some_and(|expires| expires <= now()) {
         return Err(ApiError::invalid("expires: this time has passed"));
     }
-    let is_proven = match new.password.take() {
+    let proven = match new.password.take() {
         Some(password) => {
-            credentials::prove(&app, &Request::of(&parts), &caller.name, password).await?;
-            true
+            let request = Request::of(&parts);
+            Some(credentials::prove(&app, &request, &caller.name, password).await?)
         }
-        None => false,
+        None => None,
     };
     let made = app
         .run(move |app| {
@@ -101,7 +101,7 @@ async fn create(
                     .check_made_by(&user, &caller.name)
                     .map_err(ProposeError::Refused)?;
             }
-            let (origin, parent) = origin(app, &caller, &user, is_proven)?;
+            let (origin, parent) = origin(app, &caller, &user, proven.is_some())?;
             let wish = Wish {
                 user: &user,
                 role: most,
@@ -109,7 +109,7 @@ async fn create(
                 comment: new.comment,
                 origin,
                 parent,
-                proven: None,
+                proven: proven.as_ref(),
             };
             credentials::make(app, caller.actor(), wish)
         })

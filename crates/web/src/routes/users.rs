@@ -64,9 +64,6 @@ async fn put(
         if earlier.is_none() {
             check_fresh(app, &name)?;
         }
-        if new.revoke_tokens {
-            revoke_tokens(app, &caller, &name)?;
-        }
         let user = User {
             name: name.clone(),
             role: role(new.role),
@@ -77,6 +74,10 @@ async fn put(
             .check_user(&user, earlier.as_ref(), &caller.name)
             .map_err(ProposeError::Refused)?;
         app.propose(caller.actor(), Op::User(Change::Put(user)))?;
+        // After the password: whoever knows the old one makes no token from then on.
+        if new.revoke_tokens {
+            revoke_tokens(app, &caller, &name)?;
+        }
         find(app, &name).map(view)
     })
     .await

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -99,6 +100,78 @@ fn a_removal_ends_with_the_token_that_asked_for_it() {
         files(&world) > 0,
         "{left} files were left when the token was revoked: {answer:?}"
     );
+}
+
+#[test]
+fn changes_that_wait_for_their_turn_end_with_the_token_that_asked_for_them() {
+    const REQUESTS: usize = 24;
+    let world = World::new();
+    let (secret, id) = token(&world, "bob", "admin");
+    let done = AtomicUsize::new(0);
+    let late = thread::scope(|scope| {
+        let requests: Vec<_> = (0..REQUESTS)
+            .map(|n| {
+                let (bob, done) = (world.client().token(&secret), &done);
+                scope.spawn(move || {
+                    let user = json!({"role": "admin", "password": "correct horse battery"});
+                    let answer = bob.json("PUT", &format!("/api/v1/users/mallory{n}"), &user);
+                    done.fetch_add(1, Ordering::SeqCst);
+                    (n, answer.status.as_u16())
+                })
+            })
+            .collect();
+        // Passwords take long, one after another: by now some are done, and most requests wait.
+        while done.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        world
+            .client()
+            .delete(&format!("/api/v1/tokens/{id}"))
+            .expect(204);
+        let before = done.load(Ordering::SeqCst);
+        let answers = requests.into_iter().map(|request| request.join().unwrap());
+        let made = answers.filter(|(_, status)| *status == 200).count();
+        made.saturating_sub(before)
+    });
+    // The one whose turn it was may end, and the next one may have been checked.
+    assert!(
+        late <= 2,
+        "{late} of {REQUESTS} users were made after the token ended"
+    );
+}
+
+#[test]
+fn a_new_password_leaves_no_token_that_the_old_one_made() {
+    const REQUESTS: usize = 24;
+    let world = World::new();
+    let user = |password: &str, revoke: bool| json!({"role": "operator", "password": password, "revoke_tokens": revoke});
+    let put = |body: &Value| {
+        world
+            .client()
+            .json("PUT", "/api/v1/users/otto", body)
+            .expect(200)
+    };
+    put(&user("correct horse battery", false));
+    let (secret, _) = token(&world, "otto", "operator");
+    let done = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..REQUESTS {
+            let (thief, done) = (world.client().token(&secret), &done);
+            scope.spawn(move || {
+                let new = json!({"role": "operator", "password": "correct horse battery"});
+                thief.post("/api/v1/tokens", &new);
+                done.fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        while done.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        put(&user("another battery staple", true));
+    });
+    let tokens = world.client().get("/api/v1/tokens").expect(200).json();
+    let tokens = tokens.as_array().unwrap().iter();
+    let good = tokens.filter(|token| token["user"] == "otto" && token["usable"] == true);
+    assert_eq!(good.count(), 0);
 }
 
 #[test]

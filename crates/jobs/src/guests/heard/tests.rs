@@ -1,7 +1,7 @@
 //! Tests of the documents that an asker gets about its job.
 //! Asks no node: the documents are made up.
 
-use godwit_api::rest::Timestamp;
+use godwit_api::rest::{ForecastView, Timestamp};
 use godwit_state::reason;
 
 use super::*;
@@ -170,8 +170,11 @@ fn samples_carry_no_interfaces_and_no_names_of_nodes() {
         host,
         nodes: vec![node],
         node: Some("dtn1".to_owned()),
+        forecast: Some(ForecastView::default()),
         ..SampleView::default()
     });
+    // A forecast follows the limits of the coming week, and earlier jobs of others.
+    assert_eq!(told.forecast, None);
     assert_eq!(told.host, figures(&["cpu_user"]));
     assert_eq!(told.nodes[0].host, figures(&["cpu_user"]));
     assert_eq!(told.nodes[0].stages, figures(&["write_busy"]));
