@@ -5,8 +5,8 @@ usage: test-package.py BINARY    (root)
 
 Each machine is an overlay of this one's files in its own namespaces, with systemd as its first process. All share a private network.
 Nothing of this machine changes. The machines of the cluster share the files at /data. The blocks of the two sites run first, then those of the cluster.
-In the guide, a line `<!-- on MACHINE -->` before a block names its machine. A word in capitals that begins with `THE-` stands for the output of an
-earlier command; `<!-- THE-WORD is COMMAND on MACHINE -->` names that command.
+In the guide, a line `On **MACHINE**:` before a block names its machine. A word in capitals that begins with `THE-` stands for the output of
+a command; a line ``THE-WORD: the output of `COMMAND` on MACHINE.`` names that command.
 """
 
 from __future__ import annotations
@@ -177,9 +177,9 @@ def blocks(path: Path) -> list[Block]:
             machine, names, lines = "", [], None
         elif line.strip() == "```sh":
             lines, start = [], number
-        elif on := re.fullmatch(r"<!-- on (\w+) -->", line.strip()):
+        elif on := re.fullmatch(r"On \*\*(\w+)\*\*:", line.strip()):
             machine = on[1]
-        elif name := re.fullmatch(r"<!-- (THE-[A-Z0-9-]+) is (.+) on (\w+) -->", line.strip()):
+        elif name := re.fullmatch(r"(THE-[A-Z0-9-]+): the output of `(.+)` on (\w+)\.", line.strip()):
             names.append((name[1], name[2], name[3]))
     return found
 
