@@ -140,6 +140,27 @@ try {
     await page.locator('tr[data-node="dtn4"]').waitFor({ state: 'detached' });
   });
 
+  await step('the invitations are listed without their tokens, and an unused one is revoked', async () => {
+    const table = page.getByRole('table', { name: 'Invitations' });
+    await until('each node came with one', async () => (await table.getByText('joined with it', { exact: false }).count()) === 3);
+    await page.getByRole('button', { name: 'Invite a node…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make the invitation' }).click();
+    const invitation = page.getByRole('region', { name: 'Invitation' });
+    const token = await invitation.locator('pre').nth(1).textContent();
+    await invitation.getByRole('button', { name: 'I have copied it' }).click();
+    const row = table.locator('tr').filter({ hasText: 'lets one node join' });
+    await row.waitFor();
+    await shot(page, 'invitations');
+    await accessible(page, 'the invitations');
+    await row.getByRole('button', { name: /^Revoke/ }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke the invitation' }).click();
+    await table.getByText('ended before a node joined').waitFor();
+    assert.equal(await row.count(), 0);
+    const { body: invites } = await api(page, '/cluster/invites');
+    assert.ok(invites.every((invite) => !invite.usable));
+    assert.ok(!JSON.stringify(invites).includes(token));
+  });
+
   await step('a lost node is told, and since when it is not heard', async () => {
     await third.stop('SIGKILL');
     const row = page.locator('tr[data-node="dtn3"][data-state="lost"]');

@@ -1423,6 +1423,33 @@ export interface components {
             /** @description Why these entries failed. */
             reason: components["schemas"]["Reason"];
         };
+        /** @description The forecast that the job gave after a tenth of its bytes, beside its end. */
+        ForecastReview: {
+            /**
+             * Format: double
+             * @description How much later than the job the likely end was, as a share of the time from the beginning of the attempt to the end of the job.
+             *     Below 0 if it was earlier.
+             */
+            error: number;
+            /** @description The forecast. */
+            forecast: components["schemas"]["ForecastView"];
+            /** @description When it was given. */
+            given: components["schemas"]["Timestamp"];
+            /** @description The job ended between the earliest and the latest end. */
+            held: boolean;
+        };
+        /**
+         * @description The end of a running job, as it is foretold: from the amounts so far, from earlier jobs between the same sites, and from the limits
+         *     that are known to come.
+         */
+        ForecastView: {
+            /** @description One job of ten ends before it. */
+            earliest: components["schemas"]["Timestamp"];
+            /** @description One job of ten ends after it. */
+            latest: components["schemas"]["Timestamp"];
+            /** @description As many jobs end before it as after it. */
+            likely: components["schemas"]["Timestamp"];
+        };
         /** @description Whether the node is alive or ready. */
         Health: {
             /** @description `ok` or `ready`. */
@@ -1479,6 +1506,7 @@ export interface components {
             figures: {
                 [key: string]: components["schemas"]["Distribution"];
             };
+            forecast?: components["schemas"]["ForecastReview"] | null;
             /** @description The job. */
             job: components["schemas"]["JobView"];
             /**
@@ -2088,9 +2116,15 @@ export interface components {
             files: number;
             /**
              * Format: int64
+             * @description Files that are settled: delivered, or there already.
+             */
+            files_settled?: number;
+            /**
+             * Format: int64
              * @description Files that the scan has found so far; all files once it has ended.
              */
             files_total?: number;
+            forecast?: components["schemas"]["ForecastView"] | null;
             /** @description Amounts that this attempt moved. */
             moved?: components["schemas"]["MovedView"];
             /** @description The nodes at work on a divided job. */
@@ -2233,6 +2267,7 @@ export interface components {
              * @description Finished files.
              */
             files: number;
+            forecast?: components["schemas"]["ForecastView"] | null;
             /** @description Amounts that earlier runs had moved when the attempt started, as the destination reports. */
             held?: components["schemas"]["MovedView"];
             /** @description Figures of the host, by name. */

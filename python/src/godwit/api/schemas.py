@@ -358,6 +358,30 @@ class FailureGroup(TypedDict):
     """Why these entries failed."""
 
 
+class ForecastReview(TypedDict):
+    """The forecast that the job gave after a tenth of its bytes, beside its end."""
+
+    error: float
+    """How much later than the job the likely end was, as a share of the time from the beginning of the attempt to the end of the job. Below 0 if it was earlier."""
+    forecast: ForecastView
+    """The forecast."""
+    given: Timestamp
+    """When it was given."""
+    held: bool
+    """The job ended between the earliest and the latest end."""
+
+
+class ForecastView(TypedDict):
+    """The end of a running job, as it is foretold: from the amounts so far, from earlier jobs between the same sites, and from the limits that are known to come."""
+
+    earliest: Timestamp
+    """One job of ten ends before it."""
+    latest: Timestamp
+    """One job of ten ends after it."""
+    likely: Timestamp
+    """As many jobs end before it as after it."""
+
+
 class Health(TypedDict):
     """Whether the node is alive or ready."""
 
@@ -413,6 +437,7 @@ class JobReport(TypedDict):
     """Failed entries grouped by reason."""
     figures: Dict[str, Distribution]
     """Distribution of each figure over the samples, by name."""
+    forecast: NotRequired[Optional[ForecastReview]]
     job: JobView
     """The job."""
     joules_per_terabyte: NotRequired[Optional[float]]
@@ -912,8 +937,11 @@ class ProgressView(TypedDict):
     """Number of entries that failed so far."""
     files: int
     """Complete files."""
+    files_settled: NotRequired[int]
+    """Files that are settled: delivered, or there already."""
     files_total: NotRequired[int]
     """Files that the scan has found so far; all files once it has ended."""
+    forecast: NotRequired[Optional[ForecastView]]
     moved: NotRequired[MovedView]
     """Amounts that this attempt moved."""
     nodes: NotRequired[List[NodeProgress]]
@@ -1014,6 +1042,7 @@ class SampleView(TypedDict):
     """Rate since the previous sample, in bytes per second."""
     files: int
     """Finished files."""
+    forecast: NotRequired[Optional[ForecastView]]
     held: NotRequired[MovedView]
     """Amounts that earlier runs had moved when the attempt started, as the destination reports."""
     host: Dict[str, float]
