@@ -72,7 +72,7 @@ struct At {
     is_asked: bool,
     /// Time of the last question.
     asked_at: Duration,
-    /// The last question was not answered, and may be heard at any time.
+    /// The last question got no answer, and the node may still act on it at any time.
     is_deaf: bool,
     /// The node holds the claim, and has seen the mark or made it.
     is_held: bool,

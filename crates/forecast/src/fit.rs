@@ -12,7 +12,7 @@ const COSTS: usize = 20;
 const COST_MIDDLE: f64 = 17.0;
 const COST_SPREAD: f64 = 4.0;
 
-/// Steps of a normal distribution, each with the same share.
+/// The medians of nine equally likely parts of a normal distribution, in standard deviations.
 pub(crate) const STEPS: [f64; 9] = [
     -1.593, -0.967, -0.589, -0.282, 0.0, 0.282, 0.589, 0.967, 1.593,
 ];

@@ -207,7 +207,7 @@ fn carry_out(
         }
     }
     if limit > 0 && kind != JobKind::Verify {
-        // From the first byte on; later changes go through the control.
+        // The limit holds from the first byte on; later changes of it go through the control.
         let text = Text::from(limit.to_string().as_str());
         prepared
             .spec

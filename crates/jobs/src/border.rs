@@ -316,7 +316,7 @@ fn line(told: &mut LogLine) {
         let message = format!(
             "a log line of {bytes} bytes is left out here; the log at its site has the line"
         );
-        // Plain fields: it always becomes JSON.
+        // A note has plain fields only, so it always becomes JSON.
         told.event = serde_json::to_value(Event::Note { message }).unwrap_or_default();
     }
 }

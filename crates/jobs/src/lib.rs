@@ -185,7 +185,7 @@ pub(crate) struct Shared {
     pub(crate) woken: probe::Woken,
     /// The sites that other nodes had tried from here.
     pub(crate) reaching: guests::Reaching,
-    /// How much other nodes have changed here.
+    /// Bounds how fast other sites may change the state here.
     pub(crate) pace: guests::Pace,
     /// How often schedules have ticked here.
     pub(crate) ticks: schedule::TickPace,

@@ -31,15 +31,15 @@ impl MovedView {
     }
 }
 
-/// The end of a running job, as it is foretold: from the amounts so far, from earlier jobs between the same sites, and from the limits
-/// that are known to come.
+/// The forecast of the end of a running job. It comes from the amounts so far, from earlier jobs between the same sites, and from the
+/// limits that are known to come.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct ForecastView {
-    /// One job of ten ends before it.
+    /// The job ends before this time with a probability of 10 %.
     pub earliest: Timestamp,
-    /// As many jobs end before it as after it.
+    /// The job ends before this time with a probability of 50 %.
     pub likely: Timestamp,
-    /// One job of ten ends after it.
+    /// The job ends after this time with a probability of 10 %.
     pub latest: Timestamp,
 }
 

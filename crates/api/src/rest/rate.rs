@@ -25,7 +25,7 @@ impl RateInput {
     /// Bytes per second; 0 is no limit.
     ///
     /// # Errors
-    /// The text is no rate. The error is a message for its author.
+    /// The text is no rate. The error is a message for the author of the text.
     fn bytes(self) -> Result<u64, String> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),

@@ -204,7 +204,7 @@ impl CpSettings {
     /// Names the setting at fault.
     ///
     /// # Panics
-    /// If the values are another command's.
+    /// If the values belong to another command.
     pub fn from_sync_values(values: &Values) -> Result<Self, SettingError> {
         let mut settings = Self::from_values(values)?;
         let comparison = &mut settings.comparison;
@@ -222,7 +222,7 @@ impl CpSettings {
     /// Names the setting at fault.
     ///
     /// # Panics
-    /// If the values are another command's.
+    /// If the values belong to another command.
     pub fn from_values(values: &Values) -> Result<Self, SettingError> {
         Ok(Self {
             limit_bytes_per_second: NonZeroU64::new(values.bytes("limit")),
@@ -289,7 +289,7 @@ impl VerifySettings {
     /// Names the setting at fault.
     ///
     /// # Panics
-    /// If the values are another command's.
+    /// If the values belong to another command.
     pub fn from_values(values: &Values) -> Result<Self, SettingError> {
         Ok(Self {
             threads: values.count_u32("threads"),
@@ -315,7 +315,7 @@ impl ManifestSettings {
     /// Takes the values of [`Scope::Manifest`](crate::settings::Scope::Manifest).
     ///
     /// # Panics
-    /// If the values are another command's.
+    /// If the values belong to another command.
     #[must_use]
     pub fn from_values(values: &Values) -> Self {
         Self {
@@ -332,7 +332,7 @@ impl GenSettings {
     /// Takes the values of [`Scope::Gen`](crate::settings::Scope::Gen).
     ///
     /// # Panics
-    /// If the values are another command's.
+    /// If the values belong to another command.
     #[must_use]
     pub fn from_values(values: &Values) -> Self {
         Self {

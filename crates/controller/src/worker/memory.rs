@@ -74,7 +74,7 @@ impl JobContext<'_> {
     }
 }
 
-/// The report of a close for which nothing is left to be done.
+/// The report of a close that has nothing left to do: no files, no bytes, no failures.
 pub(super) fn nothing_left(root: u32) -> Result<Closed, Failure> {
     let summary = Summary::Transfer(Box::new(TransferSummary {
         status: Status::Complete,

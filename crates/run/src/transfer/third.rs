@@ -304,7 +304,7 @@ fn source_there(path: &[u8]) -> Endpoint {
 
 /// The agent that is gone.
 enum Lost {
-    /// Neither agent, or the sending one.
+    /// No agent is gone, or the sending one is.
     Nothing,
     /// The receiving agent: its ssh has ended, and the other machine has no connection to it.
     Taker,

@@ -32,7 +32,7 @@ impl Copying {
         }
     }
 
-    /// Copies news, if it is time to ask. `job` is its id at the site.
+    /// Asks the site for new log lines and samples and copies them, if the next question is due. `job` is its id at the site.
     pub(super) fn go_on(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str) {
         if Instant::now() >= self.due {
             self.copy(third, way, job, AT_ONCE_MAX);
