@@ -6,10 +6,6 @@
 //! crash, and the limits of this node apply to the job.
 
 mod heard;
-mod pace;
-mod reach;
-mod records;
-mod rights;
 mod submission;
 
 use std::time::{Duration, Instant};
@@ -23,14 +19,17 @@ use godwit_api::grant::Mandate;
 use godwit_api::rest::{ChangeJob, JobView, is_request_id};
 use godwit_state::{Actor, Command, CommandError, Fault, Job, JobState, Op, ProposeError};
 
-use crate::error::JobsError;
-use crate::stored::Guest;
-use crate::{Jobs, Shared, grants, manifest, spec};
-pub(crate) use pace::Pace;
-pub(crate) use reach::{Reaching, even_out, is_unproven};
-pub(crate) use records::{Records, run as keep_records};
-pub(crate) use rights::{ACCESS_ENDED, mandate_of, may_go_on, may_there};
-use rights::{acts_for, check_left, check_rights, check_sight};
+use crate::asking::manifest;
+pub(crate) use crate::asking::reach::{Reaching, even_out, is_unproven};
+use crate::basis::error::JobsError;
+use crate::basis::spec;
+use crate::basis::stored::Guest;
+pub(crate) use crate::queue::records::{Records, run as keep_records};
+pub(crate) use crate::rights::asker::{ACCESS_ENDED, mandate_of, may_go_on, may_there};
+use crate::rights::asker::{acts_for, check_left, check_rights, check_sight};
+use crate::rights::grants;
+pub(crate) use crate::rights::pace::Pace;
+use crate::{Jobs, Shared};
 use submission::{PRIORITY_MAX, check_room, stored, submit_for};
 
 /// Answers other nodes about the jobs that run here for them.
@@ -164,7 +163,7 @@ pub(crate) const OWNER: &str = "site:";
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The owner of the jobs that run for a node.
-fn owner(asker: &str) -> String {
+pub(crate) fn owner(asker: &str) -> String {
     format!("{OWNER}{asker}")
 }
 
@@ -173,7 +172,7 @@ fn key(job: &str) -> String {
 }
 
 /// Prefix of the keys of jobs for other nodes.
-const KEY: &str = "job:";
+pub(crate) const KEY: &str = "job:";
 
 fn actor(asker: &str) -> Actor {
     Actor::node(owner(asker))

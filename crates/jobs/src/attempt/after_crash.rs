@@ -6,7 +6,7 @@ use godwit_state::{Agreed, Attempt, Delivered, JobOp, LEVEL_MOVED, Moved};
 
 use super::propose;
 use crate::Shared;
-use crate::record::Recording;
+use crate::attempt::record::Recording;
 
 /// End of an attempt in the state if its node was restarted.
 const RESTART: &str = "restart";

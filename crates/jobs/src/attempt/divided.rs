@@ -2,6 +2,7 @@
 //! Divides nothing itself: `controller` does.
 
 mod counted;
+pub(crate) mod flights;
 mod listed;
 mod told;
 mod wish;
@@ -25,16 +26,18 @@ use godwit_state::{
     Actor, Command, FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works,
 };
 
-use crate::access::Sight;
+use crate::asking::{manifest, reached};
+use crate::attempt::divided::flights::Flights;
+use crate::attempt::divided::flights::steady::Steady;
 use crate::attempt::{AttemptEvents, Placing, site};
-use crate::clock::now;
-use crate::error::JobsError;
-use crate::flights::Flights;
-use crate::flights::steady::Steady;
-use crate::nodes::{needs, reaches};
-use crate::spec::{self, Prepared};
-use crate::stored::Stored;
-use crate::{Shared, attempt, guests, manifest, reached, view};
+use crate::basis::clock::now;
+use crate::basis::documents;
+use crate::basis::error::JobsError;
+use crate::basis::spec::{self, Prepared};
+use crate::basis::stored::Stored;
+use crate::queue::nodes::{needs, reaches};
+use crate::rights::access::Sight;
+use crate::{Shared, attempt, guests};
 use counted::Counted;
 use told::{Scans, done, late, moved, shown_as};
 use wish::member_mandate;
@@ -415,7 +418,7 @@ impl Workers {
                 bytes_per_second: flight.bytes_per_second,
                 streams: flight.streams,
                 bottleneck: told.map(|limited| limited.stage.clone()),
-                bottleneck_text: told.map(view::limited),
+                bottleneck_text: told.map(documents::limited),
                 stages: flight.stages.clone(),
                 host: host.clone(),
             };

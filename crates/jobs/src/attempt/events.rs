@@ -19,9 +19,11 @@ use godwit_state::{Delivered, FailureGroup, Job, JobOp, JobState, Moved, Reason}
 use super::foresight::Foresight;
 use super::space::{Shortage, SpaceWatch};
 use super::{after_crash, clip, propose, veil};
-use crate::clock::now;
-use crate::record::AttemptTotals;
-use crate::{Shared, manifest, view};
+use crate::Shared;
+use crate::asking::manifest;
+use crate::attempt::record::AttemptTotals;
+use crate::basis::clock::now;
+use crate::basis::documents;
 use godwit_history::{Host, Recorder};
 
 /// Groups of failed entries that are listed; further ones are counted under one.
@@ -297,11 +299,11 @@ impl AttemptEvents {
             scanning: progress.scanning,
             streams: progress.streams,
             bottleneck: bottleneck.map(|limited| limited.stage.clone()),
-            bottleneck_text: bottleneck.map(view::limited),
+            bottleneck_text: bottleneck.map(documents::limited),
             failed: heard.failed,
             stages: progress.stages.clone(),
             channels: ChannelView::of(progress, &heard.channels),
-            moved: view::moved(heard.moved),
+            moved: documents::moved(heard.moved),
             nodes: Vec::new(),
         };
         self.foresee(&mut heard, &mut view);
@@ -329,7 +331,7 @@ impl AttemptEvents {
         let mut heard = self.lock();
         heard.sums_up();
         heard.seen(moved);
-        view.moved = view::moved(heard.moved);
+        view.moved = documents::moved(heard.moved);
         self.foresee(&mut heard, &mut view);
         // A site that sends its samples knows its host, too; this node has no part in the transfer.
         if !heard.copies && heard.recorder.is_due() {

@@ -6,8 +6,8 @@ use godwit_api::rest::{ForecastView, ProgressView, Timestamp};
 use godwit_forecast::{Amount, Forecaster, LimitFrom, Past};
 use godwit_state::{Delivered, Job, JobFilter, JobState, Reader};
 
-use crate::clock::now;
-use crate::live::Limits;
+use crate::attempt::live::Limits;
+use crate::basis::clock::now;
 
 /// Earlier jobs that are looked at.
 const PAST_MAX: usize = 32;

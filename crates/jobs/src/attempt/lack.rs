@@ -10,8 +10,10 @@ use godwit_state::{Job, Reason};
 
 use super::events::Observed;
 use super::{Shortage, clip};
-use crate::stored::Stored;
-use crate::{Shared, guests, reached, view};
+use crate::asking::reached;
+use crate::basis::documents;
+use crate::basis::stored::Stored;
+use crate::{Shared, guests};
 
 /// How long another site may take to report its free room.
 const WITHIN: Duration = Duration::from_secs(4);
@@ -23,7 +25,7 @@ pub(super) fn reason(
     heard: &Observed,
     shortage: Option<&Shortage>,
 ) -> Reason {
-    let place = view::place(&job.destination);
+    let place = documents::place(&job.destination);
     let free = |bytes: u64| format!("{} are free there", human_size(bytes));
     let what = match (shortage, heard.lacking()) {
         (Some(short), _) => {

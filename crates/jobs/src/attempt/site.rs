@@ -36,9 +36,12 @@ use godwit_api::rest::{HERE, NewJob, Place};
 use godwit_run::Control;
 use godwit_state::{Job, JobOp, JobState, Timestamp, reason};
 
+use crate::asking::border;
 use crate::attempt::AttemptEvents;
-use crate::error::JobsError;
-use crate::{Shared, access, attempt, border, guests, spec};
+use crate::basis::error::JobsError;
+use crate::basis::spec;
+use crate::rights::access;
+use crate::{Shared, attempt, guests};
 use direction::Direction;
 use follow::Followed;
 use lone::site;

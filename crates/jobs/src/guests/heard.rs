@@ -21,8 +21,8 @@ use self::passes::{
     ACTS, EVENTS, FAILURES, FOR_OPERATOR, HOST_FIGURES, INSTEAD, NOTES, REASONS, SUMMARY, UNSAID,
 };
 use super::OWNER;
-use super::reach::{NOT_REACHED, is_unproven};
-use crate::border;
+use crate::asking::border;
+use crate::asking::reach::{NOT_REACHED, is_unproven};
 
 /// The job, and its failed entries.
 pub(super) fn seen(JobSeen { view, failures }: JobSeen) -> JobSeen {

@@ -9,10 +9,12 @@ use godwit_state::{
     Actor, Agreed, JOBS_OF_SITE_MAX, Kept, LEVEL_SITES, SPEC_BYTES_OF_SITE_MAX, Site,
 };
 
-use super::{actor, key, owner, records, refuse};
-use crate::error::JobsError;
-use crate::stored::{Guest, Stored};
-use crate::{Jobs, submit};
+use super::{actor, key, owner, refuse};
+use crate::Jobs;
+use crate::basis::error::JobsError;
+use crate::basis::stored::{Guest, Stored};
+use crate::queue::records;
+use crate::queue::submit;
 
 /// Jobs that wait for one asker.
 const WAITING_MAX: u64 = 1_000;

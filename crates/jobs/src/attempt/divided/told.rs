@@ -8,8 +8,8 @@ use godwit_controller::summed;
 use godwit_state::{HeldItems, Looked, Moved, Work, WorkKind, Works};
 
 use crate::Shared;
-use crate::clock::now;
-use crate::flights::steady::Amount;
+use crate::attempt::divided::flights::steady::Amount;
+use crate::basis::clock::now;
 
 /// Amounts of all attempts of the job, as the state has counted them.
 pub(super) fn moved(work: &Work) -> Moved {

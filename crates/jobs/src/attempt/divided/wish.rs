@@ -12,11 +12,12 @@ use godwit_controller::{Believed, Mate};
 use godwit_state::{Agreed, Job, LEVEL_CLOSES, LEVEL_FIRST, Node as NodeRow, Reader, Site, Works};
 
 use super::{Mandated, claim_of, tag_of};
-use crate::access::Sight;
-use crate::error::JobsError;
-use crate::nodes::reaches;
-use crate::spec::{self, Prepared};
-use crate::{Shared, reached};
+use crate::Shared;
+use crate::asking::reached;
+use crate::basis::error::JobsError;
+use crate::basis::spec::{self, Prepared};
+use crate::queue::nodes::reaches;
+use crate::rights::access::Sight;
 
 /// How long the other site may take to name its nodes.
 const WITHIN: Duration = Duration::from_secs(10);

@@ -8,9 +8,10 @@ use godwit_state::{FailureGroup, Finish, Job, JobOp, Moved, Outcome, Reason};
 
 use super::follow::moved;
 use super::{SiteAttempt, unseen};
+use crate::Shared;
+use crate::asking::border;
 use crate::attempt::{AttemptEvents, clip};
-use crate::error::JobsError;
-use crate::{Shared, border};
+use crate::basis::error::JobsError;
 
 /// The end that the other site reports. Its texts are within bounds already (`border`).
 pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {

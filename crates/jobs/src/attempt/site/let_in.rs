@@ -7,8 +7,8 @@ use godwit_api::rest::Timestamp;
 use super::direction::nodes_of_runner;
 use super::lone::living;
 use super::{Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis};
-use crate::grants::RULES_OF_JOB_MAX;
-use crate::reached::GoesOn;
+use crate::asking::reached::GoesOn;
+use crate::rights::grants::RULES_OF_JOB_MAX;
 
 impl SiteAttempt<'_> {
     /// Lets the runner in at the other end, for this job; or for longer.

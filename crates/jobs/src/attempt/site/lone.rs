@@ -8,10 +8,12 @@ use godwit_api::rest::HERE;
 use godwit_state::{Agreed, Job, Site};
 
 use super::{SiteAttempt, Stop};
-use crate::error::JobsError;
-use crate::reached::{GoesOn, Living};
-use crate::stored::Stored;
-use crate::{Shared, attempt, reached, spec};
+use crate::asking::reached;
+use crate::asking::reached::{GoesOn, Living};
+use crate::basis::error::JobsError;
+use crate::basis::spec;
+use crate::basis::stored::Stored;
+use crate::{Shared, attempt};
 
 /// A site that this node knows, by the node that has the job or by any that answers, and all its nodes that serve the place.
 pub(super) fn site(

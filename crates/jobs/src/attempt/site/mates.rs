@@ -10,8 +10,9 @@ use godwit_api::rest::Timestamp;
 use godwit_state::{Agreed, Job, Node};
 
 use super::{Direction, GRANT_FOR, SiteAttempt, millis};
-use crate::error::JobsError;
-use crate::{Shared, reached};
+use crate::Shared;
+use crate::asking::reached;
+use crate::basis::error::JobsError;
 
 /// Number of nodes that get access, enough that one survives.
 const MATES_MAX: usize = 8;

@@ -11,7 +11,7 @@ use godwit_state::{Job, JobState, Node, Route};
 
 use super::{is_passing, lone, mates, own_side, pending, route};
 use crate::Shared;
-use crate::error::JobsError;
+use crate::basis::error::JobsError;
 
 /// A site of the job, or an independent node of one.
 struct SiteNotice {

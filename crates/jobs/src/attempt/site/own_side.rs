@@ -3,7 +3,8 @@
 
 use godwit_api::ask::{Answer, Question, Refusal, code};
 
-use crate::{Shared, grants};
+use crate::Shared;
+use crate::rights::grants;
 
 /// Answers a question about the job that this node would ask itself. `asker` is the node of this cluster that started the job at the other site.
 pub(super) fn ask_here(

@@ -7,10 +7,11 @@
 use godwit_state::{Command, Job, JobFilter, JobOp, JobState, Op, ProposeError};
 
 use super::is_third_party;
+use crate::Shared;
 use crate::attempt::denied;
-use crate::error::JobsError;
-use crate::scheduler::actor;
-use crate::{Shared, access};
+use crate::basis::error::JobsError;
+use crate::queue::scheduler::actor;
+use crate::rights::access;
 
 /// Jobs of one look at the state: a page of it.
 const PAGE: usize = 1_000;

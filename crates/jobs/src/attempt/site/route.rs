@@ -21,10 +21,13 @@ use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
 
 use super::lone::site;
 use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere};
+use crate::asking::reached;
 use crate::attempt::divided;
 use crate::attempt::{AttemptEvents, propose};
-use crate::error::JobsError;
-use crate::{Shared, access, guests, reached, spec};
+use crate::basis::error::JobsError;
+use crate::basis::spec;
+use crate::rights::access;
+use crate::{Shared, guests};
 
 /// How long the other site may take to find out whether it reaches this node.
 const WITHIN: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 
 use godwit_api::ask::Refusal;
 
-use crate::error::JobsError;
+use crate::basis::error::JobsError;
 
 /// Why the attempt ends here.
 pub(super) enum Stop {

@@ -1,0 +1,270 @@
+//! Owns where the manifest of a job lies, here or at another node of the cluster, and which jobs have one.
+//! Writes none: `run` does.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::sync::Arc;
+
+use godwit_api::ask::{Answer, ManifestAfter, ManifestPiece, Question};
+use godwit_api::event::Summary;
+use godwit_api::failure::FailureCode;
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::NewJob;
+use godwit_state::Job;
+
+use crate::Shared;
+use crate::asking::past;
+use crate::attempt::site;
+use crate::basis::error::JobsError;
+use crate::basis::spec;
+
+/// The setting that names the file.
+pub(crate) const SETTING: &str = "manifest";
+
+/// Settings that are about the manifest and make no sense without one.
+const ABOUT: [&str; 2] = ["sign", "manifest-sorted"];
+
+/// Checks the manifest fields of a job.
+pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
+    let invalid = |detail: String| Err(JobsError::invalid(FailureCode::Invalid, detail));
+    if new.manifest && new.kind == JobKind::Verify {
+        return invalid("manifest: a verification reads a manifest and writes none".to_owned());
+    }
+    let about = ABOUT.iter().find(|name| new.settings.contains_key(**name));
+    match about {
+        Some(name) if !new.manifest => invalid(format!(
+            "settings: {name} needs a manifest, and the job writes no manifest; add manifest (godwit job submit --manifest)"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The value of the setting for a job of this node.
+pub(crate) fn setting(shared: &Shared, job: &Job) -> Vec<Text> {
+    use std::os::unix::ffi::OsStringExt as _;
+    // Where it cannot be made, the transfer fails with the reason.
+    let _ = godwit_history::make_directory(&shared.config.directory, &job.id);
+    let path = godwit_history::manifest_path(&shared.config.directory, &job.id);
+    vec![Text(path.into_os_string().into_vec())]
+}
+
+/// A manifest that is read from its beginning to its end, from this node or from another one of the cluster.
+pub struct Manifest {
+    bytes: u64,
+    from: From,
+}
+
+enum From {
+    Here(File),
+    There(Box<There>),
+}
+
+struct There {
+    shared: Arc<Shared>,
+    node: String,
+    job: String,
+    of: String,
+    /// Bytes that were asked for so far.
+    offset: u64,
+    /// Bytes that came with the length.
+    first: Option<Vec<u8>>,
+}
+
+impl Manifest {
+    /// Its length.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next bytes; none at the end. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the other node is lost or has another manifest of the job by now.
+    pub fn piece(&mut self) -> io::Result<Vec<u8>> {
+        match &mut self.from {
+            From::Here(file) => {
+                let mut piece = Vec::new();
+                file.take(PIECE_BYTES).read_to_end(&mut piece)?;
+                Ok(piece)
+            }
+            From::There(there) => {
+                if let Some(first) = there.first.take() {
+                    return Ok(first);
+                }
+                if there.offset >= self.bytes {
+                    return Ok(Vec::new());
+                }
+                let piece = ask(
+                    &there.shared,
+                    &there.node,
+                    &there.job,
+                    there.offset,
+                    Some(&there.of),
+                );
+                let piece = piece.map_err(io::Error::other)?;
+                if piece.bytes.0.is_empty() {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                there.offset += piece.bytes.0.len() as u64;
+                Ok(piece.bytes.0)
+            }
+        }
+    }
+}
+
+/// Bytes that are read at once here.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// Bytes of one answer to another node: as JSON they take six times as many at worst, and a document holds 1 MiB.
+const ANSWER_BYTES: u64 = 128 << 10;
+
+/// Opens the manifest of a job. It comes from the last attempt that wrote one, at any node.
+pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError> {
+    let job = check_written(shared, id)?;
+    let mut runners = past::runners(shared, id)?;
+    if let Some(node) = job.summary.as_deref().and_then(holder) {
+        runners.retain(|(runner, _)| *runner != node);
+        runners.insert(0, (node, job.attempts));
+    }
+    if runners.is_empty() {
+        runners.push((shared.config.node.clone(), 0));
+    }
+    for (node, attempt) in runners {
+        if node == shared.config.node {
+            if let Some(file) = godwit_history::open_manifest(&shared.config.directory, id)? {
+                return Ok(Manifest {
+                    bytes: length(shared, id, &file)?,
+                    from: From::Here(file),
+                });
+            }
+            continue;
+        }
+        let first = ask(shared, &node, id, 0, None).map_err(|why| {
+            JobsError::Elsewhere(format!(
+                "the manifest of job {id} is at {node}, if its attempt {attempt} wrote one, and cannot be read now: {why}"
+            ))
+        })?;
+        if !first.of.is_empty() {
+            return Ok(Manifest {
+                bytes: first.total,
+                from: From::There(Box::new(There {
+                    shared: Arc::clone(shared),
+                    node,
+                    job: id.to_owned(),
+                    of: first.of,
+                    offset: first.bytes.0.len() as u64,
+                    first: Some(first.bytes.0),
+                })),
+            });
+        }
+    }
+    Err(JobsError::NoManifest(format!(
+        "job {id} has no manifest yet: the manifest is written when an attempt has seen all entries; the job is {}",
+        job.state
+    )))
+}
+
+fn ask(
+    shared: &Shared,
+    node: &str,
+    job: &str,
+    offset: u64,
+    of: Option<&str>,
+) -> Result<ManifestPiece, String> {
+    let question = Question::Manifest(ManifestAfter {
+        job: job.to_owned(),
+        offset,
+        of: of.map(str::to_owned),
+    });
+    match past::ask_node(shared, node, &question)? {
+        Answer::Manifest(piece) => Ok(piece),
+        _ => Err(format!(
+            "{node} answered a different question; update that node"
+        )),
+    }
+}
+
+/// A part of the manifest that this node keeps, for another node of the cluster; without a name where there is none.
+pub(crate) fn piece(shared: &Shared, wish: &ManifestAfter) -> Result<ManifestPiece, JobsError> {
+    let Some(file) = godwit_history::open_manifest(&shared.config.directory, &wish.job)? else {
+        return Ok(ManifestPiece::default());
+    };
+    let unreadable = |source| JobsError::File {
+        path: godwit_history::manifest_path(&shared.config.directory, &wish.job),
+        source,
+    };
+    let meta = file.metadata().map_err(unreadable)?;
+    let of = format!("{}-{}-{}", meta.ino(), meta.mtime(), meta.mtime_nsec());
+    if wish.of.as_ref().is_some_and(|before| *before != of) {
+        return Err(JobsError::Elsewhere(format!(
+            "a later attempt of job {} wrote another manifest meanwhile; read it again",
+            wish.job
+        )));
+    }
+    let mut bytes = vec![0; usize::try_from(ANSWER_BYTES).unwrap_or(usize::MAX)];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let at = wish.offset.saturating_add(filled as u64);
+        match file.read_at(&mut bytes[filled..], at).map_err(unreadable)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    bytes.truncate(filled);
+    Ok(ManifestPiece {
+        of,
+        total: meta.len(),
+        bytes: Text(bytes),
+    })
+}
+
+fn length(shared: &Shared, id: &str, file: &File) -> Result<u64, JobsError> {
+    let meta = file.metadata().map_err(|source| JobsError::File {
+        path: godwit_history::manifest_path(&shared.config.directory, id),
+        source,
+    })?;
+    Ok(meta.len())
+}
+
+/// The job, if it writes a manifest at a node of this cluster.
+fn check_written(shared: &Shared, id: &str) -> Result<Job, JobsError> {
+    let reader = shared.replica.reader();
+    let none = |detail: String| Err(JobsError::NoManifest(detail));
+    let (Some(job), Some(text)) = (reader.job(id)?, reader.job_spec(id)?) else {
+        return Err(JobsError::NoJob(id.to_owned()));
+    };
+    if !spec::parse(&text)?.manifest {
+        return none(format!(
+            "job {id} writes no manifest; submit one that does with: godwit job submit --manifest"
+        ));
+    }
+    if site::is_third_party(&job) {
+        return none(format!(
+            "neither end of job {id} is at this node, so the site that ran the job keeps the manifest; the job's log names the site, the report has the digest"
+        ));
+    }
+    Ok(job)
+}
+
+/// Takes the path of the file out of a summary that is kept: only the node needs that path.
+pub(crate) fn hide_path(summary: &mut Summary) {
+    if let Summary::Transfer(transfer) = summary
+        && let Some(manifest) = &mut transfer.manifest
+        && manifest.path.first() == Some(&b'/')
+    {
+        manifest.path = SETTING.as_bytes().to_vec();
+    }
+}
+
+/// The node that wrote the manifest of a divided job, by the summary of the job.
+fn holder(summary: &str) -> Option<String> {
+    let summary = serde_json::from_str(summary).ok()?;
+    let Summary::Transfer(summary) = summary else {
+        return None;
+    };
+    let path = String::from_utf8(summary.manifest?.path).ok()?;
+    let (node, _) = path.rsplit_once(':')?;
+    Some(node.to_owned())
+}

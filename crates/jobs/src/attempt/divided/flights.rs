@@ -1,0 +1,276 @@
+//! Follows the transfers of the cluster's nodes for one divided job: asks each second while the job is controlled here.
+//! Keeps no settled amounts: the state does.
+
+mod nodes;
+pub(crate) mod steady;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use godwit_api::rest::{ChannelView, NodeProgress, ProgressView};
+use godwit_controller::Traffic;
+use godwit_state::{Node, Works};
+
+use crate::Shared;
+use crate::asking::elsewhere;
+use steady::Amount;
+
+/// Between two rounds of questions.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// An older report is not counted.
+const OLD_AFTER: Duration = Duration::from_secs(5);
+
+/// Channels of one node that are shown.
+const CHANNELS_MAX: usize = 64;
+
+/// Transfers under way for one job.
+pub(crate) struct Flights {
+    job: String,
+    told: Mutex<NodeReports>,
+    woken: Condvar,
+}
+
+#[derive(Default)]
+struct NodeReports {
+    has_ended: bool,
+    /// The last report of each node with the time of its question, in the order of the first reports.
+    nodes: Vec<NodeReport>,
+    /// Nodes that are being asked.
+    asked: BTreeSet<String>,
+}
+
+/// Report of one node.
+struct NodeReport {
+    node: String,
+    /// Identity of the node of the other site that it sends to.
+    to: String,
+    view: ProgressView,
+    at: Instant,
+}
+
+/// A node that is being asked, until this is dropped.
+struct Asked(Arc<Flights>, String);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.lock().asked.remove(&self.1);
+    }
+}
+
+/// Ends the thread when it is dropped.
+pub(crate) struct Ends<'a>(&'a Flights);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.lock().has_ended = true;
+        self.0.woken.notify_all();
+    }
+}
+
+impl Flights {
+    pub(crate) fn new(job: &str) -> Self {
+        Self {
+            job: job.to_owned(),
+            told: Mutex::default(),
+            woken: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, NodeReports> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All rates and paths together; without a rate while nothing moves.
+    pub(crate) fn sum(&self, limit: u64) -> ProgressView {
+        let mut sum = ProgressView::default();
+        let mut rate = 0.0;
+        let told = self.lock();
+        // Numbers of channels stay with their node.
+        for (first, one) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
+            let NodeReport { node, view, .. } = one;
+            if one.at.elapsed() < OLD_AFTER {
+                sum.streams = sum.streams.saturating_add(view.streams);
+                rate += view.bytes_per_second.unwrap_or(0.0);
+                sum.nodes.extend(view.nodes.iter().map(|told| NodeProgress {
+                    node: node.clone(),
+                    ..told.clone()
+                }));
+                for channel in view.channels.iter().take(CHANNELS_MAX) {
+                    sum.channels.push(ChannelView {
+                        number: channel.number.saturating_add(first),
+                        name: format!("{node}: {}", channel.name),
+                        ..channel.clone()
+                    });
+                }
+            }
+        }
+        sum.bytes_per_second = (rate > 0.0).then_some(rate);
+        sum.nodes.sort_by(|one, other| one.node.cmp(&other.node));
+        sum.stages = nodes::stages(&sum.nodes);
+        if let Some((stage, text)) = nodes::limited(&sum.nodes, limit) {
+            (sum.bottleneck, sum.bottleneck_text) = (Some(stage), Some(text));
+        }
+        sum
+    }
+
+    /// Bytes and files in transfer, from reports requested after the given time.
+    pub(crate) fn since(&self, time: Instant) -> Amount {
+        let told = self.lock();
+        let new = told.nodes.iter();
+        let new = new.filter(|one| one.at > time && one.at.elapsed() < OLD_AFTER);
+        new.fold((0, 0), |(bytes, files), one| {
+            (
+                bytes.saturating_add(one.view.bytes),
+                files.saturating_add(one.view.files),
+            )
+        })
+    }
+
+    /// The traffic of each node, as far as it reports.
+    pub(crate) fn traffic(&self) -> Vec<Traffic> {
+        let told = self.lock();
+        let new = told.nodes.iter().filter(|one| one.at.elapsed() < OLD_AFTER);
+        new.map(|NodeReport { node, to, view, .. }| Traffic {
+            node: node.clone(),
+            to: to.clone(),
+            bytes_per_second: view.bytes_per_second.unwrap_or(0.0),
+            passed_bytes: total(view, |channel| channel.bytes),
+            resent_bytes: total(view, |channel| channel.resent_bytes),
+            streams: view.streams,
+        })
+        .collect()
+    }
+
+    /// Ends the thread that asks, however its job ends.
+    pub(crate) fn ends(&self) -> Ends<'_> {
+        Ends(self)
+    }
+
+    /// Whether the job is no longer controlled here.
+    pub(crate) fn have_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
+    /// Body of the thread that asks, until the end. Each node is asked on a separate thread, which
+    /// is not joined: a silent node must not delay the others or the end of the job.
+    pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Shared>) {
+        loop {
+            let asked = Instant::now();
+            let own = shared.workers.flights(&shared.config.node);
+            self.update(
+                &shared.config.node,
+                asked,
+                own.into_iter()
+                    .find(|one| one.id == self.job)
+                    .map(|one| (one.progress, one.to)),
+            );
+            for node in self.others(shared) {
+                self.begin(shared, node);
+            }
+            let told = self.lock();
+            let waited = self
+                .woken
+                .wait_timeout_while(told, EVERY, |told| !told.has_ended);
+            if waited.unwrap_or_else(PoisonError::into_inner).0.has_ended {
+                return;
+            }
+        }
+    }
+
+    /// Asks a node, unless it is being asked.
+    fn begin(self: &Arc<Self>, shared: &Arc<Shared>, node: Node) {
+        if !self.lock().asked.insert(node.name.clone()) {
+            return;
+        }
+        let asked = Asked(Arc::clone(self), node.name.clone());
+        let (own, shared) = (Arc::clone(self), Arc::clone(shared));
+        // If no thread starts, the node is asked next time.
+        let _ = thread::Builder::new()
+            .name("gw-flight".to_owned())
+            .spawn(move || {
+                let at = Instant::now();
+                let told = own.ask(&shared, &node);
+                own.update(&node.name, at, told);
+                drop(asked);
+            });
+    }
+
+    fn update(&self, node: &str, asked: Instant, view: Option<(ProgressView, String)>) {
+        // The report of a node that does not answer gets old.
+        let Some((view, to)) = view else {
+            return;
+        };
+        let mut told = self.lock();
+        let new = NodeReport {
+            node: node.to_owned(),
+            to,
+            view,
+            at: asked,
+        };
+        match told.nodes.iter_mut().find(|known| known.node == node) {
+            Some(known) => *known = new,
+            None => told.nodes.push(new),
+        }
+    }
+
+    /// The other nodes that work on the job.
+    fn others(&self, shared: &Shared) -> Vec<Node> {
+        let reader = shared.replica.reader();
+        let work = Works(&reader).of(&self.job).ok().flatten();
+        let pairs = work.map(|work| work.pairs).unwrap_or_default();
+        let mut rows: Vec<Node> = reader.objects().unwrap_or_default();
+        rows.retain(|row| {
+            row.name != shared.config.node && pairs.iter().any(|pair| pair.node == row.name)
+        });
+        rows
+    }
+
+    fn ask(&self, shared: &Shared, node: &Node) -> Option<(ProgressView, String)> {
+        let goes_on = || !shared.stopping.load(Ordering::SeqCst) && !self.lock().has_ended;
+        let mut jobs = elsewhere::ask(shared, node, &goes_on)?.into_iter();
+        let job = jobs.find(|job| job.works && job.id == self.job);
+        Some(job.map(|job| (job.progress, job.to)).unwrap_or_default())
+    }
+}
+
+/// A figure of all channels together. A node may report any figure, so a sum may not overflow.
+fn total(view: &ProgressView, of: impl Fn(&ChannelView) -> u64) -> u64 {
+    view.channels.iter().map(of).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_other_nodes_add_up_without_overflow() {
+        let flights = Flights::new("j");
+        let start = Instant::now();
+        let channel = ChannelView {
+            bytes: u64::MAX,
+            resent_bytes: u64::MAX,
+            ..ChannelView::default()
+        };
+        for node in ["a", "b"] {
+            let view = ProgressView {
+                bytes: u64::MAX,
+                files: u64::MAX,
+                streams: u32::MAX,
+                channels: vec![channel.clone(), channel.clone()],
+                ..ProgressView::default()
+            };
+            flights.update(node, Instant::now(), Some((view, String::new())));
+        }
+        assert_eq!(flights.sum(0).streams, u32::MAX);
+        let before = start.checked_sub(Duration::from_secs(1)).unwrap_or(start);
+        assert_eq!(flights.since(before), (u64::MAX, u64::MAX));
+        for traffic in flights.traffic() {
+            let figures = (traffic.passed_bytes, traffic.resent_bytes);
+            assert_eq!(figures, (u64::MAX, u64::MAX));
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Groups the words of this crate: the description of a job, errors, times, and documents of the API.
+//! Knows no running job, and asks no node.
+
+pub(crate) mod clock;
+pub(crate) mod documents;
+pub(crate) mod error;
+pub(crate) mod spec;
+pub(crate) mod stored;
+pub(crate) mod turns;
+pub(crate) mod zone;

@@ -1,0 +1,360 @@
+//! Chooses the jobs that this node takes of those that the nodes of a cluster share: a pure function of rows and counts, and a memory of
+//! waiting jobs.
+//! Claims nothing: if nodes choose the same job, the claim decides.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::{Duration, Instant};
+
+use godwit_api::endpoint::is_memory;
+use godwit_api::failure::FailureCode;
+use godwit_api::rest::HERE;
+use godwit_state::{Fault, Job, JobFilter, Node, Reader, Reason};
+
+use crate::basis::error::JobsError;
+use crate::queue::order::{Running, sites_of};
+
+/// Whether an identity is that of a node of the cluster; the state that cannot be read is no answer.
+pub type IsMember = dyn Fn(&str) -> Result<bool, Fault> + Send + Sync;
+
+/// A node waits this long for each job that it runs more than the node with the fewest.
+const STEP: Duration = Duration::from_millis(250);
+
+/// A node waits this long for each node that comes before it for the job, so that not all claim it at once.
+const TURN: Duration = Duration::from_millis(40);
+
+/// The longest wait: the node with the fewest jobs may be gone.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// Why a job waits: no node can run it, or only nodes that take no jobs.
+pub(crate) const NO_NODE: FailureCode = FailureCode::NoNode;
+pub(crate) const NODES_DRAINED: FailureCode = FailureCode::NodesDrained;
+
+/// Jobs of other nodes that one pass reads.
+const OTHERS_MAX: usize = 1_000;
+
+/// The nodes of the cluster, as far as jobs go.
+#[derive(Default)]
+pub(crate) struct Nodes {
+    /// Rows of all nodes; empty for a node that is alone.
+    rows: Vec<Node>,
+    own: String,
+    exports: Vec<String>,
+    /// Jobs that the other nodes run.
+    others: Vec<(String, Running)>,
+}
+
+impl Nodes {
+    /// Reads them without the jobs that they run.
+    pub(crate) fn rows(reader: &Reader, own: &str, exports: &[String]) -> Result<Self, JobsError> {
+        Ok(Self {
+            rows: reader.objects()?,
+            own: own.to_owned(),
+            exports: exports.to_vec(),
+            others: Vec::new(),
+        })
+    }
+
+    /// Reads them.
+    pub(crate) fn read(reader: &Reader, own: &str, exports: &[String]) -> Result<Self, JobsError> {
+        let mut nodes = Self::rows(reader, own, exports)?;
+        if nodes.rows.len() < 2 {
+            return Ok(nodes);
+        }
+        // An export that is another file system here than at other nodes is not in the row.
+        if let Some(row) = nodes.rows.iter().find(|row| row.name == own) {
+            let in_row = |export: &String| row.exports.contains(export);
+            nodes.exports.retain(in_row);
+        }
+        let filter = JobFilter::moving();
+        for job in reader.jobs(&filter, None, OTHERS_MAX)?.jobs {
+            let sites = sites_of(&job);
+            let runner = job.runner.filter(|runner| runner.node != own);
+            if let Some(runner) = runner {
+                let running = Running {
+                    owner: job.owner,
+                    sites,
+                };
+                nodes.others.push((runner.node, running));
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Jobs that the other nodes run.
+    pub(crate) fn elsewhere(&self) -> impl Iterator<Item = &Running> {
+        self.others.iter().map(|(_, running)| running)
+    }
+
+    /// Whether this node takes no more jobs.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.rows
+            .iter()
+            .any(|row| row.name == self.own && row.draining)
+    }
+
+    /// Whether this node reaches the exports that the job needs.
+    pub(crate) fn can_run(&self, job: &Job) -> bool {
+        reaches(&self.exports, job)
+    }
+
+    /// Why no node takes the job, if none does.
+    pub(crate) fn nobody(&self, job: &Job) -> Option<Reason> {
+        // The row of a node that is alone may be older than its exports.
+        if self.rows.len() < 2 && !reaches(&self.exports, job) {
+            let missing = needs(job).filter(|name| !self.exports.iter().any(|own| own == name));
+            let mut missing: Vec<&str> = missing.collect();
+            missing.dedup();
+            return Some(Reason::new(
+                NO_NODE,
+                format!(
+                    "This node has no export {}; the job begins once the node is started with it.",
+                    missing.join(" and ")
+                ),
+            ));
+        }
+        if self.rows.is_empty() {
+            return None;
+        }
+        let able: Vec<&str> = self
+            .rows
+            .iter()
+            .filter(|row| reaches(&row.exports, job))
+            .map(|row| row.name.as_str())
+            .collect();
+        if able.is_empty() {
+            let exports: Vec<&str> = needs(job).collect();
+            return Some(Reason::new(
+                NO_NODE,
+                format!(
+                    "No node of the cluster has {}; the job begins when a node has this export.",
+                    exports.join(" and ")
+                ),
+            ));
+        }
+        let takes = |name: &&str| {
+            self.rows
+                .iter()
+                .any(|row| row.name == **name && !row.draining)
+        };
+        if able.iter().any(takes) {
+            return None;
+        }
+        Some(Reason::new(
+            NODES_DRAINED,
+            format!(
+                "Every node that has the job's exports is drained ({}); the job begins when one of them takes jobs again.",
+                able.join(", ")
+            ),
+        ))
+    }
+
+    /// How long this node, which runs `mine` jobs, lets other nodes take the job first.
+    fn patience(&self, job: &Job, mine: usize) -> Duration {
+        let mut able: Vec<&Node> = self
+            .rows
+            .iter()
+            .filter(|row| !row.draining && reaches(&row.exports, job))
+            .collect();
+        if able.len() < 2 {
+            return Duration::ZERO;
+        }
+        let runs = |name: &str| match name == self.own {
+            true => mine,
+            false => self.others.iter().filter(|(node, _)| node == name).count(),
+        };
+        let least = able.iter().map(|row| runs(&row.name)).min().unwrap_or(0);
+        // Another order for each job, so that no node is always the first.
+        able.sort_by_key(|row| {
+            let mut hasher = DefaultHasher::new();
+            (&job.id, &row.name).hash(&mut hasher);
+            (runs(&row.name), hasher.finish())
+        });
+        let turn = able
+            .iter()
+            .position(|row| row.name == self.own)
+            .unwrap_or(0);
+        let times = |step: Duration, number: usize| {
+            step.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX))
+        };
+        (times(STEP, mine.saturating_sub(least)) + times(TURN, turn)).min(WAIT_MAX)
+    }
+}
+
+/// The exports of this cluster that a job names.
+pub(crate) fn needs(job: &Job) -> impl Iterator<Item = &str> {
+    job.sources
+        .iter()
+        .chain([&job.destination])
+        // Each node has memory to measure with.
+        .filter(|place| place.site == HERE && !is_memory(&place.path))
+        .map(|place| {
+            let path = place.path.trim_start_matches('/');
+            path.split('/').next().unwrap_or(path)
+        })
+}
+
+/// Whether a node with these exports reaches all places that a job needs of this cluster.
+pub(crate) fn reaches(exports: &[String], job: &Job) -> bool {
+    needs(job).all(|export| exports.iter().any(|own| own == export))
+}
+
+/// Since when this node sees jobs wait.
+#[derive(Default)]
+pub(crate) struct Seen(HashMap<String, (u64, Instant)>);
+
+impl Seen {
+    /// Splits jobs into those that this node takes now and those that it leaves to others for now; returns when to look again.
+    pub(crate) fn sift(
+        &mut self,
+        due: Vec<Job>,
+        nodes: &Nodes,
+        mine: usize,
+        now: Instant,
+    ) -> (Vec<Job>, Option<Duration>) {
+        let mut next: Option<Duration> = None;
+        let mut kept = HashMap::new();
+        let mut taken = Vec::new();
+        for job in due {
+            let known = self.0.get(&job.id).filter(|(epoch, _)| *epoch == job.epoch);
+            let since = known.map_or(now, |(_, since)| *since);
+            kept.insert(job.id.clone(), (job.epoch, since));
+            // Those that are taken now count for the next.
+            let patience = nodes.patience(&job, mine + taken.len());
+            let waited = now.saturating_duration_since(since);
+            match patience.checked_sub(waited).filter(|left| !left.is_zero()) {
+                None => taken.push(job),
+                Some(left) => next = Some(next.map_or(left, |next| next.min(left))),
+            }
+        }
+        self.0 = kept;
+        (taken, next)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use godwit_state::{StoredPlace, Timestamp};
+
+    fn row(name: &str, exports: &[&str], draining: bool) -> Node {
+        Node {
+            name: name.to_owned(),
+            number: 1,
+            identity: format!("gw1-{name}"),
+            addresses: Vec::new(),
+            exports: exports.iter().map(ToString::to_string).collect(),
+            version: "1".to_owned(),
+            level: 1,
+            draining,
+            voter: false,
+            joined: Timestamp(0),
+            admins: Vec::new(),
+        }
+    }
+
+    pub(crate) fn job(id: &str, source: &str) -> Job {
+        let place = |site: &str, path: &str| StoredPlace {
+            site: site.to_owned(),
+            path: path.to_owned(),
+        };
+        Job {
+            sources: vec![place(HERE, source)],
+            destination: place("siteB", "/x"),
+            ..crate::queue::order::tests::job(id, "alice", "siteB")
+        }
+    }
+
+    fn nodes(own: &str, rows: &[Node], others: &[&str]) -> Nodes {
+        Nodes {
+            exports: rows
+                .iter()
+                .find(|row| row.name == own)
+                .map(|row| row.exports.clone())
+                .unwrap_or_default(),
+            rows: rows.to_vec(),
+            own: own.to_owned(),
+            others: others
+                .iter()
+                .map(|name| {
+                    let running = Running {
+                        owner: String::new(),
+                        sites: Vec::new(),
+                    };
+                    ((*name).to_owned(), running)
+                })
+                .collect(),
+        }
+    }
+
+    /// A node without others, with these exports.
+    pub(crate) fn lone(exports: &[&str]) -> Nodes {
+        Nodes {
+            exports: exports.iter().map(ToString::to_string).collect(),
+            own: "a".to_owned(),
+            ..Nodes::default()
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_alone_waits_for_nobody() {
+        let alone = lone(&["data"]);
+        assert_eq!(alone.patience(&job("1", "/data/x"), 10), Duration::ZERO);
+        assert_eq!(alone.nobody(&job("1", "/data/x")), None);
+        let nobody = alone.nobody(&job("1", "/gone/x")).expect("a reason");
+        assert!(nobody.text.contains("no export gone;"), "{nobody:?}");
+    }
+
+    #[test]
+    fn the_node_with_the_fewest_jobs_goes_first() {
+        let rows = [
+            row("a", &["data"], false),
+            row("b", &["data"], false),
+            row("c", &["other"], false),
+        ];
+        let busy = nodes("a", &rows, &[]);
+        assert!(busy.patience(&job("1", "/data/x"), 3) >= STEP * 3);
+        assert!(busy.patience(&job("1", "/data/x"), 30) <= WAIT_MAX);
+        let idle = nodes("b", &rows, &["a", "a", "a"]);
+        assert_eq!(idle.patience(&job("1", "/data/x"), 0), Duration::ZERO);
+        // Of equal ones one goes first, another one for each job.
+        let first: Vec<bool> = (0..64)
+            .map(|number| {
+                let job = job(&number.to_string(), "/data/x");
+                let own = nodes("a", &rows, &[]).patience(&job, 0).is_zero();
+                let other = nodes("b", &rows, &[]).patience(&job, 0).is_zero();
+                assert_ne!(own, other);
+                own
+            })
+            .collect();
+        assert!(first.contains(&true) && first.contains(&false));
+    }
+
+    #[test]
+    fn a_job_that_no_node_takes_says_why() {
+        let rows = [row("a", &["data"], true), row("b", &["other"], false)];
+        let nodes = nodes("b", &rows, &[]);
+        let code = |source: &str| {
+            nodes
+                .nobody(&job("1", source))
+                .and_then(|reason| reason.code.known())
+        };
+        assert_eq!(code("/data/x"), Some(NODES_DRAINED));
+        assert_eq!(code("/none/x"), Some(NO_NODE));
+        assert_eq!(code("/other/x"), None);
+        assert!(!nodes.can_run(&job("1", "/data/x")));
+    }
+
+    #[test]
+    fn a_job_that_nobody_else_takes_is_taken_in_the_end() {
+        let rows = [row("a", &["data"], false), row("b", &["data"], false)];
+        let nodes = nodes("a", &rows, &[]);
+        let mut seen = Seen::default();
+        let now = Instant::now();
+        let due = || vec![job("1", "/data/x")];
+        let (taken, next) = seen.sift(due(), &nodes, 2, now);
+        assert!(taken.is_empty());
+        let (taken, next) = seen.sift(due(), &nodes, 2, now + next.expect("a wait"));
+        assert_eq!((taken.len(), next), (1, None));
+    }
+}

@@ -1,0 +1,224 @@
+//! Checks every few seconds whether the sites of waiting jobs are back: one connection for each site. A site that is back wakes its jobs.
+//! Starts no job (`scheduler`), and asks a site nothing: a site is back when it proves its identity.
+//!
+//! A job that waits for a passing reason has a time for its next attempt, minutes away after some attempts. A site that was away and
+//! answers again makes that time pointless. A site that answered all the time wakes no job: the reason is another one.
+
+mod site_state;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::failure::{FailureCode, Retry, Scope};
+use godwit_api::units::counted;
+use godwit_state::{
+    Agreed, Command, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, Timestamp,
+};
+
+use crate::asking::reached;
+use crate::basis::error::JobsError;
+use crate::basis::stored::Stored;
+use crate::queue::order::sites_of;
+use crate::queue::scheduler::actor;
+use crate::{Shared, guests};
+use site_state::SiteState;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Between two looks whether the node stops.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How long a node of a site may take to prove its identity.
+const WITHIN: Duration = Duration::from_secs(3);
+
+/// Waiting jobs that one look sees: a page of the state.
+const JOBS_MAX: usize = 1_000;
+
+/// Sites that are dialled at once, and by one look. The first ones by name come first.
+const AT_ONCE: usize = 8;
+const SITES_MAX: usize = 64;
+
+/// Sites of which it is known whether they answered.
+const KNOWN_MAX: usize = 1_000;
+
+/// The jobs whose sites are back, each with the epoch in which it waits.
+#[derive(Default)]
+pub(crate) struct Woken(Mutex<HashMap<String, u64>>);
+
+impl Woken {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The jobs that need not wait for their next attempt. One that changed since is forgotten.
+    pub(crate) fn jobs(&self, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, JobsError> {
+        let ids: Vec<(String, u64)> = self.lock().clone().into_iter().collect();
+        let mut jobs = Vec::new();
+        for (id, epoch) in ids {
+            let job = reader.job(&id)?;
+            match job.filter(|job| job.epoch == epoch && waits(job, at)) {
+                Some(job) => jobs.push(job),
+                None => drop(self.lock().remove(&id)),
+            }
+        }
+        Ok(jobs)
+    }
+}
+
+/// Whether the job waits for its next attempt for a passing reason that a site may have caused.
+fn waits(job: &Job, at: Timestamp) -> bool {
+    let passes = |code: FailureCode| {
+        matches!(code.scope(), Scope::Job | Scope::Entry) && code.retry() == Retry::Transient
+    };
+    job.state == JobState::Queued
+        && job.next_attempt.is_some_and(|next| next > at)
+        && job
+            .reason
+            .as_ref()
+            .and_then(|reason| reason.code.known())
+            .is_some_and(passes)
+}
+
+/// Body of the thread.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    // The result of the last dial of each site, by its identity.
+    let mut known = HashMap::new();
+    while !shared.stopping.load(Ordering::SeqCst) {
+        // A state that cannot be read now is read at the next look.
+        if let Ok(wanted) = wanted(shared) {
+            look(shared, wanted, &mut known);
+        }
+        let until = Instant::now() + EVERY;
+        while Instant::now() < until && !shared.stopping.load(Ordering::SeqCst) {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// A site, and the jobs that wait for it.
+struct Wanted {
+    site: Site,
+    jobs: Vec<(String, u64)>,
+}
+
+/// The sites that waiting jobs need, by their identities. Only sites of the state are among them: another site's job chooses addresses
+/// itself, and this node does not scan for it.
+fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
+    let reader = shared.replica.reader();
+    let filter = JobFilter {
+        states: vec![JobState::Queued],
+        ..JobFilter::default()
+    };
+    let at = shared.now();
+    let mut sites: BTreeMap<String, Wanted> = BTreeMap::new();
+    let page = reader.jobs(&filter, None, JOBS_MAX)?;
+    let own = reader.objects::<Site>()?;
+    for job in page.jobs.iter().filter(|job| waits(job, at)) {
+        for name in sites_of(job) {
+            let Some(site) = own.iter().find(|site| site.name == name).cloned() else {
+                continue;
+            };
+            // A job of another site may mean another site by the name.
+            if guests::asker_of(job).is_some() && !means(&reader, job, &site)? {
+                continue;
+            }
+            let wanted = sites.entry(site.identity.clone()).or_insert(Wanted {
+                site,
+                jobs: Vec::new(),
+            });
+            wanted.jobs.push((job.id.clone(), job.epoch));
+        }
+    }
+    Ok(sites)
+}
+
+/// Whether a job of another site means this site by its name.
+fn means(reader: &Reader, job: &Job, site: &Site) -> Result<bool, JobsError> {
+    let stored = reader.job_spec(&job.id)?;
+    let stored = stored.and_then(|text| Stored::parse(&text).ok());
+    let other = stored.and_then(|stored| stored.other(&site.name));
+    Ok(other.is_none_or(|other| other.identity == site.identity))
+}
+
+/// Whether a site answered its last dial, and the reported state, by its identity.
+type Known = HashMap<String, (bool, SiteState)>;
+
+/// Dials the sites, and wakes the jobs of those that are back.
+fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut Known) {
+    if known.len() > KNOWN_MAX {
+        known.clear();
+    }
+    let wanted: Vec<(String, Wanted)> = wanted.into_iter().take(SITES_MAX).collect();
+    for some in wanted.chunks(AT_ONCE) {
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let answers: Vec<bool> = std::thread::scope(|scope| {
+            let dial = |one: &'_ (String, Wanted)| answers(shared, &one.1.site);
+            let dials = some.iter().map(|one| scope.spawn(move || dial(one)));
+            let dials: Vec<_> = dials.collect();
+            let ended = dials.into_iter().map(|dial| dial.join().unwrap_or(false));
+            ended.collect()
+        });
+        for ((identity, one), answers) in some.iter().zip(answers) {
+            let now = Instant::now();
+            let (before, mut sight) = match known.remove(identity) {
+                Some((before, sight)) => (Some(before), sight),
+                // Of a site that was not dialled before nothing is known: its jobs are tried once.
+                None => (None, SiteState::new(now)),
+            };
+            if sight.see(answers, now) {
+                tell(shared, one, answers);
+                say(shared, &one.site, answers);
+            }
+            known.insert(identity.clone(), (answers, sight));
+            if answers && before != Some(true) {
+                shared.woken.lock().extend(one.jobs.iter().cloned());
+            }
+        }
+    }
+}
+
+/// Says in the log that a site went or came back.
+fn tell(shared: &Shared, one: &Wanted, answers: bool) {
+    let name = &one.site.name;
+    let line = match answers {
+        true => {
+            let jobs = counted(one.jobs.len() as u64, "job");
+            format!("the site {name} answers again; {jobs} that waited for the site may begin")
+        }
+        false => format!(
+            "the site {name} does not answer; this node tries every {} s, and jobs with the site begin once it answers",
+            EVERY.as_secs()
+        ),
+    };
+    (shared.config.log)(&line);
+}
+
+/// Notes that a site went or came back, for followers of the state and for webhooks. The leader does so for all nodes.
+fn say(shared: &Shared, site: &Site, answers: bool) {
+    let reader = shared.replica.reader();
+    let knows = Agreed(&reader)
+        .level()
+        .is_ok_and(|level| level >= LEVEL_SIGHTED);
+    if !knows || !shared.replica.is_leader() {
+        return;
+    }
+    let op = Op::Sighted(Sighted {
+        site: site.name.clone(),
+        identity: site.identity.clone(),
+        answers,
+    });
+    let command = Command::new(shared.now(), actor(shared), op);
+    drop(shared.replica.propose_blocking(command));
+}
+
+/// Whether a node of the site proves its identity.
+fn answers(shared: &Shared, site: &Site) -> bool {
+    let others = reached::learned(site, shared.now());
+    let mut nodes = std::iter::once(reached::peer(site)).chain(others);
+    nodes.any(|node| shared.config.sites.reach(&node, WITHIN).is_ok())
+}

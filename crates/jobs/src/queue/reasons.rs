@@ -1,0 +1,102 @@
+//! Explains why a job waits, by the nodes, the exports and the time of this moment, and reports its progress. The API shows both.
+//! Changes no job: `scheduler` notes the reasons of jobs that are due.
+//!
+//! The state keeps the reason as of the last change of the job. Since then a time may have come, or an export may be gone.
+
+use godwit_api::job::JobKind;
+use godwit_api::rest::{JobView, ProgressView};
+use godwit_state::{Delivered, Job, JobKinds, Reason, Timestamp, reason};
+
+use crate::Shared;
+use crate::basis::documents;
+use crate::basis::error::JobsError;
+use crate::queue::away;
+use crate::queue::nodes::{NO_NODE, NODES_DRAINED, Nodes};
+
+/// The situation at this moment.
+pub(crate) struct Now<'a> {
+    shared: &'a Shared,
+    nodes: Nodes,
+    at: Timestamp,
+}
+
+impl<'a> Now<'a> {
+    pub(crate) fn read(shared: &'a Shared) -> Result<Self, JobsError> {
+        let config = &shared.config;
+        let reader = shared.replica.reader();
+        Ok(Self {
+            nodes: Nodes::rows(&reader, &config.node, &config.exports)?,
+            at: shared.now(),
+            shared,
+        })
+    }
+
+    /// The job for the API.
+    pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
+        let progress = self.progress(&job);
+        let reader = self.shared.replica.reader();
+        let kind = JobKinds(&reader).of(&job.id)?;
+        let kind = kind.and_then(|kind| JobKind::from_name(&kind));
+        let kind = kind.unwrap_or(JobKind::Copy);
+        let ended = match progress.is_some() {
+            true => Delivered(&reader).ended(&job.id)?,
+            false => Delivered(&reader).of(&job.id)?,
+        };
+        if let Some(reason) = why(&job, &self.nodes, self.at) {
+            job.reason = Some(reason);
+        }
+        Ok(documents::job(job, kind, progress, ended))
+    }
+
+    /// The progress of a job that runs here or at another node of the cluster.
+    fn progress(&self, job: &Job) -> Option<ProgressView> {
+        let runner = job.runner.as_ref()?;
+        match runner.node == self.shared.config.node {
+            true => self.shared.live.progress(&job.id),
+            false => self.shared.elsewhere.progress(&job.id),
+        }
+    }
+}
+
+/// Why the job waits now, if the reason differs from the stored one.
+fn why(job: &Job, nodes: &Nodes, at: Timestamp) -> Option<Reason> {
+    if !job.state.waits() || job.not_before.is_some_and(|time| time > at) {
+        return None;
+    }
+    if let Some(nobody) = nodes.nobody(job) {
+        // A mount that hangs is why no node reaches the export.
+        let is_told = nobody.code == NO_NODE && away::is_told(job);
+        return (!is_told).then_some(nobody);
+    }
+    let code = job.reason.as_ref()?.code.known()?;
+    let is_over = matches!(code, reason::NOT_BEFORE | NO_NODE | NODES_DRAINED);
+    is_over.then(|| Reason::new(reason::WAITING, "The job waits for a node."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::nodes::tests::{job, lone};
+    use godwit_api::failure::FailureCode;
+
+    #[test]
+    fn a_reason_that_is_over_is_not_shown() {
+        let at = Timestamp(1_000);
+        let code = |job: &Job, exports: &[&str]| {
+            why(job, &lone(exports), at).and_then(|reason| reason.code.known())
+        };
+        let mut waits = job("1", "/data/x");
+        waits.not_before = Some(Timestamp(900));
+        for (before, shown) in [
+            (reason::NOT_BEFORE, Some(reason::WAITING)),
+            (NO_NODE, Some(reason::WAITING)),
+            (FailureCode::Unreachable, None),
+        ] {
+            waits.reason = Some(Reason::new(before, "Before."));
+            assert_eq!(code(&waits, &["data"]), shown, "{before}");
+            assert_eq!(code(&waits, &[]), Some(NO_NODE), "{before}");
+        }
+        waits.not_before = Some(Timestamp(1_001));
+        assert_eq!(code(&waits, &[]), None, "the time has not come");
+    }
+}

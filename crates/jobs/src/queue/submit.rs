@@ -1,0 +1,256 @@
+//! Checks a job that is submitted, and puts it into the state.
+//! Does not run it.
+
+use godwit_api::endpoint::Endpoint;
+use godwit_api::failure::FailureCode;
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::{JobView, NewJob, Place};
+use godwit_state::{
+    Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op, ProposeError,
+    RetryPolicy, Site, StoredPlace, Timestamp, sortable_id,
+};
+
+use crate::Shared;
+use crate::asking::manifest;
+use crate::basis::clock::random;
+use crate::basis::error::JobsError;
+use crate::basis::spec;
+pub use crate::basis::spec::check_source_count;
+use crate::basis::stored::Stored;
+use crate::rights::access;
+
+/// Ids that are tried: two jobs of one second share one once in 33 million pairs.
+const IDS_MAX: usize = 4;
+
+/// Waiting jobs of one owner: a tenth of the state's bound for all owners.
+pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
+
+/// Jobs that are counted at a time.
+const PAGE_MAX: usize = 1_000;
+
+/// Submits; returns the id, and whether the job is new.
+pub(crate) fn submit(
+    shared: &Shared,
+    actor: Actor,
+    owner: &str,
+    new: &NewJob,
+    key: Option<String>,
+) -> Result<(String, bool), JobsError> {
+    let checked = check(shared, new)?;
+    // The identity is found before the rights are checked, because rights at a site belong to its identity.
+    let reader = shared.replica.reader();
+    let text = Stored::text_of(&reader, new, actor.role, &checked)?;
+    if let Some(role) = actor.role {
+        let there = access::There::of(new);
+        access::check_places(shared, owner, role, there, &checked.0, &checked.1)?;
+    }
+    // A repeated submission is no new job.
+    let is_repeated = match &key {
+        Some(key) => reader.job_by_key(owner, key)?.is_some(),
+        None => false,
+    };
+    // Simultaneous submissions get no further than successive ones.
+    let _turn = shared.turns.take(format!("jobs of {owner}"));
+    if !is_repeated {
+        check_room(shared, owner)?;
+    }
+    propose(shared, actor, &|at| {
+        Ok(build(at, owner, new, text.clone(), &checked, key.clone()))
+    })
+}
+
+/// As [`check_room`], for a job that runs again. A job that waits has its place already.
+pub(crate) fn check_room_again(shared: &Shared, job: &JobView) -> Result<(), JobsError> {
+    match job.state.ended() {
+        true => check_room(shared, &job.owner),
+        false => Ok(()),
+    }
+}
+
+/// Whether one more job of the owner may wait. The bound per owner leaves room for the jobs of all owners. Paused jobs count as waiting: they
+/// return when the owner resumes them, and no time removes them.
+pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> {
+    let most = shared.config.waiting_of_owner_max;
+    let states = vec![JobState::Queued, JobState::Scheduled, JobState::Paused];
+    let reader = shared.replica.reader();
+    let counts = reader.job_counts(None)?;
+    let of_all = counts.iter().filter(|(state, _)| states.contains(state));
+    if of_all.map(|(_, count)| count).sum::<u64>() < most {
+        return Ok(());
+    }
+    let filter = JobFilter {
+        states,
+        owner: Some(owner.to_owned()),
+        ..JobFilter::default()
+    };
+    let (mut waiting, mut after) = (0, None);
+    while waiting < most {
+        let page = reader.jobs(&filter, after.as_ref(), PAGE_MAX)?;
+        waiting += page.jobs.len() as u64;
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if waiting < most {
+        return Ok(());
+    }
+    Err(JobsError::invalid(
+        FailureCode::TooMany,
+        format!(
+            "{waiting} jobs of {owner} wait or are paused, and the limit for one owner is {most}; wait until some have run, or cancel some"
+        ),
+    ))
+}
+
+/// Submits the job that `build` makes of a moment; returns the id, and whether the job is new.
+pub(crate) fn propose(
+    shared: &Shared,
+    actor: Actor,
+    build: &dyn Fn(Timestamp) -> Result<Submitted, JobsError>,
+) -> Result<(String, bool), JobsError> {
+    for _ in 0..IDS_MAX {
+        let at = shared.now();
+        let job = build(at)?;
+        let id = job.id.clone();
+        let command = Command::new(at, actor.clone(), Op::Submit(Box::new(job)));
+        match shared.replica.propose_blocking(command) {
+            Ok(_) => return Ok((id, true)),
+            Err(ProposeError::Refused(CommandError::Duplicate { job, same: true })) => {
+                return Ok((job, false));
+            }
+            Err(ProposeError::Refused(CommandError::Conflict { kind, .. })) if kind == "job" => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(JobsError::invalid(
+        FailureCode::Conflict,
+        "no free id was found for the job; submit the job again",
+    ))
+}
+
+/// The job as the state takes it; `spec` is the text of its description.
+pub(crate) fn build(
+    at: Timestamp,
+    owner: &str,
+    new: &NewJob,
+    spec: String,
+    (sources, destination): &(Vec<Place>, Place),
+    idempotency_key: Option<String>,
+) -> Submitted {
+    let place = |place: &Place| StoredPlace {
+        site: place.site.clone(),
+        path: place.below_site(),
+    };
+    Submitted {
+        id: sortable_id(at, random()),
+        label: new.label.clone(),
+        owner: owner.to_owned(),
+        spec,
+        sources: sources.iter().map(place).collect(),
+        destination: place(destination),
+        priority: new.priority,
+        limit: new.limit,
+        not_before: new.not_before,
+        deadline: new.deadline,
+        retry: RetryPolicy {
+            retries_max: new.retries_max,
+            ..RetryPolicy::default()
+        },
+        idempotency_key,
+    }
+}
+
+/// Whether the job could be run: places, sites, exports and settings make sense.
+pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
+    let reader = shared.replica.reader();
+    check_known(shared, new, &|site| {
+        Ok(reader.object::<Site>(site)?.is_some())
+    })
+}
+
+/// The same, where `is_known` decides which sites exist.
+pub(crate) fn check_known(
+    shared: &Shared,
+    new: &NewJob,
+    is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
+) -> Result<(Vec<Place>, Place), JobsError> {
+    check_source_count(new.sources.len())
+        .map_err(|what| JobsError::invalid(FailureCode::Invalid, format!("sources: {what}")))?;
+    spec::check_length(new)?;
+    let (sources, destination) = spec::places(new)?;
+    if new.kind == JobKind::Verify {
+        check_verification(new, &sources)?;
+    }
+    for place in sources.iter().chain([&destination]) {
+        if place.is_here() && !place.is_memory() {
+            let exports = all_exports(shared)?;
+            if !exports.contains(&place.export) {
+                return Err(JobsError::invalid(
+                    FailureCode::NoSuchExport,
+                    format!(
+                        "this node has no export {:?}; it has: {}",
+                        place.export,
+                        exports.join(", ")
+                    ),
+                ));
+            }
+        } else if !place.is_here() && !is_known(&place.site)? {
+            return Err(spec::unknown_site(&place.site));
+        }
+    }
+    spec::check_settings(new)?;
+    spec::check_list(new)?;
+    manifest::check(new)?;
+    let mut settings = new.settings.clone();
+    let resolved = match new.kind {
+        JobKind::Verify => new.kind.verify_settings(&settings).map(drop),
+        JobKind::Copy | JobKind::Sync => new.kind.copy_settings(&settings).map(drop),
+    };
+    resolved
+        .map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))?;
+    if new.manifest {
+        let name = manifest::SETTING.to_owned();
+        settings.insert(name, vec![Text::from("/m")]);
+    }
+    let ends: Vec<Endpoint> = sources.iter().map(spec::here).collect();
+    let is_listed = !new.list.is_empty();
+    godwit_run::check(
+        new.kind,
+        &settings,
+        is_listed,
+        &ends,
+        &spec::here(&destination),
+    )
+    .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
+    Ok((sources, destination))
+}
+
+/// The exports of this node, and of the other nodes of its cluster.
+fn all_exports(shared: &Shared) -> Result<Vec<String>, JobsError> {
+    let mut exports = shared.config.exports.clone();
+    for node in shared.replica.reader().objects::<Node>()? {
+        exports.extend(node.exports);
+    }
+    exports.sort();
+    exports.dedup();
+    Ok(exports)
+}
+
+/// A verification reads its manifest here, wherever the copy is.
+fn check_verification(new: &NewJob, sources: &[Place]) -> Result<(), JobsError> {
+    let is_manifest_here = matches!(sources, [manifest] if manifest.is_here());
+    if !is_manifest_here {
+        return Err(JobsError::invalid(
+            FailureCode::Invalid,
+            "sources: a verification has one source, the manifest, written as here:/EXPORT/PATH",
+        ));
+    }
+    if new.selection.is_some() || !new.list.is_empty() {
+        return Err(JobsError::invalid(
+            FailureCode::Invalid,
+            "selection: a verification checks all entries of its manifest; leave the selection and the list out",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Owns which rights a job needs at its destination, by its description, and whether its owner may see other entries there.
+//! Asks no other node.
+
+use godwit_api::grant::Right;
+use godwit_api::job::JobKind;
+use godwit_api::rest::{NewJob, Place};
+use godwit_state::{Job, Role};
+
+use super::{check_owner, places_of};
+use crate::basis::error::JobsError;
+use crate::basis::stored::Stored;
+use crate::{Shared, guests};
+
+/// The rights that a job needs at its destination.
+#[derive(Clone, Copy)]
+pub(crate) struct There(&'static [Right]);
+
+impl There {
+    /// The rights for this job. A verification reads the copy; the right to write also lets a job delete. A dry run reports the entries
+    /// there, and another site reports the entries that a deletion removes. That site checks the node's right to list, not the user's. For
+    /// the same reason, with `size-only` it would give an existing file of the same size further names, where the user may read it.
+    pub(crate) fn of(new: &NewJob) -> Self {
+        match new.kind {
+            JobKind::Verify => Self(&[Right::Read]),
+            // Listing follows from reading.
+            JobKind::Copy | JobKind::Sync if is_elsewhere(new) && is_on(new, "size-only") => {
+                Self(&[Right::Write, Right::Read])
+            }
+            JobKind::Copy | JobKind::Sync if is_dry(new) || deletes_elsewhere(new) => {
+                Self(&[Right::Write, Right::List])
+            }
+            JobKind::Copy | JobKind::Sync => Self(&[Right::Write]),
+        }
+    }
+
+    /// The same for a job by its stored description, and the role of its submitter.
+    pub(crate) fn of_job(shared: &Shared, id: &str) -> (Self, Option<Role>) {
+        let stored = Stored::of(&shared.replica.reader(), id).ok();
+        let there = stored.as_ref().map(|stored| Self::of(&stored.new));
+        let there = there.unwrap_or(Self(&[Right::Write]));
+        (there, stored.and_then(|stored| stored.role))
+    }
+
+    /// The rights.
+    pub(crate) const fn rights(self) -> &'static [Right] {
+        self.0
+    }
+}
+
+/// Whether the owner of a job has the right to list or read its destination now. An unknown right counts as missing.
+pub(crate) fn may_there(shared: &Shared, job: &Job, right: Right) -> bool {
+    known(shared, job, right) == Some(true)
+}
+
+/// The same; None while the right is unknown.
+fn known(shared: &Shared, job: &Job, right: Right) -> Option<bool> {
+    if let Some(asker) = guests::asker_of(job) {
+        return guests::may_there(shared, asker, job, right);
+    }
+    let there = There(match right {
+        Right::List => &[Right::List],
+        _ => &[Right::Read],
+    });
+    let (_, destination) = places_of(job).ok()?;
+    let role = Stored::role_of(&shared.replica.reader(), &job.id).ok()?;
+    match check_owner(shared, (&job.owner, role), there, &[], &destination) {
+        Ok(()) => Some(true),
+        Err(JobsError::Forbidden { .. }) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// Rights of the owner of a job to see its destination, as they were when the attempt began.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sight {
+    /// The names there.
+    pub(crate) names: bool,
+    /// The contents of files.
+    pub(crate) contents: bool,
+}
+
+impl Sight {
+    /// As it is now.
+    pub(crate) fn of(shared: &Shared, job: &Job) -> Self {
+        Self {
+            names: may_there(shared, job, Right::List),
+            contents: may_there(shared, job, Right::Read),
+        }
+    }
+
+    /// Why an attempt with this sight may not continue, if the owner has lost a right to it.
+    pub(crate) fn lost(self, shared: &Shared, job: &Job) -> Option<String> {
+        let rights = [(self.names, Right::List), (self.contents, Right::Read)];
+        let gone = |right| known(shared, job, right) == Some(false);
+        let (_, right) = rights
+            .into_iter()
+            .find(|(had, right)| *had && gone(*right))?;
+        Some(format!(
+            "the right to {} the destination was revoked while the job ran; run the job again, which uses the rights of that time",
+            right.name()
+        ))
+    }
+}
+
+/// Whether a job changes nothing, and reports the changes that it would make.
+pub(crate) fn is_dry(new: &NewJob) -> bool {
+    is_on(new, "dry-run")
+}
+
+/// Whether a job removes entries that exist only at another site.
+fn deletes_elsewhere(new: &NewJob) -> bool {
+    is_elsewhere(new) && (is_on(new, "delete") || is_on(new, "delete-before"))
+}
+
+fn is_elsewhere(new: &NewJob) -> bool {
+    let destination: Result<Place, _> = new.destination.parse();
+    !destination.is_ok_and(|place| place.is_here())
+}
+
+fn is_on(new: &NewJob, flag: &str) -> bool {
+    let no = ["false", "no", "off", "0"].map(str::as_bytes);
+    let given = new.settings.get(flag);
+    given.is_some_and(|given| given.last().is_none_or(|last| !no.contains(&&*last.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_job_needs_at_another_site_what_that_site_does_not_look_at() {
+        let needs = |destination: &str, settings: serde_json::Value| {
+            let new = json!({
+                "kind": "sync", "sources": ["here:/data/a/"], "destination": destination, "settings": settings,
+            });
+            There::of(&serde_json::from_value(new).expect("a job")).0
+        };
+        for flag in ["delete", "delete-before"] {
+            let on = json!({flag: ["true"]});
+            assert_eq!(
+                needs("siteB:/data/", on.clone()),
+                [Right::Write, Right::List]
+            );
+            // Here the job hides the names.
+            assert_eq!(needs("here:/data/", on), [Right::Write]);
+            assert_eq!(
+                needs("siteB:/data/", json!({flag: ["false"]})),
+                [Right::Write]
+            );
+        }
+        // Another site would link to any file of that size.
+        let by_size = json!({"size-only": ["true"], "delete": ["true"]});
+        assert_eq!(
+            needs("siteB:/data/", by_size.clone()),
+            [Right::Write, Right::Read]
+        );
+        assert_eq!(needs("here:/data/", by_size), [Right::Write]);
+        assert_eq!(needs("siteB:/data/", json!({})), [Right::Write]);
+        assert_eq!(
+            needs("here:/data/", json!({"dry-run": ["true"]})),
+            [Right::Write, Right::List]
+        );
+    }
+}

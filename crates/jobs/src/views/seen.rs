@@ -1,0 +1,467 @@
+//! Owns the view of a caller on jobs: all of own jobs, and of jobs whose places the caller may list; of other jobs an outline. A job that was
+//! submitted in a higher role than the caller's is no own job.
+//! Reads no request, and decides nothing about changes of jobs.
+//!
+//! An outline has state, times and figures, and no name of an entry. A path that the caller may not list is `SITE:/EXPORT/…` in it.
+//! Documents made of names (log, report, manifest) are refused. An admin sees everything.
+//!
+//! Another site may have run a job whose sources are there. Its report of the end is its own text, with any code. An outline has no text of
+//! it: only codes that the program knows, and the figures of a summary.
+
+mod moved;
+mod owned;
+
+use godwit_api::event::{Status, Summary, Verdict};
+use godwit_api::failure::{Code, FailureCode};
+use godwit_api::grant::Right;
+use godwit_api::rest::{
+    AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob, Place,
+    Reason, SampleView, WorkView,
+};
+use godwit_api::settings::{Kind, Scope, Setting};
+use godwit_state::{Cursor, JobFilter, Role, reason};
+use serde_json::{Map, Value};
+
+use crate::asking::border;
+use crate::basis::error::JobsError;
+use crate::guests::is_of_site;
+use crate::rights::access::Granted;
+use crate::{Jobs, Manifest, manifest_of, work_of};
+use owned::Owned;
+
+/// Replaces a path, or a part of it, that the caller may not list.
+const HIDDEN: &str = "\u{2026}";
+
+/// Replaces the text of a reason in an outline.
+const HIDDEN_REASON: &str =
+    "This reason may name entries; it is shown only to users who may list the places of the job.";
+
+/// Reasons whose texts name no entry.
+const PLAIN_REASONS: [FailureCode; 14] = [
+    reason::WAITING,
+    reason::NOT_BEFORE,
+    reason::PAUSED,
+    reason::RESUMED,
+    reason::RETRIED,
+    reason::NODE_RESTARTED,
+    reason::NODE_LOST,
+    reason::USER_REMOVED,
+    reason::COMPLETE,
+    FailureCode::JobsOfNode,
+    FailureCode::JobsOfOwner,
+    FailureCode::JobsOfSite,
+    FailureCode::NoNode,
+    FailureCode::NodesDrained,
+];
+
+/// The jobs of a node, as one caller may see them by the grants of one moment.
+pub struct Seen {
+    jobs: Jobs,
+    granted: Granted,
+}
+
+impl Seen {
+    /// The jobs as a user of this role sees them.
+    ///
+    /// # Errors
+    /// The grants cannot be read.
+    pub fn by(jobs: &Jobs, user: &str, role: Role) -> Result<Self, JobsError> {
+        let granted = jobs.access().of(user, role)?;
+        let jobs = jobs.clone();
+        Ok(Self { jobs, granted })
+    }
+
+    /// The job of that id.
+    ///
+    /// # Errors
+    /// As [`Jobs::job`].
+    pub fn job(&self, id: &str) -> Result<JobView, JobsError> {
+        self.jobs.job(id).map(|job| self.view(job))
+    }
+
+    /// A page of jobs, the newest first.
+    ///
+    /// # Errors
+    /// As [`Jobs::list`].
+    pub fn list(
+        &self,
+        filter: &JobFilter,
+        cursor: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<JobList, JobsError> {
+        // A filter by label or site reveals the label and the sites of the jobs that it finds. An outline of another site's job shows
+        // neither.
+        let is_by_words = filter.label.is_some() || filter.site.is_some();
+        let filter = JobFilter {
+            of_users: filter.of_users || (is_by_words && !self.granted.is_admin()),
+            ..filter.clone()
+        };
+        let page = self.jobs.list(&filter, cursor, limit)?;
+        Ok(JobList {
+            jobs: page.jobs.into_iter().map(|job| self.view(job)).collect(),
+            next: page.next,
+        })
+    }
+
+    /// The description that the job was submitted with.
+    ///
+    /// # Errors
+    /// As [`Jobs::description`].
+    pub fn description(&self, id: &str) -> Result<NewJob, JobsError> {
+        let owner = self.jobs.job(id)?.owner;
+        let of = self.of_job(&owner, id);
+        Ok(self.template(of, self.jobs.description(id)?))
+    }
+
+    /// The attempts of a job, the first one first.
+    ///
+    /// # Errors
+    /// As [`Jobs::attempts`].
+    pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
+        let job = self.jobs.job(id)?;
+        let mut attempts = self.jobs.attempts(id)?;
+        if !self.is_whole(&job) {
+            for attempt in &mut attempts {
+                // A runner elsewhere gives reasons for these ends alone.
+                let ends = ["partial", "failed", "backoff"];
+                let ended = ends.map(Some).contains(&attempt.outcome.as_deref());
+                let by = if ended && is_elsewhere(&job.sources) {
+                    foreign
+                } else {
+                    outlined
+                };
+                attempt.reason = attempt.reason.take().map(by);
+            }
+        }
+        Ok(attempts)
+    }
+
+    /// The failed entries of a job, grouped by reason; an outline has their numbers.
+    ///
+    /// # Errors
+    /// As [`Jobs::failures`].
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, JobsError> {
+        let job = self.jobs.job(id)?;
+        let mut failures = self.jobs.failures(id)?;
+        if !self.is_whole(&job) {
+            for group in &mut failures {
+                HIDDEN_REASON.clone_into(&mut group.reason.text);
+                if is_elsewhere(&job.sources) {
+                    known_code(&mut group.reason.code);
+                }
+                group.examples.clear();
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Lines of the job's log after number `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Jobs::log`]; `Forbidden` where the caller sees an outline of the job.
+    pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, JobsError> {
+        self.check(id, "log")?;
+        self.jobs.log(id, after, limit)
+    }
+
+    /// Samples of the job, the oldest first.
+    ///
+    /// # Errors
+    /// As [`Jobs::samples`].
+    pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
+        let mut samples = self.jobs.samples(id)?;
+        let is_chosen = |sample: &SampleView| sample.site.is_some() || !sample.nodes.is_empty();
+        if samples.iter().any(is_chosen) && !self.is_whole(&self.jobs.job(id)?) {
+            // Another site chooses the names of its nodes.
+            samples
+                .iter_mut()
+                .for_each(|sample| moved::unnamed(&mut sample.nodes));
+            for sample in samples.iter_mut().filter(|sample| sample.site.is_some()) {
+                sample.stages.clear();
+                sample.nodes.clear();
+                sample.host.clear();
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Everything that is known of the job, in one document.
+    ///
+    /// # Errors
+    /// As [`Jobs::report`]; `Forbidden` where the caller sees an outline of the job.
+    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
+        self.check(id, "report")?;
+        self.jobs.report(id)
+    }
+
+    /// The same as one HTML file that fetches nothing.
+    ///
+    /// # Errors
+    /// As [`Self::report`].
+    pub fn report_html(&self, id: &str) -> Result<String, JobsError> {
+        Ok(godwit_history::render(&self.report(id)?))
+    }
+
+    /// The manifest that the last whole attempt of a job wrote.
+    ///
+    /// # Errors
+    /// As [`manifest_of`]; `Forbidden` where the caller sees an outline of the job.
+    pub fn manifest(&self, id: &str) -> Result<Manifest, JobsError> {
+        self.check(id, "manifest")?;
+        manifest_of(&self.jobs, id)
+    }
+
+    /// Whether the caller may still read the manifest of a job.
+    ///
+    /// # Errors
+    /// There is no such job; `Forbidden` where the caller sees an outline of the job.
+    pub fn check_manifest(&self, id: &str) -> Result<(), JobsError> {
+        self.check(id, "manifest")
+    }
+
+    /// The work of a divided job that has not ended.
+    ///
+    /// # Errors
+    /// As [`work_of`].
+    pub fn work(&self, id: &str) -> Result<WorkView, JobsError> {
+        let is_whole = self.is_whole(&self.jobs.job(id)?);
+        let mut work = work_of(&self.jobs, id)?;
+        if !is_whole {
+            work.roots.clear();
+            work.claim.clear();
+            // The other site chose these names.
+            work.targets.clear();
+            work.pairs.iter_mut().for_each(|pair| pair.to.clear());
+            work.trouble = work.trouble.take().map(outlined);
+        }
+        Ok(work)
+    }
+
+    /// The job as the caller sees it.
+    #[must_use]
+    pub fn view(&self, mut job: JobView) -> JobView {
+        if self.is_whole(&job) {
+            return job;
+        }
+        let of = self.of_job(&job.owner, &job.id);
+        job.sources = self.places(of, &job.sources);
+        job.destination = self.place(of, &job.destination);
+        if is_of_site(&job.owner) {
+            job.label.clear();
+        }
+        let is_elsewhere = is_elsewhere(&job.sources);
+        let is_end = matches!(job.state, JobState::Partial | JobState::Failed);
+        let waits = job.next_attempt.is_some();
+        let by = if is_elsewhere && (is_end || waits) {
+            foreign
+        } else {
+            outlined
+        };
+        job.reason = job.reason.take().map(by);
+        if is_elsewhere {
+            job.summary = job.summary.take().and_then(of_program);
+        }
+        if let Some(progress) = &mut job.progress {
+            moved::outline(progress, is_elsewhere);
+        }
+        job.summary = job.summary.as_ref().and_then(figures);
+        job
+    }
+
+    /// The description of a job as the caller sees it.
+    fn template(&self, of: Owned<'_>, mut new: NewJob) -> NewJob {
+        if self.sees_all(of, &new.sources, &new.destination) {
+            return new;
+        }
+        new.sources = self.places(of, &new.sources);
+        new.destination = self.place(of, &new.destination);
+        if is_of_site(of.owner) {
+            new.label.clear();
+        }
+        // Rules of a selection, and settings that are texts, may be names.
+        new.selection = None;
+        new.list.clear();
+        new.settings.retain(|name, _| is_plain(name));
+        new
+    }
+
+    /// Refuses a document made of names if the caller sees only an outline of the job.
+    fn check(&self, id: &str, what: &str) -> Result<(), JobsError> {
+        let job = self.jobs.job(id)?;
+        if self.is_whole(&job) {
+            return Ok(());
+        }
+        let user = self.granted.name();
+        Err(JobsError::Forbidden {
+            code: FailureCode::NotGranted,
+            detail: format!(
+                "the {what} of job {id} names entries: only the job's owner {} in the role that submitted it, admins, and users who may list all places of the job can see it. \
+                 An admin of the node can grant this to {user} with: godwit access allow user:{user} --list --export NAME:/PATH \
+                 (at a site: --site SITE:/EXPORT/PATH)",
+                job.owner
+            ),
+        })
+    }
+
+    fn is_whole(&self, job: &JobView) -> bool {
+        let of = self.of_job(&job.owner, &job.id);
+        self.sees_all(of, &job.sources, &job.destination)
+    }
+
+    /// Whether the caller sees all of a job. This alone decides between the whole and an outline.
+    fn sees_all(&self, of: Owned<'_>, sources: &[String], destination: &String) -> bool {
+        let mut places = sources.iter().chain([destination]);
+        of.is_own || places.all(|place| self.may_list(of.owner, place).is_some())
+    }
+
+    /// The place, if the caller may list it.
+    fn may_list(&self, owner: &str, place: &str) -> Option<Place> {
+        let place: Place = place.parse().ok()?;
+        // A site that asked for a job names the other end in its own terms; this node's site of that name may be another one.
+        let is_known = place.is_here() || !is_of_site(owner);
+        (is_known && self.granted.allows(&place, Right::List)).then_some(place)
+    }
+
+    /// The places as the caller sees them; hidden ones of one export are one.
+    fn places(&self, of: Owned<'_>, texts: &[String]) -> Vec<String> {
+        let mut seen = Vec::with_capacity(texts.len());
+        for text in texts {
+            let place = self.place(of, text);
+            if !seen.contains(&place) {
+                seen.push(place);
+            }
+        }
+        seen
+    }
+
+    /// The place as the caller sees it.
+    fn place(&self, of: Owned<'_>, text: &str) -> String {
+        if of.is_own || self.may_list(of.owner, text).is_some() {
+            return text.to_owned();
+        }
+        match text.parse::<Place>() {
+            // The site that asked for the job calls the other end so.
+            Ok(place) if is_of_site(of.owner) && !place.is_here() => HIDDEN.to_owned(),
+            Ok(place) if place.path.is_empty() => text.to_owned(),
+            Ok(place) => format!("{}:/{}/{HIDDEN}", place.site, place.export),
+            Err(_) => HIDDEN.to_owned(),
+        }
+    }
+}
+
+/// The reason without text that may name entries.
+fn outlined(reason: Reason) -> Reason {
+    if is_plain_reason(&reason.code) {
+        return reason;
+    }
+    Reason {
+        text: HIDDEN_REASON.to_owned(),
+        ..reason
+    }
+}
+
+/// The reason without any text that another site may have chosen.
+fn foreign(mut reason: Reason) -> Reason {
+    known_code(&mut reason.code);
+    HIDDEN_REASON.clone_into(&mut reason.text);
+    reason
+}
+
+/// Keeps a code that the program has. Any other code is a text that another site chose.
+fn known_code(code: &mut Code) {
+    if code.known().is_none() {
+        *code = border::OTHER.into();
+    }
+}
+
+/// Whether the text of a reason with this code is the program's own, and names no entry. Another site may not give such a code.
+pub(crate) fn is_plain_reason(code: &Code) -> bool {
+    code.is_one_of(&PLAIN_REASONS)
+}
+
+/// Whether another site may have run the job.
+fn is_elsewhere(sources: &[String]) -> bool {
+    let is_here = |source: &String| {
+        let place: Result<Place, _> = source.parse();
+        place.is_ok_and(|place| place.is_here())
+    };
+    !sources.iter().any(is_here)
+}
+
+/// The fields of a summary that the program knows.
+fn of_program(told: Value) -> Option<Value> {
+    let known: Summary = serde_json::from_value(told).ok()?;
+    serde_json::to_value(known).ok()
+}
+
+/// Whether a summary may use this word for its event, or for the end of the job.
+fn is_status(word: &str) -> bool {
+    let ends = [
+        Status::Complete,
+        Status::Partial,
+        Status::Interrupted,
+        Status::Failed,
+    ];
+    let verdicts = [Verdict::Same, Verdict::Different, Verdict::Interrupted];
+    let ends = ends.map(Status::name);
+    word == "summary" || ends.contains(&word) || verdicts.map(Verdict::name).contains(&word)
+}
+
+/// Whether the values of a setting of jobs are figures or words of the program, and no text of the submitter.
+fn is_plain(name: &str) -> bool {
+    let scopes = [Scope::Cp, Scope::Sync, Scope::Verify];
+    let mut found = scopes
+        .into_iter()
+        .filter_map(|scope| Setting::find(scope, name))
+        .peekable();
+    let is_text = |kind: &Kind| matches!(kind, Kind::Text { .. } | Kind::List { .. } | Kind::File);
+    found.peek().is_some() && found.all(|setting| !is_text(&setting.kind))
+}
+
+/// The figures of a summary, and how the job ended. All its other texts may be of another site.
+fn figures(summary: &Value) -> Option<Value> {
+    match summary {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(summary.clone()),
+        Value::String(_) | Value::Array(_) => None,
+        Value::Object(fields) => {
+            let is_word = |name: &str| ["event", "status"].contains(&name);
+            let fields = fields.iter().filter_map(|(name, value)| {
+                let kept = match value {
+                    Value::String(word) if is_word(name) && is_status(word) => Some(value.clone()),
+                    value => figures(value),
+                };
+                kept.map(|value| (name.clone(), value))
+            });
+            Some(Value::Object(fields.collect::<Map<String, Value>>()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_summary_is_left_with_its_figures() {
+        let summary = json!({
+            "event": "summary", "status": "partial", "bytes": null, "files": 2, "message": "secret.txt: no",
+            "manifest": {"path": "/secret", "entries": 3}, "not_kept": {"acls": 1}, "examples": ["secret"],
+        });
+        let left = json!({
+            "event": "summary", "status": "partial", "bytes": null, "files": 2,
+            "manifest": {"entries": 3}, "not_kept": {"acls": 1},
+        });
+        assert_eq!(figures(&summary), Some(left));
+    }
+
+    #[test]
+    fn settings_that_are_texts_are_told_from_others() {
+        for plain in ["dry-run", "streams", "digest", "delete"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for text in ["exclude", "manifest", "no-such-setting"] {
+            assert!(!is_plain(text), "{text}");
+        }
+    }
+}

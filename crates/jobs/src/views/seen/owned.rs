@@ -1,0 +1,55 @@
+//! Owns the answer whether a job or a schedule is one of the caller's own.
+//! See `seen` for what else the caller sees.
+
+use godwit_api::rest::{NewJob, Reason};
+use godwit_state::{Role, Schedule};
+
+use super::{Seen, outlined};
+use crate::basis::stored::Stored;
+
+/// Something with an owner.
+#[derive(Clone, Copy)]
+pub(super) struct Owned<'a> {
+    pub(super) owner: &'a str,
+    /// The caller is the owner in the role of its submitter, or an admin.
+    pub(super) is_own: bool,
+}
+
+impl Seen {
+    /// The job of a schedule and the reason why it submits nothing, as the caller sees them.
+    #[must_use]
+    pub fn schedule(
+        &self,
+        schedule: &Schedule,
+        reason: Option<Reason>,
+    ) -> (Option<NewJob>, Option<Reason>) {
+        let of = Owned {
+            owner: &schedule.owner,
+            is_own: owns(self, &schedule.owner, || Some(schedule.role)),
+        };
+        let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
+        let sees_all = match &job {
+            Some(job) => self.sees_all(of, &job.sources, &job.destination),
+            None => of.is_own,
+        };
+        let reason = reason.map(|reason| match sees_all {
+            true => reason,
+            false => outlined(reason),
+        });
+        (job.map(|job| self.template(of, job)), reason)
+    }
+
+    /// A job of this owner.
+    pub(super) fn of_job<'a>(&self, owner: &'a str, id: &str) -> Owned<'a> {
+        let reader = self.jobs.shared.replica.reader();
+        let is_own = owns(self, owner, || Stored::role_of(&reader, id).ok());
+        Owned { owner, is_own }
+    }
+}
+
+/// Whether the caller owns all of this. The role is read for its owner alone; None if it cannot be read.
+fn owns(seen: &Seen, owner: &str, kept: impl FnOnce() -> Option<Option<Role>>) -> bool {
+    let reader = seen.jobs.shared.replica.reader();
+    let owns = |kept| seen.granted.owns(&reader, owner, kept);
+    seen.granted.is_admin() || (seen.granted.name() == owner && kept().is_some_and(owns))
+}
