@@ -8,3 +8,22 @@ pub(crate) mod past;
 pub(crate) mod reach;
 pub(crate) mod reached;
 pub(crate) mod renewal;
+
+use std::sync::Arc;
+
+use godwit_api::ask::AskSites;
+
+use crate::basis::this_node::ThisNode;
+
+/// The way to other nodes, and what they have answered.
+pub(crate) struct Asking {
+    pub(crate) this: Arc<ThisNode>,
+    /// Asks other sites, and this node, about places.
+    pub(crate) sites: Arc<dyn AskSites>,
+    /// Progress of jobs at other nodes.
+    pub(crate) elsewhere: elsewhere::RemoteProgress,
+    /// Records of jobs at other nodes.
+    pub(crate) others: past::Others,
+    /// The sites that other nodes had tried from here.
+    pub(crate) reaching: reach::Reaching,
+}

@@ -2,9 +2,14 @@
 //! Knows no running job, and asks no node.
 
 pub(crate) mod clock;
+pub(crate) mod cluster;
 pub(crate) mod documents;
+pub(crate) mod ends;
 pub(crate) mod error;
+pub(crate) mod owners;
 pub(crate) mod spec;
 pub(crate) mod stored;
+pub(crate) mod this_node;
 pub(crate) mod turns;
+pub(crate) mod words;
 pub(crate) mod zone;

@@ -14,22 +14,17 @@ use godwit_api::ask::{
     Answer, AnswerJobs, JobSeen, MayUse, Question, ReachSite, Refusal, RunJob, RunningJob,
     SteerJob, SteerVerb, code,
 };
-use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{ChangeJob, JobView, is_request_id};
-use godwit_state::{Actor, Command, CommandError, Fault, Job, JobState, Op, ProposeError};
+use godwit_state::{Actor, Fault, Job, JobState};
 
 use crate::asking::manifest;
-pub(crate) use crate::asking::reach::{Reaching, even_out, is_unproven};
-use crate::basis::error::JobsError;
+use crate::basis::error::refuse;
+use crate::basis::owners::{actor, key, owner};
 use crate::basis::spec;
-use crate::basis::stored::Guest;
-pub(crate) use crate::queue::records::{Records, run as keep_records};
-pub(crate) use crate::rights::asker::{ACCESS_ENDED, mandate_of, may_go_on, may_there};
 use crate::rights::asker::{acts_for, check_left, check_rights, check_sight};
 use crate::rights::grants;
-pub(crate) use crate::rights::pace::Pace;
-use crate::{Jobs, Shared};
+use crate::service::Jobs;
 use submission::{PRIORITY_MAX, check_room, stored, submit_for};
 
 /// Answers other nodes about the jobs that run here for them.
@@ -59,37 +54,37 @@ impl AnswerJobs for Guests {
                 self.reach(giver, wish, may).map(|()| Answer::Done {})
             }
             Question::Grant(wish) => {
-                check_left(jobs, asker, &wish.job)?;
-                grants::grant(&jobs.shared, asker, mandate, wish, may)
+                check_left(&jobs.parts.rights, asker, &wish.job)?;
+                grants::grant(&jobs.parts.rights, asker, mandate, wish, may)
             }
             Question::Revoke { job, keep } => {
-                check_left(jobs, asker, job)?;
-                let of = acts_for(jobs, asker, mandate, job)?;
-                grants::revoke(&jobs.shared, asker, of, job, keep)
+                check_left(&jobs.parts.rights, asker, job)?;
+                let of = acts_for(&jobs.parts.rights, asker, mandate, job)?;
+                grants::revoke(&jobs.parts.rights, asker, of, job, keep)
             }
             Question::Run(wish) if mandate.is_some() => {
-                let of = acts_for(jobs, asker, mandate, &wish.job)?;
+                let of = acts_for(&jobs.parts.rights, asker, mandate, &wish.job)?;
                 let found = known(jobs, of, &wish.job)?;
                 go_on(jobs, of, Some(asker), wish, found)
             }
             Question::Run(wish) => run(jobs, asker, wish, may),
             Question::Job { job } => {
-                let asker = acts_for(jobs, asker, mandate, job)?;
+                let asker = acts_for(&jobs.parts.rights, asker, mandate, job)?;
                 told(jobs, &known(jobs, asker, job)?.id)
             }
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Steer(wish) => {
-                let of = acts_for(jobs, asker, mandate, &wish.job)?;
+                let of = acts_for(&jobs.parts.rights, asker, mandate, &wish.job)?;
                 steer(jobs, of, mandate.map(|_| asker), wish)
             }
             Question::Past(wish) => {
                 let is_of_cluster = mandate.is_none() && is_of_cluster(jobs, asker, &wish.job)?;
-                let asker = acts_for(jobs, asker, mandate, &wish.job)?;
+                let asker = acts_for(&jobs.parts.rights, asker, mandate, &wish.job)?;
                 let id = match is_of_cluster {
                     true => wish.job.clone(),
                     false => known(jobs, asker, &wish.job)?.id,
                 };
-                let directory = &jobs.shared.config.directory;
+                let directory = &jobs.parts.this.directory;
                 let past =
                     godwit_history::read_past(directory, &id, wish.attempt, wish.line, wish.sample);
                 let past = past.map_err(|error| refuse(&error.into()))?;
@@ -100,7 +95,7 @@ impl AnswerJobs for Guests {
             }
             Question::Manifest(wish) => match is_of_cluster(jobs, asker, &wish.job)? {
                 true => {
-                    let piece = manifest::piece(&jobs.shared, wish);
+                    let piece = manifest::piece(&jobs.parts.this.directory, wish);
                     piece.map(Answer::Manifest).map_err(|error| refuse(&error))
                 }
                 false => Err(Refusal::new(
@@ -125,58 +120,16 @@ impl Guests {
             return Err(Refusal::new(code::INVALID, message));
         }
         grants::check_paths(&wish.paths)?;
-        let now = jobs.shared.now();
+        let now = jobs.parts.this.now();
         for path in &wish.paths {
             may(path, wish.write, now)?;
         }
-        let config = &jobs.shared.config;
-        let stopping = &jobs.shared.stopping;
-        let reaching = &jobs.shared.reaching;
-        reaching.answer(asker, &wish.peer, &*config.sites, stopping, &*config.log)
+        jobs.parts.asking.reached_for(asker, &wish.peer)
     }
 }
 
-/// Finds out whether the other end of another node's job is reached, before the attempt connects to it: at the same rate, and with the same
-/// answer, as for a question.
-///
-/// # Errors
-/// The site is not reached, or the asker had too many sites tried lately.
-pub(crate) fn check_reach(shared: &Shared, guest: &Guest) -> Result<(), Failure> {
-    let Some(site) = &guest.other else {
-        return Ok(());
-    };
-    let config = &shared.config;
-    let (stopping, log) = (&shared.stopping, &*config.log);
-    let reached = shared
-        .reaching
-        .answer(&guest.asker, site, &*config.sites, stopping, log);
-    reached.map_err(|no| match no.code.known() {
-        Some(code::BUSY) => Failure::new(FailureCode::PeerBusy, no.message),
-        _ => Failure::new(FailureCode::Unreachable, no.message),
-    })
-}
-
-/// Prefix of the owners of jobs for other nodes; no user has such a name.
-pub(crate) const OWNER: &str = "site:";
-
 /// How long the answer to an asker that stops its job waits for the attempt to end.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
-
-/// The owner of the jobs that run for a node.
-pub(crate) fn owner(asker: &str) -> String {
-    format!("{OWNER}{asker}")
-}
-
-fn key(job: &str) -> String {
-    format!("{KEY}{job}")
-}
-
-/// Prefix of the keys of jobs for other nodes.
-pub(crate) const KEY: &str = "job:";
-
-fn actor(asker: &str) -> Actor {
-    Actor::node(owner(asker))
-}
 
 /// The same, with the node that acts for the asker of a job, if there is one. An audit line names both: it counts as the asker's, and the
 /// number of lines of one asker is bounded.
@@ -188,17 +141,17 @@ fn for_asker(asker: &str, mate: Option<&str>) -> Actor {
 }
 
 fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
-    let reader = jobs.shared.replica.reader();
+    let reader = jobs.parts.this.reader();
     let found = reader.job_by_key(&owner(asker), &key(job));
     found.map_err(|error| refuse(&error.into()))
 }
 
 /// Whether the asker is a node of this cluster, and the id names a job of this cluster.
 fn is_of_cluster(jobs: &Jobs, asker: &str, job: &str) -> Result<bool, Refusal> {
-    let found = jobs.shared.replica.reader().job(job);
+    let found = jobs.parts.this.reader().job(job);
     let unread = |error: Fault| refuse(&error.into());
     let found = found.map_err(unread)?.is_some();
-    Ok(found && (jobs.shared.config.is_member)(asker).map_err(unread)?)
+    Ok(found && jobs.parts.rights.cluster.has(asker).map_err(unread)?)
 }
 
 fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {
@@ -218,19 +171,19 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     }
     spec::check_source_count(wish.new.sources.len())
         .map_err(|what| Refusal::new(code::INVALID, what))?;
-    let stored = stored(jobs, asker, wish)?;
-    check_rights(&stored.new, jobs.shared.now(), may)?;
+    let stored = stored(&jobs.parts.this, asker, wish)?;
+    check_rights(&stored.new, jobs.parts.this.now(), may)?;
     if let Some(found) = find(jobs, asker, &wish.job)? {
         return go_on(jobs, asker, None, wish, found);
     }
     check_once(jobs, asker, &wish.job)?;
     let _turn = jobs.turn("jobs", asker);
-    check_room(jobs, asker)?;
+    check_room(&jobs.parts.this.reader(), &jobs.parts.records, asker)?;
     take_change(jobs, asker)?;
-    let id = submit_for(jobs, asker, wish, stored).map_err(|error| refuse(&error))?;
+    let id = submit_for(&jobs.parts.this, asker, wish, stored).map_err(|error| refuse(&error))?;
     let request = wish.request.as_deref();
     let request = request.map_or_else(String::new, |request| format!(", request {request}"));
-    (jobs.shared.config.log)(&format!(
+    jobs.parts.this.log(&format!(
         "job {id}: runs for job {} of {asker}{request}",
         wish.job
     ));
@@ -248,7 +201,7 @@ fn go_on(
     let by = || for_asker(asker, mate);
     let state = found.state;
     if state != JobState::Complete {
-        check_sight(&jobs.shared, &found, wish)?;
+        check_sight(&jobs.parts.this.reader(), &found, wish)?;
     }
     if wish.again {
         let is_paused = state == JobState::Paused;
@@ -267,7 +220,7 @@ fn go_on(
 
 /// A job of a cluster runs for one of its nodes at a time. The asker has named the other nodes of its cluster by letting them in.
 fn check_once(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
-    for mate in grants::let_in_by(&jobs.shared, asker, job)? {
+    for mate in grants::let_in_by(&jobs.parts.rights, asker, job)? {
         let other = find(jobs, &mate, job)?;
         if mate != asker && other.is_some_and(|other| !other.state.ended()) {
             return Err(Refusal::later(
@@ -281,17 +234,7 @@ fn check_once(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
 
 /// Takes one of the changes that the asker may make.
 fn take_change(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
-    jobs.shared.pace.take(asker, 1, Instant::now())
-}
-
-/// Whether jobs of this owner run for another node.
-pub fn is_of_site(owner: &str) -> bool {
-    owner.starts_with(OWNER)
-}
-
-/// The identity of the node that a job runs for, if it runs for another one.
-pub(crate) fn asker_of(job: &Job) -> Option<&str> {
-    job.owner.strip_prefix(OWNER)
+    jobs.parts.rights.pace.take(asker, 1, Instant::now())
 }
 
 fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
@@ -306,7 +249,7 @@ fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
 
 /// The progress of the jobs that run here.
 fn running(jobs: &Jobs) -> Vec<RunningJob> {
-    let live = &jobs.shared.live;
+    let live = jobs.parts.live();
     let ids = live.all().into_iter().map(|(id, _)| id);
     ids.filter_map(|id| {
         let progress = live.progress(&id)?;
@@ -317,7 +260,7 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
             to: String::new(),
         })
     })
-    .chain(jobs.shared.workers.flights(&jobs.shared.config.node))
+    .chain(jobs.parts.workers().flights(&jobs.parts.this.name))
     .collect()
 }
 
@@ -350,7 +293,7 @@ fn steer(jobs: &Jobs, asker: &str, mate: Option<&str>, wish: &SteerJob) -> Resul
     steered.map_err(|error| refuse(&error))?;
     if matches!(wish.verb, Some(SteerVerb::Pause | SteerVerb::Cancel)) {
         // The asker relies on the end of all writes.
-        jobs.shared.live.wait_for_end(id, STOPS_WITHIN);
+        jobs.parts.live().wait_for_end(id, STOPS_WITHIN);
     }
     // An unchanged value is no change.
     let limit = wish.limit;
@@ -368,35 +311,4 @@ fn steer(jobs: &Jobs, asker: &str, mate: Option<&str>, wish: &SteerJob) -> Resul
         changed.map_err(|error| refuse(&error))?;
     }
     told(jobs, id)
-}
-
-/// The message of an error, for the asker.
-pub(crate) fn refuse(error: &JobsError) -> Refusal {
-    let message = error.words();
-    match error {
-        JobsError::NoJob(_) => Refusal::new(code::NO_SUCH_JOB, message),
-        JobsError::Invalid { code, .. } if *code == FailureCode::NoSuchExport => {
-            Refusal::new(code::NO_SUCH_EXPORT, message)
-        }
-        JobsError::Propose(ProposeError::Refused(CommandError::TooMany { .. })) => {
-            Refusal::later(code::BUSY, message)
-        }
-        JobsError::Invalid { .. } | JobsError::Propose(ProposeError::Refused(_)) => {
-            Refusal::new(code::INVALID, message)
-        }
-        JobsError::Forbidden { .. } => Refusal::new(code::NOT_GRANTED, message),
-        JobsError::NoManifest(_) | JobsError::NoWork(_) => Refusal::new(code::NOT_FOUND, message),
-        JobsError::Propose(_)
-        | JobsError::Elsewhere(_)
-        | JobsError::State(_)
-        | JobsError::File { .. }
-        | JobsError::Grants(_) => Refusal::later(code::IO, message),
-    }
-}
-
-/// Changes the state for an asker.
-pub(crate) fn propose(jobs: &Shared, asker: &str, op: Op) -> Result<(), Refusal> {
-    let command = Command::new(jobs.now(), actor(asker), op);
-    let done = jobs.replica.propose_blocking(command);
-    done.map(|_| ()).map_err(|error| refuse(&error.into()))
 }

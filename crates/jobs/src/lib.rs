@@ -21,21 +21,20 @@ mod service;
 mod views;
 
 pub use asking::manifest::Manifest;
+pub use attempt::MakeEnv;
 pub use basis::clock::{Clock, now};
+pub use basis::cluster::{IsMember, OwnPeer};
 pub use basis::error::{JobsError, OWN_FILE_FAILS};
+pub use basis::owners::is_of_site as is_for_other_site;
 pub use basis::turns::Turn;
 pub use basis::zone::{check_time_zone, time_zone_trouble};
 pub use godwit_history::{HostTotals, host_totals, render as report_page};
-pub use guests::{Guests, is_of_site as is_for_other_site};
-pub use queue::nodes::IsMember;
-pub use queue::schedule::kept_role;
+pub use guests::Guests;
 pub use queue::submit::{WAITING_OF_OWNER_MAX, check_source_count};
+pub use rights::FileGrants;
 pub use rights::access::{Access, Granted, grant_of, rule_of};
 pub use service::{
-    FileGrants, Jobs, JobsConfig, MakeEnv, directory_of, manifest_of, progress_of, progress_of_all,
-    sites_of,
+    Jobs, JobsConfig, directory_of, kept_role, manifest_of, progress_of, progress_of_all, sites_of,
 };
 pub use views::seen::Seen;
 pub use views::work::work_of;
-
-use service::Shared;

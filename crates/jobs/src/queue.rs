@@ -13,3 +13,34 @@ pub(crate) mod rules;
 pub(crate) mod schedule;
 pub(crate) mod scheduler;
 pub(crate) mod submit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_run::local::ExportedFiles;
+use godwit_state::Runner;
+
+use crate::attempt::start::Attempts;
+use crate::basis::this_node::ThisNode;
+use crate::rights::Rights;
+
+/// The parts for the scheduler.
+pub(crate) struct Queue {
+    pub(crate) this: Arc<ThisNode>,
+    pub(crate) rights: Arc<Rights>,
+    pub(crate) attempts: Arc<Attempts>,
+    /// The exports of this node.
+    pub(crate) exported: Arc<dyn ExportedFiles>,
+    /// This start of this node, as the state names it.
+    pub(crate) runner: Runner,
+    pub(crate) jobs_max: usize,
+    /// How long ended jobs, and lines of the audit log, are kept.
+    pub(crate) keep_history: Duration,
+    pub(crate) admission: Arc<submit::Admission>,
+    /// Jobs whose sites are back.
+    pub(crate) woken: Arc<probe::Woken>,
+    /// How often schedules have ticked here.
+    pub(crate) ticks: schedule::TickPace,
+    /// Looks for room at exports.
+    pub(crate) rooms: rooms::Rooms,
+}

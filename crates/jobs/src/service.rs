@@ -1,36 +1,37 @@
 //! The jobs of a node: their start and stop, and each request of a caller about them.
 //! Decides nothing itself: the groups of this crate do.
 
+mod parts;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use godwit_api::ask::{AskSites, Peer};
-use godwit_api::grant::Grant;
+use godwit_api::ask::AskSites;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobView, LogPage, NewJob,
-    SampleView,
+    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobReport, JobView, LogPage,
+    NewJob, SampleView,
 };
-use godwit_run::{Env, local::ExportedFiles};
+use godwit_run::local::ExportedFiles;
 use godwit_state::{
-    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
-    Schedule, Site, Timestamp,
+    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Schedule, Timestamp,
 };
 
-use crate::asking::{elsewhere, manifest, past, renewal};
-use crate::attempt::live::Live;
-use crate::basis::{clock, documents, spec, turns};
-use crate::queue::{probe, reasons, rooms, schedule, scheduler, submit};
-use crate::rights::access;
-use crate::{Access, Clock, IsMember, JobsError, Manifest, asking, attempt, guests};
-
-/// Makes the surroundings of one attempt, which connects to these sites only.
-pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
-/// Reads the grants that the operator of this machine wrote into the node's home.
-pub type FileGrants = dyn Fn() -> Result<Vec<Grant>, String> + Send + Sync;
+use crate::asking::manifest::{self, Manifest};
+use crate::asking::past;
+use crate::attempt::MakeEnv;
+use crate::basis::clock::Clock;
+use crate::basis::cluster::{IsMember, OwnPeer};
+use crate::basis::error::JobsError;
+use crate::basis::turns::Turn;
+use crate::basis::{documents, spec};
+use crate::queue::{schedule, submit};
+use crate::rights::FileGrants;
+use crate::rights::access::{self, Access};
+pub(crate) use parts::Parts;
 
 /// How long the answer to a pause or a cancel waits for the attempt to end. A site that does not answer may hold that up for longer.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
@@ -58,7 +59,7 @@ pub struct JobsConfig {
     /// Asks other sites, and this node, about places.
     pub sites: Arc<dyn AskSites>,
     /// How other sites reach this node: without addresses until it listens. None where it never does.
-    pub own: Arc<dyn Fn() -> Option<Peer> + Send + Sync>,
+    pub own: Arc<OwnPeer>,
     /// Whether an identity is that of a node of this cluster.
     pub is_member: Arc<IsMember>,
     /// The exports of this node.
@@ -74,33 +75,33 @@ pub struct JobsConfig {
 /// The jobs of a node. Clones are the same jobs.
 #[derive(Clone)]
 pub struct Jobs {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) parts: Arc<Parts>,
     scheduler: Arc<std::sync::Mutex<Option<JoinHandle<()>>>>,
 }
 
 /// Asks other sites for the node of these jobs, and the node itself.
 #[must_use]
 pub fn sites_of(jobs: &Jobs) -> &Arc<dyn AskSites> {
-    &jobs.shared.config.sites
+    &jobs.parts.asking.sites
 }
 
 /// Where the node keeps the files of jobs beside the state.
 #[must_use]
 pub fn directory_of(jobs: &Jobs) -> &std::path::Path {
-    &jobs.shared.config.directory
+    &jobs.parts.this.directory
 }
 
 /// Progress of the attempts that run here. Reads only the attempts, because a watching client asks each second.
 #[must_use]
 pub fn progress_of(jobs: &Jobs) -> Vec<JobProgress> {
-    jobs.shared.live.running()
+    jobs.parts.live().running()
 }
 
 /// The same, and how far the jobs are that other nodes of the cluster run.
 #[must_use]
 pub fn progress_of_all(jobs: &Jobs) -> Vec<JobProgress> {
-    let mut all = jobs.shared.live.running();
-    all.extend(jobs.shared.elsewhere.all());
+    let mut all = jobs.parts.live().running();
+    all.extend(jobs.parts.asking.elsewhere.all());
     all
 }
 
@@ -109,9 +110,10 @@ pub fn progress_of_all(jobs: &Jobs) -> Vec<JobProgress> {
 /// # Errors
 /// There is no such job, or no manifest of it, or it cannot be read, or the node that keeps it does not answer.
 pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<Manifest, JobsError> {
-    manifest::open(&jobs.shared, id)
+    manifest::open(&jobs.parts.asking, id)
 }
 
+<<<<<<< HEAD
 pub(crate) struct Shared {
     pub(crate) config: JobsConfig,
     pub(crate) replica: Arc<Replica>,
@@ -148,6 +150,18 @@ impl Shared {
     pub(crate) fn now(&self) -> Timestamp {
         self.config.clock.now()
     }
+=======
+/// The role that a schedule keeps, of the role of its maker and of the one that it had before.
+///
+/// # Errors
+/// The state cannot be read.
+pub fn kept_role(
+    jobs: &Jobs,
+    role: Role,
+    earlier: Option<&Schedule>,
+) -> Result<Option<Role>, JobsError> {
+    schedule::kept_role(&jobs.parts.this.reader(), role, earlier)
+>>>>>>> c61d80893 (jobs: each function takes the part that it needs)
 }
 
 impl Jobs {
@@ -156,55 +170,10 @@ impl Jobs {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(config: JobsConfig, replica: Arc<Replica>) -> Result<Self, JobsError> {
-        let runner = RunnerName {
-            node: config.node.clone(),
-            instance: clock::random_text(),
-        };
-        let config = JobsConfig {
-            sites: Arc::new(asking::border::Bordered::new(Arc::clone(&config.sites))),
-            ..config
-        };
-        let shared = Arc::new(Shared {
-            config,
-            rules: access::Rules::new(&replica),
-            replica,
-            runner,
-            live: Live::default(),
-            elsewhere: elsewhere::RemoteProgress::default(),
-            others: past::Others::default(),
-            notices: attempt::site::pending::PendingNotices::default(),
-            unseen: attempt::site::unseen::Unseen::default(),
-            woken: probe::Woken::default(),
-            reaching: guests::Reaching::default(),
-            pace: guests::Pace::default(),
-            ticks: schedule::TickPace::default(),
-            records: guests::Records::default(),
-            turns: turns::Turns::default(),
-            rooms: rooms::Rooms::default(),
-            workers: attempt::divided::Workers::default(),
-            stopping: AtomicBool::new(false),
-        });
-        let thread = |name: &str, run: fn(&Arc<Shared>)| {
-            let own = Arc::clone(&shared);
-            let thread = std::thread::Builder::new().name(name.to_owned());
-            let thread = thread.spawn(move || run(&own));
-            thread.map_err(|source| JobsError::File {
-                path: PathBuf::from(format!("thread {name}")),
-                source,
-            })
-        };
-        let scheduler = thread("gw-jobs", scheduler::run)?;
-        shared
-            .live
-            .keep(thread("gw-notices", attempt::site::pending::run)?);
-        shared.live.keep(thread("gw-elsewhere", elsewhere::run)?);
-        shared.live.keep(thread("gw-probe", probe::run)?);
-        shared.live.keep(thread("gw-renewal", renewal::run)?);
-        shared
-            .live
-            .keep(thread("gw-records", guests::keep_records)?);
+        let (parts, queue) = Parts::of(config, replica);
+        let scheduler = parts.start(queue)?;
         Ok(Self {
-            shared,
+            parts: Arc::new(parts),
             scheduler: Arc::new(std::sync::Mutex::new(Some(scheduler))),
         })
     }
@@ -212,19 +181,19 @@ impl Jobs {
     /// The state of the node.
     #[must_use]
     pub fn replica(&self) -> &Arc<Replica> {
-        &self.shared.replica
+        &self.parts.this.replica
     }
 
     /// Names of the exports of this node.
     #[must_use]
     pub fn exports(&self) -> &[String] {
-        &self.shared.config.exports
+        &self.parts.this.exports
     }
 
     /// The access rules and grants at this node.
     #[must_use]
     pub fn access(&self) -> Access<'_> {
-        Access(&self.shared)
+        Access(&self.parts.rights)
     }
 
     /// Submits a job of `owner`. The same key of the same owner submits once: a repetition returns the existing job. The result also says
@@ -239,7 +208,8 @@ impl Jobs {
         new: &NewJob,
         idempotency_key: Option<String>,
     ) -> Result<(JobView, bool), JobsError> {
-        let (id, created) = submit::submit(&self.shared, actor, owner, new, idempotency_key)?;
+        let (id, created) =
+            submit::submit(&self.parts.admission, actor, owner, new, idempotency_key)?;
         Ok((self.job(&id)?, created))
     }
 
@@ -248,11 +218,11 @@ impl Jobs {
     /// # Errors
     /// There is none, or the state cannot be read.
     pub fn job(&self, id: &str) -> Result<JobView, JobsError> {
-        let reader = self.shared.replica.reader();
+        let reader = self.parts.this.reader();
         let job = reader
             .job(id)?
             .ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
-        reasons::Now::read(&self.shared)?.view(job)
+        self.parts.moment()?.view(job)
     }
 
     /// The description that the job was submitted with.
@@ -260,7 +230,7 @@ impl Jobs {
     /// # Errors
     /// There is no such job, or the state cannot be read.
     pub fn description(&self, id: &str) -> Result<NewJob, JobsError> {
-        let spec = self.shared.replica.reader().job_spec(id)?;
+        let spec = self.parts.this.reader().job_spec(id)?;
         let spec = spec.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
         spec::parse(&spec)
     }
@@ -275,9 +245,9 @@ impl Jobs {
         cursor: Option<&Cursor>,
         limit: usize,
     ) -> Result<JobList, JobsError> {
-        let reader = self.shared.replica.reader();
+        let reader = self.parts.this.reader();
         let page = reader.jobs(filter, cursor, limit)?;
-        let now = reasons::Now::read(&self.shared)?;
+        let now = self.parts.moment()?;
         let jobs = page.jobs.into_iter().map(|job| now.view(job));
         let jobs = jobs.collect::<Result<_, _>>()?;
         Ok(JobList {
@@ -299,7 +269,7 @@ impl Jobs {
     /// # Errors
     /// The job is not paused, or the actor may not use its places, or the state takes no change.
     pub fn resume(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
-        access::check_run(&self.shared, &actor, id)?;
+        access::check_run(&self.parts.rights, &actor, id)?;
         self.steer(actor, id, JobOp::Resume)
     }
 
@@ -322,8 +292,8 @@ impl Jobs {
     /// The job is complete, or has not ended and waits for no attempt after a failure, or the actor may not use its places. Or too many jobs
     /// of the owner wait, or the state takes no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
-        access::check_run(&self.shared, &actor, id)?;
-        submit::check_room_again(&self.shared, &self.job(id)?)?;
+        access::check_run(&self.parts.rights, &actor, id)?;
+        submit::check_room_again(&self.parts.admission, &self.job(id)?)?;
         self.steer(actor, id, JobOp::Retry)
     }
 
@@ -342,7 +312,7 @@ impl Jobs {
         }
         // The job may wait for either of them.
         if change.limit.is_some() || change.priority.is_some() {
-            access::check_run(&self.shared, &actor, id)?;
+            access::check_run(&self.parts.rights, &actor, id)?;
         }
         self.steer(actor, id, JobOp::Change(change))
     }
@@ -359,13 +329,20 @@ impl Jobs {
         owner: &str,
         role: Role,
     ) -> Result<(), JobsError> {
-        schedule::check(&self.shared, cron, time_zone, template, owner, role)
+        schedule::check(
+            &self.parts.admission,
+            cron,
+            time_zone,
+            template,
+            owner,
+            role,
+        )
     }
 
     /// When a schedule submits its job next; None if it never does.
     #[must_use]
     pub fn next_tick(&self, schedule: &Schedule) -> Option<Timestamp> {
-        schedule::next(schedule, self.shared.now())
+        schedule::next(schedule, self.parts.this.now())
     }
 
     /// The attempts of a job, the first one first.
@@ -374,7 +351,7 @@ impl Jobs {
     /// There is no such job, or the state cannot be read.
     pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
         let job = self.job(id)?;
-        let attempts = self.shared.replica.reader().attempts(id)?;
+        let attempts = self.parts.this.reader().attempts(id)?;
         let mut attempts: Vec<AttemptView> = attempts.into_iter().map(documents::attempt).collect();
         documents::add_running(&mut attempts, job.progress.as_ref());
         Ok(attempts)
@@ -386,7 +363,7 @@ impl Jobs {
     /// There is no such job, or the state cannot be read.
     pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, JobsError> {
         self.job(id)?;
-        Ok(self.shared.replica.reader().failures(id)?)
+        Ok(self.parts.this.reader().failures(id)?)
     }
 
     /// Lines of the job's log after number `after`, at most `limit`, from all nodes of the cluster that ran it.
@@ -395,7 +372,7 @@ impl Jobs {
     /// There is no such job, or its log cannot be read.
     pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, JobsError> {
         self.job(id)?;
-        past::log(&self.shared, id, after, limit)
+        past::log(&self.parts.asking, id, after, limit)
     }
 
     /// Samples of the job, the oldest first; older attempts are thinned out.
@@ -404,24 +381,52 @@ impl Jobs {
     /// There is no such job, or its samples cannot be read.
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
         self.job(id)?;
-        Ok(past::samples(&self.shared, id)?.0)
+        Ok(past::samples(&self.parts.asking, id)?.0)
+    }
+
+    /// All records of the job, in one document.
+    ///
+    /// # Errors
+    /// There is no such job, or its records cannot be read.
+    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
+        let log = past::log(&self.parts.asking, id, 0, usize::MAX)?;
+        let (samples, mut missing) = past::samples(&self.parts.asking, id)?;
+        missing.extend(log.missing);
+        missing.sort_by(|one, other| one.node.cmp(&other.node));
+        missing.dedup_by(|one, other| one.node == other.node);
+        Ok(godwit_history::make(godwit_history::Known {
+            job: self.job(id)?,
+            description: self.description(id)?,
+            attempts: self.attempts(id)?,
+            failures: self.failures(id)?,
+            log: log.lines,
+            samples,
+            missing,
+        }))
+    }
+
+    /// Waits until no other request counts `what` of the owner and adds one.
+    #[must_use]
+    pub fn turn(&self, what: &str, owner: &str) -> Turn<'_> {
+        let turns = &self.parts.admission.turns;
+        turns.take(format!("{what} of {owner}"))
     }
 
     /// Ends all attempts so that the next start of the node resumes them. Blocks until they have ended.
     pub fn stop(&self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.elsewhere.stop();
-        self.shared.live.stop_all();
+        self.parts.this.stopping.store(true, Ordering::SeqCst);
+        self.parts.asking.elsewhere.stop();
+        self.parts.live().stop_all();
         let scheduler = self
             .scheduler
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .take();
         let _panic_was_printed = scheduler.map(JoinHandle::join);
-        self.shared.workers.end();
+        self.parts.workers().end();
         // One that was begun at the last moment.
-        self.shared.live.stop_all();
-        self.shared.live.wait_until_empty();
+        self.parts.live().stop_all();
+        self.parts.live().wait_until_empty();
     }
 
     fn steer(&self, actor: Actor, id: &str, op: JobOp) -> Result<JobView, JobsError> {
@@ -429,14 +434,14 @@ impl Jobs {
         self.propose(actor, id, op)?;
         if stops {
             // The caller relies on the end of all writes.
-            self.shared.live.wait_for_end(id, STOPS_WITHIN);
+            self.parts.live().wait_for_end(id, STOPS_WITHIN);
         }
         self.job(id)
     }
 
     fn propose(&self, actor: Actor, id: &str, op: JobOp) -> Result<(), JobsError> {
-        self.shared.replica.propose_blocking(Command::new(
-            self.shared.now(),
+        self.parts.this.replica.propose_blocking(Command::new(
+            self.parts.this.now(),
             actor,
             Op::Job(id.to_owned(), op),
         ))?;

@@ -23,7 +23,7 @@ use godwit_run::STAGE_FIGURES;
 use godwit_state::Reason;
 use serde_json::{Map, Value};
 
-use crate::attempt::clip;
+use crate::basis::words::{clip, is_plain_reason};
 use asked::{Asked, Named};
 
 /// The largest amount that a site is believed: 8 PiB, and as many files.
@@ -135,7 +135,7 @@ fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
 
 /// The reason of another site, as the state takes it. Words for which this node alone is the source get another code.
 pub(crate) fn reason(code: &Code, text: &str) -> Reason {
-    let code = match crate::views::seen::is_plain_reason(code) {
+    let code = match is_plain_reason(code) {
         true => OTHER.into(),
         false => word(code),
     };

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Question, RunningJob};
 use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_state::{JobFilter, Node};
 
-use crate::Shared;
-use crate::asking::reached;
+use crate::asking::{Asking, reached};
+use crate::basis::this_node::ThisNode;
 
 /// Between two questions to a node.
 const EVERY: Duration = Duration::from_secs(1);
@@ -113,22 +113,22 @@ impl Seen {
 }
 
 /// Body of the thread that asks.
-pub(crate) fn run(shared: &Arc<Shared>) {
-    while shared.elsewhere.wait(&shared.stopping) {
-        for node in runners(shared) {
+pub(crate) fn run(asking: &Asking) {
+    while asking.elsewhere.wait(&asking.this.stopping) {
+        for node in runners(&asking.this) {
             // Without an answer the earlier reports get old, and are shown no more.
-            let jobs = ask(shared, &node, &|| true).unwrap_or_default();
+            let jobs = ask(asking, &node, &|| true).unwrap_or_default();
             let run = jobs.into_iter().filter(|job| !job.works);
             let told = run.map(|job| (job.id, job.progress)).collect();
-            shared.elsewhere.update(told);
+            asking.elsewhere.update(told);
         }
     }
 }
 
 /// The other nodes that run jobs.
-fn runners(shared: &Shared) -> Vec<Node> {
-    let reader = shared.replica.reader();
-    let own = &shared.config.node;
+fn runners(this: &ThisNode) -> Vec<Node> {
+    let reader = this.reader();
+    let own = &this.name;
     // While the state cannot be read, nothing is shown.
     let rows: Vec<Node> = reader.objects().unwrap_or_default();
     if rows.len() < 2 {
@@ -146,12 +146,12 @@ fn runners(shared: &Shared) -> Vec<Node> {
 
 /// The jobs that a node runs and works on now; None if it does not answer.
 pub(crate) fn ask(
-    shared: &Shared,
+    asking: &Asking,
     node: &Node,
     goes_on: &dyn Fn() -> bool,
 ) -> Option<Vec<RunningJob>> {
     let node = reached::node(node);
-    match reached::ask(shared, &node, &Question::Running {}, WITHIN, goes_on) {
+    match reached::ask(asking, &node, &Question::Running {}, WITHIN, goes_on) {
         Ok(Answer::Running(jobs)) => Some(jobs),
         _ => None,
     }

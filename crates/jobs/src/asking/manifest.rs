@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use godwit_api::ask::{Answer, ManifestAfter, ManifestPiece, Question};
@@ -11,11 +12,10 @@ use godwit_api::event::Summary;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::NewJob;
-use godwit_state::Job;
+use godwit_state::{Job, Reader};
 
-use crate::Shared;
-use crate::asking::past;
-use crate::attempt::site;
+use crate::asking::{Asking, past};
+use crate::basis::ends::is_third_party;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 
@@ -41,11 +41,11 @@ pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
 }
 
 /// The value of the setting for a job of this node.
-pub(crate) fn setting(shared: &Shared, job: &Job) -> Vec<Text> {
+pub(crate) fn setting(directory: &Path, job: &Job) -> Vec<Text> {
     use std::os::unix::ffi::OsStringExt as _;
     // Where it cannot be made, the transfer fails with the reason.
-    let _ = godwit_history::make_directory(&shared.config.directory, &job.id);
-    let path = godwit_history::manifest_path(&shared.config.directory, &job.id);
+    let _ = godwit_history::make_directory(directory, &job.id);
+    let path = godwit_history::manifest_path(directory, &job.id);
     vec![Text(path.into_os_string().into_vec())]
 }
 
@@ -61,7 +61,7 @@ enum From {
 }
 
 struct There {
-    shared: Arc<Shared>,
+    asking: Arc<Asking>,
     node: String,
     job: String,
     of: String,
@@ -97,7 +97,7 @@ impl Manifest {
                     return Ok(Vec::new());
                 }
                 let piece = ask(
-                    &there.shared,
+                    &there.asking,
                     &there.node,
                     &there.job,
                     there.offset,
@@ -121,27 +121,27 @@ const PIECE_BYTES: u64 = 256 << 10;
 const ANSWER_BYTES: u64 = 128 << 10;
 
 /// Opens the manifest of a job. It comes from the last attempt that wrote one, at any node.
-pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError> {
-    let job = check_written(shared, id)?;
-    let mut runners = past::runners(shared, id)?;
+pub(crate) fn open(asking: &Arc<Asking>, id: &str) -> Result<Manifest, JobsError> {
+    let job = check_written(&asking.this.reader(), id)?;
+    let mut runners = past::runners(&asking.this.reader(), id)?;
     if let Some(node) = job.summary.as_deref().and_then(holder) {
         runners.retain(|(runner, _)| *runner != node);
         runners.insert(0, (node, job.attempts));
     }
     if runners.is_empty() {
-        runners.push((shared.config.node.clone(), 0));
+        runners.push((asking.this.name.clone(), 0));
     }
     for (node, attempt) in runners {
-        if node == shared.config.node {
-            if let Some(file) = godwit_history::open_manifest(&shared.config.directory, id)? {
+        if node == asking.this.name {
+            if let Some(file) = godwit_history::open_manifest(&asking.this.directory, id)? {
                 return Ok(Manifest {
-                    bytes: length(shared, id, &file)?,
+                    bytes: length(&asking.this.directory, id, &file)?,
                     from: From::Here(file),
                 });
             }
             continue;
         }
-        let first = ask(shared, &node, id, 0, None).map_err(|why| {
+        let first = ask(asking, &node, id, 0, None).map_err(|why| {
             JobsError::Elsewhere(format!(
                 "the manifest of job {id} is at {node}, if its attempt {attempt} wrote one, and cannot be read now: {why}"
             ))
@@ -150,7 +150,7 @@ pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError
             return Ok(Manifest {
                 bytes: first.total,
                 from: From::There(Box::new(There {
-                    shared: Arc::clone(shared),
+                    asking: Arc::clone(asking),
                     node,
                     job: id.to_owned(),
                     of: first.of,
@@ -167,7 +167,7 @@ pub(crate) fn open(shared: &Arc<Shared>, id: &str) -> Result<Manifest, JobsError
 }
 
 fn ask(
-    shared: &Shared,
+    asking: &Asking,
     node: &str,
     job: &str,
     offset: u64,
@@ -178,7 +178,7 @@ fn ask(
         offset,
         of: of.map(str::to_owned),
     });
-    match past::ask_node(shared, node, &question)? {
+    match past::ask_node(asking, node, &question)? {
         Answer::Manifest(piece) => Ok(piece),
         _ => Err(format!(
             "{node} answered a different question; update that node"
@@ -187,12 +187,12 @@ fn ask(
 }
 
 /// A part of the manifest that this node keeps, for another node of the cluster; without a name where there is none.
-pub(crate) fn piece(shared: &Shared, wish: &ManifestAfter) -> Result<ManifestPiece, JobsError> {
-    let Some(file) = godwit_history::open_manifest(&shared.config.directory, &wish.job)? else {
+pub(crate) fn piece(directory: &Path, wish: &ManifestAfter) -> Result<ManifestPiece, JobsError> {
+    let Some(file) = godwit_history::open_manifest(directory, &wish.job)? else {
         return Ok(ManifestPiece::default());
     };
     let unreadable = |source| JobsError::File {
-        path: godwit_history::manifest_path(&shared.config.directory, &wish.job),
+        path: godwit_history::manifest_path(directory, &wish.job),
         source,
     };
     let meta = file.metadata().map_err(unreadable)?;
@@ -220,17 +220,16 @@ pub(crate) fn piece(shared: &Shared, wish: &ManifestAfter) -> Result<ManifestPie
     })
 }
 
-fn length(shared: &Shared, id: &str, file: &File) -> Result<u64, JobsError> {
+fn length(directory: &Path, id: &str, file: &File) -> Result<u64, JobsError> {
     let meta = file.metadata().map_err(|source| JobsError::File {
-        path: godwit_history::manifest_path(&shared.config.directory, id),
+        path: godwit_history::manifest_path(directory, id),
         source,
     })?;
     Ok(meta.len())
 }
 
 /// The job, if it writes a manifest at a node of this cluster.
-fn check_written(shared: &Shared, id: &str) -> Result<Job, JobsError> {
-    let reader = shared.replica.reader();
+fn check_written(reader: &Reader, id: &str) -> Result<Job, JobsError> {
     let none = |detail: String| Err(JobsError::NoManifest(detail));
     let (Some(job), Some(text)) = (reader.job(id)?, reader.job_spec(id)?) else {
         return Err(JobsError::NoJob(id.to_owned()));
@@ -240,7 +239,7 @@ fn check_written(shared: &Shared, id: &str) -> Result<Job, JobsError> {
             "job {id} writes no manifest; submit one that does with: godwit job submit --manifest"
         ));
     }
-    if site::is_third_party(&job) {
+    if is_third_party(&job) {
         return none(format!(
             "neither end of job {id} is at this node, so the site that ran the job keeps the manifest; the job's log names the site, the report has the digest"
         ));

@@ -9,12 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, JobPast, PastAfter, Question, code};
-use godwit_api::rest::{JobReport, LogLine, LogPage, MissingNode, SampleView, Timestamp};
-use godwit_state::Node;
+use godwit_api::rest::{LogLine, LogPage, MissingNode, SampleView, Timestamp};
+use godwit_state::{Node, Reader};
 
-use crate::asking::reached;
+use crate::asking::{Asking, reached};
 use crate::basis::error::JobsError;
-use crate::{Jobs, Shared};
+use crate::basis::this_node::ThisNode;
 use godwit_history::{NO_LINES, NO_SAMPLES};
 
 /// Numbers of the lines of one attempt.
@@ -48,29 +48,6 @@ pub(crate) struct Others {
     told: Mutex<HashMap<(String, String), KeptSamples>>,
 }
 
-impl Jobs {
-    /// All records of the job, in one document.
-    ///
-    /// # Errors
-    /// There is no such job, or its records cannot be read.
-    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
-        let log = log(&self.shared, id, 0, usize::MAX)?;
-        let (samples, mut missing) = samples(&self.shared, id)?;
-        missing.extend(log.missing);
-        missing.sort_by(|one, other| one.node.cmp(&other.node));
-        missing.dedup_by(|one, other| one.node == other.node);
-        Ok(godwit_history::make(godwit_history::Known {
-            job: self.job(id)?,
-            description: self.description(id)?,
-            attempts: self.attempts(id)?,
-            failures: self.failures(id)?,
-            log: log.lines,
-            samples,
-            missing,
-        }))
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -83,9 +60,9 @@ struct Run {
 }
 
 /// The runs of attempts of a job by node, the first one first; None for a node that is alone with all of them.
-fn runs(shared: &Shared, id: &str) -> Result<Option<Vec<Run>>, JobsError> {
-    let reader = shared.replica.reader();
-    let own = &shared.config.node;
+fn runs(this: &ThisNode, id: &str) -> Result<Option<Vec<Run>>, JobsError> {
+    let reader = this.reader();
+    let own = &this.name;
     let mut runs: Vec<Run> = Vec::new();
     for attempt in reader.attempts(id)? {
         match runs.last_mut() {
@@ -104,14 +81,14 @@ fn runs(shared: &Shared, id: &str) -> Result<Option<Vec<Run>>, JobsError> {
 
 /// Lines of the log after number `after`, at most `limit`, from all nodes that can be reached.
 pub(crate) fn log(
-    shared: &Shared,
+    asking: &Asking,
     id: &str,
     after: u64,
     limit: usize,
 ) -> Result<LogPage, JobsError> {
-    let Some(runs) = runs(shared, id)? else {
+    let Some(runs) = runs(&asking.this, id)? else {
         return Ok(godwit_history::read_log(
-            &shared.config.directory,
+            &asking.this.directory,
             id,
             after,
             limit,
@@ -133,7 +110,7 @@ pub(crate) fn log(
             true => after % LINES_OF_ATTEMPT,
             false => 0,
         };
-        match lines(shared, id, run, first, line, wanted)? {
+        match lines(asking, id, run, first, line, wanted)? {
             Ok(lines) => page.lines.extend(lines),
             Err(why) => miss(&mut page.missing, &run.node, why),
         }
@@ -153,21 +130,21 @@ fn miss(missing: &mut Vec<MissingNode>, node: &str, why: String) {
 
 /// Lines of the attempts of a run from `first` on, after the node's own number `after`; a sentence if the node does not answer.
 fn lines(
-    shared: &Shared,
+    asking: &Asking,
     id: &str,
     run: &Run,
     first: u32,
     mut after: u64,
     limit: usize,
 ) -> Result<Result<Vec<LogLine>, String>, JobsError> {
-    let is_own = run.node == shared.config.node;
+    let is_own = run.node == asking.this.name;
     let mut found = Vec::new();
     for _ in 0..QUESTIONS_MAX {
         let past = match is_own {
             true => {
-                godwit_history::read_past(&shared.config.directory, id, first, after, NO_SAMPLES)?
+                godwit_history::read_past(&asking.this.directory, id, first, after, NO_SAMPLES)?
             }
-            false => match ask(shared, &run.node, id, first, after, NO_SAMPLES) {
+            false => match ask(asking, &run.node, id, first, after, NO_SAMPLES) {
                 Ok(past) => past,
                 Err(why) => return Ok(Err(why)),
             },
@@ -199,11 +176,11 @@ fn lines(
 
 /// The samples of a job, the oldest first, and the nodes that did not send theirs.
 pub(crate) fn samples(
-    shared: &Shared,
+    asking: &Asking,
     id: &str,
 ) -> Result<(Vec<SampleView>, Vec<MissingNode>), JobsError> {
-    let own = || godwit_history::read_samples(&shared.config.directory, id);
-    let Some(runs) = runs(shared, id)? else {
+    let own = || godwit_history::read_samples(&asking.this.directory, id);
+    let Some(runs) = runs(&asking.this, id)? else {
         return Ok((own()?, Vec::new()));
     };
     let mut nodes: Vec<String> = runs.into_iter().map(|run| run.node).collect();
@@ -211,11 +188,11 @@ pub(crate) fn samples(
     nodes.dedup();
     let (mut all, mut missing) = (Vec::new(), Vec::new());
     for node in nodes {
-        if node == shared.config.node {
+        if node == asking.this.name {
             all.extend(own()?);
             continue;
         }
-        match told_samples(shared, id, &node) {
+        match told_samples(asking, id, &node) {
             Ok(samples) => all.extend(samples.into_iter().map(|sample| SampleView {
                 node: Some(node.clone()),
                 ..sample
@@ -228,22 +205,22 @@ pub(crate) fn samples(
 }
 
 /// The samples that another node keeps: those that are remembered, and the new ones.
-fn told_samples(shared: &Shared, id: &str, node: &str) -> Result<Vec<SampleView>, String> {
+fn told_samples(asking: &Asking, id: &str, node: &str) -> Result<Vec<SampleView>, String> {
     let key = (id.to_owned(), node.to_owned());
-    let known = lock(&shared.others.told).remove(&key);
+    let known = lock(&asking.others.told).remove(&key);
     let known = known.filter(|told| told.at.elapsed() < REMEMBERED_FOR);
     let known = known.filter(|told| told.samples.len() < SAMPLES_MAX);
     let mut samples = known.map_or_else(Vec::new, |told| told.samples);
     for _ in 0..QUESTIONS_MAX {
         let after = samples.last().map_or(Timestamp(0), |sample| sample.at);
-        let past = ask(shared, node, id, 0, NO_LINES, after)?;
+        let past = ask(asking, node, id, 0, NO_LINES, after)?;
         let more = past.more && !past.samples.is_empty();
         samples.extend(past.samples.into_iter().filter(|sample| sample.at > after));
         if !more || samples.len() >= SAMPLES_MAX {
             break;
         }
     }
-    let mut told = lock(&shared.others.told);
+    let mut told = lock(&asking.others.told);
     told.retain(|_, told| told.at.elapsed() < REMEMBERED_FOR);
     if told.len() < REMEMBERED_MAX {
         let samples = samples.clone();
@@ -254,7 +231,7 @@ fn told_samples(shared: &Shared, id: &str, node: &str) -> Result<Vec<SampleView>
 }
 
 fn ask(
-    shared: &Shared,
+    asking: &Asking,
     node: &str,
     id: &str,
     attempt: u32,
@@ -267,7 +244,7 @@ fn ask(
         line,
         sample,
     });
-    match ask_node(shared, node, &question)? {
+    match ask_node(asking, node, &question)? {
         Answer::Past(past) => Ok(past),
         _ => Err(format!(
             "{node} answered a different question; update that node"
@@ -276,20 +253,20 @@ fn ask(
 }
 
 /// Asks a node of the cluster about a job; a sentence where it does not answer.
-pub(crate) fn ask_node(shared: &Shared, node: &str, question: &Question) -> Result<Answer, String> {
-    if let Some((at, why)) = lock(&shared.others.silent).get(node)
+pub(crate) fn ask_node(asking: &Asking, node: &str, question: &Question) -> Result<Answer, String> {
+    if let Some((at, why)) = lock(&asking.others.silent).get(node)
         && at.elapsed() < SILENT_FOR
     {
         return Err(why.clone());
     }
-    let row = shared.replica.reader().object::<Node>(node);
+    let row = asking.this.reader().object::<Node>(node);
     let Some(row) = row.map_err(|fault| fault.to_string())? else {
         return Err(format!(
             "{node} is no longer a node of the cluster; the records that it wrote are still there"
         ));
     };
-    let answer = reached::ask(shared, &reached::node(&row), question, WITHIN, &|| true);
-    let mut silent = lock(&shared.others.silent);
+    let answer = reached::ask(asking, &reached::node(&row), question, WITHIN, &|| true);
+    let mut silent = lock(&asking.others.silent);
     match answer {
         Ok(answer) => {
             silent.remove(node);
@@ -311,9 +288,9 @@ pub(crate) fn ask_node(shared: &Shared, node: &str, question: &Question) -> Resu
 }
 
 /// The nodes that ran attempts of a job, the last one first, with the number of the last attempt of each.
-pub(crate) fn runners(shared: &Shared, id: &str) -> Result<Vec<(String, u32)>, JobsError> {
+pub(crate) fn runners(reader: &Reader, id: &str) -> Result<Vec<(String, u32)>, JobsError> {
     let mut nodes: Vec<(String, u32)> = Vec::new();
-    for attempt in shared.replica.reader().attempts(id)?.into_iter().rev() {
+    for attempt in reader.attempts(id)?.into_iter().rev() {
         if nodes.iter().all(|(node, _)| *node != attempt.node) {
             nodes.push((attempt.node, attempt.number));
         }

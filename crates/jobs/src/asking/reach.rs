@@ -18,8 +18,9 @@ use godwit_api::ask::{AskSites, Peer, Refusal, code};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_state::Job;
 
-use crate::Shared;
-use crate::basis::stored::Stored;
+use crate::asking::Asking;
+use crate::basis::owners::asker_of;
+use crate::basis::stored::{Guest, Stored};
 
 /// Time after which a site counts as unreachable, and the asker gets this answer.
 const REACH_WITHIN: Duration = Duration::from_secs(6);
@@ -254,26 +255,51 @@ pub(crate) fn is_unproven(code: FailureCode) -> bool {
     BEFORE_PROOF.contains(&code)
 }
 
+impl Asking {
+    /// Finds out whether a site that an asker names is reached from here.
+    ///
+    /// # Errors
+    /// The site is not reached, or the asker had too many sites tried lately.
+    pub(crate) fn reached_for(&self, asker: &str, site: &Peer) -> Result<(), Refusal> {
+        let Self { this, sites, .. } = self;
+        self.reaching
+            .answer(asker, site, &**sites, &this.stopping, &*this.log)
+    }
+}
+
+/// Finds out whether the other end of another node's job is reached, before the attempt connects to it: at the same rate, and with the same
+/// answer, as for a question.
+///
+/// # Errors
+/// The site is not reached, or the asker had too many sites tried lately.
+pub(crate) fn check_reach(asking: &Asking, guest: &Guest) -> Result<(), Failure> {
+    let Some(site) = &guest.other else {
+        return Ok(());
+    };
+    let reached = asking.reached_for(&guest.asker, site);
+    reached.map_err(|no| match no.code.known() {
+        Some(code::BUSY) => Failure::new(FailureCode::PeerBusy, no.message),
+        _ => Failure::new(FailureCode::Unreachable, no.message),
+    })
+}
+
 /// Hides from the asker how long an attempt tried the addresses of the other end: it may have moved since it was reached.
 pub(crate) fn even_out(
-    shared: &Shared,
+    asking: &Asking,
     job: &Job,
     failure: &Failure,
     begun: Instant,
     stops: &dyn Fn() -> bool,
 ) {
-    if crate::guests::asker_of(job).is_none()
-        || !is_unproven(failure.code)
-        || failure.message == NOT_REACHED
-    {
+    if asker_of(job).is_none() || !is_unproven(failure.code) || failure.message == NOT_REACHED {
         return;
     }
-    let spec = shared.replica.reader().job_spec(&job.id).ok().flatten();
+    let spec = asking.this.reader().job_spec(&job.id).ok().flatten();
     let guest = spec.and_then(|spec| Stored::parse(&spec).ok()?.guest);
     if let Some(guest) = guest
         && let Some(site) = &guest.other
     {
-        shared.reaching.lose(&guest.asker, site);
+        asking.reaching.lose(&guest.asker, site);
     }
     while !is_even(begun.elapsed()) && !stops() {
         std::thread::sleep(LOOK_EVERY);

@@ -2,7 +2,6 @@
 //! Decides nothing about jobs.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,11 +9,10 @@ use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
 use godwit_controller::{of_site, which_nodes};
 use godwit_state::{
-    Actor, Agreed, BELIEVED_HOURS, Command, LEVEL_NAMED, Learn, Node, Op, Site, TARGETS_MAX,
-    Target, Timestamp,
+    Agreed, BELIEVED_HOURS, LEVEL_NAMED, Learn, Node, Op, Site, TARGETS_MAX, Target, Timestamp,
 };
 
-use crate::Shared;
+use crate::asking::Asking;
 
 /// How long the confirmation that a node belongs to its site need not be repeated to the state.
 pub(crate) const RENEW_EVERY_MS: u64 = 3_600_000;
@@ -45,14 +43,14 @@ pub(crate) type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
 /// # Errors
 /// The node that the operator named does not answer, and others are believed no longer.
 pub(crate) fn living(
-    shared: &Shared,
+    asking: &Asking,
     site: Site,
     path: &[u8],
     goes_on: &GoesOn<'_>,
 ) -> Result<Living, Refusal> {
     let alone = independent(&site);
     if !alone.is_empty() {
-        return Ok(answering(shared, site, alone, path, goes_on));
+        return Ok(answering(asking, site, alone, path, goes_on));
     }
     let by = |site: Site, node: Peer, nodes: Vec<Peer>| Living {
         site: site_by(site, node),
@@ -60,10 +58,10 @@ pub(crate) fn living(
         answered: true,
     };
     let known = peer(&site);
-    let at = shared.now();
+    let at = asking.this.now();
     let others = learned(&site, at);
     for node in std::iter::once(known.clone()).chain(others) {
-        match nodes_of(shared, &site, &node, path, goes_on) {
+        match nodes_of(asking, &site, &node, path, goes_on) {
             Ok(nodes) => return Ok(by(site, serving(node, &nodes), nodes)),
             Err(refusal) if is_silent(&refusal) => {}
             // A node that was named once and does not confirm its site may be another's by now.
@@ -110,14 +108,14 @@ pub(crate) fn independent(site: &Site) -> Vec<Peer> {
 
 /// A site of independent nodes by the first of them that answers, and all that do. Without an answer the site stays as it is known.
 fn answering(
-    shared: &Shared,
+    asking: &Asking,
     site: Site,
     alone: Vec<Peer>,
     path: &[u8],
     goes_on: &GoesOn<'_>,
 ) -> Living {
     let question = which_nodes(&Text(path.to_vec()));
-    let answers = |node: &Peer| ask(shared, node, &question, WITHIN, goes_on).is_ok();
+    let answers = |node: &Peer| ask(asking, node, &question, WITHIN, goes_on).is_ok();
     let nodes: Vec<Peer> = std::thread::scope(|scope| {
         let asked = alone
             .into_iter()
@@ -171,9 +169,9 @@ fn forgotten(site: &Site) -> String {
 }
 
 /// Asks the node that the operator named which nodes the site has, so that a site without jobs stays believed, too.
-pub(crate) fn renew(shared: &Shared, site: &Site) -> Result<(), Refusal> {
+pub(crate) fn renew(asking: &Asking, site: &Site) -> Result<(), Refusal> {
     // All nodes measure from memory, so any right at the site is enough to hear of all.
-    nodes_of(shared, site, &peer(site), ANY_PLACE.as_bytes(), &|| true).map(drop)
+    nodes_of(asking, site, &peer(site), ANY_PLACE.as_bytes(), &|| true).map(drop)
 }
 
 /// The node that answered, or another one where it does not serve the place itself, as with a mount that hangs.
@@ -194,15 +192,15 @@ pub(crate) fn node(row: &Node) -> Peer {
 
 /// Asks a node, for this long at most. Ends early when this node stops or `goes_on` is false.
 pub(crate) fn ask(
-    shared: &Shared,
+    asking: &Asking,
     node: &Peer,
     question: &Question,
     within: Duration,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<Answer, Refusal> {
     let until = Instant::now() + within;
-    shared.config.sites.ask(Some(node), question, &mut |_| {
-        Instant::now() < until && !shared.stopping.load(Ordering::SeqCst) && goes_on()
+    asking.sites.ask(Some(node), question, &mut |_| {
+        Instant::now() < until && !asking.this.is_stopping() && goes_on()
     })
 }
 
@@ -227,7 +225,7 @@ pub(crate) fn site_by(site: Site, node: Peer) -> Site {
 /// The nodes of the site, by the answer of one of them. The node that the operator named may name any nodes; any other one only gives
 /// addresses of believed ones, and has to confirm that it is still of the site.
 fn nodes_of(
-    shared: &Shared,
+    asking: &Asking,
     site: &Site,
     node: &Peer,
     path: &[u8],
@@ -242,12 +240,12 @@ fn nodes_of(
             of: Some(site.identity.clone()),
         },
     };
-    let answer = ask(shared, node, &question, WITHIN, goes_on)?;
+    let answer = ask(asking, node, &question, WITHIN, goes_on)?;
     let Answer::Nodes(mut nodes) = answer else {
         return Ok(vec![node.clone()]);
     };
     bound(&mut nodes);
-    let at = shared.now();
+    let at = asking.this.now();
     let is_known = |one: &Peer| {
         one.identity == site.identity
             || site
@@ -262,7 +260,7 @@ fn nodes_of(
     // Nodes whose answer says whether they are of the site.
     let answered = Mutex::new(HashSet::new());
     let ask = |one: &Peer, question: &Question, within| {
-        let answer = ask(shared, one, question, within, goes_on);
+        let answer = ask(asking, one, question, within, goes_on);
         if !answer.as_ref().is_err_and(says_nothing) {
             let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
             answered.insert(one.identity.clone());
@@ -284,7 +282,7 @@ fn nodes_of(
     let is_there = |one: &Peer| peers.iter().any(|there| there.identity == one.identity);
     away.retain(|one| !is_there(one) && !answered.contains(&one.identity));
     let told: Vec<Peer> = peers.iter().cloned().chain(away).collect();
-    learn(shared, site, &told, named);
+    learn(asking, site, &told, named);
     Ok(peers)
 }
 
@@ -299,7 +297,7 @@ fn bound(nodes: &mut Vec<Peer>) {
 }
 
 /// Notes the nodes for a time at which the known one does not answer. Nodes that cannot be noted are named again to the next job.
-fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
+fn learn(asking: &Asking, site: &Site, nodes: &[Peer], named: bool) {
     let mut told: Vec<Target> = nodes
         .iter()
         .map(|node| Target {
@@ -309,12 +307,12 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
         })
         .collect();
     told.sort();
-    let reader = shared.replica.reader();
+    let reader = asking.this.reader();
     let has_times = Agreed(&reader)
         .level()
         .is_ok_and(|level| level >= LEVEL_NAMED);
     let is_news = match has_times {
-        true => is_news(site, &told, named, shared.now()),
+        true => is_news(site, &told, named, asking.this.now()),
         false => is_other(site, &told),
     };
     // A site of one node has nothing to be learned; a site that is named with a job alone is not in the state.
@@ -327,12 +325,7 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer], named: bool) {
         nodes: told,
         named: named && has_times,
     }));
-    let actor = Actor::node(shared.config.node.clone());
-    drop(
-        shared
-            .replica
-            .propose_blocking(Command::new(shared.now(), actor, op)),
-    );
+    drop(asking.this.propose(op));
 }
 
 /// Whether this is news for a state that has no times: any other list, which replaces the earlier one.

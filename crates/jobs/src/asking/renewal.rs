@@ -2,15 +2,13 @@
 //! Decides nothing about jobs, and wakes none (`probe`).
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_state::{Site, Timestamp};
 
-use crate::Shared;
-use crate::asking::reached;
+use crate::asking::{Asking, reached};
 use crate::basis::error::JobsError;
+use crate::basis::this_node::ThisNode;
 
 /// Interval between two looks at the state.
 const EVERY: Duration = Duration::from_secs(30);
@@ -25,20 +23,20 @@ const AGAIN_AFTER: Duration = Duration::from_mins(10);
 const SITES_MAX: usize = 16;
 
 /// Body of the thread.
-pub(crate) fn run(shared: &Arc<Shared>) {
-    let is_stopping = || shared.stopping.load(Ordering::SeqCst);
+pub(crate) fn run(asking: &Asking) {
+    let is_stopping = || asking.this.is_stopping();
     // Time of the last question to each site, by its identity.
     let mut asked: HashMap<String, Instant> = HashMap::new();
     while !is_stopping() {
         asked.retain(|_, at| at.elapsed() < AGAIN_AFTER);
         // A state that cannot be read now is read at the next look.
-        for site in due(shared, &asked).unwrap_or_default() {
+        for site in due(&asking.this, &asked).unwrap_or_default() {
             if is_stopping() {
                 return;
             }
             asked.insert(site.identity.clone(), Instant::now());
             // A job that needs the site reports why it does not answer.
-            drop(reached::renew(shared, &site));
+            drop(reached::renew(asking, &site));
         }
         let until = Instant::now() + EVERY;
         while Instant::now() < until && !is_stopping() {
@@ -48,12 +46,12 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 }
 
 /// The sites that are to be asked. One node of the cluster asks for all.
-fn due(shared: &Shared, asked: &HashMap<String, Instant>) -> Result<Vec<Site>, JobsError> {
-    if !shared.replica.is_leader() {
+fn due(this: &ThisNode, asked: &HashMap<String, Instant>) -> Result<Vec<Site>, JobsError> {
+    if !this.replica.is_leader() {
         return Ok(Vec::new());
     }
-    let now = shared.now();
-    let sites = shared.replica.reader().objects::<Site>()?;
+    let now = this.now();
+    let sites = this.reader().objects::<Site>()?;
     let mut sites: Vec<(Timestamp, Site)> = sites
         .into_iter()
         .filter_map(|site| Some((newest(&site)?, site)))

@@ -4,23 +4,23 @@
 
 use godwit_state::{Agreed, Attempt, Delivered, JobOp, LEVEL_MOVED, Moved};
 
-use super::propose;
-use crate::Shared;
 use crate::attempt::record::Recording;
+use crate::attempt::reports::Reports;
+use crate::basis::this_node::ThisNode;
 
 /// End of an attempt in the state if its node was restarted.
 const RESTART: &str = "restart";
 
 /// Reports to the state the amounts of an attempt whose claim ended first. Returns whether the state took the report.
-pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> bool {
-    let level = Agreed(&shared.replica.reader()).level();
+pub(super) fn tell(this: &ThisNode, id: &str, attempt: u32, moved: Moved) -> bool {
+    let level = Agreed(&this.reader()).level();
     let is_known = level.is_ok_and(|level| level >= LEVEL_MOVED);
     if !is_known || moved == Moved::default() {
         return false;
     }
-    let told = propose(shared, id, JobOp::Moved { attempt, moved });
+    let told = this.propose_for(id, JobOp::Moved { attempt, moved });
     if let Err(error) = &told {
-        (shared.config.log)(&format!(
+        this.log(&format!(
             "job {id}: the amounts of attempt {attempt} could not be stored: {error}"
         ));
     }
@@ -28,16 +28,16 @@ pub(super) fn tell(shared: &Shared, id: &str, attempt: u32, moved: Moved) -> boo
 }
 
 /// Reports the amounts of attempts that ended because this node stopped.
-pub(crate) fn recover(shared: &Shared) {
-    let reader = shared.replica.reader();
-    for id in godwit_history::ids(&shared.config.directory) {
+pub(crate) fn recover(reports: &Reports) {
+    let reader = reports.this.reader();
+    for id in godwit_history::ids(&reports.this.directory) {
         let Some(attempt) = reader.attempts(&id).ok().and_then(|mut all| all.pop()) else {
             continue;
         };
-        if !is_lost(shared, &attempt) || attempt.moved != Moved::default() {
+        if !is_lost(&reports.this, &attempt) || attempt.moved != Moved::default() {
             continue;
         }
-        let samples = godwit_history::read_samples(&shared.config.directory, &id);
+        let samples = godwit_history::read_samples(&reports.this.directory, &id);
         let mut samples = samples.unwrap_or_default().into_iter().rev();
         let last = samples.find(|one| one.attempt == attempt.number && one.site.is_none());
         if let Some(last) = last {
@@ -46,39 +46,39 @@ pub(crate) fn recover(shared: &Shared) {
                 files: last.moved.files,
                 again: last.moved.bytes_again,
             };
-            if tell(shared, &id, attempt.number, moved) {
-                account(shared, &id, &attempt, moved);
+            if tell(&reports.this, &id, attempt.number, moved) {
+                account(reports, &id, &attempt, moved);
             }
         }
     }
 }
 
 /// An attempt moved at least this much. Returns the amounts of all attempts together, if that is news.
-pub(super) fn amend(shared: &Shared, id: &str, number: u32, due: Moved) -> Option<Moved> {
-    let reader = shared.replica.reader();
+pub(super) fn amend(reports: &Reports, id: &str, number: u32, due: Moved) -> Option<Moved> {
+    let reader = reports.this.reader();
     let attempts = reader.attempts(id).ok()?;
     let attempt = attempts.into_iter().find(|one| one.number == number)?;
     let missing = due.minus(attempt.moved);
     // If an attempt was stopped, the destination may have kept more than the attempt reported.
-    if attempt.node != shared.config.node || missing == Moved::default() {
+    if attempt.node != reports.this.name || missing == Moved::default() {
         return None;
     }
-    if !tell(shared, id, number, due) {
+    if !tell(&reports.this, id, number, due) {
         return None;
     }
-    account(shared, id, &attempt, missing);
+    account(reports, id, &attempt, missing);
     Delivered(&reader).of(id).ok()
 }
 
-fn is_lost(shared: &Shared, attempt: &Attempt) -> bool {
-    attempt.node == shared.config.node && attempt.outcome.as_deref() == Some(RESTART)
+fn is_lost(this: &ThisNode, attempt: &Attempt) -> bool {
+    attempt.node == this.name && attempt.outcome.as_deref() == Some(RESTART)
 }
 
 /// A record for the accounts of this node.
-fn account(shared: &Shared, id: &str, attempt: &Attempt, moved: Moved) {
+fn account(reports: &Reports, id: &str, attempt: &Attempt, moved: Moved) {
     if moved != Moved::default()
-        && let Ok(Some(job)) = shared.replica.reader().job(id)
+        && let Ok(Some(job)) = reports.this.reader().job(id)
     {
-        Recording::tell_lost(shared, &job, attempt, moved);
+        Recording::tell_lost(&*reports.tells, &job, attempt, moved);
     }
 }

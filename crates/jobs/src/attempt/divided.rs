@@ -1,6 +1,7 @@
 //! Jobs that are divided among nodes: which are, their controller as an attempt, and the worker of this node for each of them.
 //! Divides nothing itself: `controller` does.
 
+mod context;
 mod counted;
 pub(crate) mod flights;
 mod listed;
@@ -8,7 +9,6 @@ mod told;
 mod wish;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,28 +16,30 @@ use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, RunningJo
 use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
-use godwit_api::job::{ClaimId, JobKind};
+use godwit_api::job::JobKind;
 use godwit_api::rest::{NodeProgress, ProgressView};
 use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control, summed};
 use godwit_history::Host;
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
-use godwit_state::{
-    Actor, Command, FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works,
-};
+use godwit_state::{FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works};
 
 use crate::asking::{manifest, reached};
+use crate::attempt::askers::askers;
+use crate::attempt::claim::{claim_of, tag_of};
 use crate::attempt::divided::flights::Flights;
 use crate::attempt::divided::flights::steady::Steady;
-use crate::attempt::{AttemptEvents, Placing, site};
+use crate::attempt::{AttemptEvents, Placing};
 use crate::basis::clock::now;
 use crate::basis::documents;
+use crate::basis::ends::{needs, reaches};
 use crate::basis::error::JobsError;
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
-use crate::queue::nodes::{needs, reaches};
+use crate::basis::words::clip;
 use crate::rights::access::Sight;
-use crate::{Shared, attempt, guests};
+use crate::rights::asker::mandate_of;
+pub(crate) use context::Context;
 use counted::Counted;
 use told::{Scans, done, late, moved, shown_as};
 use wish::member_mandate;
@@ -51,7 +53,7 @@ const WHOLE: &str = "the job is not divided among nodes";
 
 /// Controls a divided job to its end; None where it is not divided after all.
 pub(crate) fn carry_out(
-    shared: &Arc<Shared>,
+    shared: &Arc<Context>,
     job: &Job,
     epoch: u64,
     wish: &Wish,
@@ -61,17 +63,17 @@ pub(crate) fn carry_out(
 ) -> Option<Result<Summary, Failure>> {
     let mandate = wish.mandate.as_ref();
     let node = node(shared, &prepared.sites, job, mandate, wish.sight);
-    let own = match (shared.config.make_env)(&[]).home.identity() {
+    let own = match (shared.make_env)(&[]).home.identity() {
         Ok(identity) => Mate {
-            name: shared.config.node.clone(),
+            name: shared.this.name.clone(),
             identity: identity.id().to_string(),
         },
         Err(failure) => return Some(Err(failure)),
     };
     let flights = Arc::new(Flights::new(&job.id));
-    let placing = Placing::of(shared, &job.id, epoch, steering, None);
+    let placing = Placing::of(&shared.this, &job.id, epoch, steering, None);
     let claim = claim_of(job);
-    let crew = || [vec![own.clone()], mates(shared, job)].concat();
+    let crew = || [vec![own.clone()], mates(&shared.this, job)].concat();
     let order = Order {
         crew: &crew,
         job: &job.id,
@@ -82,11 +84,11 @@ pub(crate) fn carry_out(
         sources: &wish.sources,
         destination: &wish.destination,
         peer: reached::peer(&wish.site),
-        believed: wish.believed(shared),
+        believed: wish.believed(&shared.asking),
         claim,
         into: placing.earlier().into,
         // Without them, that access ends soon by itself.
-        earlier: site::askers(shared, job).unwrap_or_default(),
+        earlier: askers(&shared.rights, job).unwrap_or_default(),
         placed: &|into| placing.placed(into, tag_of(claim)),
         part_bytes: PART_BYTES,
         always: wish.always,
@@ -94,9 +96,9 @@ pub(crate) fn carry_out(
         note: &|text| told.note(text),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
-    let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
+    let goes_on = || !steering.is_cancelled() && !shared.this.is_stopping();
     let sites = Arc::new(Mandated {
-        sites: Arc::clone(&shared.config.sites),
+        sites: Arc::clone(&shared.asking.sites),
         mandate: mandate.cloned(),
     });
     let counted = Counted::default();
@@ -105,7 +107,7 @@ pub(crate) fn carry_out(
         let (own, steering, flights) = (Arc::clone(shared), steering.clone(), Arc::clone(&flights));
         counted.begin(move || {
             let is_over = || steering.is_cancelled() || flights.have_ended();
-            let goes_on = || !is_over() && !own.stopping.load(Ordering::SeqCst);
+            let goes_on = || !is_over() && !own.this.is_stopping();
             census(&node, &base, &work, &goes_on)
         });
     };
@@ -124,7 +126,7 @@ pub(crate) fn carry_out(
             if !std::mem::replace(&mut is_counted, true) {
                 count(work);
             }
-            let found = match scans.are_open(shared, &job.id, now) {
+            let found = match scans.are_open(&shared.this.reader(), &job.id, now) {
                 true => counted.found(),
                 false => Some(work.counts.looked),
             };
@@ -156,28 +158,6 @@ pub(crate) fn carry_out(
             Some(Ok(ended(&work, &order.base, told)))
         }
     }
-}
-
-/// The claim of a job: the same in all attempts, even after a crash. So an attempt takes over the claim of an earlier one, resumes its
-/// parts, and removes its leftovers.
-pub(crate) fn claim_of(job: &Job) -> ClaimId {
-    // FNV-1a, 64 bits, once for each half.
-    let hash = |half: u8| {
-        let created = job.created.0.to_le_bytes();
-        let texts = [job.id.as_bytes(), &created, job.owner.as_bytes()];
-        let bytes = texts.into_iter().flat_map(|text| text.iter().chain(&[0]));
-        let bytes = std::iter::once(&half).chain(bytes);
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
-    };
-    ClaimId((u128::from(hash(1)) << 64 | u128::from(hash(2))).to_be_bytes())
-}
-
-/// The tag of the temporary files of a divided attempt.
-fn tag_of(claim: ClaimId) -> u64 {
-    let tag = std::array::from_fn(|byte| claim.0[byte]);
-    u64::from_le_bytes(tag)
 }
 
 /// Asks for a job of another node.
@@ -261,19 +241,19 @@ fn base(prepared: &Prepared) -> Base {
 }
 
 fn node(
-    shared: &Arc<Shared>,
+    shared: &Arc<Context>,
     sites: &[Site],
     job: &Job,
     mandate: Option<&Mandate>,
     sight: Sight,
 ) -> Node {
     let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.id.clone());
-    let (exported, exports) = (Arc::clone(&shared.config.exported), needs(job));
+    let (exported, exports) = (Arc::clone(&shared.exported), needs(job));
     let exports: Vec<String> = exports.map(str::to_owned).collect();
     let mandate = mandate.cloned();
-    let clock = shared.config.clock.clone();
+    let clock = shared.this.clock.clone();
     Node {
-        replica: Arc::clone(&shared.replica),
+        replica: Arc::clone(&shared.this.replica),
         runner: shared.runner.clone(),
         hangs: Arc::new(move || {
             let mut exports = exports.iter();
@@ -295,7 +275,7 @@ fn node(
                 mandate: mandate.clone(),
                 hides_names: !sight.names,
                 hides_contents: !sight.contents,
-                ..(own.config.make_env)(&sites)
+                ..(own.make_env)(&sites)
             }
         }),
     }
@@ -342,7 +322,7 @@ impl Workers {
     /// takes no jobs. Returns whether a worker is about to end, so that its job waits for it.
     pub(crate) fn follow_up(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<Context>,
         reader: &Reader,
         draining: bool,
     ) -> Result<bool, JobsError> {
@@ -351,7 +331,7 @@ impl Workers {
         for work in works.iter().filter(|_| !draining) {
             let job = reader.job(&work.job)?;
             let job = job.filter(|job| job.epoch == work.epoch && job.state.moves());
-            if let Some(job) = job.filter(|job| reaches(&shared.config.exports, job)) {
+            if let Some(job) = job.filter(|job| reaches(&shared.this.exports, job)) {
                 wanted.insert(work.job.clone(), (work.clone(), job));
             }
         }
@@ -359,7 +339,7 @@ impl Workers {
         // A worker that sees more than the owner may see now ends; the next one takes the remaining items.
         let unwanted = |id: &String, (worker, sight): &(Worker, Sight)| {
             wanted.get(id).is_none_or(|(work, job)| {
-                work.epoch != worker.epoch() || sight.lost(shared, job).is_some()
+                work.epoch != worker.epoch() || sight.lost(&shared.rights, job).is_some()
             })
         };
         workers
@@ -373,25 +353,19 @@ impl Workers {
         // Leases that a worker could not return when it ended.
         let left = works.iter().filter(|work| !workers.contains_key(&work.job));
         for work in left {
-            let node = shared.config.node.clone();
+            let node = shared.this.name.clone();
             if Works(reader).holds(&work.job, &node)? {
                 let op = Op::Work(work.job.clone(), WorkOp::Return { node });
-                let actor = Actor::node(shared.config.node.clone());
-                shared
-                    .replica
-                    .propose_blocking(Command::new(shared.now(), actor, op))?;
+                shared.this.propose(op)?;
             }
         }
         for (id, (work, job)) in wanted {
-            let pair = work
-                .pairs
-                .iter()
-                .find(|pair| pair.node == shared.config.node);
+            let pair = work.pairs.iter().find(|pair| pair.node == shared.this.name);
             // Without a pair it finishes its lease as fast as before.
             let limit = pair.map(|pair| pair.limit);
             if !workers.contains_key(&id) {
                 // By the rights of its beginning, and no wider ones later.
-                let sight = Sight::of(shared, &job);
+                let sight = Sight::of(&shared.rights, &job);
                 let started = start(shared, reader, &job, sight)?;
                 workers.extend(started.map(|worker| (id.clone(), (worker, sight))));
             }
@@ -455,7 +429,7 @@ impl Workers {
 }
 
 fn start(
-    shared: &Arc<Shared>,
+    shared: &Arc<Context>,
     reader: &Reader,
     job: &Job,
     sight: Sight,
@@ -470,11 +444,11 @@ fn start(
         return Ok(None);
     }
     let mandate = match &stored.guest {
-        Some(guest) => guests::mandate_of(job, guest),
-        None => member_mandate(shared, reader, job)?,
+        Some(guest) => mandate_of(job, guest),
+        None => member_mandate(&shared.this, reader, job)?,
     };
     let node = node(shared, &prepared.sites, job, mandate.as_ref(), sight);
-    let file = || manifest::setting(shared, job);
+    let file = || manifest::setting(&shared.this.directory, job);
     let base = Base {
         manifest: stored.new.manifest.then(file),
         ..base(&prepared)
@@ -483,9 +457,9 @@ fn start(
         Ok(worker) => Ok(Some(worker)),
         Err(error) => {
             let id = &job.id;
-            (shared.config.log)(&attempt::clip(&format!(
-                "job {id}: no thread to work: {error}"
-            )));
+            shared
+                .this
+                .log(&clip(&format!("job {id}: no thread to work: {error}")));
             Ok(None)
         }
     }

@@ -1,62 +1,63 @@
 //! The end of an attempt, reported to the state: done, failed for good, or another attempt later.
 //! Does not run the attempt, and keeps no delay: the policy of the job does.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use godwit_api::event::{Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::units::counted;
-use godwit_state::{CommandError, Finish, Job, JobOp, Outcome, ProposeError, Reason};
+use godwit_state::{CommandError, Finish, Job, JobOp, Outcome, ProposeError, Reason, Timestamp};
 
 use super::events::Observed;
 use super::veil::without_home;
-use super::{AttemptEvents, after_crash, clip, lack, propose};
-use crate::{Shared, guests};
+use super::{AttemptEvents, after_crash, lack};
+use crate::asking::Asking;
+use crate::asking::reach::is_unproven;
+use crate::basis::owners::asker_of;
+use crate::basis::words::clip;
 
 /// While the state does not take how an attempt ended.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Reports the end of the attempt to the state. An attempt whose claim has ended reports nothing: a user paused or cancelled the job.
 pub(super) fn conclude(
-    shared: &Shared,
+    asking: &Asking,
     job: &Job,
     epoch: u64,
     told: &AttemptEvents,
     ended: Result<Summary, Failure>,
 ) {
+    let this = &told.reports.this;
     let ended = ended.map_err(|failure| Failure {
-        message: without_home(&shared.config.directory, &failure.message),
+        message: without_home(&this.directory, &failure.message),
         ..failure
     });
     let heard = told.lock();
     let lacks_space = match &ended {
-        Ok(_) => heard.failed_with(FailureCode::NoSpace) > 0 && may_retry(shared, job),
-        Err(failure) if failure.code == FailureCode::NoSpace => may_retry(shared, job),
+        Ok(_) => heard.failed_with(FailureCode::NoSpace) > 0 && may_retry(job, this.now()),
+        Err(failure) if failure.code == FailureCode::NoSpace => may_retry(job, this.now()),
         Err(failure) => failure.code.is_interruption() && heard.is_short(),
     };
     let op = match &ended {
-        Err(failure)
-            if failure.code.is_interruption() && shared.stopping.load(Ordering::SeqCst) =>
-        {
+        Err(failure) if failure.code.is_interruption() && this.is_stopping() => {
             // The next start of the node returns the job to the queue.
             let moved = heard.moved;
             drop(heard);
-            after_crash::tell(shared, &job.id, job.attempts + 1, moved);
+            after_crash::tell(this, &job.id, job.attempts + 1, moved);
             return;
         }
         _ if lacks_space => {
             let shortage = heard.shortage();
-            let reason = lack::reason(shared, job, &heard, shortage.as_ref());
+            let reason = lack::reason(asking, job, &heard, shortage.as_ref());
             if let Some(shortage) = shortage {
-                shared.live.is_short(&job.id, shortage);
+                told.reports.live.is_short(&job.id, shortage);
             }
-            backoff(shared, job, epoch, reason, &heard)
+            backoff(job, this.now(), epoch, reason, &heard)
         }
         Ok(summary) => finish(epoch, summary, &heard),
         Err(failure) if passes(failure.code) || is_hidden(job, failure.code) => {
             let reason = Reason::new(failure.code, clip(&failure.message));
-            backoff(shared, job, epoch, reason, &heard)
+            backoff(job, this.now(), epoch, reason, &heard)
         }
         Err(failure) => {
             let code = failure.code;
@@ -72,30 +73,31 @@ pub(super) fn conclude(
         }
     };
     drop(heard);
-    settle(shared, job, &op, told);
+    settle(job, &op, told);
 }
 
 /// Reports the end of an attempt to the state, until the state takes the report. Texts that the state refuses are left out. If the claim
 /// has ended, the state learns the amounts of the attempt.
-pub(super) fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvents) {
+pub(super) fn settle(job: &Job, op: &JobOp, told: &AttemptEvents) {
+    let this = &told.reports.this;
     let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, told.moved());
     if moved.again > 0 {
-        after_crash::tell(shared, id, attempt, moved);
+        after_crash::tell(this, id, attempt, moved);
     }
     let mut plain = None;
     loop {
         let told = plain.as_ref().unwrap_or(op);
-        match propose(shared, id, told.clone()) {
+        match this.propose_for(id, told.clone()) {
             Ok(()) => return,
             // The claim has ended: a user stopped the job, or another node has it.
             Err(ProposeError::Refused(
                 CommandError::Stale { .. } | CommandError::NotFound { .. },
             )) => {
-                after_crash::tell(shared, id, attempt, moved);
+                after_crash::tell(this, id, attempt, moved);
                 return;
             }
             Err(ProposeError::Refused(error)) => {
-                (shared.config.log)(&format!(
+                this.log(&format!(
                     "job {id}: the end of the attempt could not be stored: {error}"
                 ));
                 if plain.is_some() {
@@ -104,10 +106,9 @@ pub(super) fn settle(shared: &Shared, job: &Job, op: &JobOp, told: &AttemptEvent
                 plain = Some(without_words(op, &error));
             }
             Err(error) => {
-                (shared.config.log)(&format!("job {id}: {error}"));
+                this.log(&format!("job {id}: {error}"));
                 // The next start of the node finds the claim, and returns the job to the queue.
-                if shared.stopping.load(Ordering::SeqCst) || matches!(error, ProposeError::Ended(_))
-                {
+                if this.is_stopping() || matches!(error, ProposeError::Ended(_)) {
                     return;
                 }
                 std::thread::sleep(PROPOSE_AGAIN);
@@ -145,8 +146,8 @@ fn without_words(op: &JobOp, error: &CommandError) -> JobOp {
 }
 
 /// Whether the policy of the job allows another attempt.
-fn may_retry(shared: &Shared, job: &Job) -> bool {
-    let next = job.retry.next_attempt(job.retries, shared.now());
+fn may_retry(job: &Job, now: Timestamp) -> bool {
+    let next = job.retry.next_attempt(job.retries, now);
     job.retry.retries_max.is_none_or(|max| job.retries < max)
         && job.deadline.is_none_or(|deadline| next <= deadline)
 }
@@ -162,14 +163,14 @@ fn passes(code: FailureCode) -> bool {
 
 /// Whether the asker of the job must not learn from its state how the addresses of the other end answer.
 fn is_hidden(job: &Job, code: FailureCode) -> bool {
-    guests::asker_of(job).is_some() && guests::is_unproven(code)
+    asker_of(job).is_some() && is_unproven(code)
 }
 
-fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Observed) -> JobOp {
+fn backoff(job: &Job, now: Timestamp, epoch: u64, reason: Reason, heard: &Observed) -> JobOp {
     JobOp::Backoff {
         epoch,
         reason,
-        next_attempt: job.retry.next_attempt(job.retries, shared.now()),
+        next_attempt: job.retry.next_attempt(job.retries, now),
         bytes: heard.moved.bytes,
         files: heard.moved.files,
     }

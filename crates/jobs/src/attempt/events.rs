@@ -13,18 +13,15 @@ use godwit_api::failure::{Code, FailureCode};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ChannelView, MovedView, ProgressView, SampleView, Timestamp};
 use godwit_api::units::human_size;
+use godwit_history::{Host, Recorder};
 use godwit_run::Control;
 use godwit_state::{Delivered, FailureGroup, Job, JobOp, JobState, Moved, Reason};
 
 use super::foresight::Foresight;
 use super::space::{Shortage, SpaceWatch};
-use super::{after_crash, clip, propose, veil};
-use crate::Shared;
+use super::{after_crash, record::AttemptTotals, reports::Reports, veil};
 use crate::asking::manifest;
-use crate::attempt::record::AttemptTotals;
-use crate::basis::clock::now;
-use crate::basis::documents;
-use godwit_history::{Host, Recorder};
+use crate::basis::{clock::now, documents, words::clip};
 
 /// Groups of failed entries that are listed; further ones are counted under one.
 const GROUPS_MAX: usize = 60;
@@ -34,7 +31,7 @@ const EXAMPLES_MAX: usize = 16;
 
 /// Hears the events of the transfer.
 pub(crate) struct AttemptEvents {
-    shared: Arc<Shared>,
+    pub(super) reports: Arc<Reports>,
     id: String,
     epoch: u64,
     attempt: u32,
@@ -160,7 +157,7 @@ impl Observed {
 
 impl AttemptEvents {
     pub(super) fn new(
-        shared: &Arc<Shared>,
+        reports: &Arc<Reports>,
         job: &Job,
         epoch: u64,
         control: Control,
@@ -174,9 +171,9 @@ impl AttemptEvents {
             control,
             progress,
             heard: Mutex::new(Observed {
-                recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
+                recorder: Recorder::open(&reports.this.directory, &job.id, attempt),
                 host: Host::begin(),
-                foresight: Foresight::begin(&shared.replica.reader(), job),
+                foresight: Foresight::begin(&reports.this.reader(), job),
                 verifies: false,
                 is_check: false,
                 phase: JobState::Scanning,
@@ -186,7 +183,7 @@ impl AttemptEvents {
                 groups: BTreeMap::new(),
                 failed: 0,
                 moved: Moved::default(),
-                earlier: Delivered(&shared.replica.reader())
+                earlier: Delivered(&reports.this.reader())
                     .of(&job.id)
                     .unwrap_or_default(),
                 is_sum: false,
@@ -198,7 +195,7 @@ impl AttemptEvents {
                 channels: Vec::new(),
                 copies: false,
             }),
-            shared: Arc::clone(shared),
+            reports: Arc::clone(reports),
         })
     }
 
@@ -266,7 +263,7 @@ impl AttemptEvents {
         let attempt = before.attempt;
         // The state may answer late.
         drop(heard);
-        if let Some(earlier) = after_crash::amend(&self.shared, &self.id, attempt, due) {
+        if let Some(earlier) = after_crash::amend(&self.reports, &self.id, attempt, due) {
             self.lock().earlier = earlier;
         }
     }
@@ -278,7 +275,7 @@ impl AttemptEvents {
             reason,
         };
         // A report that the state does not take may be lost: the next report has the end of the attempt.
-        let _ = propose(&self.shared, &self.id, report);
+        let _ = self.reports.this.propose_for(&self.id, report);
     }
 
     fn progress(&self, progress: &Progress) {
@@ -385,7 +382,7 @@ impl AttemptEvents {
     }
 
     fn foresee(&self, heard: &mut Observed, view: &mut ProgressView) {
-        let limits = self.shared.live.limits(&self.id);
+        let limits = self.reports.live.limits(&self.id);
         view.forecast = heard.foresight.foresee(view, &limits);
     }
 
@@ -432,7 +429,7 @@ impl AttemptEvents {
         drop(heard);
         let text = format!(
             "No connection since {}: {}. The attempt continues for up to {} and then ends; the job is then retried.",
-            self.shared.now().utc(),
+            self.reports.this.now().utc(),
             lost.why,
             span(lost.retry_for_seconds)
         );
@@ -466,7 +463,7 @@ impl EventSink for AttemptEvents {
         if let Event::Summary(summary) = &mut event {
             manifest::hide_path(summary);
         }
-        veil::hide_home(&self.shared.config.directory, &mut event);
+        veil::hide_home(&self.reports.this.directory, &mut event);
         match &event {
             Event::Progress(progress) => return self.progress(progress),
             Event::Channels(told) => self.lock().channels.clone_from(&told.channels),

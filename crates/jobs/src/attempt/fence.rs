@@ -12,8 +12,7 @@ use std::time::Duration;
 use godwit_run::{Control, Fence, pulse};
 use godwit_state::{JobOp, ProposeError};
 
-use super::propose;
-use crate::Shared;
+use crate::basis::this_node::ThisNode;
 
 /// Pause after a question without an answer.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
@@ -28,7 +27,7 @@ pub(crate) struct Claim {
 
 /// The claim of one attempt, as its writers see it.
 pub(crate) struct ClaimFence {
-    shared: Arc<Shared>,
+    this: Arc<ThisNode>,
     job: String,
     epoch: u64,
     control: Control,
@@ -40,9 +39,9 @@ pub(crate) struct ClaimFence {
 
 impl ClaimFence {
     /// Of a claim that was taken now. A standstill since its proposal has the first write ask.
-    pub(crate) fn new(shared: &Arc<Shared>, job: &str, claim: Claim, control: &Control) -> Self {
+    pub(crate) fn new(this: &Arc<ThisNode>, job: &str, claim: Claim, control: &Control) -> Self {
         Self {
-            shared: Arc::clone(shared),
+            this: Arc::clone(this),
             job: job.to_owned(),
             epoch: claim.epoch,
             control: control.clone(),
@@ -78,7 +77,7 @@ impl ClaimFence {
 
     /// Repeats a report that the state knows already. The state takes it from the holder of the claim only.
     fn tell(&self) -> Result<(), ProposeError> {
-        let job = self.shared.replica.reader().job(&self.job)?;
+        let job = self.this.reader().job(&self.job)?;
         let moving = job.filter(|job| job.epoch == self.epoch && job.state.moves());
         let Some(job) = moving else {
             self.ends();
@@ -89,11 +88,11 @@ impl ClaimFence {
             state: job.state,
             reason: job.reason,
         };
-        propose(&self.shared, &self.job, report)
+        self.this.propose_for(&self.job, report)
     }
 
     fn is_unwanted(&self) -> bool {
-        self.control.is_cancelled() || self.shared.stopping.load(Ordering::SeqCst)
+        self.control.is_cancelled() || self.this.is_stopping()
     }
 }
 

@@ -8,19 +8,20 @@ use godwit_api::failure::FailureCode;
 use godwit_api::units::{counted, human_size};
 use godwit_state::{Job, Reason};
 
+use super::Shortage;
 use super::events::Observed;
-use super::{Shortage, clip};
-use crate::asking::reached;
+use crate::asking::{Asking, reached};
 use crate::basis::documents;
+use crate::basis::owners::asker_of;
 use crate::basis::stored::Stored;
-use crate::{Shared, guests};
+use crate::basis::words::clip;
 
 /// How long another site may take to report its free room.
 const WITHIN: Duration = Duration::from_secs(4);
 
 /// The reason of a job that cannot fit.
 pub(super) fn reason(
-    shared: &Shared,
+    asking: &Asking,
     job: &Job,
     heard: &Observed,
     shortage: Option<&Shortage>,
@@ -39,7 +40,7 @@ pub(super) fn reason(
             let found = counted(heard.failed_with(FailureCode::NoSpace), "entry");
             let full = || format!("{found} reported full storage or an exceeded quota");
             let needs = lacking.unwrap_or_else(full);
-            match free_there(shared, job) {
+            match free_there(asking, job) {
                 Some(bytes) => format!("{needs}, and {}", free(bytes)),
                 None => needs,
             }
@@ -51,18 +52,18 @@ pub(super) fn reason(
 }
 
 /// Free bytes in the export of a destination at another site, by that site's answer.
-fn free_there(shared: &Shared, job: &Job) -> Option<u64> {
+fn free_there(asking: &Asking, job: &Job) -> Option<u64> {
     // A job for another node uses the rights of that node, which cover only the transfer.
-    if guests::asker_of(job).is_some() {
+    if asker_of(job).is_some() {
         return None;
     }
-    let reader = shared.replica.reader();
+    let reader = asking.this.reader();
     let stored = Stored::of(&reader, &job.id).ok()?;
     let site = stored.site(&reader, &job.destination.site).ok()??;
     let path = job.destination.path.trim_start_matches('/');
     let export = path.split('/').next().unwrap_or(path);
     let peer = reached::peer(&site);
-    match reached::ask(shared, &peer, &Question::Exports {}, WITHIN, &|| true) {
+    match reached::ask(asking, &peer, &Question::Exports {}, WITHIN, &|| true) {
         Ok(Answer::Exports(rooms)) => {
             let mut rooms = rooms.into_iter();
             rooms.find(|room| room.name == export)?.bytes_free

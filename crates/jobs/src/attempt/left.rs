@@ -12,12 +12,13 @@ use godwit_api::rest::{HERE, Place};
 use godwit_api::units::{counted, human_size};
 use godwit_state::{Agreed, Job, JobState, Reader, Role, Site};
 
-use crate::asking::reached;
+use crate::asking::{Asking, reached};
 use crate::attempt::AttemptEvents;
-use crate::attempt::divided::claim_of;
+use crate::attempt::claim::claim_of;
 use crate::basis::error::JobsError;
+use crate::basis::owners::asker_of;
 use crate::basis::stored::Stored;
-use crate::{Access, Shared, guests};
+use crate::rights::access::Access;
 
 /// How long the search for leftovers of a job may take at its end.
 const LOOK_WITHIN: Duration = Duration::from_secs(20);
@@ -37,7 +38,7 @@ impl Access<'_> {
         role: Role,
         id: &str,
     ) -> Result<(Place, CleanPlace), JobsError> {
-        let reader = self.0.replica.reader();
+        let reader = self.0.this.reader();
         let job = reader.job(id)?;
         let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
         if role != Role::Admin && job.owner != user {
@@ -63,7 +64,7 @@ impl Access<'_> {
             return Err(JobsError::invalid(FailureCode::Invalid, what));
         }
         let place = destination(&job)?;
-        let is_for_other = guests::asker_of(&job).is_some() && place.site != HERE;
+        let is_for_other = asker_of(&job).is_some() && place.site != HERE;
         if is_for_other {
             let what = format!(
                 "the job {id} runs for another site, which cleans its destination at {place}"
@@ -106,8 +107,8 @@ fn wish(job: &Job, place: &Place, tags: Vec<u64>) -> CleanPlace {
 }
 
 /// Writes to the log of a cancelled job which leftovers it has, and how to remove them.
-pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
-    let reader = shared.replica.reader();
+pub(crate) fn tell(asking: &Asking, job: &Job, told: &AttemptEvents) {
+    let reader = asking.this.reader();
     let is_cancelled = |job: Job| job.state == JobState::Cancelled;
     if !reader
         .job(&job.id)
@@ -119,7 +120,7 @@ pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
         return;
     };
     // Of a job for another node, that node asks: this one has no rights there but for the transfer.
-    let is_for_other = guests::asker_of(job).is_some() && place.site != HERE;
+    let is_for_other = asker_of(job).is_some() && place.site != HERE;
     if placed.tags.is_empty() || place.is_memory() || is_for_other {
         return;
     }
@@ -143,7 +144,7 @@ pub(crate) fn tell(shared: &Shared, job: &Job, told: &AttemptEvents) {
         }
     };
     let until = Instant::now() + LOOK_WITHIN;
-    let sites = &shared.config.sites;
+    let sites = &asking.sites;
     let answer = sites.ask(site.as_ref(), &question, &mut |_| Instant::now() < until);
     match answer {
         Ok(Answer::Cleaned(found)) if found.files > 0 => told.note(&format!(

@@ -8,8 +8,7 @@ use godwit_run::{Attempts, Control, Earlier, Fence};
 use godwit_state::{Agreed, JobOp, Node, Placed, ProposeError};
 
 use super::fence::ClaimFence;
-use super::propose;
-use crate::Shared;
+use crate::basis::this_node::ThisNode;
 
 /// How long an attempt waits for the state before it continues without the note. A leader is chosen within seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,7 +17,7 @@ const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
 
 /// The attempts of one job, as one of them sees them.
 pub(crate) struct Placing {
-    shared: Arc<Shared>,
+    this: Arc<ThisNode>,
     job: String,
     epoch: u64,
     control: Control,
@@ -28,14 +27,14 @@ pub(crate) struct Placing {
 impl Placing {
     /// Of an attempt with this fence; a divided one has none here.
     pub(crate) fn of(
-        shared: &Arc<Shared>,
+        this: &Arc<ThisNode>,
         job: &str,
         epoch: u64,
         control: &Control,
         fence: Option<&Arc<ClaimFence>>,
     ) -> Arc<dyn Attempts> {
         Arc::new(Self {
-            shared: Arc::clone(shared),
+            this: Arc::clone(this),
             job: job.to_owned(),
             epoch,
             control: control.clone(),
@@ -44,9 +43,9 @@ impl Placing {
     }
 
     fn read(&self) -> Placed {
-        let read = Agreed(&self.shared.replica.reader()).placed(&self.job);
+        let read = Agreed(&self.this.reader()).placed(&self.job);
         read.unwrap_or_else(|error| {
-            (self.shared.config.log)(&format!("job {}: {error}", self.job));
+            self.this.log(&format!("job {}: {error}", self.job));
             Placed::default()
         })
     }
@@ -59,8 +58,8 @@ impl Attempts for Placing {
     }
 
     fn heirs(&self) -> Vec<String> {
-        let own = &self.shared.config.node;
-        let nodes = self.shared.replica.reader().objects::<Node>();
+        let own = &self.this.name;
+        let nodes = self.this.reader().objects::<Node>();
         // Without them another node waits until the receiver has given up this one.
         let others = nodes.unwrap_or_default().into_iter();
         let others = others.filter(|row| row.name != *own);
@@ -85,12 +84,12 @@ impl Attempts for Placing {
         };
         let until = Instant::now() + PATIENCE;
         loop {
-            match propose(&self.shared, &self.job, op.clone()) {
+            match self.this.propose_for(&self.job, op.clone()) {
                 // A refusal means that the job is another runner's by now, which ends this attempt.
                 Ok(()) | Err(ProposeError::Refused(_)) => return,
                 Err(error) if Instant::now() >= until || self.control.is_cancelled() => {
                     let id = &self.job;
-                    (self.shared.config.log)(&format!(
+                    self.this.log(&format!(
                         "job {id}: the resolved destination could not be stored: {error}"
                     ));
                     return;

@@ -4,12 +4,11 @@
 use godwit_api::event::{Status, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::record::{
-    TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
+    HearTransfers, TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
 };
 use godwit_api::rest::{HERE, ProgressView, Timestamp};
 use godwit_state::{Attempt, Job, Moved, StoredPlace};
 
-use crate::Shared;
 use crate::basis::clock::now;
 
 /// An attempt whose beginning was reported.
@@ -28,9 +27,9 @@ pub(crate) struct AttemptTotals {
 
 impl Recording {
     /// Tells that an attempt begins.
-    pub(crate) fn begin(shared: &Shared, job: &Job) -> Self {
+    pub(crate) fn begin(tells: &HearTransfers, job: &Job) -> Self {
         let start = start_of(job, job.attempts.saturating_add(1));
-        (shared.config.tells)(&TransferNews::Started(start.clone()));
+        tells(&TransferNews::Started(start.clone()));
         Self {
             start,
             since: now(),
@@ -38,7 +37,7 @@ impl Recording {
     }
 
     /// Reports the amounts of an attempt that ended with the node, without a report of its end.
-    pub(crate) fn tell_lost(shared: &Shared, job: &Job, attempt: &Attempt, moved: Moved) {
+    pub(crate) fn tell_lost(tells: &HearTransfers, job: &Job, attempt: &Attempt, moved: Moved) {
         let record = TransferRecord {
             start: start_of(job, attempt.number),
             started: attempt.started,
@@ -52,11 +51,16 @@ impl Recording {
             code: FailureCode::Interrupted.into(),
             message: attempt.reason.as_ref().map(|reason| reason.text.clone()),
         };
-        (shared.config.tells)(&TransferNews::Ended(Box::new(record.with_rate())));
+        tells(&TransferNews::Ended(Box::new(record.with_rate())));
     }
 
     /// Tells how it ended.
-    pub(crate) fn end(self, shared: &Shared, ended: &Result<Summary, Failure>, did: AttemptTotals) {
+    pub(crate) fn end(
+        self,
+        tells: &HearTransfers,
+        ended: &Result<Summary, Failure>,
+        did: AttemptTotals,
+    ) {
         let (code, message) = match ended {
             Ok(Summary::Transfer(summary)) if summary.status != Status::Complete => {
                 (FailureCode::Partial, None)
@@ -87,7 +91,7 @@ impl Recording {
             code: code.into(),
             message,
         };
-        (shared.config.tells)(&TransferNews::Ended(Box::new(record.with_rate())));
+        tells(&TransferNews::Ended(Box::new(record.with_rate())));
     }
 }
 

@@ -22,7 +22,6 @@ pub(crate) mod unseen;
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use godwit_api::ask::{
@@ -34,27 +33,46 @@ use godwit_api::grant::{Mandate, Right};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place};
 use godwit_run::Control;
+use godwit_run::local::ExportedFiles;
 use godwit_state::{Job, JobOp, JobState, Timestamp, reason};
 
-use crate::asking::border;
+use crate::asking::{Asking, border};
 use crate::attempt::AttemptEvents;
+use crate::attempt::askers::{askers, noted};
+use crate::attempt::live::Live;
+use crate::basis::ends::{is_third_party, may_run_elsewhere};
 use crate::basis::error::JobsError;
+use crate::basis::owners::OWNER;
 use crate::basis::spec;
-use crate::rights::access;
-use crate::{Shared, attempt, guests};
+use crate::basis::this_node::ThisNode;
+use crate::basis::words::denied;
+use crate::rights::{Rights, access};
 use direction::Direction;
 use follow::Followed;
 use lone::site;
-pub(crate) use mates::askers;
 use past::Copying;
 use stop::Stop;
 
 /// How long access for a job lasts unless it is renewed: the job continues for this long while this node is away.
 const GRANT_FOR: Duration = Duration::from_hours(24);
 
+/// The parts for attempts that another site runs.
+pub(crate) struct Context {
+    pub(crate) this: Arc<ThisNode>,
+    pub(crate) rights: Arc<Rights>,
+    pub(crate) asking: Arc<Asking>,
+    pub(crate) live: Arc<Live>,
+    /// The exports of this node.
+    pub(crate) exported: Arc<dyn ExportedFiles>,
+    /// Jobs whose sites do not know yet that the jobs stop.
+    pub(crate) notices: pending::PendingNotices,
+    /// Jobs that this node leaves to other nodes of the cluster for a while.
+    pub(crate) unseen: unseen::Unseen,
+}
+
 /// An attempt, its sites and their nodes.
 struct SiteAttempt<'a> {
-    shared: &'a Shared,
+    context: &'a Context,
     job: &'a Job,
     epoch: u64,
     new: NewJob,
@@ -78,17 +96,6 @@ struct SiteAttempt<'a> {
     control: &'a Control,
 }
 
-/// Whether neither end of the job is here.
-pub(crate) fn is_third_party(job: &Job) -> bool {
-    let elsewhere = |site: &str| site != HERE;
-    job.sources.iter().all(|place| elsewhere(&place.site)) && elsewhere(&job.destination.site)
-}
-
-/// Whether another site may run the job, or have run it: its sources are elsewhere.
-pub(crate) fn may_run_elsewhere(job: &Job) -> bool {
-    job.sources.iter().all(|place| place.site != HERE)
-}
-
 /// Outcome of an attempt that another site may run.
 pub(crate) enum Away {
     /// The transfer runs here.
@@ -99,7 +106,7 @@ pub(crate) enum Away {
 
 /// Runs the attempt to its end, if another site runs it.
 pub(crate) fn carry_out(
-    shared: &Shared,
+    context: &Context,
     job: &Job,
     epoch: u64,
     limit: u64,
@@ -108,35 +115,35 @@ pub(crate) fn carry_out(
 ) -> Away {
     let brought = match is_third_party(job) {
         true => Ok(None),
-        false => route::may_be_brought(shared, job),
+        false => route::may_be_brought(&context.this, job),
     };
     if matches!(brought, Ok(None)) && !is_third_party(job) {
         return Away::Not;
     }
-    if let Some(why) = access::denied(shared, job) {
+    if let Some(why) = access::denied(&context.rights, job) {
         // It may run at its sites already.
-        shared.notices.add(&job.id);
-        return Away::Ended(Some(ending::finish(epoch, told, attempt::denied(&why))));
+        context.notices.add(&job.id);
+        return Away::Ended(Some(ending::finish(epoch, told, denied(&why))));
     }
     let is_away = match brought {
-        Ok(Some(new)) => route::is_brought(shared, job, epoch, &new, told, control),
+        Ok(Some(new)) => route::is_brought(context, job, epoch, &new, told, control),
         Ok(None) => Ok(true),
         Err(error) => Err(error.into()),
     };
     let ended = match is_away {
         Ok(false) => return Away::Not,
         Ok(true) => {
-            SiteAttempt::new(shared, job, epoch, limit, told, control).and_then(|it| it.run())
+            SiteAttempt::new(context, job, epoch, limit, told, control).and_then(|it| it.run())
         }
         Err(stop) => Err(stop),
     };
     Away::Ended(match ended {
         Ok(op) => Some(op),
         Err(Stop::ClaimEnded) => None,
-        Err(Stop::Refused(refusal)) => Some(ending::refused(shared, job, epoch, told, &refusal)),
+        Err(Stop::Refused(refusal)) => Some(ending::refused(context, job, epoch, told, &refusal)),
         Err(Stop::Failed(error)) => {
             // It may run at its sites already.
-            shared.notices.add(&job.id);
+            context.notices.add(&job.id);
             Some(ending::failed(epoch, told, &error))
         }
     })
@@ -144,14 +151,14 @@ pub(crate) fn carry_out(
 
 impl<'a> SiteAttempt<'a> {
     fn new(
-        shared: &'a Shared,
+        context: &'a Context,
         job: &'a Job,
         epoch: u64,
         limit: u64,
         told: &'a Arc<AttemptEvents>,
         control: &'a Control,
     ) -> Result<Self, Stop> {
-        let reader = shared.replica.reader();
+        let reader = context.this.reader();
         let stored = reader
             .job_spec(&job.id)
             .map_err(JobsError::from)?
@@ -164,9 +171,9 @@ impl<'a> SiteAttempt<'a> {
         let (sources, mut destination) = spec::places(&new)?;
         let first = sources.first().map_or("", |place| place.site.as_str());
         let goes_on = || !control.is_cancelled();
-        let (from, from_nodes) = site(shared, job, first, &goes_on)?;
+        let (from, from_nodes) = site(&context.asking, job, first, &goes_on)?;
         let own = match destination.is_here() {
-            true => route::own(shared, control)?,
+            true => route::own(&context.rights, control)?,
             false => None,
         };
         let (to, to_nodes) = match &own {
@@ -174,17 +181,17 @@ impl<'a> SiteAttempt<'a> {
                 destination.site.clone_from(&own.name);
                 (own.clone(), vec![own.clone()])
             }
-            None => site(shared, job, &destination.site, &goes_on)?,
+            None => site(&context.asking, job, &destination.site, &goes_on)?,
         };
         Ok(Self {
             own,
-            mates: RefCell::new(mates::mates(shared)?),
+            mates: RefCell::new(mates::mates(&context.this)?),
             earlier: RefCell::default(),
             from,
             from_nodes: RefCell::new(from_nodes),
             to,
             to_nodes: RefCell::new(to_nodes),
-            shared,
+            context,
             job,
             epoch,
             new,
@@ -212,7 +219,7 @@ impl<'a> SiteAttempt<'a> {
             self.revoke(way);
             // An attempt before may have chosen other nodes, and ended before the state had them.
             if lone::of_attempt(self).is_ok_and(|chosen| !chosen.is_empty()) {
-                self.shared.notices.add(&self.job.id);
+                self.context.notices.add(&self.job.id);
             }
         }
         Ok(ending::ended(self, &followed?))
@@ -249,8 +256,8 @@ impl<'a> SiteAttempt<'a> {
     /// The job at the site that may run it: submitted by this node, or by another node of this cluster in an earlier attempt.
     fn look(&self, way: Direction) -> Result<Option<JobSeen>, Stop> {
         let runner = self.runner(way);
-        let noted = mates::noted(self.shared, self.job)?;
-        let earlier = askers(self.shared, self.job)?;
+        let noted = noted(&self.context.rights, self.job)?;
+        let earlier = askers(&self.context.rights, self.job)?;
         for mandate in std::iter::once(None).chain(earlier.into_iter().map(Some)) {
             let is_own = mandate.is_none();
             let is_noted = mandate.is_some() && mandate == noted;
@@ -278,7 +285,11 @@ impl<'a> SiteAttempt<'a> {
 
     /// Milliseconds until the deadline of the job, if it has one.
     fn deadline_ms(&self) -> Option<u64> {
-        let left = self.job.deadline?.0.saturating_sub(self.shared.now().0);
+        let left = self
+            .job
+            .deadline?
+            .0
+            .saturating_sub(self.context.this.now().0);
         Some(u64::try_from(left).unwrap_or(0))
     }
 
@@ -309,8 +320,16 @@ impl<'a> SiteAttempt<'a> {
             request: self.job.request.clone(),
             new,
             other: self.granter(way).cloned(),
-            may_list: Some(access::may_there(self.shared, self.job, Right::List)),
-            may_read: Some(access::may_there(self.shared, self.job, Right::Read)),
+            may_list: Some(access::may_there(
+                &self.context.rights,
+                self.job,
+                Right::List,
+            )),
+            may_read: Some(access::may_there(
+                &self.context.rights,
+                self.job,
+                Right::Read,
+            )),
         }));
         match self.ask(runner, &question)? {
             Answer::Job(seen) => Ok(*seen),
@@ -358,11 +377,11 @@ impl<'a> SiteAttempt<'a> {
 
     /// The attempt must stop: has the site that runs the job do as the state says.
     fn leave(&self, way: Direction) {
-        if self.shared.stopping.load(Ordering::SeqCst) {
+        if self.context.this.is_stopping() {
             // The job continues there, and the next start of this node finds it.
             return;
         }
-        let job = self.shared.replica.reader().job(&self.job.id);
+        let job = self.context.this.reader().job(&self.job.id);
         let verb = match job {
             Ok(Some(job)) if job.state == JobState::Paused => SteerVerb::Pause,
             Ok(Some(job)) if !job.state.ended() => return,
@@ -380,7 +399,7 @@ impl<'a> SiteAttempt<'a> {
             let note =
                 format!("the site that runs the job will be asked later to stop it: {refusal}");
             self.told.note(&note);
-            self.shared.notices.add(&self.job.id);
+            self.context.notices.add(&self.job.id);
             // Without access the job stops anyway. A resumed job gets access again.
             self.revoke(way);
         } else if verb == SteerVerb::Cancel {
@@ -395,11 +414,11 @@ impl<'a> SiteAttempt<'a> {
         let earlier = self.earlier.borrow().clone();
         if let Some(own) = self.own.as_ref().filter(|own| *own == site) {
             let asker = earlier.map_or_else(|| own.identity.clone(), |mandate| mandate.asker);
-            return own_side::ask_here(self.shared, &asker, question);
+            return own_side::ask_here(&self.context.rights, &asker, question);
         }
-        let sites = &self.shared.config.sites;
+        let sites = &self.context.asking.sites;
         let answer = sites.ask_for(earlier.as_ref(), Some(site), question, &mut |_| {
-            !self.shared.stopping.load(Ordering::SeqCst)
+            !self.context.this.is_stopping()
         });
         border::of_site(answer)
     }
@@ -428,7 +447,7 @@ fn below_exports(places: &[Place]) -> Vec<Text> {
 
 /// Whether the job is stopped by a command of its asker. A late command may stop a job that the next attempt has started.
 fn is_stopped(seen: &JobSeen) -> bool {
-    let is_of_asker = |text: &str| text.starts_with(guests::OWNER);
+    let is_of_asker = |text: &str| text.starts_with(OWNER);
     let reason = seen.view.reason.as_ref();
     [JobState::Paused, JobState::Cancelled].contains(&seen.view.state)
         && reason.is_some_and(|reason| is_of_asker(&reason.text))

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
+use godwit_api::ask::{Refusal, code};
 use godwit_api::failure::FailureCode;
-use godwit_state::{Fault, ProposeError};
+use godwit_state::{CommandError, Fault, ProposeError};
 use thiserror::Error;
 
 /// Why something was not done.
@@ -88,5 +89,29 @@ impl JobsError {
             code,
             detail: detail.into(),
         }
+    }
+}
+
+/// The message of an error, for the asker.
+pub(crate) fn refuse(error: &JobsError) -> Refusal {
+    let message = error.words();
+    match error {
+        JobsError::NoJob(_) => Refusal::new(code::NO_SUCH_JOB, message),
+        JobsError::Invalid { code, .. } if *code == FailureCode::NoSuchExport => {
+            Refusal::new(code::NO_SUCH_EXPORT, message)
+        }
+        JobsError::Propose(ProposeError::Refused(CommandError::TooMany { .. })) => {
+            Refusal::later(code::BUSY, message)
+        }
+        JobsError::Invalid { .. } | JobsError::Propose(ProposeError::Refused(_)) => {
+            Refusal::new(code::INVALID, message)
+        }
+        JobsError::Forbidden { .. } => Refusal::new(code::NOT_GRANTED, message),
+        JobsError::NoManifest(_) | JobsError::NoWork(_) => Refusal::new(code::NOT_FOUND, message),
+        JobsError::Propose(_)
+        | JobsError::Elsewhere(_)
+        | JobsError::State(_)
+        | JobsError::File { .. }
+        | JobsError::Grants(_) => Refusal::later(code::IO, message),
     }
 }

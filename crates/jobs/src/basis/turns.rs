@@ -4,8 +4,6 @@
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::Jobs;
-
 /// The owners that have a turn now.
 #[derive(Default)]
 pub(crate) struct Turns {
@@ -17,14 +15,6 @@ pub(crate) struct Turns {
 pub struct Turn<'a> {
     turns: &'a Turns,
     owner: String,
-}
-
-impl Jobs {
-    /// Waits until no other request counts `what` of the owner and adds one.
-    #[must_use]
-    pub fn turn(&self, what: &str, owner: &str) -> Turn<'_> {
-        self.shared.turns.take(format!("{what} of {owner}"))
-    }
 }
 
 impl Turns {

@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use self::passes::{
     ACTS, EVENTS, FAILURES, FOR_OPERATOR, HOST_FIGURES, INSTEAD, NOTES, REASONS, SUMMARY, UNSAID,
 };
-use super::OWNER;
 use crate::asking::border;
 use crate::asking::reach::{NOT_REACHED, is_unproven};
+use crate::basis::owners::OWNER;
 
 /// The job, and its failed entries.
 pub(super) fn seen(JobSeen { view, failures }: JobSeen) -> JobSeen {

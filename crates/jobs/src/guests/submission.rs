@@ -6,14 +6,14 @@ use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
-    Actor, Agreed, JOBS_OF_SITE_MAX, Kept, LEVEL_SITES, SPEC_BYTES_OF_SITE_MAX, Site,
+    Actor, Agreed, JOBS_OF_SITE_MAX, Kept, LEVEL_SITES, Reader, SPEC_BYTES_OF_SITE_MAX, Site,
 };
 
-use super::{actor, key, owner, refuse};
-use crate::Jobs;
-use crate::basis::error::JobsError;
+use crate::basis::error::{JobsError, refuse};
+use crate::basis::owners::{actor, key, owner};
 use crate::basis::stored::{Guest, Stored};
-use crate::queue::records;
+use crate::basis::this_node::ThisNode;
+use crate::queue::records::{self, Records};
 use crate::queue::submit;
 
 /// Jobs that wait for one asker.
@@ -38,14 +38,13 @@ const SETTINGS_BYTES_MAX: usize = 64 << 10;
 const NAMELESS: &str = "other-site";
 
 /// Whether one more job may wait for this asker.
-pub(super) fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
-    let reader = jobs.shared.replica.reader();
+pub(super) fn check_room(reader: &Reader, records: &Records, asker: &str) -> Result<(), Refusal> {
     let counts = reader.job_counts(Some(&owner(asker)));
     let counts = counts.map_err(|error| refuse(&error.into()))?;
-    let bytes = Kept(&reader).spec_bytes(&owner(asker));
+    let bytes = Kept(reader).spec_bytes(&owner(asker));
     let bytes = bytes.map_err(|error| refuse(&error.into()))?;
     check_kept(counts.iter().map(|(_, count)| count).sum(), bytes)?;
-    if let Some(why) = records::full(&jobs.shared, asker).map_err(|error| refuse(&error))? {
+    if let Some(why) = records::full(records, asker).map_err(|error| refuse(&error))? {
         return Err(Refusal::later(code::BUSY, why));
     }
     let waiting = counts.iter().filter(|(state, _)| !state.ended());
@@ -76,18 +75,18 @@ fn check_kept(count: u64, bytes: u64) -> Result<(), Refusal> {
 }
 
 /// The description, with the names of this node.
-pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
+pub(super) fn stored(this: &ThisNode, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
     let invalid = |what: String| Refusal::new(code::INVALID, what);
     let mut new = wish.new.clone();
     new.not_before = None;
     if let Some(left) = wish.deadline_ms {
-        new.deadline = Some(jobs.shared.now().after(left));
+        new.deadline = Some(this.now().after(left));
     }
     bound(&mut new)?;
     let mut other = wish.other.clone();
     let asked = other.as_ref().map(|peer| peer.name.clone());
     if let Some(peer) = &mut other {
-        peer.name = name_here(jobs, peer).map_err(|error| refuse(&error))?;
+        peer.name = name_here(this, peer).map_err(|error| refuse(&error))?;
     }
     let rename = |text: &mut String| -> Result<bool, Refusal> {
         let mut place: Place = text
@@ -120,7 +119,7 @@ pub(super) fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, 
         ));
     }
     // Older nodes of this cluster do not read `may_list`. A job without it hides names.
-    let level = Agreed(&jobs.shared.replica.reader()).level();
+    let level = Agreed(&this.reader()).level();
     let is_read = level.map_err(|error| refuse(&error.into()))? >= LEVEL_SITES;
     let guest = Guest {
         asker: asker.to_owned(),
@@ -149,8 +148,8 @@ fn bound(new: &mut NewJob) -> Result<(), Refusal> {
 }
 
 /// The name of the site at this node: this node's name for the identity, else the asker's name, unless another site has that name here.
-fn name_here(jobs: &Jobs, peer: &Peer) -> Result<String, JobsError> {
-    let sites = jobs.shared.replica.reader().objects::<Site>()?;
+fn name_here(this: &ThisNode, peer: &Peer) -> Result<String, JobsError> {
+    let sites = this.reader().objects::<Site>()?;
     let known = sites.iter().find(|site| site.identity == peer.identity);
     let taken = sites.iter().any(|site| site.name == peer.name);
     Ok(match known {
@@ -161,12 +160,11 @@ fn name_here(jobs: &Jobs, peer: &Peer) -> Result<String, JobsError> {
 }
 
 pub(super) fn submit_for(
-    jobs: &Jobs,
+    this: &ThisNode,
     asker: &str,
     wish: &RunJob,
     stored: Stored,
 ) -> Result<String, JobsError> {
-    let shared = &jobs.shared;
     let Some(guest) = stored.guest else {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
@@ -174,15 +172,18 @@ pub(super) fn submit_for(
         ));
     };
     let other = guest.other.as_ref().map(|peer| peer.name.clone());
-    let checked = submit::check_known(shared, &stored.new, &|site| {
-        Ok(other.as_deref() == Some(site))
-    })?;
+    let checked =
+        submit::check_known(
+            this,
+            &stored.new,
+            &|site| Ok(other.as_deref() == Some(site)),
+        )?;
     let text = Stored::text_for(stored.new.clone(), guest)?;
     let by = Actor {
         request: wish.request.clone(),
         ..actor(asker)
     };
-    let (id, _) = submit::propose(shared, by, &|at| {
+    let (id, _) = submit::propose(this, by, &|at| {
         let key = Some(key(&wish.job));
         let (owner, text) = (owner(asker), text.clone());
         Ok(submit::build(at, &owner, &stored.new, text, &checked, key))

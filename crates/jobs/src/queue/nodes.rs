@@ -6,16 +6,12 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
-use godwit_api::endpoint::is_memory;
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::HERE;
-use godwit_state::{Fault, Job, JobFilter, Node, Reader, Reason};
+use godwit_state::{Job, JobFilter, Node, Reader, Reason};
 
+use crate::basis::ends::{needs, reaches, sites_of};
 use crate::basis::error::JobsError;
-use crate::queue::order::{Running, sites_of};
-
-/// Whether an identity is that of a node of the cluster; the state that cannot be read is no answer.
-pub type IsMember = dyn Fn(&str) -> Result<bool, Fault> + Send + Sync;
+use crate::queue::order::Running;
 
 /// A node waits this long for each job that it runs more than the node with the fewest.
 const STEP: Duration = Duration::from_millis(250);
@@ -181,24 +177,6 @@ impl Nodes {
     }
 }
 
-/// The exports of this cluster that a job names.
-pub(crate) fn needs(job: &Job) -> impl Iterator<Item = &str> {
-    job.sources
-        .iter()
-        .chain([&job.destination])
-        // Each node has memory to measure with.
-        .filter(|place| place.site == HERE && !is_memory(&place.path))
-        .map(|place| {
-            let path = place.path.trim_start_matches('/');
-            path.split('/').next().unwrap_or(path)
-        })
-}
-
-/// Whether a node with these exports reaches all places that a job needs of this cluster.
-pub(crate) fn reaches(exports: &[String], job: &Job) -> bool {
-    needs(job).all(|export| exports.iter().any(|own| own == export))
-}
-
 /// Since when this node sees jobs wait.
 #[derive(Default)]
 pub(crate) struct Seen(HashMap<String, (u64, Instant)>);
@@ -234,6 +212,8 @@ impl Seen {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use godwit_api::rest::HERE;
+
     use super::*;
     use godwit_state::{StoredPlace, Timestamp};
 

@@ -14,7 +14,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::units::counted;
 use godwit_state::{Job, Reason};
 
-use crate::guests::is_of_site;
+use crate::basis::ends::sites_of;
+use crate::basis::owners::is_of_site;
 
 /// The rules, as they hold now.
 #[derive(Clone, Debug, Default)]
@@ -43,20 +44,6 @@ pub(crate) struct Plan {
     pub(crate) start: Vec<Job>,
     /// Jobs that wait, and why.
     pub(crate) wait: Vec<(Job, Reason)>,
-}
-
-/// The names of the sites that a job has to do with, this node left out.
-pub(crate) fn sites_of(job: &Job) -> Vec<String> {
-    let mut sites: Vec<String> = job
-        .sources
-        .iter()
-        .chain([&job.destination])
-        .filter(|place| place.site != godwit_api::rest::HERE)
-        .map(|place| place.site.clone())
-        .collect();
-    sites.sort();
-    sites.dedup();
-    sites
 }
 
 fn jobs(number: u64) -> String {

@@ -7,22 +7,21 @@
 mod site_state;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::failure::{FailureCode, Retry, Scope};
 use godwit_api::units::counted;
 use godwit_state::{
-    Agreed, Command, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, Timestamp,
+    Agreed, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, Timestamp,
 };
 
-use crate::asking::reached;
+use crate::asking::{Asking, reached};
+use crate::basis::ends::sites_of;
 use crate::basis::error::JobsError;
+use crate::basis::owners::asker_of;
 use crate::basis::stored::Stored;
-use crate::queue::order::sites_of;
-use crate::queue::scheduler::actor;
-use crate::{Shared, guests};
+use crate::basis::this_node::ThisNode;
 use site_state::SiteState;
 
 /// Between two looks.
@@ -83,16 +82,16 @@ fn waits(job: &Job, at: Timestamp) -> bool {
 }
 
 /// Body of the thread.
-pub(crate) fn run(shared: &Arc<Shared>) {
+pub(crate) fn run(asking: &Asking, woken: &Woken) {
     // The result of the last dial of each site, by its identity.
     let mut known = HashMap::new();
-    while !shared.stopping.load(Ordering::SeqCst) {
+    while !asking.this.is_stopping() {
         // A state that cannot be read now is read at the next look.
-        if let Ok(wanted) = wanted(shared) {
-            look(shared, wanted, &mut known);
+        if let Ok(wanted) = wanted(&asking.this) {
+            look(asking, woken, wanted, &mut known);
         }
         let until = Instant::now() + EVERY;
-        while Instant::now() < until && !shared.stopping.load(Ordering::SeqCst) {
+        while Instant::now() < until && !asking.this.is_stopping() {
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -106,13 +105,13 @@ struct Wanted {
 
 /// The sites that waiting jobs need, by their identities. Only sites of the state are among them: another site's job chooses addresses
 /// itself, and this node does not scan for it.
-fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
-    let reader = shared.replica.reader();
+fn wanted(this: &ThisNode) -> Result<BTreeMap<String, Wanted>, JobsError> {
+    let reader = this.reader();
     let filter = JobFilter {
         states: vec![JobState::Queued],
         ..JobFilter::default()
     };
-    let at = shared.now();
+    let at = this.now();
     let mut sites: BTreeMap<String, Wanted> = BTreeMap::new();
     let page = reader.jobs(&filter, None, JOBS_MAX)?;
     let own = reader.objects::<Site>()?;
@@ -122,7 +121,7 @@ fn wanted(shared: &Shared) -> Result<BTreeMap<String, Wanted>, JobsError> {
                 continue;
             };
             // A job of another site may mean another site by the name.
-            if guests::asker_of(job).is_some() && !means(&reader, job, &site)? {
+            if asker_of(job).is_some() && !means(&reader, job, &site)? {
                 continue;
             }
             let wanted = sites.entry(site.identity.clone()).or_insert(Wanted {
@@ -147,17 +146,17 @@ fn means(reader: &Reader, job: &Job, site: &Site) -> Result<bool, JobsError> {
 type Known = HashMap<String, (bool, SiteState)>;
 
 /// Dials the sites, and wakes the jobs of those that are back.
-fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut Known) {
+fn look(asking: &Asking, woken: &Woken, wanted: BTreeMap<String, Wanted>, known: &mut Known) {
     if known.len() > KNOWN_MAX {
         known.clear();
     }
     let wanted: Vec<(String, Wanted)> = wanted.into_iter().take(SITES_MAX).collect();
     for some in wanted.chunks(AT_ONCE) {
-        if shared.stopping.load(Ordering::SeqCst) {
+        if asking.this.is_stopping() {
             return;
         }
         let answers: Vec<bool> = std::thread::scope(|scope| {
-            let dial = |one: &'_ (String, Wanted)| answers(shared, &one.1.site);
+            let dial = |one: &'_ (String, Wanted)| answers(asking, &one.1.site);
             let dials = some.iter().map(|one| scope.spawn(move || dial(one)));
             let dials: Vec<_> = dials.collect();
             let ended = dials.into_iter().map(|dial| dial.join().unwrap_or(false));
@@ -171,19 +170,19 @@ fn look(shared: &Shared, wanted: BTreeMap<String, Wanted>, known: &mut Known) {
                 None => (None, SiteState::new(now)),
             };
             if sight.see(answers, now) {
-                tell(shared, one, answers);
-                say(shared, &one.site, answers);
+                tell(&asking.this, one, answers);
+                say(&asking.this, &one.site, answers);
             }
             known.insert(identity.clone(), (answers, sight));
             if answers && before != Some(true) {
-                shared.woken.lock().extend(one.jobs.iter().cloned());
+                woken.lock().extend(one.jobs.iter().cloned());
             }
         }
     }
 }
 
 /// Says in the log that a site went or came back.
-fn tell(shared: &Shared, one: &Wanted, answers: bool) {
+fn tell(this: &ThisNode, one: &Wanted, answers: bool) {
     let name = &one.site.name;
     let line = match answers {
         true => {
@@ -195,16 +194,16 @@ fn tell(shared: &Shared, one: &Wanted, answers: bool) {
             EVERY.as_secs()
         ),
     };
-    (shared.config.log)(&line);
+    this.log(&line);
 }
 
 /// Notes that a site went or came back, for followers of the state and for webhooks. The leader does so for all nodes.
-fn say(shared: &Shared, site: &Site, answers: bool) {
-    let reader = shared.replica.reader();
+fn say(this: &ThisNode, site: &Site, answers: bool) {
+    let reader = this.reader();
     let knows = Agreed(&reader)
         .level()
         .is_ok_and(|level| level >= LEVEL_SIGHTED);
-    if !knows || !shared.replica.is_leader() {
+    if !knows || !this.replica.is_leader() {
         return;
     }
     let op = Op::Sighted(Sighted {
@@ -212,13 +211,12 @@ fn say(shared: &Shared, site: &Site, answers: bool) {
         identity: site.identity.clone(),
         answers,
     });
-    let command = Command::new(shared.now(), actor(shared), op);
-    drop(shared.replica.propose_blocking(command));
+    drop(this.propose(op));
 }
 
 /// Whether a node of the site proves its identity.
-fn answers(shared: &Shared, site: &Site) -> bool {
-    let others = reached::learned(site, shared.now());
+fn answers(asking: &Asking, site: &Site) -> bool {
+    let others = reached::learned(site, asking.this.now());
     let mut nodes = std::iter::once(reached::peer(site)).chain(others);
-    nodes.any(|node| shared.config.sites.reach(&node, WITHIN).is_ok())
+    nodes.any(|node| asking.sites.reach(&node, WITHIN).is_ok())
 }

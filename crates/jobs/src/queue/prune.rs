@@ -3,11 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_state::{Command, Effect, Kept, Op, Prune, SPEC_BYTES_OF_OWNER_MAX, Timestamp};
+use godwit_state::{Effect, Kept, Op, Prune, SPEC_BYTES_OF_OWNER_MAX, Timestamp};
 
-use crate::Shared;
 use crate::basis::error::JobsError;
-use crate::queue::scheduler::actor;
+use crate::basis::this_node::ThisNode;
 
 /// How often history is checked.
 const EVERY: Duration = Duration::from_mins(10);
@@ -42,31 +41,31 @@ impl Pruner {
     }
 
     /// Deletes history that is too old, if it is time to look.
-    pub(crate) fn prune(&mut self, shared: &Shared) -> Result<(), JobsError> {
+    pub(crate) fn prune(&mut self, this: &ThisNode, keep: Duration) -> Result<(), JobsError> {
         if self.looked.elapsed() < EVERY {
             return Ok(());
         }
         self.looked = Instant::now();
-        let at = shared.now();
+        let at = this.now();
         if self.is_clock_set(at) {
-            (shared.config.log)(
+            this.log(
                 "the clock was set while the node ran: no history is deleted until the node is restarted",
             );
             return Ok(());
         }
-        match shared.replica.is_leader() {
-            true => delete(shared, at),
+        match this.replica.is_leader() {
+            true => delete(this, keep, at),
             // The leading node deletes for all; each node removes the files of deleted jobs.
-            false => remove_files(shared),
+            false => remove_files(this),
         }
     }
 }
 
 /// Deletes history older than the node keeps at `at`.
-pub(crate) fn delete(shared: &Shared, at: Timestamp) -> Result<(), JobsError> {
-    let keep = i64::try_from(shared.config.keep_history.as_millis()).unwrap_or(i64::MAX);
+fn delete(this: &ThisNode, keep: Duration, at: Timestamp) -> Result<(), JobsError> {
+    let keep = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
     let before = Some(Timestamp(at.0.saturating_sub(keep)));
-    let reader = shared.replica.reader();
+    let reader = this.reader();
     let prune = Prune {
         jobs_before: before,
         audit_before: before,
@@ -75,22 +74,21 @@ pub(crate) fn delete(shared: &Shared, at: Timestamp) -> Result<(), JobsError> {
         of_owners: Kept(&reader).surplus(SPEC_BYTES_OF_OWNER_MAX)?,
     };
     for _ in 0..COMMANDS_MAX {
-        let command = Command::new(at, actor(shared), Op::Prune(prune.clone()));
-        let done = shared.replica.propose_blocking(command)?;
+        let done = this.propose_at(at, Op::Prune(prune.clone()))?;
         if !matches!(done.effect, Effect::Pruned { more: true, .. }) {
             break;
         }
     }
-    remove_files(shared)
+    remove_files(this)
 }
 
 /// Removes the files of deleted jobs.
-fn remove_files(shared: &Shared) -> Result<(), JobsError> {
-    let reader = shared.replica.reader();
-    for id in godwit_history::ids(&shared.config.directory) {
+fn remove_files(this: &ThisNode) -> Result<(), JobsError> {
+    let reader = this.reader();
+    for id in godwit_history::ids(&this.directory) {
         if reader.job(&id)?.is_none() {
             // A file that cannot be removed is tried again.
-            let _ = godwit_history::remove(&shared.config.directory, &id);
+            let _ = godwit_history::remove(&this.directory, &id);
         }
     }
     Ok(())

@@ -7,34 +7,42 @@ use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, ProgressView};
 use godwit_state::{Delivered, Job, JobKinds, Reason, Timestamp, reason};
 
-use crate::Shared;
+use crate::asking::elsewhere::RemoteProgress;
+use crate::attempt::live::Live;
 use crate::basis::documents;
 use crate::basis::error::JobsError;
+use crate::basis::this_node::ThisNode;
 use crate::queue::away;
 use crate::queue::nodes::{NO_NODE, NODES_DRAINED, Nodes};
 
 /// The situation at this moment.
 pub(crate) struct Now<'a> {
-    shared: &'a Shared,
+    this: &'a ThisNode,
+    live: &'a Live,
+    remote: &'a RemoteProgress,
     nodes: Nodes,
     at: Timestamp,
 }
 
 impl<'a> Now<'a> {
-    pub(crate) fn read(shared: &'a Shared) -> Result<Self, JobsError> {
-        let config = &shared.config;
-        let reader = shared.replica.reader();
+    pub(crate) fn read(
+        this: &'a ThisNode,
+        live: &'a Live,
+        remote: &'a RemoteProgress,
+    ) -> Result<Self, JobsError> {
         Ok(Self {
-            nodes: Nodes::rows(&reader, &config.node, &config.exports)?,
-            at: shared.now(),
-            shared,
+            nodes: Nodes::rows(&this.reader(), &this.name, &this.exports)?,
+            at: this.now(),
+            this,
+            live,
+            remote,
         })
     }
 
     /// The job for the API.
     pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
         let progress = self.progress(&job);
-        let reader = self.shared.replica.reader();
+        let reader = self.this.reader();
         let kind = JobKinds(&reader).of(&job.id)?;
         let kind = kind.and_then(|kind| JobKind::from_name(&kind));
         let kind = kind.unwrap_or(JobKind::Copy);
@@ -51,9 +59,9 @@ impl<'a> Now<'a> {
     /// The progress of a job that runs here or at another node of the cluster.
     fn progress(&self, job: &Job) -> Option<ProgressView> {
         let runner = job.runner.as_ref()?;
-        match runner.node == self.shared.config.node {
-            true => self.shared.live.progress(&job.id),
-            false => self.shared.elsewhere.progress(&job.id),
+        match runner.node == self.this.name {
+            true => self.live.progress(&job.id),
+            false => self.remote.progress(&job.id),
         }
     }
 }

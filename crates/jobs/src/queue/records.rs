@@ -9,18 +9,20 @@
 //! works, goes on without this node.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::units::human_size;
 use godwit_history::Recorder;
-use godwit_state::{Command, Job, JobFilter, Op, PAGE_BYTES, WorkOp};
+use godwit_state::{Job, JobFilter, Op, PAGE_BYTES, WorkOp};
 
+use crate::attempt::divided;
+use crate::attempt::live::Live;
 use crate::basis::error::JobsError;
-use crate::guests::{is_of_site, owner};
-use crate::queue::scheduler::{actor, end};
-use crate::{Shared, attempt};
+use crate::basis::owners::{is_of_site, owner};
+use crate::basis::this_node::ThisNode;
+use crate::basis::words::no_room;
+use crate::queue::scheduler::end;
 
 /// Bytes of the records of one other site: the manifests of some ten million files, or the logs of hundreds of jobs.
 const OF_SITE_MAX: u64 = 4 << 30;
@@ -35,9 +37,28 @@ const LOOK_AT_USER_EVERY: Duration = Duration::from_mins(1);
 /// Smaller records stay: they may be the line about deleted records.
 const LEAST_BYTES: u64 = 1 << 10;
 
-/// The results of the last looks, by owner.
-#[derive(Default)]
-pub(crate) struct Records(Mutex<HashMap<String, Look>>);
+/// The records of jobs here, and the results of the last looks at them, by owner.
+pub(crate) struct Records {
+    this: Arc<ThisNode>,
+    live: Arc<Live>,
+    divided: Arc<divided::Context>,
+    looks: Mutex<HashMap<String, Look>>,
+}
+
+impl Records {
+    pub(crate) fn new(
+        this: Arc<ThisNode>,
+        live: Arc<Live>,
+        divided: Arc<divided::Context>,
+    ) -> Self {
+        Self {
+            this,
+            live,
+            divided,
+            looks: Mutex::default(),
+        }
+    }
+}
 
 #[derive(Clone)]
 struct Look {
@@ -62,8 +83,8 @@ const fn most(is_of_site: bool) -> u64 {
 }
 
 /// Why the asker may not have one more job here, if the records of its jobs take all their room.
-pub(crate) fn full(shared: &Shared, asker: &str) -> Result<Option<String>, JobsError> {
-    let look = look(shared, &owner(asker))?;
+pub(crate) fn full(records: &Records, asker: &str) -> Result<Option<String>, JobsError> {
+    let look = look(records, &owner(asker))?;
     Ok(look.full.then(|| {
         format!(
             "manifests, logs and samples of your unfinished jobs take {} here, which is the limit; wait until these jobs end, or submit jobs with fewer files or without manifests",
@@ -77,28 +98,28 @@ const EVERY: Duration = Duration::from_secs(1);
 const STOPS_EVERY: Duration = Duration::from_millis(200);
 
 /// Body of the thread. It reads directories of thousands of jobs, so no start or end of other jobs waits for it.
-pub(crate) fn run(shared: &Arc<Shared>) {
-    let is_stopping = || shared.stopping.load(Ordering::SeqCst);
+pub(crate) fn run(records: &Records) {
+    let is_stopping = || records.this.is_stopping();
     while !is_stopping() {
-        let reader = shared.replica.reader();
-        for (id, attempt) in shared.live.all() {
+        let reader = records.this.reader();
+        for (id, attempt) in records.live.all() {
             // A state that cannot be read now is read at the next look.
             let job = reader.job(&id).ok().flatten();
             let runs = |job: &Job| job.epoch == attempt.epoch && job.state.moves();
             if let Some(job) = job.filter(runs)
-                && let Some(why) = overflows(shared, &job)
+                && let Some(why) = overflows(records, &job)
             {
-                drop(end(shared, &job, &why, attempt::no_room(&why)));
+                drop(end(&records.this, &records.live, &job, &why, no_room(&why)));
             }
         }
-        for (id, epoch) in shared.workers.all() {
+        for (id, epoch) in records.divided.workers.all() {
             let job = reader.job(&id).ok().flatten();
             let works = |job: &Job| job.epoch == epoch && job.state.moves();
             if let Some(job) = job.filter(works)
-                && !shared.live.contains(&id)
-                && let Some(why) = overflows(shared, &job)
+                && !records.live.contains(&id)
+                && let Some(why) = overflows(records, &job)
             {
-                drop(decline(shared, &job, &why));
+                drop(decline(records, &job, &why));
             }
         }
         let until = Instant::now() + EVERY;
@@ -109,25 +130,25 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 }
 
 /// Works no longer on a job that another node runs. That node alone may end it.
-fn decline(shared: &Shared, job: &Job, why: &str) -> Result<(), JobsError> {
-    (shared.config.log)(&format!("job {}: this node works no more: {why}", job.id));
+fn decline(records: &Records, job: &Job, why: &str) -> Result<(), JobsError> {
+    records
+        .this
+        .log(&format!("job {}: this node works no more: {why}", job.id));
     let decline = WorkOp::Decline {
         epoch: job.epoch,
-        node: shared.config.node.clone(),
-        why: attempt::no_room(why),
+        node: records.this.name.clone(),
+        why: no_room(why),
     };
     let op = Op::Work(job.id.clone(), decline);
-    let command = Command::new(shared.now(), actor(shared), op);
-    // Without the command a worker would begin again.
-    shared.replica.propose_blocking(command)?;
-    shared.workers.stop(&job.id);
+    records.this.propose(op)?;
+    records.divided.workers.stop(&job.id);
     Ok(())
 }
 
 /// Why a running job has to end, if its records fill all the space of its owner.
-fn overflows(shared: &Shared, job: &Job) -> Option<String> {
+fn overflows(records: &Records, job: &Job) -> Option<String> {
     // If they cannot be read now, they are checked again.
-    let look = look(shared, &job.owner).ok()?;
+    let look = look(records, &job.owner).ok()?;
     let is_of_site = is_of_site(&job.owner);
     (look.full && look.largest.as_ref() == Some(&job.id)).then(|| {
         format!(
@@ -139,9 +160,9 @@ fn overflows(shared: &Shared, job: &Job) -> Option<String> {
 }
 
 /// Looks at the records of an owner, unless that was done just now, and makes room.
-fn look(shared: &Shared, owner: &str) -> Result<Look, JobsError> {
+fn look(records: &Records, owner: &str) -> Result<Look, JobsError> {
     let lock = || {
-        let looks = shared.records.0.lock();
+        let looks = records.looks.lock();
         looks.unwrap_or_else(PoisonError::into_inner)
     };
     let now = Instant::now();
@@ -154,7 +175,7 @@ fn look(shared: &Shared, owner: &str) -> Result<Look, JobsError> {
     let look = Look {
         // A look that takes long is not old at its end.
         at: Instant::now(),
-        ..make_room(shared, owner, now)?
+        ..make_room(records, owner, now)?
     };
     lock().insert(owner.to_owned(), look.clone());
     Ok(look)
@@ -167,8 +188,8 @@ struct Kept {
     bytes: u64,
 }
 
-fn make_room(shared: &Shared, owner: &str, at: Instant) -> Result<Look, JobsError> {
-    let base = &shared.config.directory;
+fn make_room(records: &Records, owner: &str, at: Instant) -> Result<Look, JobsError> {
+    let base = &records.this.directory;
     let here: HashSet<String> = godwit_history::ids(base).into_iter().collect();
     let filter = JobFilter {
         owner: Some(owner.to_owned()),
@@ -180,11 +201,11 @@ fn make_room(shared: &Shared, owner: &str, at: Instant) -> Result<Look, JobsErro
     let (mut waiting, mut ended) = (Vec::new(), Vec::new());
     let mut cursor = None;
     loop {
-        let reader = shared.replica.reader();
+        let reader = records.this.reader();
         let page = reader.jobs(&filter, cursor.as_ref(), usize::MAX)?;
         for job in page.jobs.into_iter().filter(|job| here.contains(&job.id)) {
             let bytes = godwit_history::bytes(base, &job.id);
-            let runs = shared.live.contains(&job.id) || shared.workers.contains(&job.id);
+            let runs = records.live.contains(&job.id) || records.divided.workers.contains(&job.id);
             let attempt = job.attempts;
             if !runs && (job.state.ended() || !is_of_site) {
                 let kept = if job.state.ended() {
@@ -208,7 +229,7 @@ fn make_room(shared: &Shared, owner: &str, at: Instant) -> Result<Look, JobsErro
     }
     waiting.append(&mut ended);
     for Kept { id, attempt, .. } in surplus(open, waiting, most(is_of_site)) {
-        (shared.config.log)(&format!(
+        records.this.log(&format!(
             "job {id}: its records were removed to make room for other jobs of {owner}"
         ));
         // A removal that fails is tried again.

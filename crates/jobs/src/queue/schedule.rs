@@ -14,19 +14,18 @@ use croner::Cron;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::NewJob;
 use godwit_state::{
-    Agreed, Command, LEVEL_ROLES, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role,
-    Schedule, Timestamp,
+    Agreed, LEVEL_ROLES, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role, Schedule,
+    Timestamp,
 };
 
-use crate::attempt::clip;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
+use crate::basis::words::clip;
 use crate::basis::zone::{self, check_time_zone};
-use crate::queue::scheduler::actor;
-use crate::queue::submit;
+use crate::queue::Queue;
+use crate::queue::submit::{self, Admission};
 use crate::rights::access;
-use crate::{Jobs, Shared};
 pub(crate) use pace::TickPace;
 
 /// A schedule that makes sense.
@@ -67,7 +66,7 @@ impl Ticks {
 
 /// Whether a schedule makes sense: the expression, the zone, and the job.
 pub(crate) fn check(
-    shared: &Shared,
+    admission: &Admission,
     cron: &str,
     zone: &str,
     template: &NewJob,
@@ -75,15 +74,22 @@ pub(crate) fn check(
     role: Role,
 ) -> Result<(), JobsError> {
     let ticks = Ticks::parse(cron, zone)?;
-    if ticks.next(shared.now()).is_none() {
+    if ticks.next(admission.this.now()).is_none() {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
             format!("cron: {cron:?} never comes due"),
         ));
     }
-    let (sources, destination) = submit::check(shared, template)?;
+    let (sources, destination) = submit::check(&admission.this, template)?;
     let there = access::There::of(template);
-    access::check_places(shared, owner, role, there, &sources, &destination)
+    access::check_places(
+        &admission.rights,
+        owner,
+        role,
+        there,
+        &sources,
+        &destination,
+    )
 }
 
 /// The role that a schedule keeps when a user of this role puts it. `earlier` is the schedule with the same job and times: a comment of
@@ -91,12 +97,12 @@ pub(crate) fn check(
 ///
 /// # Errors
 /// The state cannot be read.
-pub fn kept_role(
-    jobs: &Jobs,
+pub(crate) fn kept_role(
+    reader: &Reader,
     role: Role,
     earlier: Option<&Schedule>,
 ) -> Result<Option<Role>, JobsError> {
-    if Agreed(&jobs.replica().reader()).level()? < LEVEL_ROLES {
+    if Agreed(reader).level()? < LEVEL_ROLES {
         return Ok(None);
     }
     let before = earlier.and_then(|earlier| earlier.role);
@@ -114,7 +120,7 @@ pub(crate) fn next(schedule: &Schedule, at: Timestamp) -> Option<Timestamp> {
 
 /// Submits the schedules due at `at`; returns the time of the next tick.
 pub(crate) fn fire(
-    shared: &Shared,
+    queue: &Queue,
     reader: &Reader,
     at: Timestamp,
 ) -> Result<Option<Timestamp>, JobsError> {
@@ -137,13 +143,13 @@ pub(crate) fn fire(
             continue;
         }
         // A later pass handles the skipped schedule.
-        if !shared.ticks.take(&schedule.owner, Instant::now()) {
+        if !queue.ticks.take(&schedule.owner, Instant::now()) {
             continue;
         }
-        let (job, reason) = match job_of(shared, &schedule, at) {
+        let (job, reason) = match job_of(&queue.admission, &schedule, at) {
             Ok(job) => (Some(Box::new(job)), None),
             Err(error) => {
-                (shared.config.log)(&format!(
+                queue.this.log(&format!(
                     "schedule {}: the job of {} is skipped: {error}",
                     schedule.id,
                     tick.utc()
@@ -157,10 +163,7 @@ pub(crate) fn fire(
             job,
             reason,
         };
-        match shared
-            .replica
-            .propose_blocking(Command::new(at, actor(shared), fired))
-        {
+        match queue.this.propose_at(at, fired) {
             // Refused: it was changed meanwhile, or an id was taken; the next pass sees it.
             Ok(_) | Err(ProposeError::Refused(_)) => {}
             Err(error) => return Err(error.into()),
@@ -178,14 +181,18 @@ fn reason_of(error: &JobsError) -> Reason {
     Reason::new(code, clip(&error.words()))
 }
 
-fn job_of(shared: &Shared, schedule: &Schedule, at: Timestamp) -> Result<Submitted, JobsError> {
+fn job_of(
+    admission: &Admission,
+    schedule: &Schedule,
+    at: Timestamp,
+) -> Result<Submitted, JobsError> {
     let new = spec::parse(&schedule.template)?;
-    let checked = submit::check(shared, &new)?;
-    let text = Stored::text_of(&shared.replica.reader(), &new, schedule.role, &checked)?;
+    let checked = submit::check(&admission.this, &new)?;
+    let text = Stored::text_of(&admission.this.reader(), &new, schedule.role, &checked)?;
     let there = access::There::of(&new);
     let who = (schedule.owner.as_str(), schedule.role);
-    access::check_owner(shared, who, there, &checked.0, &checked.1)?;
-    submit::check_room(shared, &schedule.owner)?;
+    access::check_owner(&admission.rights, who, there, &checked.0, &checked.1)?;
+    submit::check_room(admission, &schedule.owner)?;
     let owner = &schedule.owner;
     Ok(submit::build(at, owner, &new, text, &checked, None))
 }

@@ -2,30 +2,32 @@
 //! Changes no job for a user, and chooses by `order` alone.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
 use godwit_run::pulse;
 use godwit_state::{
-    Actor, Command, Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader,
-    Reason, Timestamp,
+    Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader, Reason, Replica,
+    Timestamp,
 };
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use crate::Shared;
-use crate::attempt::{self, Claim};
+use crate::attempt::live::Live;
+use crate::attempt::{Claim, after_crash, start};
+use crate::basis::ends::sites_of;
 use crate::basis::error::JobsError;
+use crate::basis::this_node::ThisNode;
+use crate::basis::words::denied;
 use crate::basis::zone::UnknownZones;
+use crate::queue::Queue;
 use crate::queue::away;
 use crate::queue::nodes::{NO_NODE, Nodes, Seen};
 use crate::queue::order::{self, Running};
 use crate::queue::prune::Pruner;
 use crate::queue::rules::Policy;
 use crate::queue::schedule;
-use crate::rights::access;
-use crate::rights::access::Sight;
+use crate::rights::access::{self, Sight};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -49,35 +51,37 @@ const WAITING_EACH: u32 = 64;
 const EXPLAINED_MAX: usize = 32;
 
 /// Body of the thread.
-pub(crate) fn run(shared: &Arc<Shared>) {
+pub(crate) fn run(queue: &Queue) {
     let runtime = match Builder::new_current_thread().enable_time().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            (shared.config.log)(&format!("jobs cannot be run: {error}; restart the node"));
+            queue
+                .this
+                .log(&format!("jobs cannot be run: {error}; restart the node"));
             return;
         }
     };
-    let reader = shared.replica.reader();
-    let mut follower = shared.replica.follow(reader.last_event().unwrap_or(0));
+    let reader = queue.this.reader();
+    let mut follower = queue.this.replica.follow(reader.last_event().unwrap_or(0));
     let mut complained = false;
-    let mut history = Pruner::new(shared.now());
+    let mut history = Pruner::new(queue.this.now());
     let mut seen = Seen::default();
     let mut zones = UnknownZones::default();
     let mut restarted = false;
-    while !shared.stopping.load(Ordering::SeqCst) {
+    while !queue.this.is_stopping() {
         let ready = match restarted {
             true => Ok(()),
             // Other nodes of a cluster may have to be started before the state takes this.
-            false => restart(shared),
+            false => restart(queue),
         };
         if !restarted && ready.is_ok() {
-            attempt::after_crash::recover(shared);
+            after_crash::recover(&queue.attempts.reports);
         }
         restarted = restarted || ready.is_ok();
         let passed = ready
-            .and_then(|()| history.prune(shared))
-            .and_then(|()| zones.tell(&reader, &*shared.config.log))
-            .and_then(|()| pass(shared, &reader, &mut seen));
+            .and_then(|()| history.prune(&queue.this, queue.keep_history))
+            .and_then(|()| zones.tell(&reader, &*queue.this.log))
+            .and_then(|()| pass(queue, &reader, &mut seen));
         let sleep = match passed {
             Ok(sleep) => {
                 complained = false;
@@ -85,23 +89,23 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             }
             Err(error) => {
                 if !complained {
-                    (shared.config.log)(&format!("jobs wait: {error}"));
+                    queue.this.log(&format!("jobs wait: {error}"));
                 }
                 complained = true;
                 PAUSE
             }
         };
-        runtime.block_on(wait(shared, &mut follower, sleep));
+        runtime.block_on(wait(&queue.this.replica, &mut follower, sleep));
     }
 }
 
 /// Waits for a change of the state, or until the time has passed.
-async fn wait(shared: &Shared, follower: &mut Follower, sleep: Duration) {
+async fn wait(replica: &Replica, follower: &mut Follower, sleep: Duration) {
     let woken = timeout(sleep.min(SLEEP_MAX), follower.next()).await;
     if let Ok(Err(_)) = woken {
         // Events were missed: the pass reads the whole state anyway.
-        let last = shared.replica.reader().last_event().unwrap_or(0);
-        *follower = shared.replica.follow(last);
+        let last = replica.reader().last_event().unwrap_or(0);
+        *follower = replica.follow(last);
         tokio::time::sleep(PAUSE).await;
     } else if woken.is_ok() {
         tokio::time::sleep(GATHER).await;
@@ -111,68 +115,67 @@ async fn wait(shared: &Shared, follower: &mut Follower, sleep: Duration) {
 }
 
 /// Returns the jobs that an earlier start of this node ran to the queue.
-fn restart(shared: &Shared) -> Result<(), JobsError> {
-    let op = Op::Restart(shared.runner.clone());
-    let command = Command::new(shared.now(), actor(shared), op);
-    shared.replica.propose_blocking(command)?;
+fn restart(queue: &Queue) -> Result<(), JobsError> {
+    let op = Op::Restart(queue.runner.clone());
+    queue.this.propose(op)?;
     Ok(())
 }
 
 /// Work that one node does for the cluster: ends jobs whose deadline has passed, and submits jobs of schedules. Returns the time of the next deadline or tick.
-fn lead(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Option<Timestamp>, JobsError> {
+fn lead(queue: &Queue, reader: &Reader, at: Timestamp) -> Result<Option<Timestamp>, JobsError> {
     for job in reader.expired_jobs(at)? {
-        let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
-        settle(shared.replica.propose_blocking(expire))?;
+        settle(queue.this.propose_at(at, Op::Job(job.id, JobOp::Expire)))?;
     }
-    schedule::fire(shared, reader, at)
+    schedule::fire(queue, reader, at)
 }
 
 /// Applies the state; returns the time until the next event is due.
-fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Duration, JobsError> {
-    let at = shared.now();
-    let leads = shared.replica.is_leader();
+fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Duration, JobsError> {
+    let at = queue.this.now();
+    let leads = queue.this.replica.is_leader();
     let tick = match leads {
-        true => lead(shared, reader, at)?,
+        true => lead(queue, reader, at)?,
         false => None,
     };
     let policy = Policy::read(reader, at)?;
-    let config = &shared.config;
-    let nodes = Nodes::read(reader, &config.node, &config.exports)?;
-    let running = follow_up(shared, reader, &policy, &nodes)?;
-    let is_ending = shared
+    let Queue { this, attempts, .. } = queue;
+    let nodes = Nodes::read(reader, &this.name, &this.exports)?;
+    let running = follow_up(queue, reader, &policy, &nodes)?;
+    let divided = &attempts.local.divided;
+    let is_ending = divided
         .workers
-        .follow_up(shared, reader, nodes.is_draining())?;
+        .follow_up(divided, reader, nodes.is_draining())?;
     if nodes.is_draining() {
         if leads {
             explain_nobody(
-                shared,
+                this,
                 &reader.due_jobs(at, WAITING_EACH, WAITING_MAX)?,
                 &nodes,
             )?;
         }
-        return drain(shared, !running.is_empty());
+        return drain(this, !running.is_empty());
     }
     // Of each owner as many as could be started, and some whose reason is shown.
-    let each =
-        u32::try_from(shared.config.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
+    let each = u32::try_from(queue.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
     let mut due = reader.due_jobs(at, each, WAITING_MAX)?;
-    due.extend(with_room(shared, reader, at)?);
-    due.extend(shared.woken.jobs(reader, at)?);
+    due.extend(with_room(queue, reader, at)?);
+    due.extend(queue.woken.jobs(reader, at)?);
     // Skips claimed jobs that do not show as running yet.
-    due.retain(|job| !shared.live.contains(&job.id) && !shared.notices.is_asking(&job.id));
-    due.retain(|job| !shared.unseen.contains(&job.id));
+    let (live, site) = (&attempts.reports.live, &attempts.site);
+    due.retain(|job| !live.contains(&job.id) && !site.notices.is_asking(&job.id));
+    due.retain(|job| !site.unseen.contains(&job.id));
     if leads {
-        explain_nobody(shared, &due, &nodes)?;
+        explain_nobody(this, &due, &nodes)?;
     }
     due.retain(|job| nodes.can_run(job));
-    due.retain(|job| !away::keeps_waiting(shared, job));
+    due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
     let (due, again) = seen.sift(due, &nodes, running.len(), Instant::now());
     let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
-    let rules = policy.rules(shared.config.jobs_max);
+    let rules = policy.rules(queue.jobs_max);
     let plan = order::choose(due, &running, &elsewhere, &rules);
     let running = [running, elsewhere].concat();
     for job in plan.start {
-        start(shared, job, &policy, &running)?;
+        start(queue, job, &policy, &running)?;
     }
     let new = plan
         .wait
@@ -183,8 +186,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
             seen: job.epoch,
             reason,
         };
-        let command = Command::new(at, actor(shared), Op::Job(job.id, explain));
-        settle(shared.replica.propose_blocking(command))?;
+        settle(this.propose_at(at, Op::Job(job.id, explain)))?;
     }
     let next = [tick, reader.next_due(at)?, reader.next_deadline()?];
     Ok(next
@@ -198,7 +200,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
 }
 
 /// Notes the reason for jobs that no node of the cluster takes.
-fn explain_nobody(shared: &Shared, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
+fn explain_nobody(this: &ThisNode, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
     let unable = due.iter().filter_map(|job| Some((job, nodes.nobody(job)?)));
     let is_told = |job: &Job, why: &Reason| why.code == NO_NODE && away::is_told(job);
     let new = unable.filter(|(job, why)| job.reason.as_ref() != Some(why) && !is_told(job, why));
@@ -207,30 +209,24 @@ fn explain_nobody(shared: &Shared, due: &[Job], nodes: &Nodes) -> Result<(), Job
             seen: job.epoch,
             reason,
         };
-        let command = Command::new(
-            shared.now(),
-            actor(shared),
-            Op::Job(job.id.clone(), explain),
-        );
-        settle(shared.replica.propose_blocking(command))?;
+        settle(this.propose(Op::Job(job.id.clone(), explain)))?;
     }
     Ok(())
 }
 
 /// Returns the jobs of this draining node to the queue; the next pass stops their attempts.
-fn drain(shared: &Shared, runs: bool) -> Result<Duration, JobsError> {
+fn drain(this: &ThisNode, runs: bool) -> Result<Duration, JobsError> {
     if runs {
-        let lost = Op::Lost(shared.config.node.clone());
-        let command = Command::new(shared.now(), actor(shared), lost);
-        settle(shared.replica.propose_blocking(command))?;
+        settle(this.propose(Op::Lost(this.name.clone())))?;
         return Ok(PAUSE);
     }
     Ok(SLEEP_MAX)
 }
 
 /// The jobs that waited for space at an export of this node and fit now, before their next attempt is due.
-fn with_room(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, JobsError> {
-    let short = shared.live.short();
+fn with_room(queue: &Queue, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, JobsError> {
+    let live = &queue.attempts.reports.live;
+    let short = live.short();
     if short.is_empty() {
         return Ok(Vec::new());
     }
@@ -241,13 +237,13 @@ fn with_room(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Vec<Job>
             job.state.waits() && reason.is_some_and(|reason| reason.code == FailureCode::NoSpace)
         });
         let Some(job) = job else {
-            shared.live.fits(&id);
+            live.fits(&id);
             continue;
         };
-        let exports = Arc::clone(&shared.config.exported);
+        let exports = Arc::clone(&queue.exported);
         let path = shortage.path.clone();
         let look = move || exports.free_bytes(&path);
-        let free = shared.rooms.free(&shortage.path, look);
+        let free = queue.rooms.free(&shortage.path, look);
         let is_due = job.next_attempt.is_none_or(|next| next <= at);
         if !is_due && free.is_some_and(|free| shortage.is_over(free)) {
             fitting.push(job);
@@ -258,14 +254,16 @@ fn with_room(shared: &Shared, reader: &Reader, at: Timestamp) -> Result<Vec<Job>
 
 /// Stops attempts whose claim has ended, and gives the others their limits.
 fn follow_up(
-    shared: &Shared,
+    queue: &Queue,
     reader: &Reader,
     policy: &Policy,
     nodes: &Nodes,
 ) -> Result<Vec<Running>, JobsError> {
     let mut running = Vec::new();
     let mut claimed: Vec<(Job, Sight)> = Vec::new();
-    for (id, attempt) in shared.live.all() {
+    let reports = &queue.attempts.reports;
+    let live = &reports.live;
+    for (id, attempt) in live.all() {
         match reader.job(&id)? {
             Some(job) if job.epoch == attempt.epoch && job.state.moves() => {
                 claimed.push((job, attempt.sight));
@@ -286,27 +284,34 @@ fn follow_up(
     // Limits apply to the whole cluster.
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
     for (job, sight) in claimed {
-        if away::leaves(shared, reader, &job)? {
+        if away::leaves(reports, &*queue.exported, reader, &job)? {
             continue;
         }
-        let denied = access::denied(shared, &job).or_else(|| sight.lost(shared, &job));
-        if let Some(why) = denied {
-            end(shared, &job, &why, attempt::denied(&why))?;
+        let rights = &queue.rights;
+        let why = access::denied(rights, &job).or_else(|| sight.lost(rights, &job));
+        if let Some(why) = why {
+            end(&queue.this, live, &job, &why, denied(&why))?;
             continue;
         }
-        let sites = order::sites_of(&job);
+        let sites = sites_of(&job);
         let limit = policy.rate(job.limit, &job.owner, &sites, &all);
-        shared.live.set_limit(&job.id, limit);
+        live.set_limit(&job.id, limit);
         let ahead = policy.ahead(job.limit, &job.owner, &sites, &all);
-        shared.live.set_ahead(&job.id, ahead);
+        live.set_ahead(&job.id, ahead);
     }
     Ok(running)
 }
 
 /// Ends a running job that may not continue. The next pass stops its attempt, because the claim has ended.
-pub(crate) fn end(shared: &Shared, job: &Job, why: &str, reason: Reason) -> Result<(), JobsError> {
-    (shared.config.log)(&format!("job {}: stopped: {why}", job.id));
-    let progress = shared.live.progress(&job.id);
+pub(crate) fn end(
+    this: &ThisNode,
+    live: &Live,
+    job: &Job,
+    why: &str,
+    reason: Reason,
+) -> Result<(), JobsError> {
+    this.log(&format!("job {}: stopped: {why}", job.id));
+    let progress = live.progress(&job.id);
     let finish = JobOp::Finish(Box::new(Finish {
         epoch: job.epoch,
         outcome: Outcome::Failed,
@@ -316,29 +321,23 @@ pub(crate) fn end(shared: &Shared, job: &Job, why: &str, reason: Reason) -> Resu
         files: progress.as_ref().map_or(0, |progress| progress.files),
         failures: Vec::new(),
     }));
-    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), finish));
-    settle(shared.replica.propose_blocking(command)).map(drop)
+    settle(this.propose(Op::Job(job.id.clone(), finish))).map(drop)
 }
 
 /// Claims a job and starts its attempt.
-fn start(
-    shared: &Arc<Shared>,
-    job: Job,
-    policy: &Policy,
-    running: &[Running],
-) -> Result<(), JobsError> {
+fn start(queue: &Queue, job: Job, policy: &Policy, running: &[Running]) -> Result<(), JobsError> {
     let claim = JobOp::Claim {
-        runner: shared.runner.clone(),
+        runner: queue.runner.clone(),
         seen: job.epoch,
     };
-    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), claim));
-    shared.live.fits(&job.id);
+    let claim = Op::Job(job.id.clone(), claim);
+    queue.attempts.reports.live.fits(&job.id);
     let stops = pulse::stops();
-    let Some(Effect::Job { epoch, .. }) = settle(shared.replica.propose_blocking(command))? else {
+    let Some(Effect::Job { epoch, .. }) = settle(queue.this.propose(claim))? else {
         // The job was changed meanwhile; the next pass sees that.
         return Ok(());
     };
-    let sites = order::sites_of(&job);
+    let sites = sites_of(&job);
     let mut with = running.to_vec();
     with.push(Running {
         owner: job.owner.clone(),
@@ -346,7 +345,7 @@ fn start(
     });
     let limit = policy.rate(job.limit, &job.owner, &sites, &with);
     let claim = Claim { epoch, stops };
-    attempt::start(shared, job, claim, sites, limit);
+    start::start(&queue.attempts, job, claim, sites, limit);
     Ok(())
 }
 
@@ -357,10 +356,6 @@ fn settle(done: Result<godwit_state::Done, ProposeError>) -> Result<Option<Effec
         Err(ProposeError::Refused(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-pub(crate) fn actor(shared: &Shared) -> Actor {
-    Actor::node(shared.config.node.clone())
 }
 
 fn until(time: Timestamp, at: Timestamp) -> Duration {

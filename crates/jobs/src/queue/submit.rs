@@ -1,6 +1,8 @@
 //! Checks a job that is submitted, and puts it into the state.
 //! Does not run it.
 
+use std::sync::Arc;
+
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
@@ -10,14 +12,15 @@ use godwit_state::{
     RetryPolicy, Site, StoredPlace, Timestamp, sortable_id,
 };
 
-use crate::Shared;
 use crate::asking::manifest;
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
-use crate::rights::access;
+use crate::basis::this_node::ThisNode;
+use crate::basis::turns::Turns;
+use crate::rights::{Rights, access};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
@@ -28,21 +31,38 @@ pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
 /// Jobs that are counted at a time.
 const PAGE_MAX: usize = 1_000;
 
+/// The parts that decide whether a job is taken.
+pub(crate) struct Admission {
+    pub(crate) this: Arc<ThisNode>,
+    pub(crate) rights: Arc<Rights>,
+    /// Turns of requests that add to a bounded number of things of one owner.
+    pub(crate) turns: Arc<Turns>,
+    /// Jobs of one owner that wait; usually [`WAITING_OF_OWNER_MAX`].
+    pub(crate) waiting_of_owner_max: u64,
+}
+
 /// Submits; returns the id, and whether the job is new.
 pub(crate) fn submit(
-    shared: &Shared,
+    admission: &Admission,
     actor: Actor,
     owner: &str,
     new: &NewJob,
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
-    let checked = check(shared, new)?;
+    let checked = check(&admission.this, new)?;
     // The identity is found before the rights are checked, because rights at a site belong to its identity.
-    let reader = shared.replica.reader();
+    let reader = admission.this.reader();
     let text = Stored::text_of(&reader, new, actor.role, &checked)?;
     if let Some(role) = actor.role {
         let there = access::There::of(new);
-        access::check_places(shared, owner, role, there, &checked.0, &checked.1)?;
+        access::check_places(
+            &admission.rights,
+            owner,
+            role,
+            there,
+            &checked.0,
+            &checked.1,
+        )?;
     }
     // A repeated submission is no new job.
     let is_repeated = match &key {
@@ -50,29 +70,29 @@ pub(crate) fn submit(
         None => false,
     };
     // Simultaneous submissions get no further than successive ones.
-    let _turn = shared.turns.take(format!("jobs of {owner}"));
+    let _turn = admission.turns.take(format!("jobs of {owner}"));
     if !is_repeated {
-        check_room(shared, owner)?;
+        check_room(admission, owner)?;
     }
-    propose(shared, actor, &|at| {
+    propose(&admission.this, actor, &|at| {
         Ok(build(at, owner, new, text.clone(), &checked, key.clone()))
     })
 }
 
 /// As [`check_room`], for a job that runs again. A job that waits has its place already.
-pub(crate) fn check_room_again(shared: &Shared, job: &JobView) -> Result<(), JobsError> {
+pub(crate) fn check_room_again(admission: &Admission, job: &JobView) -> Result<(), JobsError> {
     match job.state.ended() {
-        true => check_room(shared, &job.owner),
+        true => check_room(admission, &job.owner),
         false => Ok(()),
     }
 }
 
 /// Whether one more job of the owner may wait. The bound per owner leaves room for the jobs of all owners. Paused jobs count as waiting: they
 /// return when the owner resumes them, and no time removes them.
-pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> {
-    let most = shared.config.waiting_of_owner_max;
+pub(crate) fn check_room(admission: &Admission, owner: &str) -> Result<(), JobsError> {
+    let most = admission.waiting_of_owner_max;
     let states = vec![JobState::Queued, JobState::Scheduled, JobState::Paused];
-    let reader = shared.replica.reader();
+    let reader = admission.this.reader();
     let counts = reader.job_counts(None)?;
     let of_all = counts.iter().filter(|(state, _)| states.contains(state));
     if of_all.map(|(_, count)| count).sum::<u64>() < most {
@@ -105,16 +125,16 @@ pub(crate) fn check_room(shared: &Shared, owner: &str) -> Result<(), JobsError> 
 
 /// Submits the job that `build` makes of a moment; returns the id, and whether the job is new.
 pub(crate) fn propose(
-    shared: &Shared,
+    this: &ThisNode,
     actor: Actor,
     build: &dyn Fn(Timestamp) -> Result<Submitted, JobsError>,
 ) -> Result<(String, bool), JobsError> {
     for _ in 0..IDS_MAX {
-        let at = shared.now();
+        let at = this.now();
         let job = build(at)?;
         let id = job.id.clone();
         let command = Command::new(at, actor.clone(), Op::Submit(Box::new(job)));
-        match shared.replica.propose_blocking(command) {
+        match this.replica.propose_blocking(command) {
             Ok(_) => return Ok((id, true)),
             Err(ProposeError::Refused(CommandError::Duplicate { job, same: true })) => {
                 return Ok((job, false));
@@ -162,16 +182,16 @@ pub(crate) fn build(
 }
 
 /// Whether the job could be run: places, sites, exports and settings make sense.
-pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
-    let reader = shared.replica.reader();
-    check_known(shared, new, &|site| {
+pub(crate) fn check(this: &ThisNode, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
+    let reader = this.reader();
+    check_known(this, new, &|site| {
         Ok(reader.object::<Site>(site)?.is_some())
     })
 }
 
 /// The same, where `is_known` decides which sites exist.
 pub(crate) fn check_known(
-    shared: &Shared,
+    this: &ThisNode,
     new: &NewJob,
     is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
 ) -> Result<(Vec<Place>, Place), JobsError> {
@@ -184,7 +204,7 @@ pub(crate) fn check_known(
     }
     for place in sources.iter().chain([&destination]) {
         if place.is_here() && !place.is_memory() {
-            let exports = all_exports(shared)?;
+            let exports = all_exports(this)?;
             if !exports.contains(&place.export) {
                 return Err(JobsError::invalid(
                     FailureCode::NoSuchExport,
@@ -227,9 +247,9 @@ pub(crate) fn check_known(
 }
 
 /// The exports of this node, and of the other nodes of its cluster.
-fn all_exports(shared: &Shared) -> Result<Vec<String>, JobsError> {
-    let mut exports = shared.config.exports.clone();
-    for node in shared.replica.reader().objects::<Node>()? {
+fn all_exports(this: &ThisNode) -> Result<Vec<String>, JobsError> {
+    let mut exports = this.exports.clone();
+    for node in this.reader().objects::<Node>()? {
         exports.extend(node.exports);
     }
     exports.sort();

@@ -8,7 +8,6 @@ mod there;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use godwit_api::ask::Peer;
 use godwit_api::failure::FailureCode;
 use godwit_api::grant::{Area, Grant, Mandate, Right, Subject, Wish, allows_at};
 use godwit_api::rest::{HERE, Place, Timestamp};
@@ -19,8 +18,10 @@ use godwit_state::{
 
 use crate::basis::clock::now;
 use crate::basis::error::JobsError;
-use crate::{Shared, guests};
+use crate::basis::owners::asker_of;
+use crate::rights::{Rights, asker};
 pub(crate) use own::OwnRights;
+pub(crate) use rule::JOB_RULE;
 pub use rule::{grant_of, rule_of};
 pub(crate) use there::{Sight, There, is_dry, may_there};
 
@@ -109,7 +110,7 @@ impl Kept {
 }
 
 /// The access at a node, by the file in its home and by the rules of its state.
-pub struct Access<'a>(pub(crate) &'a Shared);
+pub struct Access<'a>(pub(crate) &'a Rights);
 
 impl Access<'_> {
     /// The access rules of the state as they are now; cheap while they do not change.
@@ -117,7 +118,7 @@ impl Access<'_> {
     /// # Errors
     /// The state cannot be read.
     pub fn rules(&self) -> Result<Arc<Vec<Grant>>, JobsError> {
-        self.0.rules.now(&self.0.replica)
+        self.0.rules.now(&self.0.this.replica)
     }
 
     /// The grants in the node's home as they are now.
@@ -125,7 +126,7 @@ impl Access<'_> {
     /// # Errors
     /// The file cannot be read, or a line in it is unknown.
     pub fn file_grants(&self) -> Result<Vec<Grant>, JobsError> {
-        (self.0.config.file_grants)().map_err(JobsError::Grants)
+        (self.0.file_grants)().map_err(JobsError::Grants)
     }
 
     /// Whether a peer may do this at a time by its own grants, apart from any job.
@@ -148,11 +149,10 @@ impl Access<'_> {
     /// # Errors
     /// The state cannot be read.
     pub fn own_job(&self, peer: &str, mandate: &Mandate) -> Result<Option<bool>, JobsError> {
-        let shared = self.0;
-        let reader = shared.replica.reader();
-        let is_own = |own: Peer| own.identity == mandate.asker;
+        let rights = self.0;
+        let reader = rights.this.reader();
         let is_here =
-            (shared.config.own)().is_some_and(is_own) || (shared.config.is_member)(&mandate.asker)?;
+            rights.cluster.is_own(&mandate.asker) || rights.cluster.has(&mandate.asker)?;
         if !is_here && Agreed(&reader).asker(&mandate.job)?.as_ref() != Some(&mandate.asker) {
             return Ok(None);
         }
@@ -160,7 +160,7 @@ impl Access<'_> {
             return Ok(Some(false));
         }
         let job = reader.job(&mandate.job)?;
-        let lives = |job: &Job| !job.state.ended() && denied(shared, job).is_none();
+        let lives = |job: &Job| !job.state.ended() && denied(rights, job).is_none();
         Ok(Some(job.as_ref().is_some_and(lives)))
     }
 
@@ -183,8 +183,8 @@ pub struct Granted {
 }
 
 impl Granted {
-    fn of(shared: &Shared, user: &str, role: Role) -> Result<Self, JobsError> {
-        let access = Access(shared);
+    fn of(rights: &Rights, user: &str, role: Role) -> Result<Self, JobsError> {
+        let access = Access(rights);
         let grants = match role {
             Role::Admin => None,
             Role::Viewer | Role::Operator => Some((access.file_grants()?, access.rules()?)),
@@ -356,16 +356,16 @@ fn needs<'a>(
 /// Whether the owner of a job may still run it, and use the places that the job names. The job has at most the role of its submitter, which
 /// may have had a token with a smaller role than its user.
 pub(crate) fn check_owner(
-    shared: &Shared,
+    rights: &Rights,
     (owner, kept): (&str, Option<Role>),
     there: There,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
     let forbidden = |code, detail| Err(JobsError::Forbidden { code, detail });
-    let reader = shared.replica.reader();
+    let reader = rights.this.reader();
     let mut names = Names::of(&reader.objects::<Node>()?);
-    names.accounts.extend(shared.config.machine_admins.clone());
+    names.accounts.extend(rights.machine_admins.clone());
     let user = reader.object::<User>(owner)?;
     if let Some(error) = user
         .as_ref()
@@ -375,7 +375,7 @@ pub(crate) fn check_owner(
     }
     let as_kept = |role: Role| {
         let role = kept.map_or(role, |kept| kept.min(role));
-        check_places(shared, owner, role, there, sources, destination)
+        check_places(rights, owner, role, there, sources, destination)
     };
     // The accounts of all machines of a cluster are admins of all of it.
     if names.is_account(owner) {
@@ -403,16 +403,16 @@ pub(crate) fn check_owner(
 
 /// Whether a user that lets a job continue may use the places of the job, as a submitter must. A token with a smaller role than its user
 /// does not give the job the rights of the user.
-pub(crate) fn check_run(shared: &Shared, actor: &Actor, id: &str) -> Result<(), JobsError> {
+pub(crate) fn check_run(rights: &Rights, actor: &Actor, id: &str) -> Result<(), JobsError> {
     let Some(role) = actor.role else {
         return Ok(());
     };
-    let reader = shared.replica.reader();
+    let reader = rights.this.reader();
     let job = reader.job(id)?;
     let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
     let (sources, destination) = places_of(&job)?;
-    let (there, kept) = There::of_job(shared, id);
-    let granted = Granted::of(shared, &actor.name, role)?;
+    let (there, kept) = There::of_job(&rights.this.reader(), id);
+    let granted = Granted::of(rights, &actor.name, role)?;
     let is_own = granted.owns(&reader, &job.owner, kept);
     needs(there, &sources, &destination)
         .try_for_each(|(place, right)| granted.check_of_job(id, is_own, place, right))
@@ -431,14 +431,14 @@ fn places_of(job: &Job) -> Result<(Vec<Place>, Place), JobsError> {
 }
 
 /// Why the owner of a job may no longer run it. While grants and users cannot be read, admitted jobs continue.
-pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
-    if let Some(asker) = guests::asker_of(job) {
-        return (!guests::may_go_on(shared, asker, job)).then(|| guests::ACCESS_ENDED.to_owned());
+pub(crate) fn denied(rights: &Rights, job: &Job) -> Option<String> {
+    if let Some(asker) = asker_of(job) {
+        return (!asker::may_go_on(rights, asker, job)).then(|| asker::ACCESS_ENDED.to_owned());
     }
     // They were read when the job was submitted.
     let (sources, destination) = places_of(job).ok()?;
-    let (there, kept) = There::of_job(shared, &job.id);
-    match check_owner(shared, (&job.owner, kept), there, &sources, &destination) {
+    let (there, kept) = There::of_job(&rights.this.reader(), &job.id);
+    match check_owner(rights, (&job.owner, kept), there, &sources, &destination) {
         Err(JobsError::Forbidden { detail, .. }) => Some(detail),
         _ => None,
     }
@@ -446,13 +446,13 @@ pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
 
 /// Whether the submitter of a job may use the places that the job names.
 pub(crate) fn check_places(
-    shared: &Shared,
+    rights: &Rights,
     user: &str,
     role: Role,
     there: There,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
-    let granted = Granted::of(shared, user, role)?;
+    let granted = Granted::of(rights, user, role)?;
     needs(there, sources, destination).try_for_each(|(place, right)| granted.check(place, right))
 }

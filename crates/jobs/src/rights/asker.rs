@@ -1,16 +1,16 @@
 //! The rights of the node that asked for a job: here when the job begins and while it runs, and at the third site by its mandate.
 //! Gives no access (`grants`) and runs no job.
 
-use godwit_api::ask::{MayUse, Peer, Refusal, RunJob, code};
+use godwit_api::ask::{MayUse, Refusal, RunJob, code};
 use godwit_api::grant::{Mandate, Right, Subject, Wish, allows};
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place, Timestamp};
-use godwit_state::{Agreed, Job};
+use godwit_state::{Agreed, Job, Reader};
 
+use crate::basis::error::refuse;
+use crate::basis::owners::KEY;
 use crate::basis::stored::{Guest, Stored};
-use crate::guests::{KEY, refuse};
-use crate::rights::{access, grants};
-use crate::{Jobs, Shared};
+use crate::rights::{Rights, access, grants};
 
 /// The rights that a job needs at its sources.
 const READS: &[Right] = &[Right::Read];
@@ -29,7 +29,7 @@ pub(crate) fn mandate_of(job: &Job, guest: &Guest) -> Option<Mandate> {
 /// The node that owns the job of a question: the asking node, or the node of the mandate. That node has
 /// given access for this job to the nodes that may resume it.
 pub(crate) fn acts_for<'a>(
-    jobs: &Jobs,
+    rights: &Rights,
     asker: &'a str,
     mandate: Option<&'a Mandate>,
     job: &str,
@@ -37,7 +37,7 @@ pub(crate) fn acts_for<'a>(
     let Some(mandate) = mandate else {
         return Ok(asker);
     };
-    if mandate.job == job && grants::is_let_in(&jobs.shared, mandate, asker)? {
+    if mandate.job == job && grants::is_let_in(rights, mandate, asker)? {
         return Ok(&mandate.asker);
     }
     let Mandate { asker: of, job } = mandate;
@@ -47,15 +47,13 @@ pub(crate) fn acts_for<'a>(
 
 /// Refuses a node that had this job of the cluster run elsewhere and is no member any more. The job continues with the access that this
 /// node gave as a member, and the other members give and revoke access from then on.
-pub(crate) fn check_left(jobs: &Jobs, asker: &str, job: &str) -> Result<(), Refusal> {
-    let shared = &jobs.shared;
-    let noted = Agreed(&shared.replica.reader()).asker(job);
+pub(crate) fn check_left(rights: &Rights, asker: &str, job: &str) -> Result<(), Refusal> {
+    let noted = Agreed(&rights.this.reader()).asker(job);
     let noted = noted.map_err(|error| refuse(&error.into()))?;
-    let is_own = |own: Peer| own.identity == asker;
-    if noted.as_deref() != Some(asker) || (shared.config.own)().is_some_and(is_own) {
+    if noted.as_deref() != Some(asker) || rights.cluster.is_own(asker) {
         return Ok(());
     }
-    let is_member = (shared.config.is_member)(asker);
+    let is_member = rights.cluster.has(asker);
     if is_member.map_err(|error| refuse(&error.into()))? {
         return Ok(());
     }
@@ -81,16 +79,19 @@ pub(crate) fn check_rights(new: &NewJob, now: Timestamp, may: &MayUse<'_>) -> Re
 }
 
 /// Whether the node that asked for a job still has the rights that the job needs here. While grants cannot be read, admitted jobs continue.
-pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
-    let rules = (shared.config.file_grants)().ok();
-    let rules = rules.zip(shared.rules.now(&shared.replica).ok());
+pub(crate) fn may_go_on(rights: &Rights, asker: &str, job: &Job) -> bool {
+    let rules = (rights.file_grants)().ok();
+    let rules = rules.zip(rights.rules.now(&rights.this.replica).ok());
     let Some((file, state)) = rules else {
         return true;
     };
     let who = Subject::Identity(asker.to_owned());
-    let at = shared.now();
+    let at = rights.this.now();
     let ends = job.sources.iter().map(|place| (place, Right::Read));
-    let there = access::There::of_job(shared, &job.id).0.rights().iter();
+    let there = access::There::of_job(&rights.this.reader(), &job.id)
+        .0
+        .rights()
+        .iter();
     let mut ends = ends.chain(there.map(|right| (&job.destination, *right)));
     ends.all(|(place, right)| {
         let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
@@ -104,33 +105,33 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
 
 /// Whether the owner of a job for another node has the right to list or read its destination. That node says so, and must have the right
 /// itself where the destination is here. None: it is unknown now.
-pub(crate) fn may_there(shared: &Shared, asker: &str, job: &Job, right: Right) -> Option<bool> {
-    let guest = said(shared, job)?;
+pub(crate) fn may_there(rights: &Rights, asker: &str, job: &Job, right: Right) -> Option<bool> {
+    let guest = said(&rights.this.reader(), job)?;
     let owner_may = match right {
         Right::List => guest.may_list,
         _ => guest.may_read,
     };
     let place = &job.destination;
     let named: Place = format!("{}:{}", place.site, place.path).parse().ok()?;
-    let file = (shared.config.file_grants)().ok()?;
-    let state = shared.rules.now(&shared.replica).ok()?;
+    let file = (rights.file_grants)().ok()?;
+    let state = rights.rules.now(&rights.this.replica).ok()?;
     let wish = Wish::at(&named.export, &named.path, right);
     let who = Subject::Identity(asker.to_owned());
-    let at = shared.now();
+    let at = rights.this.now();
     let asker_may = || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at);
     Some(owner_may && (!named.is_here() || asker_may()))
 }
 
 /// The statement of the node that asked for the job.
-fn said(shared: &Shared, job: &Job) -> Option<Guest> {
-    let spec = shared.replica.reader().job_spec(&job.id).ok().flatten()?;
+fn said(reader: &Reader, job: &Job) -> Option<Guest> {
+    let spec = reader.job_spec(&job.id).ok().flatten()?;
     Stored::parse(&spec).ok()?.guest
 }
 
 /// Refuses to continue a job whose owner may see less of the destination than at the submission. A node of an older version does not report
 /// that.
-pub(crate) fn check_sight(shared: &Shared, job: &Job, wish: &RunJob) -> Result<(), Refusal> {
-    let less = said(shared, job).is_some_and(|guest| {
+pub(crate) fn check_sight(reader: &Reader, job: &Job, wish: &RunJob) -> Result<(), Refusal> {
+    let less = said(reader, job).is_some_and(|guest| {
         (guest.may_list && wish.may_list == Some(false))
             || (guest.may_read && wish.may_read == Some(false))
     });

@@ -15,12 +15,15 @@ use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Right, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, ById, Change, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX,
+    AccessRight, AccessRule, ById, Change, Command, Op, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX,
+    SOURCES_MAX,
 };
 
-use crate::Shared;
-use crate::guests::{propose, refuse};
-use crate::rights::access::{Access, OwnRights};
+use crate::basis::error::refuse;
+use crate::basis::owners::actor;
+use crate::basis::this_node::ThisNode;
+use crate::rights::Rights;
+use crate::rights::access::{Access, JOB_RULE, OwnRights};
 
 /// The longest that an asker gives access for without renewing it.
 const LASTS_MAX_MILLIS: i64 = 24 * 3_600_000;
@@ -37,15 +40,12 @@ pub(crate) const RULES_OF_JOB_MAX: usize = PATHS_MAX;
 /// The same bound if a node with access for the job passes it on: its rules count together with those of the asker.
 const RULES_PASSED_ON_MAX: usize = 256;
 
-/// Prefix of the ids of all rules for jobs.
-const JOB_RULE: &str = "job:";
-
 /// How often the rules of a job are looked for until none is left.
 const REVOKE_PASSES_MAX: usize = 8;
 
 /// Lets a site in for a job of the asker, or for the job of the mandate.
 pub(crate) fn grant(
-    shared: &Shared,
+    rights: &Rights,
     asker: &str,
     mandate: Option<&Mandate>,
     wish: &GrantJob,
@@ -65,18 +65,18 @@ pub(crate) fn grant(
         return Err(Refusal::new(code::INVALID, message));
     }
     check_paths(&wish.paths)?;
-    let own = OwnRight::new(shared, asker);
+    let own = OwnRight::new(rights, asker);
     let renews = mandate.filter(|_| wish.identity.eq_ignore_ascii_case(asker));
     if let Some(mandate) = renews
-        && !(own.covers(wish) && is_let_in(shared, mandate, asker)?)
+        && !(own.covers(wish) && is_let_in(rights, mandate, asker)?)
     {
         let message = "identity: a node without its own rights cannot grant access to itself";
         return Err(Refusal::new(code::INVALID, message));
     }
-    let now = shared.now().0;
+    let now = rights.this.now().0;
     let most = now.saturating_add(LASTS_MAX_MILLIS);
     let mut until = match wish.lasts_ms {
-        Some(lasts) => shared.now().after(lasts).0,
+        Some(lasts) => rights.this.now().after(lasts).0,
         None => wish.until.0,
     };
     until = until.min(most);
@@ -92,12 +92,12 @@ pub(crate) fn grant(
         .collect::<Result<_, _>>()?;
     // A check of each path takes work, too, whether it is allowed or not. A node uses up only the changes of the sites that let it in.
     if let Some(mandate) = mandate
-        && !is_let_in(shared, mandate, asker)?
+        && !is_let_in(rights, mandate, asker)?
     {
         let message = "the job has granted no access here to the asking node";
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
-    shared.pace.take(giver, wish.paths.len(), Instant::now())?;
+    rights.pace.take(giver, wish.paths.len(), Instant::now())?;
     // All are asked for before one is given.
     let may_itself = |path: &Text, write: bool, at: Timestamp| own.check(path, write, at);
     for path in &wish.paths {
@@ -107,14 +107,14 @@ pub(crate) fn grant(
         };
     }
     // The state counts the rules, too, but refuses in the middle of a question.
-    let _turn = shared.turns.take(format!("access of {giver}"));
-    let reader = shared.replica.reader();
+    let _turn = rights.turns.take(format!("access of {giver}"));
+    let reader = rights.this.reader();
     let ids = ById(&reader);
     let of_all = ids.count_below::<AccessRule>(JOB_RULE);
     let of_all = of_all.map_err(|error| refuse(&error.into()))?;
     let before = ids.count_below::<AccessRule>(&of_giver);
     let before = before.map_err(|error| refuse(&error.into()))?;
-    let of_job = rules(shared, &prefix(giver, &wish.job))?;
+    let of_job = rules(&rights.this, &prefix(giver, &wish.job))?;
     let of_job: HashSet<&str> = of_job.iter().map(|rule| rule.id.as_str()).collect();
     let new: HashSet<&str> = wished.iter().map(|rule| rule.id.as_str()).collect();
     let added = u64::try_from(new.difference(&of_job).count()).unwrap_or(u64::MAX);
@@ -152,15 +152,15 @@ pub(crate) fn grant(
     for path in &wish.paths {
         let rule = rule(giver, wish, path, Timestamp(until))?;
         given.push(rule.id.clone());
-        propose(shared, asker, Op::Access(Change::Put(rule)))?;
+        propose(&rights.this, asker, Op::Access(Change::Put(rule)))?;
     }
     // The asker of the job may have taken its access back meanwhile. Then the access of this node is gone, and the rules that it made go,
     // too.
     if mandate.is_some() {
-        let of_job = rules(shared, &prefix(giver, &wish.job))?;
+        let of_job = rules(&rights.this, &prefix(giver, &wish.job))?;
         if !of_job.iter().any(|rule| rule.subject == asker) {
             for id in given {
-                take_back(shared, asker, id)?;
+                take_back(&rights.this, asker, id)?;
             }
             let message = "the access for this job was revoked";
             return Err(Refusal::new(code::NOT_GRANTED, message));
@@ -180,30 +180,30 @@ pub(crate) fn check_paths(paths: &[Text]) -> Result<(), Refusal> {
 
 /// The rights of a node here apart from any job. A node with such a right may renew the access that another node gave it for a job.
 struct OwnRight<'a> {
-    shared: &'a Shared,
+    rights: &'a Rights,
     node: &'a str,
     /// By one reading, for all paths.
-    rights: OnceCell<Result<OwnRights, Refusal>>,
+    read: OnceCell<Result<OwnRights, Refusal>>,
 }
 
 impl<'a> OwnRight<'a> {
-    const fn new(shared: &'a Shared, node: &'a str) -> Self {
+    const fn new(rights: &'a Rights, node: &'a str) -> Self {
         Self {
-            shared,
+            rights,
             node,
-            rights: OnceCell::new(),
+            read: OnceCell::new(),
         }
     }
 
     fn covers(&self, wish: &GrantJob) -> bool {
-        let now = self.shared.now();
+        let now = self.rights.this.now();
         let mut paths = wish.paths.iter();
         paths.all(|path| self.check(path, wish.write, now).is_ok())
     }
 
     fn check(&self, path: &Text, write: bool, at: Timestamp) -> Result<(), Refusal> {
-        let rights = self.rights.get_or_init(|| {
-            let read = Access(self.shared).rights_of(self.node);
+        let rights = self.read.get_or_init(|| {
+            let read = Access(self.rights).rights_of(self.node);
             read.map_err(|error| refuse(&error))
         });
         let rights = rights.as_ref().map_err(Refusal::clone)?;
@@ -299,42 +299,30 @@ pub(crate) fn check_job(job: &str) -> Result<(), Refusal> {
     ))
 }
 
-/// The mandate that a rule belongs to, by its id; None for a rule of no job, or with an id that no rule of a job has.
-pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
-    let job = rule.job.clone()?;
-    let (asker, rest) = rule.id.strip_prefix(JOB_RULE)?.split_once(':')?;
-    let mandate = Mandate {
-        asker: asker.to_owned(),
-        job,
-    };
-    let of_job = rest.strip_prefix(&mandate.job)?.starts_with(':');
-    (of_job && mandate.check().is_ok()).then_some(mandate)
-}
-
 /// Whether a node has access for the job of the mandate, from the asker or from another node with access.
-pub(crate) fn is_let_in(shared: &Shared, mandate: &Mandate, node: &str) -> Result<bool, Refusal> {
-    let now = shared.now();
+pub(crate) fn is_let_in(rights: &Rights, mandate: &Mandate, node: &str) -> Result<bool, Refusal> {
+    let now = rights.this.now();
     let lets_in = |rule: &AccessRule| {
         let lasts = rule.expires.is_none_or(|ends| ends > now);
         rule.subject == node && lasts
     };
-    let of_job = rules(shared, &prefix(&mandate.asker, &mandate.job))?;
+    let of_job = rules(&rights.this, &prefix(&mandate.asker, &mandate.job))?;
     Ok(of_job.iter().any(lets_in))
 }
 
 /// The nodes that have access for a job of the asker.
 pub(crate) fn let_in_by(
-    shared: &Shared,
+    rights: &Rights,
     asker: &str,
     job: &str,
 ) -> Result<HashSet<String>, Refusal> {
-    let of_job = rules(shared, &prefix(asker, job))?;
+    let of_job = rules(&rights.this, &prefix(asker, job))?;
     Ok(of_job.into_iter().map(|rule| rule.subject).collect())
 }
 
 /// Revokes the access for a job of the asker, at the request of the asker or of a node with access. Some nodes may keep their access.
 pub(crate) fn revoke(
-    shared: &Shared,
+    rights: &Rights,
     by: &str,
     asker: &str,
     job: &str,
@@ -349,30 +337,37 @@ pub(crate) fn revoke(
     let prefix = prefix(asker, job);
     // A node of the job may pass access on at the same moment. Once its own access is gone it can give no more.
     for _ in 0..REVOKE_PASSES_MAX {
-        let mut rules = rules(shared, &prefix)?;
+        let mut rules = rules(&rights.this, &prefix)?;
         rules.retain(|rule| !keep.contains(rule.subject.as_str()));
         if rules.is_empty() {
             return Ok(Answer::Done {});
         }
         for rule in rules {
-            take_back(shared, by, rule.id)?;
+            take_back(&rights.this, by, rule.id)?;
         }
     }
     let message = "other nodes of the job are still granting access; try again";
     Err(Refusal::later(code::BUSY, message))
 }
 
+/// Changes the state for an asker.
+fn propose(this: &ThisNode, asker: &str, op: Op) -> Result<(), Refusal> {
+    let command = Command::new(this.now(), actor(asker), op);
+    let done = this.replica.propose_blocking(command);
+    done.map(|_| ()).map_err(|error| refuse(&error.into()))
+}
+
 /// Removes a rule that may be gone by now.
-fn take_back(shared: &Shared, asker: &str, rule: String) -> Result<(), Refusal> {
-    let taken = propose(shared, asker, Op::Access(Change::Remove(rule.clone())));
-    let reader = shared.replica.reader();
+fn take_back(this: &ThisNode, asker: &str, rule: String) -> Result<(), Refusal> {
+    let taken = propose(this, asker, Op::Access(Change::Remove(rule.clone())));
+    let reader = this.reader();
     let is_gone = || matches!(reader.object::<AccessRule>(&rule), Ok(None));
     taken.or_else(|refusal| if is_gone() { Ok(()) } else { Err(refusal) })
 }
 
 /// The rules whose ids have this prefix, by the key: a node asks often, and other askers may have given thousands.
-fn rules(shared: &Shared, prefix: &str) -> Result<Vec<AccessRule>, Refusal> {
-    let reader = shared.replica.reader();
+fn rules(this: &ThisNode, prefix: &str) -> Result<Vec<AccessRule>, Refusal> {
+    let reader = this.reader();
     let rules = ById(&reader).below::<AccessRule>(prefix);
     rules.map_err(|error| refuse(&error.into()))
 }

@@ -19,14 +19,17 @@ use godwit_api::rest::{
     Reason, SampleView, WorkView,
 };
 use godwit_api::settings::{Kind, Scope, Setting};
-use godwit_state::{Cursor, JobFilter, Role, reason};
+use godwit_state::{Cursor, JobFilter, Role};
 use serde_json::{Map, Value};
 
 use crate::asking::border;
+use crate::asking::manifest::Manifest;
 use crate::basis::error::JobsError;
-use crate::guests::is_of_site;
+use crate::basis::owners::is_of_site;
+use crate::basis::words::is_plain_reason;
 use crate::rights::access::Granted;
-use crate::{Jobs, Manifest, manifest_of, work_of};
+use crate::service::{Jobs, manifest_of};
+use crate::views::work::work_of;
 use owned::Owned;
 
 /// Replaces a path, or a part of it, that the caller may not list.
@@ -35,24 +38,6 @@ const HIDDEN: &str = "\u{2026}";
 /// Replaces the text of a reason in an outline.
 const HIDDEN_REASON: &str =
     "This reason may name entries; it is shown only to users who may list the places of the job.";
-
-/// Reasons whose texts name no entry.
-const PLAIN_REASONS: [FailureCode; 14] = [
-    reason::WAITING,
-    reason::NOT_BEFORE,
-    reason::PAUSED,
-    reason::RESUMED,
-    reason::RETRIED,
-    reason::NODE_RESTARTED,
-    reason::NODE_LOST,
-    reason::USER_REMOVED,
-    reason::COMPLETE,
-    FailureCode::JobsOfNode,
-    FailureCode::JobsOfOwner,
-    FailureCode::JobsOfSite,
-    FailureCode::NoNode,
-    FailureCode::NodesDrained,
-];
 
 /// The jobs of a node, as one caller may see them by the grants of one moment.
 pub struct Seen {
@@ -372,11 +357,6 @@ fn known_code(code: &mut Code) {
     if code.known().is_none() {
         *code = border::OTHER.into();
     }
-}
-
-/// Whether the text of a reason with this code is the program's own, and names no entry. Another site may not give such a code.
-pub(crate) fn is_plain_reason(code: &Code) -> bool {
-    code.is_one_of(&PLAIN_REASONS)
 }
 
 /// Whether another site may have run the job.

@@ -8,15 +8,15 @@ use godwit_api::rest::{
 use godwit_state::{HeldItems, Work, WorkKind, Works};
 
 use crate::basis::error::JobsError;
-use crate::{Jobs, Shared};
+use crate::service::Jobs;
 
 /// The work of a divided job that has not ended.
 ///
 /// # Errors
 /// There is no such job, or it has no such work now, or the state cannot be read.
 pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
-    let shared: &Shared = &jobs.shared;
-    let reader = shared.replica.reader();
+    let this = &jobs.parts.this;
+    let reader = this.reader();
     let job = reader.job(id)?;
     let job = job.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
     let Some(work) = Works(&reader).of(id)? else {
@@ -27,10 +27,10 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
     };
     let items = Works(&reader).open_items(id)?;
     let runner = job.runner.filter(|_| job.state.moves());
-    let problem = shared.replica.check_ready().err();
+    let problem = this.replica.check_ready().err();
     Ok(WorkView {
-        at: shared.now(),
-        told_by: shared.config.node.clone(),
+        at: this.now(),
+        told_by: this.name.clone(),
         problem: problem.map(|problem| problem.words()),
         controller: runner.map(|runner| runner.node),
         ..view(work, &items)

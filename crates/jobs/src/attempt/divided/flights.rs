@@ -5,7 +5,6 @@ mod nodes;
 pub(crate) mod steady;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,8 +13,9 @@ use godwit_api::rest::{ChannelView, NodeProgress, ProgressView};
 use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
 
-use crate::Shared;
-use crate::asking::elsewhere;
+use super::Context;
+use crate::asking::{Asking, elsewhere};
+use crate::basis::this_node::ThisNode;
 use steady::Amount;
 
 /// Between two rounds of questions.
@@ -157,18 +157,18 @@ impl Flights {
 
     /// Body of the thread that asks, until the end. Each node is asked on a separate thread, which
     /// is not joined: a silent node must not delay the others or the end of the job.
-    pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Shared>) {
+    pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Context>) {
         loop {
             let asked = Instant::now();
-            let own = shared.workers.flights(&shared.config.node);
+            let own = shared.workers.flights(&shared.this.name);
             self.update(
-                &shared.config.node,
+                &shared.this.name,
                 asked,
                 own.into_iter()
                     .find(|one| one.id == self.job)
                     .map(|one| (one.progress, one.to)),
             );
-            for node in self.others(shared) {
+            for node in self.others(&shared.this) {
                 self.begin(shared, node);
             }
             let told = self.lock();
@@ -182,7 +182,7 @@ impl Flights {
     }
 
     /// Asks a node, unless it is being asked.
-    fn begin(self: &Arc<Self>, shared: &Arc<Shared>, node: Node) {
+    fn begin(self: &Arc<Self>, shared: &Arc<Context>, node: Node) {
         if !self.lock().asked.insert(node.name.clone()) {
             return;
         }
@@ -193,7 +193,7 @@ impl Flights {
             .name("gw-flight".to_owned())
             .spawn(move || {
                 let at = Instant::now();
-                let told = own.ask(&shared, &node);
+                let told = own.ask(&shared.asking, &node);
                 own.update(&node.name, at, told);
                 drop(asked);
             });
@@ -218,20 +218,18 @@ impl Flights {
     }
 
     /// The other nodes that work on the job.
-    fn others(&self, shared: &Shared) -> Vec<Node> {
-        let reader = shared.replica.reader();
+    fn others(&self, this: &ThisNode) -> Vec<Node> {
+        let reader = this.reader();
         let work = Works(&reader).of(&self.job).ok().flatten();
         let pairs = work.map(|work| work.pairs).unwrap_or_default();
         let mut rows: Vec<Node> = reader.objects().unwrap_or_default();
-        rows.retain(|row| {
-            row.name != shared.config.node && pairs.iter().any(|pair| pair.node == row.name)
-        });
+        rows.retain(|row| row.name != this.name && pairs.iter().any(|pair| pair.node == row.name));
         rows
     }
 
-    fn ask(&self, shared: &Shared, node: &Node) -> Option<(ProgressView, String)> {
-        let goes_on = || !shared.stopping.load(Ordering::SeqCst) && !self.lock().has_ended;
-        let mut jobs = elsewhere::ask(shared, node, &goes_on)?.into_iter();
+    fn ask(&self, asking: &Asking, node: &Node) -> Option<(ProgressView, String)> {
+        let goes_on = || !asking.this.is_stopping() && !self.lock().has_ended;
+        let mut jobs = elsewhere::ask(asking, node, &goes_on)?.into_iter();
         let job = jobs.find(|job| job.works && job.id == self.job);
         Some(job.map(|job| (job.progress, job.to)).unwrap_or_default())
     }

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use godwit_api::rest::ProgressView;
 use godwit_controller::summed;
-use godwit_state::{HeldItems, Looked, Moved, Work, WorkKind, Works};
+use godwit_state::{HeldItems, Looked, Moved, Reader, Work, WorkKind, Works};
 
-use crate::Shared;
 use crate::attempt::divided::flights::steady::Amount;
 use crate::basis::clock::now;
 
@@ -35,13 +34,13 @@ pub(super) fn done(work: &Work) -> Amount {
 pub(super) struct Scans(Option<(Instant, bool)>);
 
 impl Scans {
-    pub(super) fn are_open(&mut self, shared: &Shared, job: &str, now: Instant) -> bool {
+    pub(super) fn are_open(&mut self, reader: &Reader, job: &str, now: Instant) -> bool {
         if let Some((at, are_open)) = self.0
             && now.saturating_duration_since(at) < Duration::from_secs(1)
         {
             return are_open;
         }
-        let items = Works(&shared.replica.reader()).open_items(job);
+        let items = Works(reader).open_items(job);
         let is_scan = |item: &HeldItems| item.kind == WorkKind::Scan;
         let are_open = items.is_ok_and(|items| items.iter().any(is_scan));
         self.0 = Some((now, are_open));

@@ -11,12 +11,13 @@ use godwit_api::settings::Judge;
 use godwit_controller::{Believed, Mate};
 use godwit_state::{Agreed, Job, LEVEL_CLOSES, LEVEL_FIRST, Node as NodeRow, Reader, Site, Works};
 
-use super::{Mandated, claim_of, tag_of};
-use crate::Shared;
-use crate::asking::reached;
+use super::Mandated;
+use crate::asking::{Asking, reached};
+use crate::attempt::claim::{claim_of, tag_of};
+use crate::basis::ends::reaches;
 use crate::basis::error::JobsError;
 use crate::basis::spec::{self, Prepared};
-use crate::queue::nodes::reaches;
+use crate::basis::this_node::ThisNode;
 use crate::rights::access::Sight;
 
 /// How long the other site may take to name its nodes.
@@ -36,14 +37,14 @@ pub(crate) struct Wish {
 
 impl Wish {
     /// The nodes of the destination that are believed now. For a job with a mandate only the site named with the job is known.
-    pub(super) fn believed(&self, shared: &Shared) -> Believed {
-        let reader = shared.replica.reader();
+    pub(super) fn believed(&self, asking: &Asking) -> Believed {
+        let reader = asking.this.reader();
         let of_state = match self.mandate {
             Some(_) => None,
             None => reader.object::<Site>(&self.destination.site).ok().flatten(),
         };
         let site = of_state.unwrap_or_else(|| self.site.clone());
-        let others = site.believed(shared.now());
+        let others = site.believed(asking.this.now());
         Believed {
             others: others.map(|node| node.identity.clone()).collect(),
             independent: reached::independent(&site),
@@ -55,7 +56,7 @@ impl Wish {
 /// Whether a job is divided; the reason if it should be but cannot. `serving` is the number of nodes that serve the destination, where
 /// that is known.
 pub(crate) fn wish(
-    shared: &Shared,
+    asking: &Asking,
     job: &Job,
     new: &NewJob,
     prepared: &Prepared,
@@ -63,7 +64,7 @@ pub(crate) fn wish(
     (serving, sight): (Option<usize>, Sight),
 ) -> Result<Option<Wish>, String> {
     let wanted = || {
-        let wish = divisible(level(shared), new, prepared)?;
+        let wish = divisible(level(&asking.this.reader()), new, prepared)?;
         Ok(wish.map(|wish| Wish {
             sight,
             mandate: mandate.cloned(),
@@ -76,11 +77,11 @@ pub(crate) fn wish(
         // A lone pair gains nothing. A job that cannot be divided is moved by one node.
         Divide::Auto => {
             let wish: Result<Option<Wish>, String> = wanted();
-            let gains = |wish: &Wish| match begun(shared, job) {
+            let gains = |wish: &Wish| match begun(&asking.this.reader(), job) {
                 Some(is_divided) => is_divided,
                 None => {
-                    let serving = || serving.unwrap_or_else(|| nodes_at(shared, wish));
-                    !mates(shared, job).is_empty() || serving() > 1
+                    let serving = || serving.unwrap_or_else(|| nodes_at(asking, wish));
+                    !mates(&asking.this, job).is_empty() || serving() > 1
                 }
             };
             Ok(wish.unwrap_or(None).filter(gains))
@@ -89,20 +90,19 @@ pub(crate) fn wish(
 }
 
 /// Whether an earlier attempt of the job was divided; None where none began to write. A later one does as the first did.
-fn begun(shared: &Shared, job: &Job) -> Option<bool> {
-    let reader = shared.replica.reader();
-    if Works(&reader).of(&job.id).is_ok_and(|work| work.is_some()) {
+fn begun(reader: &Reader, job: &Job) -> Option<bool> {
+    if Works(reader).of(&job.id).is_ok_and(|work| work.is_some()) {
         return Some(true);
     }
-    let placed = Agreed(&reader).placed(&job.id).ok()?;
+    let placed = Agreed(reader).placed(&job.id).ok()?;
     let latest = placed.tags.first()?;
     Some(*latest == tag_of(claim_of(job)))
 }
 
 /// Number of nodes of the other site that serve the destination, by that site's answer.
-fn nodes_at(shared: &Shared, wish: &Wish) -> usize {
+fn nodes_at(asking: &Asking, wish: &Wish) -> usize {
     let sites = Mandated {
-        sites: std::sync::Arc::clone(&shared.config.sites),
+        sites: std::sync::Arc::clone(&asking.sites),
         mandate: wish.mandate.clone(),
     };
     let question = Question::Nodes {
@@ -110,7 +110,7 @@ fn nodes_at(shared: &Shared, wish: &Wish) -> usize {
         of: None,
     };
     let until = Instant::now() + WITHIN;
-    let stopping = || shared.stopping.load(std::sync::atomic::Ordering::SeqCst);
+    let stopping = || asking.this.is_stopping();
     let answer = sites.ask(Some(&reached::peer(&wish.site)), &question, &mut |_| {
         Instant::now() < until && !stopping()
     });
@@ -122,10 +122,10 @@ fn nodes_at(shared: &Shared, wish: &Wish) -> usize {
 }
 
 /// The other nodes that may work on a job: those that reach its ends here and take jobs.
-pub(crate) fn mates(shared: &Shared, job: &Job) -> Vec<Mate> {
-    let own = &shared.config.node;
+pub(crate) fn mates(this: &ThisNode, job: &Job) -> Vec<Mate> {
+    let own = &this.name;
     // A node that cannot read the state now works alone for a time.
-    let rows: Vec<NodeRow> = shared.replica.reader().objects().unwrap_or_default();
+    let rows: Vec<NodeRow> = this.reader().objects().unwrap_or_default();
     rows.into_iter()
         .filter(|row| row.name != *own && !row.draining && reaches(&row.exports, job))
         .map(|row| Mate {
@@ -137,12 +137,12 @@ pub(crate) fn mates(shared: &Shared, job: &Job) -> Vec<Mate> {
 
 /// The mandate of this node as a member of a job of this site: the controller has let it in. The controller itself needs none.
 pub(super) fn member_mandate(
-    shared: &Shared,
+    this: &ThisNode,
     reader: &Reader,
     job: &Job,
 ) -> Result<Option<Mandate>, JobsError> {
     let controller = job.runner.as_ref().map(|runner| &runner.node);
-    let Some(name) = controller.filter(|name| **name != shared.config.node) else {
+    let Some(name) = controller.filter(|name| **name != this.name) else {
         return Ok(None);
     };
     let row = reader.object::<NodeRow>(name)?;
@@ -153,8 +153,8 @@ pub(super) fn member_mandate(
 }
 
 /// The level of this cluster; the lowest where it cannot be read.
-fn level(shared: &Shared) -> u32 {
-    let level = Agreed(&shared.replica.reader()).level();
+fn level(reader: &Reader) -> u32 {
+    let level = Agreed(reader).level();
     level.unwrap_or(LEVEL_FIRST)
 }
 
@@ -186,8 +186,8 @@ fn divisible(level: u32, new: &NewJob, prepared: &Prepared) -> Result<Option<Wis
 }
 
 /// Whether the site of its sources can divide a job, by its description.
-pub(crate) fn can_divide(shared: &Shared, new: &NewJob, prepared: &Prepared) -> bool {
-    hindrance(level(shared), new, prepared).is_none()
+pub(crate) fn can_divide(reader: &Reader, new: &NewJob, prepared: &Prepared) -> bool {
+    hindrance(level(reader), new, prepared).is_none()
 }
 
 /// Why a job cannot be divided between any ends, in a cluster of this level.

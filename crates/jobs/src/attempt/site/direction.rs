@@ -8,7 +8,8 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_state::Route;
 
-use super::{SiteAttempt, Stop, below_exports, lone, mates, route};
+use super::{SiteAttempt, Stop, below_exports, lone, route};
+use crate::attempt::askers::asker;
 
 /// The site that runs the job, and how it reaches the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,16 +35,16 @@ impl Direction {
 impl SiteAttempt<'_> {
     /// The way that an earlier attempt decided on.
     pub(super) fn noted(&self) -> Result<Option<Direction>, Stop> {
-        let route = route::noted(self.shared, self.job)?;
+        let route = route::noted(&self.context.this.reader(), self.job)?;
         let mut all = [Direction::Within, Direction::Push, Direction::Pull].into_iter();
         Ok(all.find(|way| Some(way.route()) == route))
     }
 
     /// Notes the route, and the node by which the site knows the job. The state takes the note only from an attempt whose claim holds.
     pub(super) fn note_route(&self, way: Direction) -> Result<(), Stop> {
-        let asker = mates::asker(self.shared, self.earlier.borrow().as_ref());
+        let asker = asker(&self.context.rights.cluster, self.earlier.borrow().as_ref());
         route::note(
-            self.shared,
+            &self.context.this,
             self.job,
             self.epoch,
             way.route(),

@@ -7,11 +7,11 @@ use godwit_api::rest::JobState;
 use godwit_state::{FailureGroup, Finish, Job, JobOp, Moved, Outcome, Reason};
 
 use super::follow::moved;
-use super::{SiteAttempt, unseen};
-use crate::Shared;
+use super::{Context, SiteAttempt, unseen};
 use crate::asking::border;
-use crate::attempt::{AttemptEvents, clip};
+use crate::attempt::AttemptEvents;
 use crate::basis::error::JobsError;
+use crate::basis::words::clip;
 
 /// The end that the other site reports. Its texts are within bounds already (`border`).
 pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
@@ -56,7 +56,7 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
 
 /// A site refused, or cannot be reached.
 pub(super) fn refused(
-    shared: &Shared,
+    context: &Context,
     job: &Job,
     epoch: u64,
     told: &AttemptEvents,
@@ -74,7 +74,7 @@ pub(super) fn refused(
     let is_not_let_in = refusal.code == code::NOT_LET_IN;
     let reason = match is_not_let_in {
         true => {
-            shared.unseen.add(&job.id);
+            context.unseen.add(&job.id);
             border::reason(&of_job, &unseen::why(&refusal.message))
         }
         false => reason,
@@ -85,7 +85,7 @@ pub(super) fn refused(
         return JobOp::Backoff {
             epoch,
             reason,
-            next_attempt: job.retry.next_attempt(job.retries, shared.now()),
+            next_attempt: job.retry.next_attempt(job.retries, context.this.now()),
             bytes,
             files,
         };

@@ -11,7 +11,7 @@ use godwit_state::{JobOp, JobState, Moved, Reason, Timestamp};
 
 use super::let_in::{Changed, follow_runners};
 use super::{Direction, SiteAttempt, Stop, is_denied, is_passing, is_stopped, other, renew_at};
-use crate::attempt::propose;
+use crate::basis::words::clip;
 
 /// Between two questions.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ impl<'a> Followed<'a> {
         Self {
             third,
             way,
-            renew: renew_at(third.shared.now()),
+            renew: renew_at(third.context.this.now()),
             runners_at: Instant::now(),
             limit: first.view.limit.unwrap_or(0),
             priority: first.view.priority,
@@ -170,13 +170,14 @@ impl<'a> Followed<'a> {
         let report = JobOp::Report {
             epoch: self.third.epoch,
             state: self.moving,
-            reason: Some(Reason::new(
-                FailureCode::ThirdParty,
-                crate::attempt::clip(&text),
-            )),
+            reason: Some(Reason::new(FailureCode::ThirdParty, clip(&text))),
         };
         // A lost report is repeated by the next one.
-        let _ = propose(self.third.shared, &self.third.job.id, report);
+        let _ = self
+            .third
+            .context
+            .this
+            .propose_for(&self.third.job.id, report);
         self.told = Some(now);
     }
 
@@ -204,35 +205,39 @@ impl<'a> Followed<'a> {
         let third = self.third;
         match third.follow_mates(self.way)? {
             Changed::No => {}
-            Changed::Came => self.renew = third.shared.now(),
+            Changed::Came => self.renew = third.context.this.now(),
             Changed::Left => {
-                self.renew = third.shared.now();
+                self.renew = third.context.this.now();
                 self.given_again = true;
             }
         }
         if !self.away && self.runners_at.elapsed() >= RUNNERS_EVERY {
             self.runners_at = Instant::now();
-            let (control, live, id) = (third.control, &third.shared.live, &third.job.id);
+            let (control, live, id) = (third.control, &third.context.live, &third.job.id);
             // A node that is silent takes seconds. Neither a cancellation nor a new limit waits for that.
             let limit = self.limit;
             let goes_on =
                 || !control.is_cancelled() && live.limit(id).is_none_or(|wanted| wanted == limit);
             if follow_runners(third, self.way, &goes_on) {
-                self.renew = third.shared.now();
+                self.renew = third.context.this.now();
             }
         }
-        if third.shared.now() >= self.renew {
+        if third.context.this.now() >= self.renew {
             match third.grant(self.way) {
                 Ok(()) => {
                     third.let_mates_in(self.way);
-                    self.renew = renew_at(third.shared.now());
+                    self.renew = renew_at(third.context.this.now());
                 }
                 Err(refusal) if refusal.retryable => {}
                 Err(refusal) => return Err(refusal.into()),
             }
         }
-        let limit = third.shared.live.limit(&third.job.id).unwrap_or(self.limit);
-        let job = third.shared.replica.reader().job(&third.job.id);
+        let limit = third
+            .context
+            .live
+            .limit(&third.job.id)
+            .unwrap_or(self.limit);
+        let job = third.context.this.reader().job(&third.job.id);
         let priority = match job {
             Ok(Some(job)) => job.priority,
             _ => self.priority,

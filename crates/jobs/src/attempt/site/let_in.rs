@@ -26,7 +26,7 @@ impl SiteAttempt<'_> {
                 identity,
                 paths: paths.clone(),
                 write: way == Direction::Push,
-                until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
+                until: Timestamp(self.context.this.now().after(millis(GRANT_FOR)).0),
                 lasts_ms: Some(millis(GRANT_FOR)),
             });
             self.ask(granter, &question).map(|_| ())
@@ -80,7 +80,7 @@ impl SiteAttempt<'_> {
 
     /// Reads the present nodes of the cluster. If a node has left, revokes its access and the access of nodes that it may have passed on.
     pub(super) fn follow_mates(&self, way: Direction) -> Result<Changed, Stop> {
-        let now = mates::mates(self.shared)?;
+        let now = mates::mates(&self.context.this)?;
         let changed = {
             let before = self.mates.borrow();
             match before.iter().all(|mate| now.contains(mate)) {
@@ -109,7 +109,7 @@ pub(super) fn follow_runners(
         Direction::Within | Direction::Push => third.sources.first().map(|place| &place.site),
         Direction::Pull => Some(&third.destination.site),
     };
-    let now = name.and_then(|name| living(third.shared, third.job, name, goes_on).ok());
+    let now = name.and_then(|name| living(&third.context.asking, third.job, name, goes_on).ok());
     // A site of which no node answers now keeps the nodes that it had, and is asked again.
     let Some(now) = now.filter(|now| now.answered) else {
         return false;
@@ -133,11 +133,11 @@ pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), 
 /// Takes access back from all but the nodes of this cluster and the nodes that may run the job.
 fn keep_out(third: &SiteAttempt<'_>, way: Direction) {
     // A cluster of one node that never had another has no access to take back.
-    let Some(own) = (third.shared.config.own)() else {
+    let Some(own) = third.context.rights.cluster.own() else {
         return;
     };
     // While the state cannot be read it is not known which nodes keep their access. The next attempt takes back the access of others.
-    let is_cluster = (third.shared.config.is_member)(&own.identity);
+    let is_cluster = third.context.rights.cluster.has(&own.identity);
     if !is_cluster.unwrap_or(false) {
         return;
     }
@@ -157,7 +157,7 @@ fn revoke_at(third: &SiteAttempt<'_>, site: &Peer, keep: Vec<String>) {
             third.note(&format!(
                 "the access for this job will be revoked later, and otherwise expires within a day: {refusal}"
             ));
-            third.shared.notices.add(&third.job.id);
+            third.context.notices.add(&third.job.id);
         }
         Err(refusal) => third.note(&format!(
             "the access for this job expires within a day: {refusal}"

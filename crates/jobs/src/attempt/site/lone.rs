@@ -5,53 +5,53 @@
 use godwit_api::ask::Peer;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::HERE;
-use godwit_state::{Agreed, Job, Site};
+use godwit_state::{Agreed, Job, Reader, Site};
 
 use super::{SiteAttempt, Stop};
-use crate::asking::reached;
 use crate::asking::reached::{GoesOn, Living};
+use crate::asking::{Asking, reached};
+use crate::basis::ends::place_at;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
-use crate::{Shared, attempt};
 
 /// A site that this node knows, by the node that has the job or by any that answers, and all its nodes that serve the place.
 pub(super) fn site(
-    shared: &Shared,
+    asking: &Asking,
     job: &Job,
     name: &str,
     goes_on: &GoesOn<'_>,
 ) -> Result<(Peer, Vec<Peer>), Stop> {
-    let living = living(shared, job, name, goes_on)?;
+    let living = living(asking, job, name, goes_on)?;
     Ok((reached::peer(&living.site), living.nodes))
 }
 
 /// The same, and whether a node answered. The node that has the job is asked nothing here.
 pub(super) fn living(
-    shared: &Shared,
+    asking: &Asking,
     job: &Job,
     name: &str,
     goes_on: &GoesOn<'_>,
 ) -> Result<Living, Stop> {
-    let site = known(shared, job, name)?;
-    if let Some(kept) = kept(shared, job, &site)? {
+    let site = known(&asking.this.reader(), job, name)?;
+    if let Some(kept) = kept(&asking.this.reader(), job, &site)? {
         return Ok(Living {
             site: reached::site_by(site, kept.clone()),
             nodes: vec![kept],
             answered: true,
         });
     }
-    let path = attempt::place_at(job, name);
-    Ok(reached::living(shared, site, &path, goes_on)?)
+    let path = place_at(job, name);
+    Ok(reached::living(asking, site, &path, goes_on)?)
 }
 
 /// The same for a site that hears how the job is: by each independent node, because any of them may have heard of the job before the state
 /// had its choice.
-pub(super) fn all(shared: &Shared, job: &Job, name: &str) -> Result<(Vec<Peer>, Vec<Peer>), Stop> {
-    let known = known(shared, job, name)?;
+pub(super) fn all(asking: &Asking, job: &Job, name: &str) -> Result<(Vec<Peer>, Vec<Peer>), Stop> {
+    let known = known(&asking.this.reader(), job, name)?;
     let alone = reached::independent(&known);
     match alone.is_empty() {
-        true => site(shared, job, name, &|| true).map(|(peer, nodes)| (vec![peer], nodes)),
+        true => site(asking, job, name, &|| true).map(|(peer, nodes)| (vec![peer], nodes)),
         false => Ok((alone.clone(), alone)),
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn of_attempt(third: &SiteAttempt<'_>) -> Result<Vec<String>, Stop> {
         .into_iter()
         .chain(to.map(|to| (to.as_str(), &third.to)))
     {
-        let site = known(third.shared, third.job, name)?;
+        let site = known(&third.context.this.reader(), third.job, name)?;
         let is_lone = !reached::independent(&site).is_empty();
         if is_lone && !chosen.contains(&peer.identity) {
             chosen.push(peer.identity.clone());
@@ -75,13 +75,12 @@ pub(super) fn of_attempt(third: &SiteAttempt<'_>) -> Result<Vec<String>, Stop> {
 }
 
 /// The node of a site of independent nodes that an attempt has chosen.
-fn kept(shared: &Shared, job: &Job, site: &Site) -> Result<Option<Peer>, JobsError> {
-    let reader = shared.replica.reader();
+fn kept(reader: &Reader, job: &Job, site: &Site) -> Result<Option<Peer>, JobsError> {
     let mut nodes = reached::independent(site);
-    if nodes.is_empty() && !Stored::of(&reader, &job.id)?.had_independent(&site.name) {
+    if nodes.is_empty() && !Stored::of(reader, &job.id)?.had_independent(&site.name) {
         return Ok(None);
     }
-    let chosen = Agreed(&reader).nodes_with(&job.id)?;
+    let chosen = Agreed(reader).nodes_with(&job.id)?;
     if chosen.is_empty() {
         return Ok(None);
     }
@@ -107,8 +106,7 @@ fn kept(shared: &Shared, job: &Job, site: &Site) -> Result<Option<Peer>, JobsErr
 }
 
 /// The site that the job means by this name.
-fn known(shared: &Shared, job: &Job, name: &str) -> Result<Site, JobsError> {
-    let reader = shared.replica.reader();
-    let site = Stored::of(&reader, &job.id)?.site(&reader, name)?;
+fn known(reader: &Reader, job: &Job, name: &str) -> Result<Site, JobsError> {
+    let site = Stored::of(reader, &job.id)?.site(reader, name)?;
     site.ok_or_else(|| spec::unknown_site(name))
 }

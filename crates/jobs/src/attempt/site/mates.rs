@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use godwit_api::ask::{GrantJob, Question, code};
-use godwit_api::grant::Mandate;
 use godwit_api::rest::Timestamp;
-use godwit_state::{Agreed, Job, Node};
+use godwit_state::{Job, Node};
 
 use super::{Direction, GRANT_FOR, SiteAttempt, millis};
-use crate::Shared;
-use crate::asking::reached;
+use crate::asking::{Asking, reached};
+use crate::attempt::askers::asker;
 use crate::basis::error::JobsError;
+use crate::basis::this_node::ThisNode;
 
 /// Number of nodes that get access, enough that one survives.
 const MATES_MAX: usize = 8;
@@ -21,70 +21,32 @@ const MATES_MAX: usize = 8;
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// The identities of the other nodes of the cluster.
-pub(super) fn mates(shared: &Shared) -> Result<Vec<String>, JobsError> {
-    let rows = shared.replica.reader().objects::<Node>()?;
-    let others = rows
-        .into_iter()
-        .filter(|row| row.name != shared.config.node);
+pub(super) fn mates(this: &ThisNode) -> Result<Vec<String>, JobsError> {
+    let rows = this.reader().objects::<Node>()?;
+    let others = rows.into_iter().filter(|row| row.name != this.name);
     Ok(others.map(|row| row.identity).take(MATES_MAX).collect())
-}
-
-/// The mandate of the node by which a site knows the job, as the state has it. That node may have left the cluster.
-pub(super) fn noted(shared: &Shared, job: &Job) -> Result<Option<Mandate>, JobsError> {
-    let noted = Agreed(&shared.replica.reader()).asker(&job.id)?;
-    let own = asker(shared, None);
-    let noted = noted.filter(|noted| own.as_ref() != Some(noted));
-    Ok(noted.map(|asker| Mandate {
-        asker,
-        job: job.id.clone(),
-    }))
-}
-
-/// The node under whose identity a site knows the job: this node, or the node of the mandate.
-pub(super) fn asker(shared: &Shared, mandate: Option<&Mandate>) -> Option<String> {
-    match mandate {
-        Some(mandate) => Some(mandate.asker.clone()),
-        None => (shared.config.own)().map(|own| own.identity),
-    }
-}
-
-/// The mandates of all other nodes by which a site may know the job: the noted one, then the nodes of earlier attempts, the latest first.
-pub(crate) fn askers(shared: &Shared, job: &Job) -> Result<Vec<Mandate>, JobsError> {
-    let reader = shared.replica.reader();
-    let mut mandates: Vec<Mandate> = noted(shared, job)?.into_iter().collect();
-    let own = &shared.config.node;
-    for attempt in reader.attempts(&job.id)?.into_iter().rev() {
-        if attempt.node == *own {
-            continue;
-        }
-        let mandate = reader.object::<Node>(&attempt.node)?.map(|row| Mandate {
-            asker: row.identity,
-            job: job.id.clone(),
-        });
-        mandates.extend(mandate.filter(|mandate| !mandates.contains(mandate)));
-    }
-    Ok(mandates)
 }
 
 /// Whether this node reports to the sites about a job without an attempt. The node of the latest attempt does. If that node has left the
 /// cluster or does not answer, the leader does.
-pub(super) fn speaks_for(shared: &Shared, job: &Job) -> Result<bool, JobsError> {
-    let reader = shared.replica.reader();
+pub(super) fn speaks_for(asking: &Asking, job: &Job) -> Result<bool, JobsError> {
+    let this = &asking.this;
+    let reader = this.reader();
     let attempts = reader.attempts(&job.id)?;
     let Some(latest) = attempts.last().map(|attempt| &attempt.node) else {
         return Ok(false);
     };
-    if *latest == shared.config.node {
+    if *latest == this.name {
         return Ok(true);
     }
-    if !shared.replica.is_leader() {
+    if !this.replica.is_leader() {
         return Ok(false);
     }
     let Some(row) = reader.object::<Node>(latest)? else {
         return Ok(true);
     };
     let node = reached::node(&row);
-    let asked = reached::ask(shared, &node, &Question::Running {}, WITHIN, &|| true);
+    let asked = reached::ask(asking, &node, &Question::Running {}, WITHIN, &|| true);
     Ok(asked.is_err_and(|refusal| refusal.code == code::UNREACHABLE))
 }
 
@@ -92,7 +54,9 @@ pub(super) fn speaks_for(shared: &Shared, job: &Job) -> Result<bool, JobsError> 
 /// renews the access of this node only by its own right.
 pub(super) fn to_be_let_in(third: &SiteAttempt<'_>) -> Vec<String> {
     let own = third.earlier.borrow().is_some();
-    let own = own.then(|| asker(third.shared, None)).flatten();
+    let own = own
+        .then(|| asker(&third.context.rights.cluster, None))
+        .flatten();
     let mates = third.mates.borrow();
     own.into_iter().chain(mates.iter().cloned()).collect()
 }
@@ -101,7 +65,7 @@ impl SiteAttempt<'_> {
     /// Admits the other nodes of this cluster at the site that runs the job. Otherwise they could not resume it.
     pub(super) fn let_mates_in(&self, way: Direction) {
         let paths = self.paths_at_runner(way);
-        let own = asker(self.shared, None);
+        let own = asker(&self.context.rights.cluster, None);
         for identity in &to_be_let_in(self) {
             let question = Question::Grant(GrantJob {
                 job: self.job.id.clone(),
@@ -109,7 +73,7 @@ impl SiteAttempt<'_> {
                 // One path is enough for this.
                 paths: paths.iter().take(1).cloned().collect(),
                 write: way == Direction::Pull,
-                until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
+                until: Timestamp(self.context.this.now().after(millis(GRANT_FOR)).0),
                 lasts_ms: Some(millis(GRANT_FOR)),
             });
             if let Err(refusal) = self.ask(self.runner(way), &question)

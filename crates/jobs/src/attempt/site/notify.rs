@@ -2,16 +2,17 @@
 //! Decides not which jobs (`pending`).
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 
 use godwit_api::ask::{Peer, Question, SteerJob, SteerVerb, code};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::HERE;
 use godwit_state::{Job, JobState, Node, Route};
 
-use super::{is_passing, lone, mates, own_side, pending, route};
-use crate::Shared;
+use super::{Context, is_passing, lone, mates, own_side, pending, route};
+use crate::asking::Asking;
+use crate::attempt::askers::{asker, askers};
 use crate::basis::error::JobsError;
+use crate::rights::Rights;
 
 /// A site of the job, or an independent node of one.
 struct SiteNotice {
@@ -21,11 +22,11 @@ struct SiteNotice {
 
 /// Asks the sites of a job; returns whether all of them know.
 pub(super) fn notify(
-    shared: &Shared,
+    context: &Context,
     id: &str,
     away: &mut HashSet<String>,
 ) -> Result<bool, JobsError> {
-    let reader = shared.replica.reader();
+    let reader = context.this.reader();
     let Some(job) = reader.job(id)? else {
         return Ok(true);
     };
@@ -33,12 +34,12 @@ pub(super) fn notify(
     if job.state.moves() {
         return Ok(false);
     }
-    if pending::is_old(shared, &job) || !mates::speaks_for(shared, &job)? {
+    if pending::is_old(&context.this, &job) || !mates::speaks_for(&context.asking, &job)? {
         return Ok(true);
     }
-    let others = mates::askers(shared, &job)?;
-    let mut all_told = tell_here(shared, &job, &others)?;
-    for one in sites(shared, &job)? {
+    let others = askers(&context.rights, &job)?;
+    let mut all_told = tell_here(&context.rights, &job, &others)?;
+    for one in sites(&context.asking, &job)? {
         if away.contains(&one.site.identity) {
             all_told = false;
             continue;
@@ -52,9 +53,9 @@ pub(super) fn notify(
             if now.is_none_or(|now| (now.epoch, now.state) != (job.epoch, job.state)) {
                 return Ok(false);
             }
-            let sites = &shared.config.sites;
+            let sites = &context.asking.sites;
             let asked = sites.ask_for(mandate, Some(&one.site), question, &mut |_| {
-                !shared.stopping.load(Ordering::SeqCst)
+                !context.this.is_stopping()
             });
             let Err(refusal) = asked else {
                 continue;
@@ -70,7 +71,7 @@ pub(super) fn notify(
 }
 
 /// The sites of the job, with the questions to each.
-fn sites(shared: &Shared, job: &Job) -> Result<Vec<SiteNotice>, JobsError> {
+fn sites(asking: &Asking, job: &Job) -> Result<Vec<SiteNotice>, JobsError> {
     let mut names: Vec<&str> = job
         .sources
         .iter()
@@ -81,18 +82,18 @@ fn sites(shared: &Shared, job: &Job) -> Result<Vec<SiteNotice>, JobsError> {
     names.retain(|name| *name != HERE);
     // A site that is not known any more cannot be asked; its access expires.
     let found = names.into_iter().filter_map(|name| {
-        let (peers, nodes) = lone::all(shared, job, name).ok()?;
+        let (peers, nodes) = lone::all(asking, job, name).ok()?;
         Some((name, peers, nodes))
     });
     let found: Vec<_> = found.collect();
-    let rows = shared.replica.reader().objects::<Node>()?;
+    let rows = asking.this.reader().objects::<Node>()?;
     let mates: Vec<String> = rows.into_iter().map(|row| row.identity).collect();
     let all_nodes = found.iter().flat_map(|(_, _, nodes)| nodes);
     let mut able: Vec<String> = all_nodes.map(|node| node.identity.clone()).collect();
     let peers = found.iter().flat_map(|(_, peers, _)| peers);
     able.extend(peers.map(|peer| peer.identity.clone()));
     able.extend(mates.iter().cloned());
-    let route = route::noted(shared, job)?;
+    let route = route::noted(&asking.this.reader(), job)?;
     let told = found.into_iter().flat_map(|(name, peers, _)| {
         let runs = match route {
             Some(Route::Pull) => name == job.destination.site,
@@ -135,8 +136,8 @@ fn questions(job: &Job, keep: Vec<String>) -> Vec<Question> {
 }
 
 /// Revokes the access that this cluster gave for a job whose data is sent to here.
-fn tell_here(shared: &Shared, job: &Job, others: &[Mandate]) -> Result<bool, JobsError> {
-    let Some(own) = mates::asker(shared, None).filter(|_| job.destination.site == HERE) else {
+fn tell_here(rights: &Rights, job: &Job, others: &[Mandate]) -> Result<bool, JobsError> {
+    let Some(own) = asker(&rights.cluster, None).filter(|_| job.destination.site == HERE) else {
         return Ok(true);
     };
     if !job.state.ended() && job.state != JobState::Paused {
@@ -149,7 +150,7 @@ fn tell_here(shared: &Shared, job: &Job, others: &[Mandate]) -> Result<bool, Job
     let others = others.iter().map(|mandate| mandate.asker.as_str());
     let mut all_told = true;
     for asker in std::iter::once(own.as_str()).chain(others) {
-        let asked = own_side::ask_here(shared, asker, &revoke);
+        let asked = own_side::ask_here(rights, asker, &revoke);
         all_told &= !asked.is_err_and(|refusal| is_passing(&refusal));
     }
     Ok(all_told)

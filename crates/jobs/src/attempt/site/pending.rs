@@ -7,15 +7,14 @@
 //! jobs are checked when a node leaves the cluster, too: that node is to lose access for them.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, millis, notify, route};
-use crate::Shared;
+use super::{Context, GRANT_FOR, millis, notify, route};
+use crate::basis::this_node::ThisNode;
 
 /// Between two tries.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
@@ -90,65 +89,65 @@ impl PendingNotices {
 }
 
 /// Body of the thread.
-pub(crate) fn run(shared: &Arc<Shared>) {
-    let mut follower = follow(shared);
-    look_back(shared, &STOPPED);
+pub(crate) fn run(context: &Context) {
+    let mut follower = follow(&context.this);
+    look_back(context, &STOPPED);
     let mut due = Instant::now();
     let mut led = false;
-    while !shared.stopping.load(Ordering::SeqCst) {
+    while !context.this.is_stopping() {
         let is_due = Instant::now() >= due;
-        let leads = shared.replica.is_leader();
+        let leads = context.this.replica.is_leader();
         if leads && !led {
             // The leader speaks for nodes that do not answer.
-            look_back(shared, &STOPPED);
+            look_back(context, &STOPPED);
         }
         led = leads;
         if is_due {
             due = Instant::now() + AGAIN_EVERY;
-            if let Err(error) = end_denied(shared) {
-                (shared.config.log)(&format!(
+            if let Err(error) = end_denied(&context.rights, &context.notices) {
+                context.this.log(&format!(
                     "the rights of owners of waiting jobs are not checked now: {error}"
                 ));
             }
         }
-        if hear(shared, &mut follower) || is_due {
-            tell_all(shared);
+        if hear(context, &mut follower) || is_due {
+            tell_all(context);
         }
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
-fn follow(shared: &Shared) -> Follower {
-    let last = shared.replica.reader().last_event().unwrap_or(0);
-    shared.replica.follow(last)
+fn follow(this: &ThisNode) -> Follower {
+    let last = this.reader().last_event().unwrap_or(0);
+    this.replica.follow(last)
 }
 
 /// Adds the jobs that another site may run and that were paused or ended since the last look. Whether there are any.
-fn hear(shared: &Shared, follower: &mut Follower) -> bool {
-    let reader = shared.replica.reader();
+fn hear(context: &Context, follower: &mut Follower) -> bool {
+    let reader = context.this.reader();
     let mut any = false;
     loop {
         let Ok(events) = follower.look() else {
             // Events were missed.
-            *follower = follow(shared);
-            look_back(shared, &STOPPED);
-            look_back(shared, &WAITING);
+            *follower = follow(&context.this);
+            look_back(context, &STOPPED);
+            look_back(context, &WAITING);
             return true;
         };
         if events.is_empty() {
             return any;
         }
         if events.iter().any(|event| event.change == NODE_LEFT) {
-            look_back(shared, &WAITING);
+            look_back(context, &WAITING);
             any = true;
         }
         let jobs = events.iter().filter(|event| event.topic == Topic::Job);
         for event in jobs.filter(|event| !GOES_ON.contains(&event.change.as_str())) {
             let job = reader.job(&event.object).ok().flatten();
             if let Some(job) =
-                job.filter(|job| is_stopped(job) && route::may_be_elsewhere(shared, job))
+                job.filter(|job| is_stopped(job) && route::may_be_elsewhere(&context.this, job))
             {
-                shared.notices.add(&job.id);
+                context.notices.add(&job.id);
                 any = true;
             }
         }
@@ -164,47 +163,47 @@ const fn is_stopped(job: &Job) -> bool {
 }
 
 /// Remembers the jobs in these states about which another site may not know all.
-fn look_back(shared: &Shared, states: &[JobState]) {
+fn look_back(context: &Context, states: &[JobState]) {
     let filter = JobFilter {
         states: states.to_vec(),
         ..JobFilter::default()
     };
-    match shared.replica.reader().jobs(&filter, None, JOBS_MAX) {
+    match context.this.reader().jobs(&filter, None, JOBS_MAX) {
         Ok(page) => {
             for job in page.jobs {
-                if !is_old(shared, &job) && route::may_be_elsewhere(shared, &job) {
-                    shared.notices.add(&job.id);
+                if !is_old(&context.this, &job) && route::may_be_elsewhere(&context.this, &job) {
+                    context.notices.add(&job.id);
                 }
             }
         }
-        Err(error) => (shared.config.log)(&format!(
+        Err(error) => context.this.log(&format!(
             "jobs that were stopped before this start are not handled now: {error}"
         )),
     }
 }
 
 /// Whether no access for the job can be left.
-pub(super) fn is_old(shared: &Shared, job: &Job) -> bool {
-    job.since.after(millis(GRANT_FOR)) < shared.now()
+pub(super) fn is_old(this: &ThisNode, job: &Job) -> bool {
+    job.since.after(millis(GRANT_FOR)) < this.now()
 }
 
 /// Asks the sites of all of them. A site that does not answer is asked for one job only.
-fn tell_all(shared: &Shared) {
+fn tell_all(context: &Context) {
     let mut away = HashSet::new();
-    for id in shared.notices.all() {
-        if shared.stopping.load(Ordering::SeqCst) {
+    for id in context.notices.all() {
+        if context.this.is_stopping() {
             return;
         }
         // An attempt that ends makes its own report, and that comes first.
-        if shared.live.contains(&id) {
+        if context.live.contains(&id) {
             continue;
         }
-        *shared.notices.asked() = Some(id.clone());
-        match notify::notify(shared, &id, &mut away) {
-            Ok(true) => shared.notices.remove(&id),
+        *context.notices.asked() = Some(id.clone());
+        match notify::notify(context, &id, &mut away) {
+            Ok(true) => context.notices.remove(&id),
             Ok(false) => {}
-            Err(error) => (shared.config.log)(&format!("job {id}: {error}")),
+            Err(error) => context.this.log(&format!("job {id}: {error}")),
         }
-        *shared.notices.asked() = None;
+        *context.notices.asked() = None;
     }
 }

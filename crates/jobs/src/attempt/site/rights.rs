@@ -4,21 +4,20 @@
 //! Any other waiting job ends when it would begin, because no other site has a part of it. A job between other sites may wait at one of
 //! them, and has access to the other.
 
-use godwit_state::{Command, Job, JobFilter, JobOp, JobState, Op, ProposeError};
+use godwit_state::{Job, JobFilter, JobOp, JobState, ProposeError};
 
-use super::is_third_party;
-use crate::Shared;
-use crate::attempt::denied;
+use super::pending::PendingNotices;
+use crate::basis::ends::is_third_party;
 use crate::basis::error::JobsError;
-use crate::queue::scheduler::actor;
-use crate::rights::access;
+use crate::basis::words::denied;
+use crate::rights::{Rights, access};
 
 /// Jobs of one look at the state: a page of it.
 const PAGE: usize = 1_000;
 
 /// Ends the waiting ones now.
-pub(super) fn end_denied(shared: &Shared) -> Result<(), JobsError> {
-    let reader = shared.replica.reader();
+pub(super) fn end_denied(rights: &Rights, notices: &PendingNotices) -> Result<(), JobsError> {
+    let reader = rights.this.reader();
     let filter = JobFilter {
         states: vec![JobState::Queued, JobState::Scheduled, JobState::Paused],
         ..JobFilter::default()
@@ -27,8 +26,8 @@ pub(super) fn end_denied(shared: &Shared) -> Result<(), JobsError> {
     loop {
         let page = reader.jobs(&filter, cursor.as_ref(), PAGE)?;
         for job in page.jobs.iter().filter(|job| is_third_party(job)) {
-            if let Some(why) = access::denied(shared, job) {
-                end(shared, job, &why)?;
+            if let Some(why) = access::denied(rights, job) {
+                end(rights, notices, job, &why)?;
             }
         }
         cursor = page.next;
@@ -38,17 +37,16 @@ pub(super) fn end_denied(shared: &Shared) -> Result<(), JobsError> {
     }
 }
 
-fn end(shared: &Shared, job: &Job, why: &str) -> Result<(), JobsError> {
+fn end(rights: &Rights, notices: &PendingNotices, job: &Job, why: &str) -> Result<(), JobsError> {
     let deny = JobOp::Deny {
         seen: job.epoch,
         reason: denied(why),
     };
-    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), deny));
-    match shared.replica.propose_blocking(command) {
-        Ok(_) => {
-            (shared.config.log)(&format!("job {}: ended: {why}", job.id));
+    match rights.this.propose_for(&job.id, deny) {
+        Ok(()) => {
+            rights.this.log(&format!("job {}: ended: {why}", job.id));
             if job.attempts > 0 {
-                shared.notices.add(&job.id);
+                notices.add(&job.id);
             }
             Ok(())
         }

@@ -8,7 +8,6 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Peer, Question, ReachSite, Refusal, code};
@@ -16,18 +15,20 @@ use godwit_api::event::EventSink as _;
 use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{Divide, HERE, NewJob, Place};
-use godwit_run::{Control, local};
-use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Route, Site};
+use godwit_run::Control;
+use godwit_run::local::{self, ExportedFiles};
+use godwit_state::{Agreed, Job, JobOp, LEVEL_ROUTE, ProposeError, Reader, Route, Site};
 
 use super::lone::site;
-use super::{Stop, below_exports, is_passing, is_third_party, may_run_elsewhere};
+use super::{Context, Stop, below_exports, is_passing, is_third_party, may_run_elsewhere};
 use crate::asking::reached;
+use crate::attempt::AttemptEvents;
 use crate::attempt::divided;
-use crate::attempt::{AttemptEvents, propose};
 use crate::basis::error::JobsError;
+use crate::basis::owners::asker_of;
 use crate::basis::spec;
-use crate::rights::access;
-use crate::{Shared, guests};
+use crate::basis::this_node::ThisNode;
+use crate::rights::{Rights, access};
 
 /// How long the other site may take to find out whether it reaches this node.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -40,40 +41,40 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
 
 /// The route of a job that was decided before, if any was.
-pub(super) fn noted(shared: &Shared, job: &Job) -> Result<Option<Route>, JobsError> {
-    Ok(Agreed(&shared.replica.reader()).route(&job.id)?)
+pub(super) fn noted(reader: &Reader, job: &Job) -> Result<Option<Route>, JobsError> {
+    Ok(Agreed(reader).route(&job.id)?)
 }
 
 /// Whether another site may have run the job, and may run it still.
-pub(super) fn may_be_elsewhere(shared: &Shared, job: &Job) -> bool {
+pub(super) fn may_be_elsewhere(this: &ThisNode, job: &Job) -> bool {
     if job.attempts == 0 {
         return false;
     }
     if is_third_party(job) {
         return true;
     }
-    match noted(shared, job) {
+    match noted(&this.reader(), job) {
         Ok(Some(route)) => route != Route::Here,
         // An attempt below the level that knows routes noted none, and had no other job brought.
-        _ => may_be_brought(shared, job)
+        _ => may_be_brought(this, job)
             .is_ok_and(|new| new.is_some_and(|new| new.divide == Divide::Always)),
     }
 }
 
 /// The description of a job that the site of its sources may bring here. None for any other job.
-pub(super) fn may_be_brought(shared: &Shared, job: &Job) -> Result<Option<NewJob>, JobsError> {
+pub(super) fn may_be_brought(this: &ThisNode, job: &Job) -> Result<Option<NewJob>, JobsError> {
     let fetches = job.destination.site == HERE && may_run_elsewhere(job);
-    if !fetches || guests::asker_of(job).is_some() {
+    if !fetches || asker_of(job).is_some() {
         return Ok(None);
     }
-    let Some(stored) = shared.replica.reader().job_spec(&job.id)? else {
+    let Some(stored) = this.reader().job_spec(&job.id)? else {
         return Ok(None);
     };
     let new = spec::parse(&stored)?;
     let is_wanted = match new.divide {
         Divide::Always => true,
         // Below that level a later attempt could decide otherwise.
-        Divide::Auto => Agreed(&shared.replica.reader()).level()? >= LEVEL_ROUTE,
+        Divide::Auto => Agreed(&this.reader()).level()? >= LEVEL_ROUTE,
         Divide::Never => false,
     };
     // A job that only reports on the destination is not sent to another site.
@@ -83,14 +84,15 @@ pub(super) fn may_be_brought(shared: &Shared, job: &Job) -> Result<Option<NewJob
 
 /// Whether the site of the sources brings the job here. In any other case one node here fetches.
 pub(super) fn is_brought(
-    shared: &Shared,
+    context: &Context,
     job: &Job,
     epoch: u64,
     new: &NewJob,
     told: &AttemptEvents,
     control: &Control,
 ) -> Result<bool, Stop> {
-    if let Some(route) = noted(shared, job)? {
+    let (this, asking) = (&context.this, &context.asking);
+    if let Some(route) = noted(&this.reader(), job)? {
         return Ok(route != Route::Here);
     }
     let (Some(first), Ok((sources, destination))) = (job.sources.first(), spec::places(new)) else {
@@ -98,18 +100,18 @@ pub(super) fn is_brought(
     };
     // A site that is not known, or is another one by now, runs nothing; the attempt reports that.
     let goes_on = || !control.is_cancelled();
-    let Ok((from, from_nodes)) = site(shared, job, &first.site, &goes_on) else {
+    let Ok((from, from_nodes)) = site(asking, job, &first.site, &goes_on) else {
         return Ok(false);
     };
     if new.divide == Divide::Auto {
-        if !gains(shared, job, new, &from_nodes)? {
+        if !gains(this, job, new, &from_nodes)? {
             return Ok(false);
         }
         // A user that fetches gives the other site no access to what is here, unless the user asks for that. The job's own access to a new
         // name is to nothing but the job's own entries.
-        let (access, now) = (access::Access(shared), shared.now());
+        let (access, now) = (access::Access(&context.rights), this.now());
         if !access.peer_may_at(&from.identity, &destination, Right::Write, now)?
-            && !is_new(shared, &destination)
+            && !is_new(&*context.exported, &destination)
         {
             told.note(&format!(
                 "one node here fetches, because {} has no right to write at {destination}, which is there already; --divide always grants this access for the job",
@@ -118,7 +120,7 @@ pub(super) fn is_brought(
             return Ok(false);
         }
     }
-    let ask = |question: &Question| reached::ask(shared, &from, question, WITHIN, &goes_on);
+    let ask = |question: &Question| reached::ask(asking, &from, question, WITHIN, &goes_on);
     let is_there = || match ask(&Question::Job {
         job: job.id.clone(),
     }) {
@@ -128,10 +130,10 @@ pub(super) fn is_brought(
     };
     // An earlier attempt may have had no state that takes routes.
     if job.attempts > 0 && is_there()? {
-        note(shared, job, epoch, Route::Push, unasked(), control)?;
+        note(this, job, epoch, Route::Push, unasked(), control)?;
         return Ok(true);
     }
-    let Some(own) = own(shared, control)? else {
+    let Some(own) = own(&context.rights, control)? else {
         return Ok(false);
     };
     let reached = ask(&Question::Reach(ReachSite {
@@ -154,13 +156,12 @@ pub(super) fn is_brought(
             Route::Here
         }
     };
-    note(shared, job, epoch, route, unasked(), control)?;
+    note(this, job, epoch, route, unasked(), control)?;
     Ok(route != Route::Here)
 }
 
 /// Whether nothing has the name of a place here yet. A file system that does not answer is not waited for.
-fn is_new(shared: &Shared, place: &Place) -> bool {
-    let files = &shared.config.exported;
+fn is_new(files: &dyn ExportedFiles, place: &Place) -> bool {
     if files.silent_for(&place.export).is_some() {
         return false;
     }
@@ -172,17 +173,20 @@ fn is_new(shared: &Shared, place: &Place) -> bool {
 }
 
 /// Whether a job gains from being divided: a site has several nodes, the description allows it, and no attempt began to write otherwise.
-fn gains(shared: &Shared, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Result<bool, JobsError> {
-    let reader = shared.replica.reader();
+fn gains(this: &ThisNode, job: &Job, new: &NewJob, from_nodes: &[Peer]) -> Result<bool, JobsError> {
+    let reader = this.reader();
     // A brought attempt has noted its route.
     let placed = Agreed(&reader).placed(&job.id)?;
     let has_begun = placed.into.is_some() || !placed.tags.is_empty();
-    let is_lone_pair = from_nodes.len() < 2 && divided::mates(shared, job).is_empty();
+    let is_lone_pair = from_nodes.len() < 2 && divided::mates(this, job).is_empty();
     if has_begun || is_lone_pair {
         return Ok(false);
     }
     let find = |name: &str| Ok(reader.object::<Site>(name)?);
-    Ok(spec::prepare(new, &find).is_ok_and(|prepared| divided::can_divide(shared, new, &prepared)))
+    Ok(
+        spec::prepare(new, &find)
+            .is_ok_and(|prepared| divided::can_divide(&reader, new, &prepared)),
+    )
 }
 
 /// No site is asked to run the job yet.
@@ -191,14 +195,14 @@ const fn unasked() -> (Option<String>, Vec<String>) {
 }
 
 /// This node as other sites reach it, once its data port listens. None where it has none.
-pub(super) fn own(shared: &Shared, control: &Control) -> Result<Option<Peer>, Stop> {
+pub(super) fn own(rights: &Rights, control: &Control) -> Result<Option<Peer>, Stop> {
     let until = Instant::now() + PATIENCE;
     loop {
-        match (shared.config.own)() {
+        match rights.cluster.own() {
             Some(own) if own.addresses.is_empty() => {}
             own => return Ok(own),
         }
-        if control.is_cancelled() || shared.stopping.load(Ordering::SeqCst) {
+        if control.is_cancelled() || rights.this.is_stopping() {
             return Err(Stop::ClaimEnded);
         }
         if Instant::now() >= until {
@@ -212,14 +216,14 @@ pub(super) fn own(shared: &Shared, control: &Control) -> Result<Option<Peer>, St
 /// Notes the route in the state, the asker by which the site knows the job, and the independent nodes that have it. No site begins the job before the state has them; a
 /// cluster of an older level cannot have them.
 pub(super) fn note(
-    shared: &Shared,
+    this: &ThisNode,
     job: &Job,
     epoch: u64,
     route: Route,
     (asker, at): (Option<String>, Vec<String>),
     control: &Control,
 ) -> Result<(), Stop> {
-    let level = Agreed(&shared.replica.reader()).level();
+    let level = Agreed(&this.reader()).level();
     if level.map_err(JobsError::from)? < LEVEL_ROUTE {
         return Ok(());
     }
@@ -231,11 +235,11 @@ pub(super) fn note(
     };
     let until = Instant::now() + PATIENCE;
     loop {
-        match propose(shared, &job.id, op.clone()) {
+        match this.propose_for(&job.id, op.clone()) {
             Ok(()) => return Ok(()),
             // The claim of this attempt has ended.
             Err(ProposeError::Refused(_)) => return Err(Stop::ClaimEnded),
-            Err(_) if control.is_cancelled() || shared.stopping.load(Ordering::SeqCst) => {
+            Err(_) if control.is_cancelled() || this.is_stopping() => {
                 return Err(Stop::ClaimEnded);
             }
             Err(error) if Instant::now() >= until => {

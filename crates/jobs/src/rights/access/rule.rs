@@ -1,11 +1,12 @@
 //! Owns the two forms of one access rule: a row of the state, and a grant.
 //! Decides nothing by it.
 
-use godwit_api::grant::{Area, Grant, Right, Rights, Subject};
+use godwit_api::grant::{Area, Grant, Mandate, Right, Rights, Subject};
 use godwit_api::rest::ALL_EXPORTS;
 use godwit_state::{AccessRight, AccessRule, RuleSite, Site};
 
-use crate::rights::grants;
+/// Prefix of the ids of all rules for jobs.
+pub(crate) const JOB_RULE: &str = "job:";
 
 /// The rule as a grant; None for an invalid one, which allows nothing.
 #[must_use]
@@ -36,7 +37,7 @@ pub fn grant_of(rule: &AccessRule) -> Option<Grant> {
         comment: rule.comment.clone(),
         mandate: match &rule.job {
             None => None,
-            Some(_) => Some(grants::mandate_of(rule)?),
+            Some(_) => Some(mandate_of(rule)?),
         },
     })
 }
@@ -78,4 +79,16 @@ fn rights_of(rights: Rights) -> Vec<AccessRight> {
             Right::Delete => AccessRight::Delete,
         })
         .collect()
+}
+
+/// The mandate that a rule belongs to, by its id; None for a rule of no job, or with an id that no rule of a job has.
+pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
+    let job = rule.job.clone()?;
+    let (asker, rest) = rule.id.strip_prefix(JOB_RULE)?.split_once(':')?;
+    let mandate = Mandate {
+        asker: asker.to_owned(),
+        job,
+    };
+    let of_job = rest.strip_prefix(&mandate.job)?.starts_with(':');
+    (of_job && mandate.check().is_ok()).then_some(mandate)
 }

@@ -4,12 +4,13 @@
 use godwit_api::grant::Right;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{NewJob, Place};
-use godwit_state::{Job, Role};
+use godwit_state::{Job, Reader, Role};
 
 use super::{check_owner, places_of};
 use crate::basis::error::JobsError;
+use crate::basis::owners::asker_of;
 use crate::basis::stored::Stored;
-use crate::{Shared, guests};
+use crate::rights::{Rights, asker};
 
 /// The rights that a job needs at its destination.
 #[derive(Clone, Copy)]
@@ -34,8 +35,8 @@ impl There {
     }
 
     /// The same for a job by its stored description, and the role of its submitter.
-    pub(crate) fn of_job(shared: &Shared, id: &str) -> (Self, Option<Role>) {
-        let stored = Stored::of(&shared.replica.reader(), id).ok();
+    pub(crate) fn of_job(reader: &Reader, id: &str) -> (Self, Option<Role>) {
+        let stored = Stored::of(reader, id).ok();
         let there = stored.as_ref().map(|stored| Self::of(&stored.new));
         let there = there.unwrap_or(Self(&[Right::Write]));
         (there, stored.and_then(|stored| stored.role))
@@ -48,22 +49,22 @@ impl There {
 }
 
 /// Whether the owner of a job has the right to list or read its destination now. An unknown right counts as missing.
-pub(crate) fn may_there(shared: &Shared, job: &Job, right: Right) -> bool {
-    known(shared, job, right) == Some(true)
+pub(crate) fn may_there(rights: &Rights, job: &Job, right: Right) -> bool {
+    known(rights, job, right) == Some(true)
 }
 
 /// The same; None while the right is unknown.
-fn known(shared: &Shared, job: &Job, right: Right) -> Option<bool> {
-    if let Some(asker) = guests::asker_of(job) {
-        return guests::may_there(shared, asker, job, right);
+fn known(rights: &Rights, job: &Job, right: Right) -> Option<bool> {
+    if let Some(asker) = asker_of(job) {
+        return asker::may_there(rights, asker, job, right);
     }
     let there = There(match right {
         Right::List => &[Right::List],
         _ => &[Right::Read],
     });
     let (_, destination) = places_of(job).ok()?;
-    let role = Stored::role_of(&shared.replica.reader(), &job.id).ok()?;
-    match check_owner(shared, (&job.owner, role), there, &[], &destination) {
+    let role = Stored::role_of(&rights.this.reader(), &job.id).ok()?;
+    match check_owner(rights, (&job.owner, role), there, &[], &destination) {
         Ok(()) => Some(true),
         Err(JobsError::Forbidden { .. }) => Some(false),
         Err(_) => None,
@@ -81,20 +82,18 @@ pub(crate) struct Sight {
 
 impl Sight {
     /// As it is now.
-    pub(crate) fn of(shared: &Shared, job: &Job) -> Self {
+    pub(crate) fn of(rights: &Rights, job: &Job) -> Self {
         Self {
-            names: may_there(shared, job, Right::List),
-            contents: may_there(shared, job, Right::Read),
+            names: may_there(rights, job, Right::List),
+            contents: may_there(rights, job, Right::Read),
         }
     }
 
     /// Why an attempt with this sight may not continue, if the owner has lost a right to it.
-    pub(crate) fn lost(self, shared: &Shared, job: &Job) -> Option<String> {
-        let rights = [(self.names, Right::List), (self.contents, Right::Read)];
-        let gone = |right| known(shared, job, right) == Some(false);
-        let (_, right) = rights
-            .into_iter()
-            .find(|(had, right)| *had && gone(*right))?;
+    pub(crate) fn lost(self, rights: &Rights, job: &Job) -> Option<String> {
+        let had = [(self.names, Right::List), (self.contents, Right::Read)];
+        let gone = |right| known(rights, job, right) == Some(false);
+        let (_, right) = had.into_iter().find(|(had, right)| *had && gone(*right))?;
         Some(format!(
             "the right to {} the destination was revoked while the job ran; run the job again, which uses the rights of that time",
             right.name()

@@ -16,7 +16,7 @@ impl Seen {
         if self.granted.is_admin() {
             return Ok(Some(told));
         }
-        let Some(job) = self.jobs.shared.replica.reader().job(&told.id)? else {
+        let Some(job) = self.jobs.parts.this.reader().job(&told.id)? else {
             return Ok(None);
         };
         let sources: Vec<String> = job.sources.iter().map(documents::place).collect();

@@ -41,7 +41,7 @@ impl Seen {
 
     /// A job of this owner.
     pub(super) fn of_job<'a>(&self, owner: &'a str, id: &str) -> Owned<'a> {
-        let reader = self.jobs.shared.replica.reader();
+        let reader = self.jobs.parts.this.reader();
         let is_own = owns(self, owner, || Stored::role_of(&reader, id).ok());
         Owned { owner, is_own }
     }
@@ -49,7 +49,7 @@ impl Seen {
 
 /// Whether the caller owns all of this. The role is read for its owner alone; None if it cannot be read.
 fn owns(seen: &Seen, owner: &str, kept: impl FnOnce() -> Option<Option<Role>>) -> bool {
-    let reader = seen.jobs.shared.replica.reader();
+    let reader = seen.jobs.parts.this.reader();
     let owns = |kept| seen.granted.owns(&reader, owner, kept);
     seen.granted.is_admin() || (seen.granted.name() == owner && kept().is_some_and(owns))
 }

@@ -1,0 +1,192 @@
+//! Runs the transfer of a job from this node, or hands the job to the nodes that divide it.
+//! Reports no end: `ending` does.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use godwit_api::endpoint::Endpoint;
+use godwit_api::event::{EventSink, Summary};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::is_request_id;
+use godwit_run::{Control, Env, GivenList, Runner};
+use godwit_state::Job;
+
+use super::space::SpaceWatch;
+use super::{AttemptEvents, ClaimFence, MakeEnv, Placing, divided};
+use crate::asking::reach::check_reach;
+use crate::asking::{Asking, manifest, reached};
+use crate::basis::ends::place_at;
+use crate::basis::spec::{self, Prepared};
+use crate::basis::stored::Stored;
+use crate::rights::Rights;
+use crate::rights::access::{self, Sight};
+use crate::rights::asker::mandate_of;
+
+/// The parts for attempts that this node runs.
+pub(crate) struct Context {
+    pub(crate) rights: Arc<Rights>,
+    pub(crate) asking: Arc<Asking>,
+    pub(crate) make_env: Arc<MakeEnv>,
+    pub(crate) divided: Arc<divided::Context>,
+}
+
+/// How long an attempt of a job without a maximum of retries stays with one node of several, unless its owner sets otherwise.
+const IMPATIENT: [(&str, &str); 2] = [("stall-deadline", "20s"), ("retry-for", "20s")];
+
+/// Runs the transfer to its end.
+pub(super) fn carry_out(
+    context: &Context,
+    job: &Job,
+    epoch: u64,
+    (limit, sight, fence): (u64, Sight, &Arc<ClaimFence>),
+    control: &Control,
+    told: &Arc<AttemptEvents>,
+) -> Result<Summary, Failure> {
+    let reader = context.asking.this.reader();
+    let stored = reader
+        .job_spec(&job.id)
+        .map_err(Failure::local)?
+        .ok_or_else(|| Failure::usage("the description of the job is missing"))?;
+    let stored = Stored::parse(&stored).map_err(Failure::usage)?;
+    let serving = Cell::new(None);
+    let away = RefCell::new(None);
+    let find = |name: &str| {
+        let site = stored.site(&reader, name)?;
+        Ok(site.map(|site| {
+            if stored.other(name).is_some() {
+                return site;
+            }
+            let goes_on = || !control.is_cancelled();
+            match reached::living(
+                &context.asking,
+                site.clone(),
+                &place_at(job, name),
+                &goes_on,
+            ) {
+                Ok(living) => {
+                    serving.set(Some(living.nodes.len()));
+                    living.site
+                }
+                Err(no) => {
+                    away.replace(Some(no.message));
+                    site
+                }
+            }
+        }))
+    };
+    // A right that held at the submission may have been revoked.
+    if let Some(why) = access::denied(&context.rights, job) {
+        return Err(Failure::new(FailureCode::AccessDenied, why));
+    }
+    let guest = stored.guest.as_ref();
+    if let Some(guest) = guest {
+        check_reach(&context.asking, guest)?;
+    }
+    let mandate = guest.and_then(|guest| mandate_of(job, guest));
+    let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
+    if let Some(why) = away.take() {
+        return Err(Failure::new(FailureCode::Unreachable, why));
+    }
+    let kind = prepared.spec.kind;
+    let mandated = mandate.as_ref();
+    let known = (serving.get(), sight);
+    match divided::wish(
+        &context.asking,
+        job,
+        &stored.new,
+        &prepared,
+        mandated,
+        known,
+    ) {
+        Ok(None) => {}
+        Ok(Some(wish)) => {
+            let done = divided::carry_out(
+                &context.divided,
+                job,
+                epoch,
+                &wish,
+                &prepared,
+                told,
+                control,
+            );
+            if let Some(done) = done {
+                return done;
+            }
+        }
+        Err(why) => divided::whole(told, &why),
+    }
+    // Each ended attempt counts as a retry.
+    if job.retry.retries_max.is_none() && serving.get().is_some_and(|nodes| nodes > 1) {
+        for (setting, time) in IMPATIENT {
+            let time = || vec![Text::from(time)];
+            let settings = &mut prepared.spec.settings;
+            settings.entry(setting.to_owned()).or_insert_with(time);
+        }
+    }
+    if limit > 0 && kind != JobKind::Verify {
+        // From the first byte on; later changes go through the control.
+        let text = Text::from(limit.to_string().as_str());
+        prepared
+            .spec
+            .settings
+            .insert("limit".to_owned(), vec![text]);
+    }
+    if stored.new.manifest {
+        let file = manifest::setting(&context.asking.this.directory, job);
+        prepared
+            .spec
+            .settings
+            .insert(manifest::SETTING.to_owned(), file);
+    }
+    let env = Env {
+        label: Some(label(job)),
+        mandate,
+        list: prepared.list.take().map(GivenList::in_memory),
+        hides_names: !sight.names,
+        hides_contents: !sight.contents,
+        attempts: Some(Placing::of(
+            &context.asking.this,
+            &job.id,
+            epoch,
+            control,
+            Some(fence),
+        )),
+        ..(context.make_env)(&prepared.sites)
+    };
+    let reads_back = || {
+        let settings = prepared.spec.copy_settings();
+        settings.is_ok_and(|settings| settings.verify)
+    };
+    let verifies = kind != JobKind::Verify && reads_back();
+    told.lock()
+        .begin(verifies, space_watch(job, &prepared, &env));
+    told.begins(kind);
+    let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
+    Runner::run(&prepared.spec, &env, &events, control)
+}
+
+/// The name by which an operator finds the job in the logs of both ends.
+fn label(job: &Job) -> String {
+    // A peer takes no longer label.
+    match job.request.as_deref().filter(|id| is_request_id(id)) {
+        Some(request) => format!("job {}, request {request}", job.id),
+        None => format!("job {}", job.id),
+    }
+}
+
+/// The watch over the space of a destination here. A comparison by contents takes long, and until then all data looks new.
+fn space_watch(job: &Job, prepared: &Prepared, env: &Env) -> Option<SpaceWatch> {
+    let is_here = job.destination.site == godwit_api::rest::HERE;
+    let is_copy = prepared.spec.kind != JobKind::Verify;
+    let compares = prepared.spec.settings.contains_key("checksum");
+    let exports = env
+        .exports
+        .clone()
+        .filter(|_| is_here && is_copy && !compares)?;
+    let Endpoint::Local(destination) = &prepared.spec.destination else {
+        return None;
+    };
+    let destination = destination.clone();
+    Some(SpaceWatch::new(exports, destination, job.retries))
+}

@@ -1,0 +1,118 @@
+//! Starts an attempt: the thread that chooses how the job runs, runs it, and reports its end.
+//! Runs nothing itself: `local`, `divided` and `site` do.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use godwit_api::event::EventSink as _;
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_run::Control;
+use godwit_state::{Job, JobOp, Reason};
+
+use super::ending::{conclude, settle};
+use super::live::Attempt;
+use super::record::Recording;
+use super::reports::Reports;
+use super::site::Away;
+use super::{AttemptEvents, Claim, ClaimFence, left, local, site};
+use crate::asking::reach::even_out;
+use crate::rights::Rights;
+use crate::rights::access::Sight;
+
+/// The parts for all attempts.
+pub(crate) struct Attempts {
+    pub(crate) reports: Arc<Reports>,
+    pub(crate) rights: Arc<Rights>,
+    pub(crate) local: local::Context,
+    pub(crate) site: Arc<site::Context>,
+}
+
+/// Starts the attempt of a claim.
+pub(crate) fn start(
+    attempts: &Arc<Attempts>,
+    job: Job,
+    claim: Claim,
+    sites: Vec<String>,
+    limit: u64,
+) {
+    let this = &attempts.reports.this;
+    let epoch = claim.epoch;
+    let control = Control::default();
+    let progress = Arc::new(Mutex::new(None));
+    let sight = Sight::of(&attempts.rights, &job);
+    let fence = Arc::new(ClaimFence::new(this, &job.id, claim, &control));
+    let attempt = Attempt {
+        sight,
+        fence: Arc::clone(&fence),
+        owner: job.owner.clone(),
+        sites,
+        epoch,
+        control: control.clone(),
+        limit,
+        ahead: Arc::default(),
+        progress: Arc::clone(&progress),
+    };
+    attempts.reports.live.insert(&job.id, attempt);
+    let own = Arc::clone(attempts);
+    let id = job.id.clone();
+    let body = move || {
+        let told = AttemptEvents::new(&own.reports, &job, epoch, control.clone(), progress);
+        if let Some(request) = &job.request {
+            told.note(&format!("submitted by request {request}"));
+        }
+        let mut recording = None;
+        // A panic has been printed. Without an end the job would stay in its state for ever.
+        let work = AssertUnwindSafe(|| {
+            match site::carry_out(&own.site, &job, epoch, limit, &told, &control) {
+                Away::Ended(op) => {
+                    op.into_iter().for_each(|op| settle(&job, &op, &told));
+                    None
+                }
+                Away::Not => {
+                    // Sites that run a transfer for this node record it themselves.
+                    recording = Some(Recording::begin(&*own.reports.tells, &job));
+                    let begun = Instant::now();
+                    let given = (limit, sight, &fence);
+                    let ended = local::carry_out(&own.local, &job, epoch, given, &control, &told);
+                    if let Err(failure) = &ended {
+                        let stops = || control.is_cancelled() || own.reports.this.is_stopping();
+                        even_out(&own.local.asking, &job, failure, begun, &stops);
+                    }
+                    Some(ended)
+                }
+            }
+        });
+        let ended = catch_unwind(work).unwrap_or_else(|_panic| {
+            let message = "a thread of the job panicked; see the node's log";
+            Some(Err(Failure::new(FailureCode::Internal, message)))
+        });
+        left::tell(&own.local.asking, &job, &told);
+        if let Some(ended) = ended {
+            if let Some(recording) = recording {
+                recording.end(&*own.reports.tells, &ended, told.did());
+            }
+            conclude(&own.local.asking, &job, epoch, &told, ended);
+        }
+        own.reports.live.remove(&job.id);
+    };
+    let name = "gw-job".to_owned();
+    let spawned = std::thread::Builder::new().name(name).spawn(body);
+    if let Err(error) = spawned.map(|thread| attempts.reports.live.keep(thread)) {
+        this.log(&format!("job {id}: no thread for it: {error}"));
+        attempts.reports.live.remove(&id);
+        let reason = Reason::new(
+            FailureCode::NoThread,
+            format!("No thread could be started: {error}."),
+        );
+        let backoff = JobOp::Backoff {
+            epoch,
+            reason,
+            next_attempt: this.now().after(5_000),
+            bytes: 0,
+            files: 0,
+        };
+        // If the state takes nothing now, the next start of the node returns the job to the queue.
+        let _ = this.propose_for(&id, backoff);
+    }
+}
