@@ -3,6 +3,7 @@
 
 mod deciders;
 mod edges;
+mod groups;
 mod links;
 mod methods;
 mod modules;
@@ -50,6 +51,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
         text::check(file, &mut findings);
     }
     edges::check(&files, &mut findings);
+    groups::check(&files, &mut findings);
     modules::check(&files, &mut findings);
     methods::check(&files, &mut findings);
     links::check(&files, &mut findings);
