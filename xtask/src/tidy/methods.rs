@@ -1,4 +1,5 @@
-//! Owns the bound on the methods of a type: those of all its inherent `impl` blocks in all files of its crate.
+//! Owns the bound on the methods of a type: those of all its inherent `impl` blocks in all files of its crate, and free functions of its
+//! module that take it first, which are methods by another spelling.
 //! Understands items that begin in the first column, as rustfmt leaves them; types inside other items are not counted.
 
 use std::collections::BTreeMap;
@@ -6,14 +7,20 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::tree::File;
 
-/// Methods of one type. A type with more holds more than one thing, in however many files they stand.
+/// Methods of one type, and private functions of its module and the modules below that take a reference to it first. A type with more holds more than one thing, in however many files they stand.
 const METHODS_MAX: usize = 24;
 
 /// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
-const MORE: [(&str, &str, usize); 5] = [
+const MORE: [(&str, &str, usize); 11] = [
+    ("crates/state/src/apply/mod.rs", "Context", 107),
+    ("crates/tree/src/files/finish/commit.rs", "Committer", 35),
+    ("crates/jobs/src/attempt/site.rs", "SiteAttempt", 34),
+    ("crates/cluster/src/lib.rs", "Shared", 32),
+    ("crates/run/src/transfer.rs", "Job", 28),
+    ("crates/state/src/replica/mod.rs", "Replica", 27),
+    ("crates/jobs/src/views/seen.rs", "Seen", 25),
     ("crates/engine/src/sender/state.rs", "State", 31),
     ("crates/state/src/read/mod.rs", "Reader", 25),
-    ("crates/tree/src/files/finish/commit.rs", "Committer", 34),
     ("crates/net/src/connection.rs", "Connection", 29),
     ("crates/engine/src/acks.rs", "Acks", 26),
 ];
@@ -56,7 +63,7 @@ const TABLE: &str = "xtask/src/tidy/methods.rs";
 /// The number of methods of each type, by the file that declares it and its name.
 fn count(files: &[File]) -> BTreeMap<(&str, &str), usize> {
     let mut declared: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    let mut blocks = Vec::new();
+    let (mut blocks, mut functions) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| file.is_rust()) {
         let Some(package) = package_of(&file.path) else {
             continue;
@@ -70,18 +77,25 @@ fn count(files: &[File]) -> BTreeMap<(&str, &str), usize> {
         for (name, methods) in inherent(&file.text) {
             blocks.push((package, name, file.path.as_str(), methods));
         }
+        for name in taken_first(&file.text) {
+            functions.push((package, name, file.path.as_str()));
+        }
     }
+    // If several types have one name, the nearest declaration is meant.
+    let nearest = |package, name, path| {
+        let places = declared.get(&(package, name)).into_iter().flatten();
+        places.copied().max_by_key(|place| common(place, path))
+    };
     let mut counts = BTreeMap::new();
     for (package, name, path, methods) in blocks {
-        let places = declared
-            .get(&(package, name))
-            .map_or(&[][..], Vec::as_slice);
-        // If several types have one name, the nearest declaration is meant.
-        let place = places
-            .iter()
-            .copied()
-            .max_by_key(|place| common(place, path));
-        *counts.entry((place.unwrap_or(path), name)).or_default() += methods;
+        let place = nearest(package, name, path).unwrap_or(path);
+        *counts.entry((place, name)).or_default() += methods;
+    }
+    for (package, name, path) in functions {
+        let place = nearest(package, name, path);
+        if let Some(place) = place.filter(|place| is_below(path, place)) {
+            *counts.entry((place, name)).or_default() += 1;
+        }
     }
     counts
 }
@@ -104,6 +118,55 @@ fn common(left: &str, right: &str) -> usize {
     }
     let pairs = modules(left).zip(modules(right));
     pairs.take_while(|(left, right)| left == right).count()
+}
+
+/// Whether a file is the module of another one, or below it.
+fn is_below(path: &str, module: &str) -> bool {
+    let stem = module.trim_end_matches(".rs");
+    let ends = ["/mod", "/lib", "/main"];
+    let directory = ends.iter().find_map(|end| stem.strip_suffix(end));
+    let below = path.strip_prefix(directory.unwrap_or(stem));
+    path == module || below.is_some_and(|below| below.starts_with('/'))
+}
+
+/// The types that private free functions take a reference to as their first argument, one for each such function. A function for the module
+/// above alone is private, too: that module holds the type. Tests do not count.
+fn taken_first(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    while let Some(line) = lines.next() {
+        let item = line.strip_prefix("pub(super) ").unwrap_or(line);
+        let mut words = item.split_inclusive(' ');
+        let before: usize = words
+            .by_ref()
+            .take_while(|word| ["const ", "async "].contains(word))
+            .map(str::len)
+            .sum();
+        let Some(rest) = item[before..].strip_prefix("fn ") else {
+            continue;
+        };
+        let rest = &rest[leading_name(rest).len()..];
+        let Some(mut first) = after_parameters(rest).strip_prefix('(') else {
+            continue;
+        };
+        if first.is_empty() {
+            first = lines.next().unwrap_or_default().trim_start();
+        }
+        let Some((_, mut kind)) = first.split_once(": &") else {
+            continue;
+        };
+        if first
+            .find([',', ')'])
+            .is_some_and(|end| end < first.len() - kind.len())
+        {
+            continue;
+        }
+        if kind.starts_with('\'') {
+            kind = kind.split_once(' ').map_or("", |(_, kind)| kind);
+        }
+        found.push(last_name(kind.strip_prefix("mut ").unwrap_or(kind)));
+    }
+    found
 }
 
 /// The name of the type that a line declares.
@@ -268,6 +331,28 @@ mod tests {
         let expected = [
             (("crates/a/src/left/mod.rs", "State"), 2),
             (("crates/a/src/right.rs", "State"), 5),
+        ];
+        assert_eq!(count(&files), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn private_functions_that_take_the_type_first_count_in_its_module() {
+        let own = "pub struct Held;\nfn a(held: &Held, more: u8) {}\nasync fn b<F: Fn(u8)>(\n    held: &'a mut crate::Held<u8>,\n) {}\n\
+                   fn other(one: u8, held: &Held) {}\nfn by_value(held: Held) {}\npub(crate) fn open(held: &Held) {}\n\
+                   fn a_trait(held: &dyn Held) {}\n#[cfg(test)]\nmod tests {}\nfn tested(held: &Held) {}\n";
+        let files = [
+            file("crates/a/src/held.rs", own),
+            file(
+                "crates/a/src/held/deep.rs",
+                "pub(super) fn c(held: &mut Held) {}\n",
+            ),
+            file("crates/a/src/held_too.rs", "fn outside(held: &Held) {}\n"),
+            file("crates/b/src/lib.rs", "struct All;\n"),
+            file("crates/b/src/one.rs", "const fn d(all: &All) {}\n"),
+        ];
+        let expected = [
+            (("crates/a/src/held.rs", "Held"), 3),
+            (("crates/b/src/lib.rs", "All"), 1),
         ];
         assert_eq!(count(&files), BTreeMap::from(expected));
     }
