@@ -1,11 +1,11 @@
-//! Owns the names of users and groups as this machine knows them, asked for once each.
-//! Does not decide whose they are at the other end.
+//! Owns the names of users and groups on this machine; the system's databases are asked once for each. Does not
+//! decide which account an entry belongs to at the other end.
 
 use godwit_sys::accounts;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Most answers of one kind that are remembered; beyond it they are forgotten and asked for again.
+/// Most remembered answers of one kind; if more come, all of them are forgotten.
 const KEPT_MAX: usize = 16 * 1024;
 
 /// Longest name that is sent or looked up, in bytes; systems allow 32 to 256.
@@ -20,7 +20,7 @@ pub enum AccountKind {
     Group,
 }
 
-/// Answers of the system's databases, remembered. The superuser's id is the same everywhere, so it has no name here.
+/// Remembered answers of the system's databases. The superuser's id is the same everywhere, so it has no name here.
 #[derive(Debug, Default)]
 pub struct Accounts {
     names: Known<u32, Vec<u8>>,
@@ -31,7 +31,7 @@ pub struct Accounts {
 type Known<K, V> = Mutex<HashMap<(AccountKind, K), Option<V>>>;
 
 impl Accounts {
-    /// The name of an id; `None` for one without, and for 0.
+    /// The name of an id; `None` for an id without a name, and for 0.
     pub fn name(&self, kind: AccountKind, id: u32) -> Option<Vec<u8>> {
         if id == 0 {
             return None;
@@ -66,7 +66,7 @@ fn remembered<K: std::hash::Hash + Eq, V: Clone>(
     if let Some(answer) = lock().get(&key) {
         return answer.clone();
     }
-    // Not under the lock: a server may take its time.
+    // The lock is not held here, because a directory server may answer slowly.
     let answer = ask();
     let mut known = lock();
     if known.len() >= KEPT_MAX {
@@ -87,7 +87,7 @@ mod tests {
             assert_eq!(accounts.name(kind, 0), None);
             assert_eq!(accounts.id(kind, b"root"), Some(0));
             assert_eq!(accounts.name(kind, 4_000_000_123), None);
-            // The second time from memory.
+            // The second answer comes from memory.
             assert_eq!(accounts.id(kind, b"no such name"), None);
             assert_eq!(accounts.id(kind, b"no such name"), None);
         }

@@ -7,9 +7,9 @@
 //! For CRC64-NVME zeros of any length cost nanoseconds. For BLAKE3 they cost as much as data (about 8 GB/s a core):
 //! the hash of a chunk depends on the chunk's position by design, so no two zero subtrees are alike.
 //!
-//! Each slice's digest is taken when the slice is read and checked before the slice is written. The digest of the whole file travels with
-//! the last slice, and must equal the digest that the receiver combined. Each bundled file has its own digest. For BLAKE3, `b3sum` gives
-//! the same digest.
+//! Each slice's digest is computed when the slice is read, and checked before the slice is written. The digest of the whole file travels
+//! with the last slice, and must equal the digest that the receiver combined. Each bundled file has its own digest. For BLAKE3, `b3sum`
+//! gives the same digest.
 
 mod blake;
 mod crc64;
@@ -41,7 +41,7 @@ impl DigestKind {
         self as u8
     }
 
-    /// The kind with `number`, if it is known here.
+    /// The kind with `number`, if this version knows it.
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
             1 => Some(Self::Crc64Nvme),
@@ -58,7 +58,7 @@ impl DigestKind {
         }
     }
 
-    /// The kind of this name, if it is known here.
+    /// The kind with this name, if this version knows it.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Crc64Nvme, Self::Blake3]
             .into_iter()
@@ -99,8 +99,8 @@ impl Digest {
 ///
 /// A slice that is the whole file has the file's digest: for BLAKE3 the standard hash. Any other BLAKE3 slice has the chaining value of its
 /// subtree. `offset` must then be a multiple of the slice's window, a power of two of at least 1 KiB. Only the last slice of a file may be
-/// shorter than its window. A slice that is no subtree gets a digest too, for comparing that slice, but [`FileDigest::add`] refuses it or
-/// [`FileDigest::fits`] rejects it.
+/// shorter than its window. A slice that is no subtree gets a digest too, but only for comparing that slice. [`FileDigest::add`] refuses
+/// such a digest or [`FileDigest::fits`] rejects it.
 pub fn digest_slice(kind: DigestKind, offset: u64, file_bytes: u64, data: &[u8]) -> Digest {
     match kind {
         DigestKind::Crc64Nvme => Digest::from_crc(crc64::of(data)),
@@ -112,8 +112,8 @@ pub fn digest_slice(kind: DigestKind, offset: u64, file_bytes: u64, data: &[u8])
     }
 }
 
-/// The digest of the `length` bytes at `offset` of a file of `file_bytes` bytes, as [`digest_slice`] gives it, when
-/// only `pieces` of them are data and all others are zeros.
+/// The digest of the `length` bytes at `offset` of a file of `file_bytes` bytes, as [`digest_slice`] returns it. Only `pieces` of them are
+/// data; all others are zeros.
 ///
 /// A piece is its absolute offset and its bytes. Pieces ascend, do not overlap and lie inside the slice; other pieces give
 /// [`Digest::NONE`].

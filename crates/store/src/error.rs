@@ -1,11 +1,10 @@
-//! Owns the errors of a storage: the operation, the entry and the kind of the error.
-//! Does not decide whether to try again.
+//! Owns the errors of a storage: the operation, the entry and the kind of the error. Does not decide whether to retry.
 
 use crate::path::{PathError, RelPath};
 use rustix::io::Errno;
 use std::fmt;
 
-/// Kind of an error; callers decide on it.
+/// Kind of an error; callers branch on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StoreErrorKind {
     /// No room, or the quota is used up.
@@ -14,27 +13,27 @@ pub enum StoreErrorKind {
     Permission,
     /// The file system is mounted read-only.
     ReadOnly,
-    /// The entry does not exist (any more).
+    /// The entry does not exist, or not any more.
     NotFound,
     /// Not a regular file: a device, socket, FIFO, directory or link.
     NotRegular,
     /// The name is taken: by another name of the same transfer that this file system treats as equal, or by another program.
     Exists,
-    /// Another kind of entry stands where this one should be.
+    /// An entry of another kind has the name.
     TypeConflict,
     /// A symbolic link within the path: following it could leave the root.
     Escape,
-    /// The file system does not take a name this long.
+    /// The name is longer than the file system allows.
     NameTooLong,
     /// The name has the form of a temporary name.
     Reserved,
-    /// It changed while it was read.
+    /// The entry changed while it was read.
     Changed,
     /// The device or file system failed.
     Io,
     /// The file system cannot do this.
     Unsupported,
-    /// The transfer may not do this any more: the claim of its job has ended here.
+    /// The transfer may not change entries any more, because the claim of its job has ended.
     Fenced,
 }
 
@@ -72,7 +71,7 @@ impl StoreError {
         }
     }
 
-    /// A name that led nowhere valid.
+    /// A failure because of an invalid path.
     pub fn from_path(operation: &'static str, path: &RelPath, error: PathError) -> Self {
         let kind = match error {
             PathError::NameTooLong | PathError::TooLong => StoreErrorKind::NameTooLong,
@@ -84,7 +83,7 @@ impl StoreError {
 }
 
 impl StoreErrorKind {
-    /// The kind that an error number of the system belongs to.
+    /// The kind of a system error number.
     pub fn of(errno: Errno) -> Self {
         match errno {
             Errno::NOSPC | Errno::DQUOT => Self::NoSpace,
@@ -106,7 +105,7 @@ impl StoreErrorKind {
         }
     }
 
-    /// Text for people.
+    /// The text of an error message.
     fn text(self) -> &'static str {
         match self {
             Self::NoSpace => "no space left",

@@ -1,5 +1,5 @@
-//! Owns the metadata of an entry beyond mode, times and owner: extended attributes and access lists; and the kinds that could not be kept.
-//! Reads and applies no metadata.
+//! Owns the metadata of an entry beyond mode, times and owner: extended attributes, access lists, and the kinds of metadata that could not
+//! be kept. Reads and applies no metadata.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
@@ -8,16 +8,17 @@ use std::ops::{BitOr, BitOrAssign};
 pub const XATTR_NAME_BYTES_MAX: usize = 255;
 /// Longest value of an extended attribute in bytes, as in Linux.
 pub const XATTR_VALUE_BYTES_MAX: usize = 64 << 10;
-/// Most bytes read for one entry's attributes, names and values together: the room on the wire beside access lists. Most file systems hold
-/// less.
+/// Most bytes read for one entry's attributes, names and values together: the room in a message beside access lists. Most file systems
+/// hold less.
 pub const EXTENDED_BYTES_MAX: usize = 192 << 10;
-/// Most entries of one access list: as many as a value of that length holds in the kernel's form.
+/// Most entries of one access list: an attribute value in the kernel's form holds no more.
 pub const ACL_ENTRIES_MAX: usize = (XATTR_VALUE_BYTES_MAX - 4) / 8;
 
-/// The attributes of an entry besides its bytes, mode, times and owner. `None` means: not asked for; existing attributes stay.
+/// The attributes of an entry besides its bytes, mode, times and owner. `None` means that the attributes were not requested, and that
+/// existing attributes stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extended {
-    /// All extended attributes but access lists, by name.
+    /// All extended attributes except access lists, by name.
     pub xattrs: Option<Vec<Xattr>>,
     /// Both access lists.
     pub acls: Option<Acls>,
@@ -26,7 +27,7 @@ pub struct Extended {
 /// An extended attribute.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Xattr {
-    /// With its namespace: `user.comment`.
+    /// The name with its namespace: `user.comment`.
     pub name: Vec<u8>,
     /// Any bytes.
     pub value: Vec<u8>,
@@ -44,13 +45,13 @@ pub struct Acls {
 /// An entry of an access list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AclEntry {
-    /// Whom it is about.
+    /// The user or group that the entry concerns.
     pub who: AclWho,
     /// 4 read, 2 write, 1 execute.
     pub permissions: u8,
 }
 
-/// Whom an entry of an access list is about; in the order of a list.
+/// The user or group that an entry of an access list concerns; in the order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AclWho {
     /// The owner.
@@ -61,7 +62,7 @@ pub enum AclWho {
     OwningGroup,
     /// A group by number.
     Group(u32),
-    /// The most that named users and all groups may.
+    /// The upper bound on the permissions of named users and all groups.
     Mask,
     /// All other users.
     Others,
@@ -92,12 +93,12 @@ impl XattrClass {
 }
 
 impl Extended {
-    /// Whether nothing was asked for.
+    /// Whether no attributes were requested.
     pub fn is_unasked(&self) -> bool {
         self.xattrs.is_none() && self.acls.is_none()
     }
 
-    /// About how much memory it takes, in bytes.
+    /// About how much memory the attributes occupy, in bytes.
     pub fn weight(&self) -> usize {
         let xattrs = self.xattrs.iter().flatten();
         let xattrs: usize = xattrs
@@ -149,23 +150,23 @@ impl Extended {
 impl Lost {
     /// Nothing.
     pub const NOTHING: Self = Self(0);
-    /// The user that it belongs to.
+    /// The owner.
     pub const OWNER: Self = Self(1);
-    /// The group that it belongs to.
+    /// The owning group.
     pub const GROUP: Self = Self(2);
-    /// Its set-user-id or set-group-id bit.
+    /// The set-user-id or set-group-id bit.
     pub const SET_ID: Self = Self(4);
-    /// One or more of its `user.*` attributes.
+    /// One or more `user.*` attributes.
     pub const XATTRS: Self = Self(8);
-    /// One or more of its `security.*` or `trusted.*` attributes.
+    /// One or more `security.*` or `trusted.*` attributes.
     pub const PRIVILEGED_XATTRS: Self = Self(16);
     /// An access list.
     pub const ACLS: Self = Self(32);
-    /// Its time, which the file system does not keep.
+    /// The modification time, which the file system does not keep.
     pub const TIMES: Self = Self(64);
-    /// Its mode, which the file system accepts and does not keep.
+    /// The mode, which the file system accepts and does not keep.
     pub const MODE: Self = Self(128);
-    /// Each kind for itself.
+    /// One set for each kind.
     pub const KINDS: [Self; 8] = [
         Self::OWNER,
         Self::GROUP,
@@ -183,17 +184,17 @@ impl Lost {
         Self(self.0 & !kinds.0)
     }
 
-    /// Whether it is nothing.
+    /// Whether the set is empty.
     pub fn is_nothing(self) -> bool {
         self == Self::NOTHING
     }
 
-    /// Whether one of `kinds` is among it.
+    /// Whether the set contains one of `kinds`.
     pub fn has(self, kinds: Self) -> bool {
         self.0 & kinds.0 != 0
     }
 
-    /// The operation to report in an error when the first of these kinds is lost.
+    /// The operation that an error message names when the first kind of this set is lost.
     pub fn operation(self) -> &'static str {
         let first = Self::KINDS.into_iter().find(|kind| self.has(*kind));
         match first {

@@ -1,5 +1,5 @@
-//! Makes room where the process may open no more handles: kept ones are closed, and those in use are waited for.
-//! Does not decide which handles are kept (`fs`).
+//! Makes room when the process may open no more handles: closes kept handles, and waits for handles in use. Does not decide
+//! which handles are kept (`fs`).
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,28 +7,28 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-/// How long an open waits for handles that are in use: a thread has one for the time of one file.
+/// How long an open waits for handles in use; a thread holds a handle for the duration of one file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// No event reports that a handle was closed.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Keeps handles that are unused at the moment.
+/// Keeps handles for reuse.
 pub(crate) trait KeepsHandles: Send + Sync {
-    /// Closes them.
+    /// Closes the kept handles.
     fn close_kept(&self);
 }
 
 static KEEPERS: Mutex<Vec<Weak<dyn KeepsHandles>>> = Mutex::new(Vec::new());
 
-/// Has the handles of `keeper` closed where they are too many.
+/// Registers `keeper`, whose handles are closed when the process has too many.
 pub(crate) fn register(keeper: Weak<dyn KeepsHandles>) {
     let mut keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner);
     keepers.retain(|known| known.strong_count() > 0);
     keepers.push(keeper);
 }
 
-/// Closes the handles that are only kept, of all storages of this process.
+/// Closes the kept handles of all storages of this process.
 pub fn close_kept_handles() {
     let keepers: Vec<Arc<dyn KeepsHandles>> = {
         let keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ pub fn close_kept_handles() {
     }
 }
 
-/// Opens something. Where there are too many handles, closes those that are only kept, and waits for those that are in use.
+/// Calls `open`. If the process has too many handles, closes the kept ones, waits for handles in use, and tries again.
 pub(crate) fn with_room<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut until = None;
     loop {

@@ -1,13 +1,13 @@
-//! Owns the journal of a transfer at its receiving side: an append-only, checksummed log of durable data.
-//! Does not make any data durable: the caller has done so before appending a record.
+//! Owns the journal of a transfer at its receiving side: an append-only, checksummed log of durable data. Does not make data durable: the
+//! caller does so before it appends a record.
 //!
-//! A journal is one file, `<64 hex digits of its key>.journal`, locked by the kernel (`flock`) for as long as its transfer lives, so that a
-//! process that dies leaves no lock behind. Loading stops at the first record that is not whole, cuts the file there and reports it: later
-//! data is received again. The format is in `record`.
+//! A journal is one file, `<64 hex digits of its key>.journal`. The kernel locks it (`flock`) while its transfer runs, so a process that
+//! dies leaves no lock behind. Loading stops at the first incomplete record, cuts the file there and reports it; later data is received
+//! again. The format is in `record`.
 //!
-//! The key is made of the sender's identity, the sources and the destination argument. The header remembers how names were mapped, so that
-//! the same command resumes. The lock also keeps two transfers from one destination. A run with `--force` is noted: it sends again what
-//! other runs brought, but skips what forced runs have sent.
+//! The key is computed from the sender's identity, the sources and the destination argument. The header remembers how names were mapped, so
+//! that the same command resumes. The lock also prevents two transfers to one destination. A run with `--force` is recorded: it sends again
+//! the entries of other runs, but skips entries that forced runs have sent.
 
 mod directory;
 mod done;
@@ -37,7 +37,7 @@ pub use record::{HEADER_BYTES_MAX, LABEL_BYTES_MAX, MAPPING_BYTES_MAX};
 pub struct JournalKey(pub [u8; 32]);
 
 impl JournalKey {
-    /// The key of the transfer that `parts` identify together. Their order and borders matter.
+    /// The key of the transfer that `parts` identify together. The order of the parts and their boundaries matter.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
         for part in parts {
@@ -59,17 +59,17 @@ impl fmt::Display for JournalKey {
 /// Facts about the transfer as a whole. The first header written stays for the life of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalHeader {
-    /// How names were mapped when the transfer began; opaque here. At most [`MAPPING_BYTES_MAX`] bytes.
+    /// How names were mapped when the transfer began; the journal does not interpret it. At most [`MAPPING_BYTES_MAX`] bytes.
     pub mapping: Vec<u8>,
     /// The digest of all ranges in this journal.
     pub digest: DigestKind,
-    /// The absolute paths that the transfer writes to, for finding transfers that would write to the same.
+    /// The absolute paths that the transfer writes to; used to find transfers with the same destination.
     pub destinations: Vec<Vec<u8>>,
     /// The sources and the destination, for people. At most [`LABEL_BYTES_MAX`] bytes.
     pub label: String,
     /// The claim whose member the transfer is, if it is one. Members of one claim may write to the same destinations.
     pub claim: Option<[u8; CLAIM_BYTES]>,
-    /// The [tag](sender_tag) of the sender, for its share of the room. Journals of earlier versions have none.
+    /// The [tag](sender_tag) of the sender, for its share of the journal space. Journals of earlier versions have none.
     pub sender: Option<[u8; SENDER_BYTES]>,
 }
 
@@ -105,7 +105,7 @@ impl PathKey {
 impl PathKey {
     /// The key of the part that begins at `offset` in the file at `path` below the root with index `root`.
     pub fn of_part(root: u16, path: &[u8], offset: u64) -> Self {
-        // No path has a zero byte.
+        // The separator is unambiguous because no path contains a zero byte.
         Self::new(root, &[path, b"\0part", &offset.to_le_bytes()].concat())
     }
 }
@@ -115,13 +115,13 @@ impl PathKey {
 pub struct RangeRecord {
     /// The entry.
     pub key: PathKey,
-    /// The generation of its source that the bytes are of.
+    /// The generation of the source that the bytes belong to.
     pub generation: u64,
-    /// Where the range starts in the file.
+    /// Offset of the range in the file.
     pub offset: u64,
-    /// How long it is.
+    /// Length of the range.
     pub bytes: u64,
-    /// Its digest, as [`FileDigest::add`] takes it.
+    /// Digest of the range, in the form that [`FileDigest::add`] accepts.
     pub digest: Digest,
 }
 
@@ -130,16 +130,16 @@ pub struct RangeRecord {
 pub struct DoneRecord {
     /// The entry.
     pub key: PathKey,
-    /// The generation of its source that it is a copy of.
+    /// The generation of the source that was copied.
     pub generation: u64,
-    /// How many bytes of content it has.
+    /// Number of content bytes.
     pub bytes: u64,
 }
 
 /// The known ranges of an unfinished entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// The generation of the source that the ranges are of.
+    /// The generation of the source that the ranges belong to.
     pub generation: u64,
     /// The ranges that are durable.
     pub digest: FileDigest,
@@ -148,7 +148,7 @@ pub struct Partial {
 /// The contents of a journal when it was opened.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// Whether there was an unfinished journal; everything below but the header is empty otherwise.
+    /// Whether there was an unfinished journal; otherwise everything below except the header is empty.
     pub resumed: bool,
     /// The valid header: the header of the unfinished journal if there was one.
     pub header: JournalHeader,
@@ -160,9 +160,9 @@ pub struct Recovered {
     pub done: DoneSet,
     /// The last progress mark: bytes of content received since the transfer first began.
     pub received_bytes: u64,
-    /// How many bytes of content the records vouch for.
+    /// Bytes of content that the records cover.
     pub vouched_bytes: u64,
-    /// How many files the records say to be complete.
+    /// Files that the records report as complete.
     pub vouched_files: u64,
     /// The highest epoch of the claim in which a run of this transfer began; 0 if the transfer was no member.
     pub epoch: u64,
@@ -171,7 +171,7 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// The state of a journal that was just made: nothing but its header.
+    /// The state of a new journal: only a header.
     pub fn fresh(header: JournalHeader, damage: Option<String>) -> Self {
         Self {
             resumed: false,
@@ -194,13 +194,13 @@ impl Recovered {
 pub struct JournalError {
     /// The operation that failed.
     pub operation: &'static str,
-    /// The file.
+    /// The journal's file.
     pub path: PathBuf,
-    /// Why it failed.
+    /// The cause.
     pub source: io::Error,
 }
 
-/// The journal of a live transfer, locked. A journal dropped without [`finish`](Self::finish) stays for a later resume.
+/// The locked journal of a running transfer. A journal dropped without [`finish`](Self::finish) stays for a later resume.
 ///
 /// An append that fails changes nothing: the journal still loads, and the next append may be tried. After a failed [`sync`](Self::sync) the
 /// contents of the file are unknown, so from then on every call fails.
@@ -219,13 +219,13 @@ pub struct Journal {
 #[derive(Debug)]
 struct LockedFile(File);
 
-/// Keeps a journal locked after its [`Journal`] was dropped: no other transfer takes the journal or writes to its destinations.
+/// Keeps a journal locked after its [`Journal`] was dropped, so that no other transfer uses the journal or writes to its destinations.
 #[derive(Debug)]
 pub struct JournalHold {
     _file: Arc<LockedFile>,
 }
 
-/// Where the next record goes.
+/// The end of the file, where the next record is written.
 #[derive(Debug)]
 struct Tail {
     end: u64,
@@ -259,7 +259,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Records that the ranges of an entry are not there any more.
+    /// Records that the ranges of an entry no longer exist.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -267,7 +267,7 @@ impl Journal {
         self.append(Kind::Restart, |body| body.extend_from_slice(&key.0))
     }
 
-    /// Records how many bytes of content were received since the transfer first began, durable or not. The count vouches for nothing: after
+    /// Records how many bytes of content were received since the transfer first began, durable or not. The count guarantees nothing: after
     /// a crash it only shows how much was lost.
     ///
     /// # Errors
@@ -286,7 +286,7 @@ impl Journal {
         self.append(Kind::Run, |body| body.push(u8::from(forced)))
     }
 
-    /// Records that a run begins in this epoch of the claim. No run of an earlier one resumes the journal from then on.
+    /// Records that a run begins in this epoch of the claim. From then on, no run of an earlier epoch resumes the journal.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -322,7 +322,7 @@ impl Journal {
         removed.map_err(|source| self.error("remove", source))
     }
 
-    /// Shares the lock of the journal. Costs no descriptor.
+    /// Shares the lock of the journal. Needs no additional file descriptor.
     pub fn hold(&self) -> JournalHold {
         JournalHold {
             _file: Arc::clone(&self.file),
@@ -341,7 +341,7 @@ impl Journal {
         buffer.clear();
         let next = record::encode(buffer, *chain, kind, fill);
         if let Err(source) = self.file.0.write_all_at(buffer, *end) {
-            // Only tidiness: the next record overwrites the remains, and no remains continue its checksum.
+            // Not required for correctness: the next record overwrites the rest, and the checksum of the rest does not fit.
             let _ = self.file.0.set_len(*end);
             return Err(self.error("write", source));
         }
@@ -358,7 +358,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The tail changes only after a write succeeded, so a poisoned lock is as good as any.
+    /// The tail changes only after a successful write, so its value is valid even if the lock is poisoned.
     fn lock(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -374,7 +374,7 @@ impl Journal {
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing would do, but not while a child of this process, forked a moment ago, has yet to close its copy.
+        // Closing the file would release the lock later if a child process, forked a moment ago, still has a copy of the handle.
         let _ = self.0.unlock();
     }
 }
@@ -388,7 +388,7 @@ mod tests {
 
     use super::*;
 
-    /// A journal in a file that cannot grow beyond `bytes_max`, which looks like a full disk to the journal.
+    /// A journal in a file that cannot grow beyond `bytes_max`; for the journal this looks like a full disk.
     fn journal_on_full_disk(directory: &Path, bytes_max: u64) -> Journal {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("journal", flags).unwrap());
@@ -438,7 +438,7 @@ mod tests {
             bytes: 100,
         };
         journal.append_done(&[done(1), done(2)]).unwrap();
-        // Larger than the room left: the kernel writes the first page or two of it and then refuses.
+        // Larger than the remaining room: the kernel writes the first page or two and then refuses.
         let many: Vec<_> = (0..1000).map(|_| done(3)).collect();
         let error = journal.append_done(&many).unwrap_err();
         assert_eq!(error.operation, "write");

@@ -1,5 +1,5 @@
-//! Owns the manifest file: the contents of a data set, one line an entry, with a footer that shows whether the file is whole.
-//! Opens no file and takes no digest of contents; it is given lines and gives entries. `docs/manifest.md` specifies it.
+//! Owns the manifest file: the contents of a data set, one line for each entry, with a footer that proves the file complete.
+//! Opens no files and computes no digests of contents; converts entries to lines and back. `docs/manifest.md` specifies it.
 
 mod line;
 mod reader;
@@ -22,7 +22,7 @@ pub enum EntryType {
     Directory,
     /// `l`: a symbolic link.
     Symlink,
-    /// `h`: a further name of a file of the same data set.
+    /// `h`: another name of a file of the same data set.
     HardLink,
     /// `p`: a named pipe.
     Fifo,
@@ -41,26 +41,26 @@ pub struct ManifestEntry {
     pub kind: EntryType,
     /// Length of a file's contents, holes included; 0 for anything else.
     pub bytes: u64,
-    /// When its contents changed last.
+    /// When the contents last changed.
     pub mtime: Timestamp,
     /// Permission and set-id bits, at most `0o7777`.
     pub mode: u32,
-    /// Digest of the contents: of every file, and of nothing else.
+    /// Digest of the contents; present exactly if the entry is a file.
     pub digest: Option<Digest>,
-    /// Its name below the root of the data set.
+    /// Path below the root of the data set.
     pub path: RelPath,
-    /// The target of a symbolic link, or the first name of a hard link below the same root; else empty.
+    /// The target of a symbolic link, or the first name of a hard link below the same root; otherwise empty.
     pub target: Vec<u8>,
 }
 
 /// Totals at the end of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trailer {
-    /// Lines of entries.
+    /// Number of entry lines.
     pub entries: u64,
-    /// Contents of all files together.
+    /// Total length of all files' contents.
     pub bytes: u64,
-    /// Entries that belong to the data set and are not in the manifest, because they failed.
+    /// Entries of the data set that failed and are therefore not in the manifest.
     pub failed: u64,
     /// BLAKE3 of all bytes above the digest's line.
     pub digest: [u8; 32],
@@ -117,13 +117,13 @@ impl EntryType {
     }
 }
 
-/// The first line begins with this.
+/// Start of the first line.
 const MAGIC: &str = "#godwit-manifest";
 /// Version of the format.
 const VERSION: &str = "1";
-/// Begins the line of totals.
+/// Start of the line of totals.
 const END: &str = "#end";
-/// Begins the line of the manifest's own digest.
+/// Start of the line with the manifest's own digest.
 const DIGEST: &str = "#digest";
-/// Begins the line of the signature.
+/// Start of the line with the signature.
 const SIGNATURE: &str = "#signature";

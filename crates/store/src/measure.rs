@@ -1,5 +1,5 @@
-//! Owns the measuring of a storage with one file: how much room there is, how fast it writes and reads.
-//! Makes and names no file: the callers do, and leave nothing behind.
+//! Measures a storage with one file: free space, write rate, read rate. Creates no files: the caller passes one
+//! and leaves nothing behind.
 
 use std::fs::File;
 use std::io;
@@ -10,30 +10,30 @@ use rustix::fs::{Advice, fadvise, fstatvfs};
 
 const CHUNK_BYTES: usize = 8 << 20;
 
-/// Less room than this is none, in bytes.
+/// A storage with less free space than this counts as full.
 pub const ROOM_BYTES_MIN: u64 = 16 << 20;
 
-/// How much is written at most, and for how long.
+/// Limits of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasureLimits {
-    /// Bytes, and never more than a tenth of the room.
+    /// Most bytes to write; never more than a tenth of the free space.
     pub bytes: u64,
-    /// For writing, and again for reading; one chunk of 8 MiB may come on top.
+    /// Time limit for writing, and again for reading; one chunk of 8 MiB may exceed it.
     pub time: Duration,
 }
 
 /// Results of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Room for others than the superuser, in bytes.
+    /// Free space for unprivileged users, in bytes.
     pub free_bytes: u64,
-    /// Written, and on the disk.
+    /// Rate of writing, including the sync to disk.
     pub write_bytes_per_second: u64,
-    /// Read back; from the disk where the file system goes along, else from memory.
+    /// Rate of reading; from the disk if the file system drops its cache on request, otherwise from memory.
     pub read_bytes_per_second: u64,
 }
 
-/// Writes to `file`, which must be empty, and reads the data again.
+/// Writes to `file`, which must be empty, and reads the data back.
 ///
 /// # Errors
 /// Errors of writing and reading; [`io::ErrorKind::StorageFull`] if there is less room than [`ROOM_BYTES_MIN`].
@@ -56,7 +56,7 @@ pub fn measure(file: &File, limits: MeasureLimits) -> io::Result<Measured> {
         written += length;
     }
     let write_bytes_per_second = rate(written, started.elapsed());
-    // So that the disk is read and not memory, where the file system goes along.
+    // Drops the cache, if the file system does so on request, so that the disk is read and not memory.
     let _ = fadvise(file, 0, None, Advice::DontNeed);
     let started = Instant::now();
     let mut read = 0;
@@ -71,7 +71,7 @@ pub fn measure(file: &File, limits: MeasureLimits) -> io::Result<Measured> {
     })
 }
 
-/// Neither zeros nor a pattern: some storage would not write those.
+/// Data without zeros or patterns, because some storage would not really write those.
 fn noise() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
@@ -84,7 +84,7 @@ fn noise() -> Vec<u8> {
     chunk
 }
 
-/// Bytes a second.
+/// Rate in bytes a second.
 pub fn rate(bytes: u64, time: Duration) -> u64 {
     let micros = time.as_micros().max(1);
     u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)

@@ -1,5 +1,5 @@
-//! Owns the facts about an entry besides its bytes: kind, size, mode, times, owner, and the generation that follows from them.
-//! Does not read or apply any of it.
+//! Owns the facts about an entry besides its contents: kind, size, mode, times, owner, and the generation computed from them. Does not read
+//! or apply metadata.
 
 use crate::extended::Extended;
 use godwit_seeded::{STEP, mix};
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// A moment: seconds since 1970 (negative before), and nanoseconds that count forward from there.
+/// A moment: seconds since 1970 (negative before), and nanoseconds to add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01 UTC.
@@ -54,35 +54,34 @@ pub struct Meta {
     pub kind: Kind,
     /// Permission, setuid, setgid and sticky bits; nothing above `0o7777`.
     pub mode: u32,
-    /// Length of the contents; of the target for a symbolic link.
+    /// Length of the contents, or of the target for a symbolic link.
     pub bytes: u64,
-    /// A file that occupies at least a page less than its length: it has holes, or the file system compresses.
-    /// No part of the generation.
+    /// A file that occupies at least a page less than its length: it has holes, or the file system compresses. Not part of the generation.
     pub sparse: bool,
-    /// When the contents changed last.
+    /// When the contents last changed.
     pub mtime: Timestamp,
-    /// When anything about it changed last.
+    /// When the contents or metadata last changed.
     pub ctime: Timestamp,
     /// Number of the inode.
     pub inode: u64,
-    /// Device that holds it.
+    /// Number of the device that contains the entry.
     pub device: u64,
-    /// How many names it has.
+    /// Number of names.
     pub links: u64,
     /// Owner.
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// The device number of a device node, as the kernel packs it; else 0. No part of the generation.
+    /// The device number of a device node, in the kernel's packed form; otherwise 0. Not part of the generation.
     pub rdev: u64,
 }
 
 impl Meta {
-    /// A number that differs, but for chance, whenever kind, size, mtime, ctime or inode differ; the same in every process.
+    /// A number that changes whenever kind, size, mtime, ctime or inode change, except by coincidence; the same in every process.
     ///
-    /// The device number is left out: clients of one NFS server see different ones, and a reboot may change it. Otherwise either would void
-    /// the data of an interrupted transfer. A change of this function has the same effect once, for journals keep these numbers: bytes of
-    /// two numbers are never mixed.
+    /// The device number is left out, because clients of one NFS server see different numbers, and a reboot may change it. With it, either
+    /// event would make the data of an interrupted transfer unusable. A change of this function has that effect once: journals contain
+    /// these numbers, and bytes of two generations are never mixed.
     pub fn generation(&self) -> u64 {
         [
             self.kind as u64,
@@ -103,21 +102,21 @@ impl Meta {
 /// Metadata that an entry gets when it is complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FinalMeta {
-    /// Permission and set-id bits; the storage may withhold the latter.
+    /// Permission and set-id bits; the storage may refuse set-id bits.
     pub mode: u32,
-    /// Time of last change.
+    /// Modification time.
     pub mtime: Timestamp,
-    /// User to give it to, if asked for; the storage may withhold it.
+    /// Owner to set, if requested; the storage may refuse it.
     pub uid: Option<u32>,
-    /// Group to give it to, if asked for; the storage may withhold it.
+    /// Group to set, if requested; the storage may refuse it.
     pub gid: Option<u32>,
-    /// Extended attributes and access lists, as far as asked for.
+    /// Extended attributes and access lists, as far as requested.
     pub extended: Extended,
-    /// To fail rather than leave any of this out.
+    /// Whether to fail if any of these cannot be set.
     pub strict: bool,
 }
 
-/// Any odd constant; fixed, because journals outlive releases.
+/// Any odd constant would do; it is fixed, because journals outlive releases.
 const GENERATION_SEED: u64 = STEP;
 
 #[cfg(test)]
@@ -198,7 +197,7 @@ mod tests {
     #[test]
     fn generation_is_the_same_in_every_release() {
         assert_eq!(meta().generation(), 9_330_823_618_046_240_337);
-        // Older releases counted the device: their journals do not vouch for anything under today's number.
+        // Older releases included the device, so their journals cover nothing under today's number.
         assert_ne!(meta().generation(), 10_386_696_868_977_146_259);
     }
 }

@@ -1,11 +1,11 @@
-//! Owns the names of entries: byte paths relative to a storage's root, and the temporary names beside them.
-//! Opens nothing: that a path stays beneath the root in the file system too is ensured where it is opened.
+//! Owns the names of entries: byte paths relative to a storage's root, and the temporary names beside them. Opens no
+//! files; the code that opens a path also makes sure that it stays beneath the root in the file system.
 
 use crate::journal::CLAIM_BYTES;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Longest path in bytes; as on the wire.
+/// Longest path in bytes, as in the protocol.
 pub const PATH_BYTES_MAX: usize = 65_535;
 /// Longest name of one component in bytes, as in every Linux file system.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -14,25 +14,25 @@ pub const NAME_BYTES_MAX: usize = 255;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RelPath(Vec<u8>);
 
-/// Why bytes are not a path that we follow.
+/// Reason why bytes are not a valid path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It begins with `/`.
+    /// The path begins with `/`.
     #[error("the path is absolute")]
     Absolute,
-    /// `//` or a `/` at the end.
+    /// The path contains `//` or ends with `/`.
     #[error("the path has an empty component")]
     EmptyComponent,
-    /// `.` or `..` as a component.
+    /// A component is `.` or `..`.
     #[error("the path has a component . or ..")]
     Dots,
-    /// A zero byte.
+    /// The path contains a zero byte.
     #[error("the path has a zero byte")]
     Nul,
-    /// A component above [`NAME_BYTES_MAX`].
+    /// A component is longer than [`NAME_BYTES_MAX`].
     #[error("a name in the path is longer than {NAME_BYTES_MAX} bytes")]
     NameTooLong,
-    /// Above [`PATH_BYTES_MAX`].
+    /// The path is longer than [`PATH_BYTES_MAX`].
     #[error("the path is longer than {PATH_BYTES_MAX} bytes")]
     TooLong,
 }
@@ -43,19 +43,19 @@ impl RelPath {
         Self::default()
     }
 
-    /// The root, with the memory of a path that is not needed any more.
+    /// The root, in the memory of a path that is no longer needed.
     pub(crate) fn in_memory(mut path: Vec<u8>) -> Self {
         path.clear();
         Self(path)
     }
 
-    /// Checks `bytes` and makes them a path. Nothing is normalised: an invalid path is an error.
+    /// Checks `bytes` and converts them to a path. Nothing is normalised: an invalid path is an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
         check(bytes)?;
         Ok(Self(bytes.to_vec()))
     }
 
-    /// The bytes, `/` between components.
+    /// The bytes of the path, with `/` between components.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -70,7 +70,7 @@ impl RelPath {
         self.0.is_empty()
     }
 
-    /// The directory that holds it; `None` for the root.
+    /// The parent directory; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.split().map(|(parent, _)| Self(parent.to_vec()))
     }
@@ -98,7 +98,8 @@ impl RelPath {
         Ok(joined)
     }
 
-    /// As [`RelPath::join`], in the memory of `joined`, whatever that was; it is the root after an error.
+    /// Like [`RelPath::join`], but reuses the memory of `joined`, whatever its contents; `joined` is the root after an
+    /// error.
     pub fn join_in(&self, below: &[u8], joined: &mut Self) -> Result<(), PathError> {
         joined.0.clear();
         check(below)?;
@@ -140,7 +141,7 @@ fn check(bytes: &[u8]) -> Result<(), PathError> {
     }
     let mut rest = bytes;
     loop {
-        // One look at each byte for both.
+        // One pass over the bytes finds both.
         let end = rest.iter().position(|byte| matches!(byte, b'/' | 0));
         let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
         if after.first() == Some(&0) {
@@ -163,7 +164,7 @@ fn check_name(component: &[u8]) -> Result<(), PathError> {
     }
 }
 
-/// For people: control characters, backslashes and invalid UTF-8 are escaped; the root is `.`.
+/// For messages: control characters, backslashes and invalid UTF-8 are escaped; the root is `.`.
 impl fmt::Display for RelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() {
@@ -196,12 +197,13 @@ pub const TEMP_PREFIX: &[u8] = b".godwit-";
 /// Length of every temporary name in bytes: the prefix and 16 bytes in hexadecimal.
 pub const TEMP_NAME_BYTES: usize = TEMP_PREFIX.len() + 32;
 
-/// The name under which an entry is written until it is whole; in the directory of its final name, the same at every run.
+/// The name under which an entry is written until it is complete. It is in the directory of the final name, and the same
+/// in every run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TempName([u8; TEMP_NAME_BYTES]);
 
 impl Hash for TempName {
-    /// Hashes only the part that differs between the names of one transfer: each name is looked up several times.
+    /// Hashes only the part that differs between the names of one transfer, because each name is looked up several times.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(&self.0[TEMP_NAME_BYTES - 16..]);
     }
@@ -213,8 +215,8 @@ impl TempName {
         Self::of_hash(tag, &blake3::hash(path.as_bytes()))
     }
 
-    /// A temporary name of `path` that the members of a claim with this `tag` use for one purpose.
-    /// The name is that of one member's own file of `path`, or of the file that all members share.
+    /// A temporary name of `path` that the members of a claim with this `tag` use for one purpose. The name belongs to
+    /// one member's own file of `path`, or to the file that all members share.
     pub fn of_member(tag: u64, path: &[u8], purpose: &[u8]) -> Self {
         // The length separates the path from the purpose.
         let length = (path.len() as u64).to_le_bytes();
@@ -250,7 +252,7 @@ impl TempName {
         &self.0
     }
 
-    /// Whether `name` has exactly the form of a temporary name, of whichever transfer.
+    /// Whether `name` has exactly the form of a temporary name, of any transfer.
     pub fn is_temp(name: &[u8]) -> bool {
         name.len() == TEMP_NAME_BYTES
             && name
@@ -258,7 +260,7 @@ impl TempName {
                 .is_some_and(|hex| hex.iter().all(|digit| HEX_DIGITS.contains(digit)))
     }
 
-    /// The tag of the transfer whose temporary name this is; `None` if it is none.
+    /// The tag of the transfer that uses this temporary name; `None` if the name is not a temporary one.
     pub fn tag_of(name: &[u8]) -> Option<u64> {
         let digits = name.get(TEMP_PREFIX.len()..TEMP_PREFIX.len() + 16)?;
         let digits = std::str::from_utf8(digits)

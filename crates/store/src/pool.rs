@@ -1,5 +1,5 @@
-//! Owns the block buffers between storage and network: a bounded number of them, handed out and taken back.
-//! Does not know the contents of a block, and does not decide how many there should be.
+//! Owns the block buffers between storage and network: a bounded number of buffers that threads take and return. Does not know the contents
+//! of a block, and does not choose the number of blocks.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -12,17 +12,18 @@ use godwit_sys::page_buffer::PageBuffer;
 ///
 /// The pool calls it under its lock, so it must not use the pool.
 pub trait Allowance: fmt::Debug + Send + Sync {
-    /// Whether the pool may allocate `bytes`; if so, it has them. With `must`, the pool has no block in use and cannot wait for one.
+    /// Whether the pool may allocate `bytes`; if so, they count as allocated. With `must`, the pool has no block in use and cannot wait for
+    /// one.
     fn grow(&self, bytes: usize, must: bool) -> bool;
 
-    /// The pool has freed `bytes`.
+    /// Records that the pool has freed `bytes`.
     fn shrink(&self, bytes: usize);
 }
 
 /// A bounded set of equal, page-aligned buffers. Clones are handles of the same pool.
 ///
-/// The buffer returned last is handed out first, because the caches still know it. A buffer is allocated when it is
-/// first needed and then kept until the pool shrinks or closes.
+/// The buffer returned last is taken first, because it is most likely in the processor's caches. A buffer is allocated when it is first
+/// needed and then kept until the pool shrinks or closes.
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -51,19 +52,19 @@ struct State {
 /// Counters and contents of a pool at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounters {
-    /// Most blocks that may be out.
+    /// Most blocks that may be in use.
     pub blocks_max: usize,
-    /// Blocks handed out and not yet back.
+    /// Blocks in use.
     pub blocks_out: usize,
-    /// Blocks allocated and not handed out.
+    /// Blocks allocated and not in use.
     pub blocks_idle: usize,
     /// Threads that wait for a block now.
     pub waiting: usize,
-    /// Blocks handed out since the pool was made.
+    /// Blocks taken since the pool was created.
     pub taken: u64,
     /// How often a thread had to wait for a block.
     pub waits: u64,
-    /// How long threads waited, together; without waits that have not ended.
+    /// Total time that threads waited, without waits that have not ended.
     pub waited: Duration,
 }
 
@@ -73,7 +74,7 @@ impl Pool {
         Self::with(block_bytes, blocks_max, None)
     }
 
-    /// The same, and every block is allocated by leave of `allowance`. A pool that has no block out always has one.
+    /// The same, but every block is allocated only if `allowance` agrees. A pool without a block in use can always allocate one.
     pub fn allowed(block_bytes: usize, blocks_max: usize, allowance: Arc<dyn Allowance>) -> Self {
         Self::with(block_bytes, blocks_max, Some(allowance))
     }
@@ -105,13 +106,13 @@ impl Pool {
         self.shared.block_bytes
     }
 
-    /// Takes a block, waiting until there is one. `None` when the pool is closed, or when the system has no memory and
-    /// no block is out for which to wait.
+    /// Takes a block; waits until one is free. `None` if the pool is closed, or if the system has no memory and no block is in use that
+    /// could be waited for.
     pub fn take(&self) -> Option<Block> {
         self.take_while(|| true)
     }
 
-    /// Takes a block if there is one now.
+    /// Takes a block if one is free now.
     pub fn try_take(&self) -> Option<Block> {
         match self.shared.lock().take(&self.shared) {
             Taken::Block(buffer) => Some(self.block(buffer)),
@@ -135,29 +136,28 @@ impl Pool {
             let taken = self.shared.lock().take_new(&self.shared, true);
             match taken {
                 Taken::Block(buffer) => return Some(self.block(buffer)),
-                // The system has no memory, but blocks that are out will return.
+                // The system has no memory, but blocks in use will be returned.
                 Taken::Wait => {}
                 Taken::Never => return None,
             }
         }
     }
 
-    /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. `keep_waiting` is asked before each wait: code that changes its
-    /// answer calls [`wake`](Self::wake) afterwards. `keep_waiting` runs under the pool's lock: it must not use the pool, nor drop a block
-    /// of it.
+    /// Like [`take`](Self::take), but gives up when `keep_waiting` returns false. `keep_waiting` is called before each wait: code that
+    /// changes its result calls [`wake`](Self::wake) afterwards. `keep_waiting` runs under the pool's lock: it must not use the pool, nor
+    /// drop a block of it.
     pub fn take_while(&self, mut keep_waiting: impl FnMut() -> bool) -> Option<Block> {
         self.wait_for_block(|| keep_waiting().then_some(Duration::MAX))
     }
 
-    /// Makes all waiting threads check again whether they still want to wait.
+    /// Makes all waiting threads check again whether to go on waiting.
     pub fn wake(&self) {
-        // Under the lock: a thread that has just decided to wait already waits, and cannot miss this.
+        // The lock is held so that a thread that has just decided to wait already waits, and cannot miss the wake-up.
         let _state = self.shared.lock();
         self.shared.changed.notify_all();
     }
 
-    /// Changes how many blocks there may be, at least one. Idle blocks beyond that are freed now, others when they
-    /// come back.
+    /// Changes the maximum number of blocks, at least one. Idle blocks beyond it are freed now, others when they are returned.
     pub fn set_blocks_max(&self, blocks_max: usize) {
         let surplus = {
             let mut state = self.shared.lock();
@@ -170,7 +170,7 @@ impl Pool {
         self.shared.free(surplus); // after the lock: unmapping takes its time
     }
 
-    /// Ends the pool: all waiting and all later callers get `None`. Blocks that are out remain valid.
+    /// Closes the pool: all waiting and all later callers get `None`. Blocks in use remain valid.
     pub fn close(&self) {
         let idle = {
             let mut state = self.shared.lock();
@@ -235,7 +235,7 @@ impl Pool {
         }
         drop(state);
         if buffer.is_none() {
-            // The wake-up that came here may have been meant for a thread that still waits.
+            // This thread may have consumed a wake-up that another waiting thread needs.
             shared.changed.notify_one();
         }
         buffer.map(|buffer| self.block(buffer))
@@ -262,7 +262,7 @@ impl State {
         }
     }
 
-    /// A block that is allocated now, with the leave of the allowance or because it `must` be.
+    /// Allocates a block, if the allowance agrees or because the pool `must` have one.
     fn take_new(&mut self, shared: &Shared, must: bool) -> Taken {
         if self.closed {
             return Taken::Never;
@@ -290,7 +290,7 @@ impl State {
 }
 
 impl Shared {
-    /// Nothing panics while the state is inconsistent, so a poisoned lock is as good as any.
+    /// The lock may be poisoned: nothing panics while the state is inconsistent, so the state is valid.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -308,7 +308,7 @@ impl Shared {
             };
             (surplus, wanted)
         };
-        // An unneeded system call would cost more than all the rest of this function.
+        // Skipped if not needed, because a system call would cost more than the rest of this function.
         if wanted {
             self.changed.notify_one();
         }
@@ -344,10 +344,10 @@ impl Drop for Shared {
     }
 }
 
-/// One buffer of a [`Pool`], which goes back to it when dropped. Its length is the pool's block length, its content
-/// whatever the last user left there.
+/// A buffer of a [`Pool`]; dropping it returns it to the pool. Its length is the pool's block length; its contents are those of its last
+/// user.
 pub struct Block {
-    /// Always there until `drop` takes it.
+    /// Present until `drop` takes it.
     buffer: Option<PageBuffer>,
     shared: Arc<Shared>,
 }

@@ -1,5 +1,5 @@
-//! Owns the set of names that were met, however many they are: the youngest in memory, the older ones on disk.
-//! Does not keep the names themselves, and forgets none.
+//! Owns an unbounded set of names: the newest in memory, the older ones on disk. Keeps a hash of each name instead of
+//! the name, and forgets none.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -9,19 +9,20 @@ use std::path::{Path, PathBuf};
 
 use crate::spill::unnamed_file;
 
-/// Names in memory before they go to disk: about 9 MiB with the table around them.
+/// Names in memory before they are written to disk: about 9 MiB including the table.
 const MEMORY_KEYS: usize = 256 * 1024;
 
-/// Bytes of a key: half a BLAKE3 hash, so that two names share one but for a chance that is never met.
+/// Bytes of a key: half of a BLAKE3 hash, so collisions are too unlikely to matter.
 const KEY_BYTES: usize = 16;
 
-/// Keys that are read from disk at once.
+/// Keys read from disk at a time.
 const PAGE_KEYS: usize = 256;
 
-/// Bits of a run's filter for each key: with four of them looked at, a new name asks the disk in vain 2 times in 100.
+/// Bits of a run's filter for each key. Four of them are checked, so a new name causes a needless disk access 2 times
+/// in 100.
 const FILTER_BITS: usize = 8;
 
-/// Which of any number of names were met before. Memory grows by little more than a byte for each name.
+/// Records which names were inserted before. Memory grows by little more than a byte for each name.
 #[derive(Debug)]
 pub struct SeenSet {
     directory: PathBuf,
@@ -31,7 +32,7 @@ pub struct SeenSet {
     runs: Vec<Run>,
 }
 
-/// Keys on disk, sorted.
+/// Sorted keys on disk.
 #[derive(Debug)]
 struct Run {
     offset: u64,
@@ -47,7 +48,7 @@ impl SeenSet {
         Self::with_memory(directory, MEMORY_KEYS)
     }
 
-    /// As [`SeenSet::new`], with at most this many names in memory, at some 36 bytes each.
+    /// Like [`SeenSet::new`], with at most this many names in memory, at some 36 bytes each.
     pub fn with_memory(directory: &Path, memory_keys: usize) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -58,10 +59,10 @@ impl SeenSet {
         }
     }
 
-    /// Adds a name; whether it was not there before.
+    /// Adds a name; returns whether it is new.
     ///
     /// # Errors
-    /// The disk: the name is not in the set then, and may not have been before.
+    /// The disk failed: the name is not added now, and may be new.
     pub fn insert(&mut self, name: &[u8]) -> io::Result<bool> {
         let key = key_of(name);
         if self.holds(key)? {
@@ -74,10 +75,10 @@ impl SeenSet {
         Ok(true)
     }
 
-    /// Whether a name is in it.
+    /// Whether the set contains a name.
     ///
     /// # Errors
-    /// The disk.
+    /// The disk failed.
     pub fn contains(&self, name: &[u8]) -> io::Result<bool> {
         self.holds(key_of(name))
     }
@@ -162,7 +163,7 @@ fn key_of(name: &[u8]) -> u128 {
 fn filter_bits(key: u128, words: usize) -> [(usize, u64); 4] {
     let bits = words as u128 * 64;
     [0, 32, 64, 96].map(|shift| {
-        // Quarters are 32 bits; no filter has as many.
+        // Quarters have 32 bits, more than any filter needs.
         let bit = (((key >> shift) & u128::from(u32::MAX)) * bits) >> 32;
         ((bit / 64) as usize, 1 << (bit % 64))
     })

@@ -1,5 +1,5 @@
-//! Owns data that must be remembered but may not fill memory: a stack and a sort of byte records that overflow to disk.
-//! Does not interpret the records.
+//! Owns data that must be kept but may not fill memory: a stack and a sorter of byte records that overflow to disk. Does not
+//! interpret the records.
 
 #[cfg(test)]
 mod tests;
@@ -17,20 +17,20 @@ use crate::handles::with_room;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Most runs merged at once; each holds a [`RUN_READ_BYTES`] buffer meanwhile.
+/// Most runs merged at a time; each needs a [`RUN_READ_BYTES`] buffer during the merge.
 const RUNS_MERGED_MAX: usize = 32;
-/// How much of a run is read at a time.
+/// Bytes read from a run at a time.
 const RUN_READ_BYTES: usize = 64 << 10;
-/// Part of a file system's free room that one spill takes at most. Peers choose how many records there are, so a spill must not fill
-/// the disk; ten of them at once leave a fifth of the room.
+/// A spill takes at most one part in this many of a file system's free space. Peers choose the number of records, so a spill must
+/// not fill the disk; ten spills at once leave a fifth of the space.
 const SHARE_OF_ROOM: u64 = 4;
-/// Length before (or behind) each record.
+/// Bytes of the length before or after each record.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// A file without a name in `directory`: it vanishes when it is closed, whatever happens to the process.
+/// A file without a name in `directory`: it disappears when it is closed, even if the process is killed.
 ///
 /// # Errors
-/// The directory cannot hold it.
+/// The directory cannot contain such a file.
 pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let open = || rustix::fs::open(directory, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR);
@@ -49,7 +49,7 @@ pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     Ok(file.into())
 }
 
-/// Bytes that are free in the file system of a directory; None where it does not say.
+/// Free bytes in the file system of a directory; `None` if unknown.
 type Room = fn(&Path) -> Option<u64>;
 
 pub(crate) fn room_in(directory: &Path) -> Option<u64> {
@@ -57,7 +57,7 @@ pub(crate) fn room_in(directory: &Path) -> Option<u64> {
     (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Refuses to let a spill that has `held` bytes on disk grow by `more`, where it would take more than its share of the room.
+/// Refuses to let a spill with `held` bytes on disk grow by `more` if it would exceed its share of the space.
 fn check_room(directory: &Path, room: Room, held: u64, more: u64) -> io::Result<()> {
     let Some(free) = room(directory) else {
         return Ok(());
@@ -77,15 +77,15 @@ fn length_of(record: &[u8]) -> io::Result<[u8; LENGTH_BYTES]> {
         .map_err(io::Error::other)
 }
 
-/// A stack of byte records: the youngest in memory, the older ones on disk.
+/// A stack of byte records: the newest in memory, the older ones on disk.
 #[derive(Debug)]
 pub struct SpillStack {
     directory: PathBuf,
-    /// Size of one chunk on disk, about; memory holds up to two.
+    /// Approximate size of one chunk on disk; memory holds up to two.
     chunk_bytes: usize,
-    /// Each record followed by its length, so that it can be taken from the end.
+    /// Records, each followed by its length, so that the last one can be removed.
     memory: Vec<u8>,
-    /// End of the last record of the first chunk in memory, when there is a full one.
+    /// End of the last record of the first chunk in memory, if that chunk is full.
     boundary: Option<usize>,
     file: Option<File>,
     /// Offset and length of the chunks on disk, oldest first.
@@ -150,7 +150,7 @@ impl SpillStack {
         }
     }
 
-    /// Writes the older half of memory behind the chunks on disk.
+    /// Writes the older half of memory after the chunks on disk.
     fn spill(&mut self) -> io::Result<()> {
         let bytes = self.boundary.unwrap_or(self.memory.len());
         let offset = self
@@ -186,18 +186,18 @@ impl SpillStack {
     }
 }
 
-/// Takes byte records in any order and returns them sorted: in memory while they fit, else by runs on disk that are merged.
+/// Accepts byte records in any order and returns them sorted: in memory while they fit, otherwise by merging runs on disk.
 #[derive(Debug)]
 pub struct SpillSorter {
     directory: PathBuf,
     bytes_max: usize,
-    /// The records not on disk yet, one after the other.
+    /// The records that are not on disk yet, one after the other.
     memory: Vec<u8>,
-    /// Where each of them lies in `memory`.
+    /// Position of each record in `memory`.
     spans: Vec<(usize, usize)>,
     file: Option<Arc<File>>,
     file_bytes: u64,
-    /// Begin and end of each run in the file.
+    /// Start and end of each run in the file.
     runs: Vec<(u64, u64)>,
     room: Room,
 }
@@ -217,7 +217,7 @@ impl SpillSorter {
         }
     }
 
-    /// Adds a record. After an error the record is not in it.
+    /// Adds a record. After an error the record is not in the sorter.
     pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         if self.memory.len() + self.spans.len() * size_of::<(usize, usize)>() + record.len()
             > self.bytes_max
@@ -230,7 +230,7 @@ impl SpillSorter {
         Ok(())
     }
 
-    /// No more records come; the result gives them in ascending order.
+    /// Ends the input; the result returns the records in ascending order.
     pub fn finish(mut self) -> io::Result<SpillMerge> {
         if !self.runs.is_empty() {
             self.write_run()?;
@@ -271,7 +271,7 @@ impl SpillSorter {
         Ok(())
     }
 
-    /// Replaces the oldest runs by one, so that a bounded number is left at the end.
+    /// Merges the oldest runs into one, so that a bounded number of runs is left at the end.
     fn merge_oldest(&mut self) -> io::Result<()> {
         let lengths = self.runs[..RUNS_MERGED_MAX].iter();
         self.check_room(lengths.map(|(start, end)| end - start).sum())?;
@@ -311,7 +311,7 @@ pub struct SpillMerge {
 }
 
 impl SpillMerge {
-    /// The least record not given yet. After an error the rest is lost.
+    /// Returns the next record in ascending order. After an error the remaining records are lost.
     pub fn next_record(&mut self) -> io::Result<Option<Vec<u8>>> {
         // Either everything is in memory or everything is in runs.
         match self.spans.pop() {
@@ -321,7 +321,7 @@ impl SpillMerge {
     }
 }
 
-/// Several sorted runs read as one.
+/// Several sorted runs, read as one.
 #[derive(Debug)]
 struct Merge {
     runs: Vec<RunReader>,

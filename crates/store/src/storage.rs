@@ -1,5 +1,5 @@
-//! Owns the narrow interface between the engine and any place that holds entries: the `Storage` trait and the types it uses.
-//! Implements no storage; knows nothing of the wire, of transfers, or of digests.
+//! Owns the narrow interface between the engine and any place that stores entries: the `Storage` trait and its types. Implements no
+//! storage; knows nothing of the wire, of transfers, or of digests.
 //!
 //! The trait has no inodes and no paths outside its root, so that object parts (a slice is a part, commit completes) and raw extents can
 //! implement it.
@@ -16,25 +16,25 @@ use std::time::Duration;
 
 /// Most items that one call of [`Scan::next_batch`] adds.
 pub const SCAN_BATCH_ITEMS: usize = 1024;
-/// Memory for attributes and access lists that ends a batch early, in bytes.
+/// A batch ends early when its attributes and access lists need this much memory, in bytes.
 pub const SCAN_BATCH_EXTENDED_BYTES: usize = 1 << 20;
 
-/// The state of a file as it was found earlier.
+/// The earlier state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     /// Length of the contents.
     pub bytes: u64,
-    /// As [`Meta::generation`] gave it.
+    /// The result of [`Meta::generation`] at that time.
     pub generation: u64,
 }
 
-/// Looks at entries, one after the other. A look may keep handles that several entries share, so do not keep it for long.
+/// Looks at entries, one after the other. A `Look` may keep handles that several entries share, so drop it soon.
 pub trait Look {
-    /// As [`Storage::stat`].
+    /// Like [`Storage::stat`].
     fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
 }
 
-/// Looks at each entry for itself.
+/// Looks at each entry by a separate `stat`.
 struct Each<'a, S: ?Sized>(&'a S);
 
 impl<S: Storage + ?Sized> Look for Each<'_, S> {
@@ -43,13 +43,13 @@ impl<S: Storage + ?Sized> Look for Each<'_, S> {
     }
 }
 
-/// Decides whether a transfer may still add and remove names. Must be cheap; once it says no, it never says yes again.
+/// Decides whether a transfer may still add and remove names. Must be cheap; after it has returned false, it never returns true again.
 pub type May = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A place that holds a tree of entries. Calls may come from any number of threads at once.
+/// A place that stores a tree of entries. Any number of threads may call it at once.
 ///
-/// Paths are relative to the storage's root. No call follows a symbolic link, within the path or at the end. An entry comes into being
-/// under a [`TempName`] in the directory of its final name and gets that name by [`Storage::commit`].
+/// Paths are relative to the storage's root. No call follows a symbolic link, neither within the path nor at its end. An entry is created
+/// under a [`TempName`] in the directory of its final name, and [`Storage::commit`] renames it.
 pub trait Storage: Send + Sync {
     /// Begins to list everything at and below `start`, in order: `start` itself first, a directory before its contents. A `start` that is
     /// not a directory yields only itself.
@@ -57,12 +57,12 @@ pub trait Storage: Send + Sync {
         self.scan_chosen(start, None)
     }
 
-    /// Bytes that are free for this user where the root is; None where that is not known.
+    /// Free bytes for this user in the file system of the root; `None` if unknown.
     fn free_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// As [`Storage::scan`], with only the names that `choice` takes. `choice` is not asked about `start` itself. The scan looks at no
+    /// Like [`Storage::scan`], with only the names that `choice` takes. `choice` is not asked about `start` itself. The scan looks at no
     /// skipped name and enters no skipped directory.
     fn scan_chosen(
         &self,
@@ -73,29 +73,28 @@ pub trait Storage: Send + Sync {
     /// The metadata of the entry at `path`; `None` if neither the entry nor its parent exists.
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
 
-    /// As [`Storage::stat`], for several paths in a row.
+    /// Like [`Storage::stat`], for several paths in turn.
     fn look(&self) -> Box<dyn Look + '_> {
         Box::new(Each(self))
     }
 
-    /// The extended attributes of the entry at `path`, as far as this storage was opened to read them, and the kinds that could not be
-    /// read.
+    /// The extended attributes of the entry at `path` that this storage was opened to read, and the kinds that could not be read.
     fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError>;
 
-    /// Where a symbolic link points.
+    /// The target of a symbolic link.
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError>;
 
     /// Opens a regular file for reading; anything else is `NotRegular`, and never blocks.
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError>;
 
-    /// Whether several files at `path` or below it are read at a time as fast as one after the other: not from a disk that has to
-    /// seek between them. Another file system below is taken to be like that one.
+    /// Whether reading several files at `path` or below it in parallel is as fast as reading them in turn. False for a disk that has to
+    /// seek between them. Another file system mounted below counts as the same.
     fn reads_apart(&self, path: &RelPath) -> bool {
         let _ = path;
         false
     }
 
-    /// Reads a small file in the fewest calls. Returns its metadata and how many bytes of `buffer` it filled. `Changed` if it changed
+    /// Reads a small file in the fewest calls. Returns its metadata and how many bytes of `buffer` it filled. `Changed` if the file changed
     /// meanwhile, or does not fit into `buffer`.
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError>;
 
@@ -115,16 +114,16 @@ pub trait Storage: Send + Sync {
         }
     }
 
-    /// Makes a directory with `mode_now`, and the missing directories above it. Returns whether it was made. An existing directory is fine
-    /// and keeps its mode; any other entry there is `TypeConflict`.
+    /// Creates a directory with `mode_now`, and its missing parents. Returns whether the directory was created. An existing directory is
+    /// accepted and keeps its mode; any other existing entry is a `TypeConflict`.
     fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError>;
 
-    /// Lets its owner work in the directory at `path`, which [`Storage::set_directory_meta`] closes again; does nothing where
-    /// modes do not bind this process. Only a directory of this process's user is changed.
+    /// Makes the directory at `path` writable for its owner until [`Storage::set_directory_meta`] sets its mode. Does nothing if modes do
+    /// not restrict this process. Changes only a directory that belongs to this process's user.
     fn open_directory(&self, path: &RelPath) -> Result<(), StoreError>;
 
-    /// Makes a symbolic link atomically, by way of `temp`, with all of `meta` but the mode. With a `replace` that allows it, an existing
-    /// link with the same target is fine. Returns the kinds of attributes of `meta` that could not be kept.
+    /// Creates a symbolic link atomically, by renaming `temp`, with all of `meta` except the mode. If `replace` allows it, an existing link
+    /// with the same target is accepted. Returns the kinds of attributes of `meta` that could not be kept.
     fn make_symlink(
         &self,
         path: &RelPath,
@@ -134,7 +133,7 @@ pub trait Storage: Send + Sync {
         replace: Replace,
     ) -> Result<Lost, StoreError>;
 
-    /// Makes a FIFO, a socket or a device node atomically, by way of `temp`; `rdev` is as in [`Meta`]. `Permission` for device nodes where
+    /// Creates a FIFO, a socket or a device node atomically, by renaming `temp`; `rdev` is as in [`Meta`]. `Permission` for device nodes if
     /// they are not allowed. Returns the kinds of attributes of `meta` that could not be kept.
     fn make_special(
         &self,
@@ -146,8 +145,8 @@ pub trait Storage: Send + Sync {
         replace: Replace,
     ) -> Result<Lost, StoreError>;
 
-    /// Makes `path` a further name of the file `first` atomically, by way of `temp` if an entry exists there. An existing link to the same
-    /// file is fine.
+    /// Makes `path` another name of the file `first` atomically; `temp` is used if an entry exists at `path`. An existing link to the same
+    /// file is accepted.
     fn make_link(
         &self,
         path: &RelPath,
@@ -176,9 +175,9 @@ pub trait Storage: Send + Sync {
         content: &[u8],
     ) -> Result<Lost, StoreError>;
 
-    /// As [`Storage::write_whole`], and gives the file its final name at once, as [`Storage::commit`] does, if nothing has to be made
-    /// durable before that: `sync` says whether the file must be durable where that is possible; a file system in memory cannot make it
-    /// durable. Also returns whether the file has its name. After an error nothing is left of it.
+    /// Like [`Storage::write_whole`], but also renames the file to its final name, as [`Storage::commit`] does, if nothing has to be made
+    /// durable before. `sync` is true if the file must be durable where that is possible; a file system in memory cannot make it durable.
+    /// Also returns whether the file was renamed. After an error no file is left.
     fn write_named(
         &self,
         path: &RelPath,
@@ -195,14 +194,14 @@ pub trait Storage: Send + Sync {
         Ok((lost, !sync))
     }
 
-    /// Afterwards the contents and metadata of these temporary files, `bytes` together, would survive a power cut.
-    /// An error vouches for none of them: everything written since their last successful sync must be written again.
+    /// Afterwards the contents and metadata of these temporary files, `bytes` in total, survive a power cut. After an error none of them is
+    /// durable: everything written since their last successful sync must be written again.
     fn sync_batch(&self, files: &[(&RelPath, TempName)], bytes: u64) -> Result<(), StoreError>;
 
-    /// Gives a temporary file its final name. `Exists` if that is taken and `replace` is `Never`.
+    /// Renames a temporary file to its final name. `Exists` if that name is taken and `replace` is `Never`.
     fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError>;
 
-    /// Afterwards the names in these directories would survive a power cut.
+    /// Afterwards the names in these directories survive a power cut.
     fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError>;
 
     /// Opens a temporary file for reading, to verify it.
@@ -211,15 +210,15 @@ pub trait Storage: Send + Sync {
     /// Removes a temporary file; an absent one is fine.
     fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError>;
 
-    /// Gives a directory its metadata, when no more entries will be added to it. Returns the kinds of attributes that could not be kept.
+    /// Sets the metadata of a directory, when no more entries will be added to it. Returns the kinds of attributes that could not be kept.
     fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
 
-    /// The modification time of the directory at `path`, as its file system has it now: a network mount remembers times for a while.
+    /// The modification time of the directory at `path`, read from its file system now, because a network mount caches times for a while.
     fn time_of(&self, path: &RelPath) -> Result<Option<Timestamp>, StoreError> {
         Ok(self.stat(path)?.map(|meta| meta.mtime))
     }
 
-    /// Gives the directory at `path` back the time that it had before an entry came and went.
+    /// Restores the time that the directory at `path` had before an entry was added and removed.
     fn give_back_time(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
         let _ = mtime;
         Err(StoreError::new(
@@ -229,7 +228,7 @@ pub trait Storage: Send + Sync {
         ))
     }
 
-    /// Removes the temporary files with this tag at and below `start`, except those whose own path `keep` accepts; returns how many it has
+    /// Removes the temporary files with this tag at and below `start`, except those whose own path `keep` accepts; returns how many were
     /// removed.
     fn sweep(
         &self,
@@ -238,9 +237,8 @@ pub trait Storage: Send + Sync {
         keep: &dyn Fn(&RelPath) -> bool,
     ) -> Result<u64, StoreError>;
 
-    /// Lists the entries below `start`, a directory before its contents, temporary names too. It
-    /// reads as little as possible of each entry, so it is faster than a scan. Ends early when
-    /// `each` says `false`. An absent `start` has nothing below it.
+    /// Lists the entries below `start`, a directory before its contents; temporary names are included. It reads as little as possible of
+    /// each entry, so it is faster than a scan. Ends early when `each` returns `false`. For an absent `start` it lists nothing.
     fn survey(
         &self,
         start: &RelPath,
@@ -253,23 +251,22 @@ pub trait Storage: Send + Sync {
         false
     }
 
-    /// Lists the names in the directory at `path`, as they are spelled there, temporary ones too. An absent directory has no names.
+    /// Lists the names in the directory at `path` in their exact spelling; temporary names are included. An absent directory has no names.
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError>;
 
-    /// Whether the entry at `path`, whose metadata is `there`, has the attributes that `wanted` would give it, as far as this storage
-    /// applies them.
+    /// Whether the entry at `path` with the metadata `there` already has the attributes of `wanted`, as far as this storage applies them.
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool;
 
-    /// Gives an existing entry that is no directory its metadata. Returns the kinds of attributes that could not be kept.
+    /// Sets the metadata of an existing entry that is not a directory. Returns the kinds of attributes that could not be kept.
     fn set_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
 
-    /// Afterwards attributes that were set by [`Storage::set_meta`] would survive a power cut.
+    /// Afterwards attributes set by [`Storage::set_meta`] survive a power cut.
     fn sync_attributes(&self) -> Result<(), StoreError>;
 
-    /// Removes the name `path`: of a directory, which must be empty, or of something else. An absent one is fine.
+    /// Removes the name `path` of an empty directory, or of an entry of another kind. An absent name is fine.
     fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError>;
 
-    /// The same for an entry that was found before. Returns whether it was still that one: another one under its name stays.
+    /// Removes an entry that was found before. Returns whether the entry was still the same; another entry with its name stays.
     fn remove_found(&self, path: &RelPath, found: &Meta) -> Result<bool, StoreError> {
         let now = self.stat(path)?;
         let is_same = now.is_some_and(|now| {
@@ -281,14 +278,14 @@ pub trait Storage: Send + Sync {
         Ok(is_same)
     }
 
-    /// Gives the entry at `from` the name `to`, whose directory must be there. `Exists` if that is taken and `replace` is `Never`, or
-    /// if a directory stands there that is not empty.
+    /// Renames the entry at `from` to `to`, whose directory must exist. `Exists` if the name is taken and `replace` is `Never`, or if a
+    /// directory with this name is not empty.
     fn rename(&self, from: &RelPath, to: &RelPath, replace: Replace) -> Result<(), StoreError> {
         let _ = (to, replace);
         Err(StoreError::new("rename", from, StoreErrorKind::Unsupported))
     }
 
-    /// A new file without a name in the directory at `path`, to measure this storage with: it vanishes when it is closed. `Unsupported` if
+    /// A new file without a name in the directory at `path`, for measuring this storage; it disappears when it is closed. `Unsupported` if
     /// the storage has no such files.
     fn scratch(&self, path: &RelPath) -> Result<File, StoreError> {
         Err(StoreError::new(
@@ -299,9 +296,9 @@ pub trait Storage: Send + Sync {
     }
 
     /// From now on the storage asks `may` before each call that adds or removes a name, or changes attributes of a named entry. Once `may`
-    /// says no, such a call fails with `Fenced`. A removed entry first moves into a directory in `base` whose temporary name has this tag.
-    /// If the answer has become no in the meantime, the entry gets its own name back. Removing such a directory also removes its contents and ends
-    /// the removals that use it. Only one transfer may use this storage.
+    /// returns false, such a call fails with `Fenced`. An entry to be removed is first moved into a directory in `base` whose temporary
+    /// name has this tag. If `may` returns false by then, the entry is renamed back. Removing such a directory also removes its contents
+    /// and ends the removals that use it. Only one transfer may use this storage.
     fn hold_to(&self, may: May, tag: u64, base: &RelPath) {
         let _ = (may, tag, base);
     }
@@ -310,10 +307,10 @@ pub trait Storage: Send + Sync {
     fn capabilities(&self) -> Capabilities;
 }
 
-/// A listing in progress; holds bounded memory whatever it lists.
+/// A listing in progress; its memory is bounded.
 pub trait Scan: Send {
-    /// Adds up to [`SCAN_BATCH_ITEMS`] items to `out` (possibly none); `false` when the listing is complete.
-    /// Further names of files come last: all names of one file one after another, the first of them as `Entry`.
+    /// Adds up to [`SCAN_BATCH_ITEMS`] items to `out` (possibly none); `false` when the listing is complete. Additional names of files come
+    /// last: all names of one file together, the first of them as `Entry`.
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
 
     /// Offers the memory of unused paths for reuse, each of some hundred bytes at most. Paths that the scan does not take stay in `paths`.
@@ -327,7 +324,7 @@ pub trait Scan: Send {
     }
 }
 
-/// Chooses among the names that a scan finds. Asked once about each of them.
+/// Chooses among the names that a scan finds. Called once for each name.
 pub trait Choice: Send + Sync {
     /// Decides on a name.
     fn pick(&self, path: &RelPath, is_directory: bool) -> Pick;
@@ -344,12 +341,12 @@ pub enum Pick {
     Leave,
 }
 
-/// One find of a scan.
+/// One result of a scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScanItem {
     /// An entry of any kind.
     Entry(ScanEntry),
-    /// A further name of a file whose `first` name came as an `Entry` already.
+    /// Another name of a file whose `first` name was returned as an `Entry`.
     Link {
         /// This name.
         entry: ScanEntry,
@@ -360,7 +357,7 @@ pub enum ScanItem {
     Fault(StoreError),
 }
 
-/// One find of a survey.
+/// One result of a survey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SurveyItem {
     /// A name of any kind.
@@ -369,41 +366,40 @@ pub enum SurveyItem {
         path: RelPath,
         /// Kind of the entry with this name.
         kind: Kind,
-        /// A file system is mounted there.
+        /// Whether a file system is mounted there.
         is_mount: bool,
     },
     /// An entry that could not be listed; the survey continues.
     Fault(StoreError),
 }
 
-/// An entry as a scan saw it.
+/// An entry in the state in which a scan found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanEntry {
     /// Relative to the storage's root.
     pub path: RelPath,
-    /// Its state.
+    /// State of the entry.
     pub meta: Meta,
-    /// Where it points, if it is a symbolic link; else empty.
+    /// Target of a symbolic link; otherwise empty.
     pub target: Vec<u8>,
-    /// The extended attributes, as far as the storage was opened to read them; empty for a further name.
+    /// The extended attributes that the storage was opened to read; empty for an additional name.
     pub extended: Extended,
     /// The kinds of attributes that could not be read.
     pub lost: Lost,
 }
 
-/// How to treat an existing temporary file when it is to be created, and what the caller promises.
+/// How `create` treats an existing temporary file, and what the caller guarantees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Create {
-    /// The file is empty and new. An old file loses its name, even if another writer made it: the caller is the only writer, because it
-    /// holds the lock of the transfer's journal.
+    /// The file is empty and new. An old file is removed even if another writer made it. The caller is the only writer, because it holds
+    /// the lock of the transfer's journal.
     Fresh,
     /// An old file is opened with its contents and its length; if there is none, a new file is made. The caller is the only writer, as for
     /// `Fresh`. If another kind of entry has the name, it is removed and the call fails with `NotFound`.
     Resume,
-    /// The file is opened, or made if it is not there. Other writers, of other processes and machines too, may have the file open and may
-    /// write other ranges: nothing is removed or cut off. The file has the length `bytes` from the start, if that is known; all writers
-    /// must give the same length. If an entry that is no temporary file of ours has the name, it stays and the call fails with
-    /// `TypeConflict`.
+    /// The file is opened, or created if it does not exist. Other writers, also on other machines, may have the file open and write other
+    /// ranges, so nothing is removed or cut off. If `bytes` is known, the file has this length from the start; all writers must pass the
+    /// same length. If an entry that is no temporary file of ours has the name, the entry stays and the call fails with `TypeConflict`.
     Shared,
 }
 
@@ -412,7 +408,7 @@ pub enum Create {
 pub enum Replace {
     /// The old entry stays, and the operation fails with `Exists`.
     Never,
-    /// The new one takes its place in one step.
+    /// The new entry replaces the old one in one step.
     Atomically,
 }
 
@@ -421,9 +417,9 @@ pub enum Replace {
 pub struct Capabilities {
     /// Files may have holes.
     pub holes: bool,
-    /// Symbolic links.
+    /// The storage supports symbolic links.
     pub symlinks: bool,
-    /// Several names for one file.
+    /// A file may have several names.
     pub hard_links: bool,
     /// Synced data survives a power cut.
     pub durable: bool,
@@ -431,19 +427,19 @@ pub struct Capabilities {
 
 /// An open file of a source, or a temporary file that is verified.
 pub trait ReadFile: Send + Sync {
-    /// Its state now.
+    /// The current state of the file.
     fn meta(&self) -> Result<Meta, StoreError>;
 
     /// Reads at `offset` until `buffer` is full or the file ends; returns how many bytes it read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError>;
 
-    /// The next stretch of data that ends after `offset`, beginning there or later; `None` if only a hole (or nothing) follows.
+    /// The next range of data that ends after `offset`, beginning there or later; `None` if only a hole (or nothing) follows.
     fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, StoreError>;
 
     /// Asks that later reads come from the device, not from the page cache. Best effort.
     fn drop_cache(&self);
 
-    /// A handle from which the system copies, if it can.
+    /// A handle that the system can copy from, if there is one.
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -451,21 +447,21 @@ pub trait ReadFile: Send + Sync {
 
 /// A temporary file being written, in any order and by any number of threads.
 pub trait WriteFile: Send + Sync {
-    /// Takes the room for `range` now, where the storage can; `NoSpace` if there is none.
+    /// Allocates space for `range` now, if the storage can; `NoSpace` if there is none.
     fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError>;
 
     /// Writes all of `data` at `offset`; ranges between writes are holes.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError>;
 
-    /// Copies a range of another file to the same place here, by the means of the file system: it may share the blocks of both. Returns how
-    /// many bytes are copied, from the start of the range; the rest has to be read and written.
+    /// Copies a range of another file to the same offset in this file with the file system's own functions; the files may then share
+    /// blocks. Returns how many bytes were copied from the start of the range; the rest must be read and written.
     fn copy_from(&self, from: &dyn ReadFile, range: Range<u64>) -> Result<u64, StoreError> {
         let _ = (from, range);
         Ok(0)
     }
 
-    /// Asks the storage to start writing `range` out, so that it is not idle until a sync. A hint: the call promises nothing and waits only
-    /// for room in a queue. The sync reports any error.
+    /// Asks the storage to start writing `range` to disk, so that the disk is not idle until a sync. This is a hint: the call guarantees
+    /// nothing and waits only for room in a queue. The sync reports any error.
     fn write_out(&self, range: Range<u64>);
 
     /// Sets the final length and metadata. The file still has to be synced and committed. Returns the kinds of attributes of `meta` that

@@ -1,25 +1,25 @@
-//! Owns the relation between a given time and the time that a file system keeps: the same, cut, or its limit.
-//! Reads and sets no times, and knows no file system by name.
+//! Compares a given time with the time that a file system stored: equal, truncated, or clamped. Reads and
+//! sets no times, and knows no file system by name.
 
 use crate::meta::Timestamp;
 
 /// How a file system stored a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// It keeps it.
+    /// The file system keeps the exact time.
     Exactly,
-    /// The file system keeps the time without the last digits.
+    /// The file system keeps the time with fewer digits.
     Cut,
-    /// The time lies beyond the range that it can keep. Times before and after this limit look alike there.
+    /// The time lies beyond the range of the file system. Times before and after this limit look alike there.
     Clamped,
-    /// This is another time.
+    /// The stored time is another time.
     Otherwise,
 }
 
 /// Units of time below a second that file systems keep: 10 ms (exFAT), 1 ms, 1 us, 100 ns (NTFS, SMB).
 const UNITS_NS: [u32; 4] = [10_000_000, 1_000_000, 1_000, 100];
 
-/// Last seconds that file systems keep.
+/// Last seconds that file systems can store.
 const LAST: [i64; 5] = [
     // 2038: ext4 with inodes of 128 bytes, XFS without `bigtime`.
     i32::MAX as i64,
@@ -33,7 +33,7 @@ const LAST: [i64; 5] = [
     (1 << 34) - 1 - 880_608_759,
 ];
 
-/// First seconds that file systems keep: 1901, 1970, 1980 (FAT and exFAT).
+/// First seconds that file systems can store: 1901, 1970, 1980 (FAT and exFAT).
 const FIRST: [i64; 3] = [i32::MIN as i64, 0, 315_532_800];
 
 /// How a file system that stored `there` treated `given`, as far as the two values show.
@@ -60,7 +60,7 @@ pub fn kept(there: Timestamp, given: Timestamp) -> Kept {
     }
 }
 
-/// Whether every file system keeps the seconds of this time.
+/// Whether every file system can store the seconds of this time.
 pub(crate) fn is_common(time: Timestamp) -> bool {
     (FIRST[2]..=LAST[0]).contains(&time.seconds)
 }

@@ -1,5 +1,5 @@
-//! Promises of `create`: alike in a file system, in memory, and in a storage that keeps everything in a cache until it is synced.
-//! Other tests check how each of them fails.
+//! Tests the guarantees of `create` in a file system, in memory, and in a storage that caches everything until a sync. Other
+//! tests check how each storage fails.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

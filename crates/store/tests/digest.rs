@@ -1,4 +1,4 @@
-//! The digest of a file, whatever its slices and their order, is the one-shot digest of its bytes.
+//! Tests that the digest of a file equals the one-shot digest of its bytes, for any slices in any order.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 #![expect(
@@ -65,7 +65,7 @@ fn kinds() -> impl Strategy<Value = DigestKind> {
     prop_oneof![Just(DigestKind::Crc64Nvme), Just(DigestKind::Blake3)]
 }
 
-/// Sizes around the borders of chunks and windows as well as any.
+/// Any sizes, and sizes around the borders of chunks and windows.
 fn sizes() -> impl Strategy<Value = usize> {
     prop_oneof![
         0..200_000_usize,
@@ -194,7 +194,7 @@ fn overlaps_and_misfits_are_told_apart() {
     assert_ne!(file.finish(8192), Digest::NONE);
 }
 
-/// A file of one slice has its standard hash at once; the same bytes as the beginning of a longer file do not.
+/// A file of one slice has its standard hash at once; the same bytes at the beginning of a longer file do not.
 #[test]
 fn a_first_slice_is_not_taken_for_its_file() {
     let data = vec![9; 4096];
@@ -210,7 +210,8 @@ fn a_first_slice_is_not_taken_for_its_file() {
 
 #[test]
 fn in_order_arrival_needs_few_entries() {
-    // BLAKE3: on each of 14 levels one subtree of the ladder that rises from offset 0, one that waits for its sibling.
+    // BLAKE3: on each of 14 levels one subtree of the ladder that starts at offset 0, and one that waits for its
+    // sibling.
     for (kind, most) in [(DigestKind::Crc64Nvme, 1), (DigestKind::Blake3, 2 * 14)] {
         let mut file = FileDigest::new(kind);
         for slice in 0..10_000_u64 {
@@ -283,7 +284,7 @@ fn the_digest_of_a_large_hole_is_given_up_when_it_is_not_wanted_any_more() {
 }
 
 proptest! {
-    /// Parts of a file, each put together of its slices, make the digest of the file.
+    /// The digests of a file's parts, each combined from its slices, combine to the digest of the file.
     #[test]
     fn parts_of_a_file_make_the_file(
         kind in prop_oneof![Just(DigestKind::Crc64Nvme), Just(DigestKind::Blake3)],
@@ -315,7 +316,7 @@ proptest! {
             let expected = digest_slice(kind, offset, file_bytes, slice_of(&data, offset, bytes));
             prop_assert_eq!(digest, expected);
             prop_assert_eq!(whole.add(offset, bytes, digest), Added::New);
-            // A range that reaches outside a part does not count.
+            // A range that reaches beyond a part does not count.
             if !mine.is_empty() && offset + bytes < file_bytes {
                 let next = part.part_unless(offset + bytes, 1, file_bytes, &|| false);
                 prop_assert_eq!(next, Some(Digest::NONE));
@@ -323,7 +324,7 @@ proptest! {
             offset += bytes;
         }
         prop_assert_eq!(whole.finish(file_bytes), one_shot(kind, &data));
-        // Merged, they are few, and make the same file.
+        // The merged ranges are few, and describe the same file.
         let mut merged = FileDigest::new(kind);
         for (at, length, digest) in whole.ranges() {
             merged.add(at, length, digest);

@@ -1,5 +1,5 @@
-//! Scans that choose: skipped names are not returned, not looked at and not entered, in a file system and in memory alike.
-//! Which names are left out, and why, is no matter of storages.
+//! Tests scans with a choice: skipped names are not returned, not looked at and not entered, in a file system and in
+//! memory. Does not test the rules by which names are chosen.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
-/// Skips names with an `x`, enters no directory with a `-`, and notes each question.
+/// Skips names with an `x`, enters no directory with a `-`, and records each question.
 #[derive(Default)]
 struct Letters(Mutex<Vec<(String, bool)>>);
 
@@ -96,7 +96,7 @@ fn check(storage: &dyn Storage) {
         ("s/x", true),
     ];
     assert_eq!(asked, names.map(|(name, is)| (name.to_owned(), is)));
-    // The start is not asked about.
+    // `pick` is not called for the start.
     let scan = storage.scan_chosen(&rel("x"), Some(letters)).unwrap();
     assert_eq!(drain(scan).len(), 1);
 }

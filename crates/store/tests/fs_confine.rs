@@ -1,5 +1,5 @@
-//! Attempts to leave the root of a file system storage: planted links, links swapped in while it runs, clever paths.
-//! Each attempt is made with and without `openat2`, with and without kept directory handles.
+//! Tests attempts to leave the root of a file system storage: planted links, links that replace directories during a
+//! call, unusual paths. Each attempt is made with and without `openat2`, with and without kept directory handles.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -136,7 +136,7 @@ fn a_planted_link_is_never_followed() {
                 .kind,
             StoreErrorKind::Escape
         );
-        // The entry replaces the link that is in its way, not the target of the link.
+        // The entry replaces the existing link, not the target of the link.
         let path = rel("file");
         tree.storage
             .write_whole(&path, &temp_of(&path), &meta(0o644, 1, 0), b"new")

@@ -1,5 +1,5 @@
 //! Scans that are large enough for several threads: no name is lost, reported twice, or reported before its directory.
-//! Tests with one thread check the finds themselves.
+//! Does not check the results, which tests with one thread do.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -14,9 +14,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// Names that the asking thread looks at alone, and some more.
+/// Slightly more names than the calling thread looks at alone.
 const ALONE: usize = SCAN_BATCH_ITEMS + 100;
-/// Patience with threads that should meet.
+/// How long a test waits for threads that should meet.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Many files in one directory.
@@ -34,7 +34,7 @@ struct Seen {
     threads: HashSet<ThreadId>,
 }
 
-/// Once the first batch is through, looks only when another thread does, too.
+/// After the first batch, looks only when another thread looks too.
 #[derive(Default)]
 struct Meeting {
     seen: Mutex<Seen>,
@@ -110,7 +110,7 @@ fn directories_come_before_what_is_in_them_and_each_name_once() {
     assert!(matches!(items.last(), Some(ScanItem::Link { .. })));
 }
 
-/// Takes its time for each name, as a server does.
+/// Needs time for each name, as a server does.
 #[derive(Default)]
 struct Slow(Mutex<Seen>);
 
@@ -138,12 +138,12 @@ fn where_each_look_waits_there_are_more_threads_than_processors_keep_busy() {
         .scan_chosen(&RelPath::root(), Some(Arc::clone(&slow) as _))
         .unwrap();
     assert_eq!(drain(scan).len(), files + 1);
-    // The asking one and three beside it are the most where looks do not wait.
+    // If looks do not wait, the calling thread has at most three helpers.
     let threads = slow.0.lock().unwrap().threads.len();
     assert!((5..=16).contains(&threads), "{threads} threads");
 }
 
-/// Panics in the first thread beside the asking one, which waits for that.
+/// Panics in the first helper, while the calling thread waits for it.
 #[derive(Default)]
 struct Panics {
     names: Mutex<usize>,
@@ -199,7 +199,7 @@ fn a_scan_that_is_given_up_ends_its_threads() {
     for _ in 0..3 {
         assert!(scan.next_batch(&mut items));
     }
-    // Joins them: a thread that waits for room for ever would hold this up.
+    // Dropping joins the helpers, so it would hang if one waited for room for ever.
     drop(scan);
     assert!(items.len() > 2 * (SCAN_BATCH_ITEMS - 200));
 }

@@ -1,5 +1,5 @@
-//! Files of a file system storage: written data arrives exactly, whatever was there before.
-//! Names and directories, how paths are confined, and scans are tested elsewhere.
+//! Tests files of a file system storage: written data is read back exactly, whatever was there
+//! before. Other tests check names, directories, confinement and scans.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -227,7 +227,7 @@ fn set_id_bits_are_applied_only_where_granted() {
                 expected
             );
         }
-        // Inherited bits of a directory always stay.
+        // A directory's inherited set-id bits always stay.
         tree.storage.make_directory(&rel("team"), 0o700).unwrap();
         fs::set_permissions(tree.at("team"), fs::Permissions::from_mode(0o2770)).unwrap();
         tree.storage
@@ -279,7 +279,7 @@ fn batches_of_all_sizes_are_synced() {
         tree.storage
             .make_directory(&path.parent().unwrap(), 0o700)
             .unwrap();
-        // Some may not be read by their owner, which must not matter.
+        // The final mode of some denies even the owner reading; this must not matter.
         tree.storage
             .write_whole(&path, &temp_of(&path), &meta(0o200, 1, 0), b"x")
             .unwrap();
@@ -373,11 +373,11 @@ fn a_known_file_is_read_only_in_the_state_that_is_known() {
     assert_eq!(refused("file", file, 99), StoreErrorKind::Changed);
     assert_eq!(refused("empty", file, 200), StoreErrorKind::Changed);
     assert_eq!(refused("none", file, 200), StoreErrorKind::NotFound);
-    // Longer, shorter, and of the same length with other contents.
+    // The file becomes longer, shorter, or gets other contents of the same length.
     for (content, seconds) in [(&[5; 101][..], 1), (&[5; 99], 2), (&[6; 100], 3)] {
         let before = known("file");
         fs::write(tree.at("file"), content).unwrap();
-        // Clocks of file systems may stand still for some milliseconds.
+        // Clocks of file systems may not advance for some milliseconds.
         let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
         let open = fs::File::options().write(true).open(tree.at("file"));
         open.unwrap().set_modified(time).unwrap();
@@ -423,7 +423,7 @@ fn nothing_is_taken_from_a_pipe_in_the_place_of_a_known_file() {
 
 #[test]
 fn a_file_that_says_it_is_empty_but_is_not_has_changed() {
-    // Files of /proc have no size, so their contents look like growth.
+    // Files of /proc have size 0, so reading their contents looks like growth.
     let storage = godwit_store::FsStorage::open(
         "/proc/self".as_ref(),
         godwit_store::Confine::Local,

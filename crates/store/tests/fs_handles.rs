@@ -1,5 +1,5 @@
-//! Tests a file system storage when the process may open no more handles.
-//! One test, because the limit belongs to the whole process.
+//! Tests a file system storage when the process may open no more handles. There is only one test,
+//! because the limit belongs to the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -8,12 +8,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Lets the process open one handle more than it has.
+/// Lowers the limit so that the process can open one more handle.
 fn leave_one_handle() {
     let used: BTreeSet<u64> = fs::read_dir("/proc/self/fd")
         .unwrap()
         .map(|entry| entry.unwrap())
-        // Leaves out the handle that lists them.
+        // Leaves out the handle of this listing.
         .filter(|entry| !fs::read_link(entry.path()).is_ok_and(|to| to.starts_with("/proc")))
         .map(|entry| entry.file_name().to_str().unwrap().parse().unwrap())
         .collect();
@@ -28,7 +28,7 @@ fn leave_one_handle() {
 
 #[test]
 fn kept_directories_make_way_for_the_handle_past_the_page_cache() {
-    // Beside the test itself: files in memory have no direct I/O on older kernels.
+    // In the target directory: on older kernels files in memory have no direct I/O.
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let options = FsOptions {
         direct: true,

@@ -1,5 +1,5 @@
-//! Calls that take effect after a transfer has lost the right to make them.
-//! The gate says yes a number of times and then no, as where a call hangs in the kernel meanwhile.
+//! Tests calls that take effect after a transfer has lost the right to make them. The gate returns true a number of times and then
+//! false, as if a call hung in the kernel meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A tree with a file of the user, whose gate is open for this many calls.
+/// A tree with one of the user's files; its gate is open for this many calls.
 fn tree(open_for: u32) -> Tree {
     let tree = Tree::new();
     fs::write(tree.at("user"), "edited").unwrap();
@@ -83,8 +83,8 @@ fn all_that_is_to_go_goes() {
     assert_eq!(names(), 0);
 }
 
-/// A tree in which the call with this number hangs after the gate has let it pass. Other work meanwhile is done before the call takes
-/// effect. The gate is shut from then on.
+/// A tree in which the call with this number hangs after it has passed the gate. `meanwhile` runs before the call takes effect. The
+/// gate is shut from then on.
 fn tree_that_hangs(
     number: u32,
     meanwhile: impl Fn(&FsStorage, &Path) + Send + Sync + 'static,
@@ -121,7 +121,7 @@ fn take_over(storage: &FsStorage) {
     }
 }
 
-/// The attributes of an entry that a user sees.
+/// The attributes of an entry that a user can see.
 fn seen(path: &Path) -> (u64, u32, i64, i64, i64) {
     let meta = fs::symlink_metadata(path).unwrap();
     (
@@ -141,7 +141,7 @@ fn assert_fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 #[test]
 fn a_removal_that_hangs_meets_nothing_of_a_later_user() {
     let then = Arc::new(Mutex::new(None));
-    // The first removal makes the directory for removed entries; the second one finds it.
+    // The first removal creates the directory for removed entries; the second one finds it.
     for (number, before) in [(2, None), (4, Some("first"))] {
         for is_directory in [false, true] {
             let path = if is_directory { "sub" } else { "user" };
@@ -192,7 +192,7 @@ fn a_link_that_hangs_brings_no_name_back() {
         linked.unwrap_err();
         assert!(tree.at("new").symlink_metadata().is_err());
     }
-    // An existing entry is made again, and keeps its time if the call takes effect late.
+    // An existing entry is created again, and keeps its time if the call takes effect late.
     let then = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&then);
     let tree = tree_that_hangs(1, move |storage, root| {
@@ -211,7 +211,7 @@ fn a_link_that_hangs_brings_no_name_back() {
 #[test]
 fn attributes_that_hang_meet_an_inode_without_a_name() {
     let then = Arc::new(Mutex::new(None));
-    // The call for the mode, and that for the time.
+    // The calls that set the mode and the time.
     for number in [2, 3] {
         let noted = Arc::clone(&then);
         let tree = tree_that_hangs(number, move |storage, root| {
@@ -249,7 +249,7 @@ fn of_a_directory_one_call_alone_comes_late() {
 
 #[test]
 fn what_is_so_already_is_not_set() {
-    // The next node sees what is missing, and no other call is pending.
+    // The next node sees which attributes are missing, and no other call is pending.
     let tree = tree_that_hangs(2, |_, _| panic!("a call for the mode, which is right"));
     fs::set_permissions(tree.at("user"), fs::Permissions::from_mode(0o600)).unwrap();
     let there = fs::metadata(tree.at("user")).unwrap();

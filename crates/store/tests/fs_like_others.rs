@@ -1,5 +1,5 @@
-//! All storages behave as the one in a file system: the same calls give the same results, errors included.
-//! Other tests check the results themselves.
+//! Tests that all storages behave like a file system: the same calls return the same results, including
+//! errors. Other tests check the results themselves.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -67,7 +67,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Makes a call and describes its result in words that do not depend on the storage.
+/// Makes a call and describes its result in words that are equal for all storages.
 fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -> String {
     let temp = temp_of(path);
     let result = match call {
@@ -156,7 +156,7 @@ fn write_slices(
     Ok(at_first.to_string())
 }
 
-/// The finds of a scan, in the order of paths.
+/// The results of a scan, in the order of paths.
 fn summary(items: Vec<ScanItem>) -> Vec<String> {
     let mut lines: Vec<_> = items
         .into_iter()
@@ -177,7 +177,7 @@ trait LinksOfFile {
 }
 
 impl LinksOfFile for godwit_store::Meta {
-    /// The link count of a file. For directories it differs between file systems.
+    /// The link count of a file. For directories the count differs between file systems.
     fn links_of_file(&self) -> Option<u64> {
         (self.kind == Kind::File).then_some(self.links)
     }
@@ -196,7 +196,7 @@ proptest! {
         let cached = Faults { writer_cache: true, ..Faults::new(1) };
         let cached = HostileStorage::new(Arc::new(MemoryStorage::new()), cached);
         for (call, path, other) in calls {
-            // Replacing the root is nonsense of which the system makes many different errors.
+            // Replacing the root is invalid, and systems report different errors for it.
             let about_root = PATHS[path].is_empty();
             let meaningful = matches!(call, Call::Stat | Call::MakeDirectory | Call::SyncDirectory | Call::SetDirectory(_) | Call::Scan | Call::Names | Call::Sweep);
             if about_root && !meaningful {

@@ -1,5 +1,5 @@
-//! Looks at several paths in a row: each finds what it would find alone.
-//! Tests of scans check the metadata that a look returns.
+//! Tests looks at several paths in turn: each returns the same result as a single look. Tests of
+//! scans check the metadata that a look returns.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -37,7 +37,7 @@ fn looks_in_a_row_find_what_each_alone_would_find() {
         agree("top/file").unwrap_err().kind,
         StoreErrorKind::TypeConflict
     );
-    // The directory of the look before is another one now, and then none.
+    // The directory of the previous look is replaced, then removed.
     agree("a/b/file").unwrap();
     fs::remove_dir_all(tree.at("a/b")).unwrap();
     fs::create_dir(tree.at("a/b")).unwrap();

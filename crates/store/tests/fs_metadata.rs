@@ -1,5 +1,5 @@
-//! Owner, attributes, access lists and special files of a file system storage: they read as they were set, in any order of rights.
-//! Whole trees are compared elsewhere, by rsync.
+//! Tests owner, attributes, access lists and special files of a file system storage: they are read back as they were set, in any
+//! order of rights. Other tests compare whole trees by rsync.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -30,7 +30,7 @@ fn acl(who: AclWho, permissions: u8) -> AclEntry {
     AclEntry { who, permissions }
 }
 
-/// For a mode of 0o640 with more for user 77 and less for the group.
+/// An access list for a mode of 0o640, with more permissions for user 77 and fewer for the group.
 fn access_list() -> Vec<AclEntry> {
     vec![
         acl(AclWho::Owner, 6),
@@ -64,7 +64,7 @@ fn write(tree: &Tree, name: &str, meta: &FinalMeta) -> Lost {
     lost
 }
 
-/// The attributes as a scan reports them, sorted.
+/// The attributes that a scan reports, sorted.
 fn told(tree: &Tree, name: &str) -> Extended {
     let items = tree.scan(name);
     let mut extended = entry_of(&items[0]).extended.clone();
@@ -97,7 +97,7 @@ fn what_is_given_is_told_again() {
     let there = fs::metadata(tree.at("file")).unwrap();
     assert_eq!((there.mode() & 0o7777, there.mtime()), (0o640, 1000));
 
-    // The same by way of a large file that had something else before.
+    // The same for a large file that had other attributes before.
     let path = rel("sliced");
     let temp = temp_of(&path);
     let file = tree
@@ -150,7 +150,7 @@ fn directories_get_exactly_what_is_given() {
             acl(AclWho::Others, 0),
         ],
     };
-    // A directory that not even its owner may change is one at the end.
+    // The final mode of the directory denies even its owner changes.
     let wanted = FinalMeta {
         mode: 0o540,
         ..given(vec![xattr("user.new", b"2")], acls)
@@ -241,7 +241,7 @@ fn privileged_attributes_need_a_grant() {
         assert_eq!(lost, Lost::PRIVILEGED_XATTRS);
         assert_eq!(lost_link.unwrap(), Lost::PRIVILEGED_XATTRS);
     }
-    // No list and no system attribute goes by the way of attributes.
+    // Access lists and system attributes cannot be set as ordinary attributes.
     let odd = given(
         vec![xattr("system.posix_acl_access", b"x")],
         Acls::default(),
@@ -341,7 +341,7 @@ fn a_closed_directory_is_opened_for_its_owner_only() {
     fs::set_permissions(tree.at("d"), fs::Permissions::from_mode(0o2055)).unwrap();
     tree.storage.open_directory(&rel("d")).unwrap();
     let mode = fs::metadata(tree.at("d")).unwrap().mode() & 0o7777;
-    // Modes do not bind the superuser.
+    // Modes do not restrict the superuser.
     assert_eq!(mode, if is_root() { 0o2055 } else { 0o2755 });
     fs::set_permissions(tree.at("d"), fs::Permissions::from_mode(0o755)).unwrap();
 }

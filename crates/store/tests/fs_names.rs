@@ -1,5 +1,5 @@
-//! Names of a file system storage: links, directories, renames, removals, sweeps.
-//! Contents, how paths are confined, and scans are tested elsewhere.
+//! Tests names of a file system storage: links, directories, renames, removals, sweeps. Other tests check
+//! contents, confinement and scans.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -140,7 +140,7 @@ fn directories_are_made_with_their_parents_and_dated_last() {
             "{path}"
         );
     }
-    // Again, through a directory that may not be read now.
+    // The same through a directory that is not readable now.
     tree.storage
         .set_directory_meta(&rel("a/b/c"), &meta(0o711, 9, 9))
         .unwrap();

@@ -1,4 +1,4 @@
-//! Storages of one file system that sync it together: each of them finds its batches durable, and none waits for ever.
+//! Tests storages that sync one file system together: each storage's batches are durable, and none waits for ever.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -7,7 +7,7 @@ mod fs_common;
 use fs_common::{TAG, Tree, rel};
 use godwit_store::{FinalMeta, Replace, Storage, Syncs, TempName};
 
-/// More than are synced one by one.
+/// More files than are synced one by one.
 const FILES: usize = 40;
 
 #[test]

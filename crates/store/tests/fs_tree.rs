@@ -1,5 +1,5 @@
-//! Scans of a file system storage: each entry is found once, in order, in bounded memory, whatever its name.
-//! Other tests check how the finds are used.
+//! Tests scans of a file system storage: each entry is found once, in order, in bounded memory, whatever its
+//! name. Other tests check how the results are used.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -247,7 +247,7 @@ fn a_spill_directory_that_is_missing_is_told_and_nothing_is_dropped_silently() {
     );
 }
 
-/// A directory comes before its contents, a first name before the others of its file, and nothing comes twice.
+/// A directory comes before its contents, a file's first name before its other names, and no entry twice.
 fn check_order(items: &[ScanItem]) {
     let mut seen = BTreeSet::new();
     for item in items {
@@ -267,7 +267,7 @@ enum Made {
     Directory,
     File(u16),
     Symlink(String),
-    /// Another name of the file made last.
+    /// Another name of the file that was made last.
     Link,
 }
 

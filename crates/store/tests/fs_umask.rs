@@ -1,5 +1,5 @@
-//! Files created with their final mode in one call, in a process without a file mode creation mask.
-//! A separate binary, because the mask belongs to the whole process.
+//! Tests files created with their final mode in one call, in a process without a file mode creation mask. A separate
+//! binary is needed, because the mask belongs to the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -32,7 +32,7 @@ fn modes_are_exact_with_a_cleared_mask_even_under_a_default_access_list() {
         0o777
     );
     tree.storage.make_directory(&rel("listed"), 0o777).unwrap();
-    // Without access lists there is nothing to undo, and the modes must still be exact.
+    // If access lists are not supported, there is nothing to undo, and the modes must still be exact.
     let _ = rustix::fs::setxattr(
         tree.at("listed"),
         "system.posix_acl_default",

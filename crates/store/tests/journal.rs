@@ -1,5 +1,5 @@
-//! The journal: appended records load again, whatever happened to the end of the file or to its process.
-//! Does not test which transfers may begin one (`begin`), nor each possible damage (`model`).
+//! Tests that appended records of a journal load again after damage to the end of the file or a kill of the
+//! process. Does not test which transfers may begin one (`begin`), nor each possible damage (`model`).
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 
@@ -148,7 +148,7 @@ fn blake3_digests_are_kept_whole() {
     assert_eq!(partial.finish(5000), whole);
 }
 
-/// More than fits one record, in one call.
+/// Too many entries for one record, in one call.
 #[test]
 fn a_million_done_entries_load() {
     let (_place, directory) = directory();
@@ -198,8 +198,7 @@ fn a_torn_tail_is_cut_and_said() {
     assert_eq!(fs::metadata(&path).unwrap().len(), whole);
 }
 
-/// Records that once stood behind the damage, whole in themselves, must not come back when the place before them is
-/// written again.
+/// Intact old records behind the damage must not reappear when the damaged place is overwritten.
 #[test]
 fn stale_records_are_not_taken_for_new_ones() {
     let (_place, directory) = directory();

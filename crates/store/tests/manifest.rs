@@ -1,5 +1,5 @@
-//! Tests the manifest file: one form for each entry, whatever its name, and no damage that is not named by its line.
-//! Replays the committed corpus of the fuzz target `manifest_file`, too.
+//! Tests the manifest file: one form for each entry, whatever its name, and every damage is reported with its line.
+//! Also replays the committed corpus of the fuzz target `manifest_file`.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
@@ -188,7 +188,7 @@ fn the_corpus_is_as_named() {
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// The seeds of the fuzz target, written afresh with `GODWIT_BLESS=1`.
+/// The seeds of the fuzz target, written again with `GODWIT_BLESS=1`.
 fn write_corpus(corpus: &Path) {
     fs::create_dir_all(corpus).unwrap();
     let entries = [

@@ -1,4 +1,4 @@
-//! The pool of blocks: it is bounded, reuses the latest block, and no thread waits for ever.
+//! Tests that the pool of blocks is bounded, reuses the latest block, and lets no thread wait for ever.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use godwit_store::pool::Pool;
 
-/// Lets the others run until one of them waits in the pool.
+/// Lets the other threads run until this many wait in the pool.
 fn until_waiting(pool: &Pool, threads: usize) {
     while pool.counters().waiting < threads {
         thread::yield_now();
@@ -112,8 +112,8 @@ fn what_no_system_has_is_not_waited_for() {
     assert!(pool.take().is_none());
 }
 
-/// Many threads, a limit that keeps changing, and waiters that give up: never more blocks than the largest limit, no
-/// block in two hands, and no wake-up lost.
+/// Many threads, a limit that keeps changing, and waiters that give up. There are never more blocks than the largest
+/// limit, no block has two users, and no wake-up is lost.
 #[test]
 fn stays_whole_under_stress() {
     const THREADS: usize = 6;
@@ -156,7 +156,7 @@ fn stays_whole_under_stress() {
     assert!(counters.blocks_idle <= 2);
 }
 
-/// Allows this many bytes, and counts the bytes that it has given.
+/// Allows this many bytes, and counts the bytes allocated.
 #[derive(Debug)]
 struct Allowed {
     most: usize,
@@ -189,7 +189,7 @@ fn what_is_allocated_is_allowed_and_all_of_it_is_given_back() {
     let first = pool.try_take().expect("allowed");
     let second = pool.try_take().expect("allowed");
     assert!(pool.try_take().is_none(), "no more is allowed");
-    // A thread that cannot wait has one too many.
+    // A thread that cannot wait gets a block beyond the limit.
     let third = pool
         .take_overdue(Duration::from_millis(1))
         .expect("it must have one");
@@ -204,7 +204,7 @@ fn what_is_allocated_is_allowed_and_all_of_it_is_given_back() {
     assert_eq!(given(), 1, "it is kept");
     drop(pool);
     assert_eq!(given(), 0);
-    // Without any allowance there is still one block.
+    // Without any allowance one block is still available.
     let none = Arc::new(Allowed {
         most: 0,
         given: AtomicUsize::new(0),

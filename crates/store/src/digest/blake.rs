@@ -1,5 +1,5 @@
-//! Owns the shape of the BLAKE3 tree: which slices are subtrees, how to hash one, how subtrees join.
-//! Does not remember parts: `file` does.
+//! Owns the shape of the BLAKE3 tree: which slices are subtrees, how to hash a subtree, and how subtrees join. Does not remember parts
+//! (`file` does).
 
 mod zeros;
 
@@ -11,7 +11,7 @@ use blake3::hazmat::{
 };
 use blake3::{CHUNK_LEN, Hasher};
 
-/// The hash of one slice in the making.
+/// The unfinished hash of one slice.
 pub(super) struct Run {
     hasher: Hasher,
     root: bool,
@@ -59,7 +59,7 @@ impl Run {
         }
     }
 
-    /// As [`Self::zeros`]; `None` if `zeros` asked to stop.
+    /// Like [`Self::zeros`]; `None` if `zeros` asked to stop.
     pub(super) fn zeros_unless(&mut self, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
         let mut rest = bytes;
         while rest > 0 {
@@ -126,8 +126,8 @@ impl<'a> Zeros<'a> {
     }
 }
 
-/// The root hash of a file of `file_bytes` bytes, more than a chunk, from the chaining values of the subtrees that `node` knows. `None` if
-/// `zeros` asked to stop.
+/// The root hash of a file of `file_bytes` bytes, which is longer than a chunk. Uses the chaining values of the subtrees that `node`
+/// knows. `None` if `zeros` asked to stop.
 pub(super) fn root(
     file_bytes: u64,
     node: &dyn Fn(u64, u64) -> Node,
@@ -145,7 +145,7 @@ pub(super) enum Node {
     Known(ChainingValue),
     /// The subtree is all zeros.
     Zeros,
-    /// Its halves must be asked.
+    /// The value follows from the two halves.
     Split,
 }
 

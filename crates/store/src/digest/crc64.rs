@@ -9,7 +9,7 @@ pub(super) fn of(data: &[u8]) -> u64 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, data)
 }
 
-/// The instructions by which they are taken.
+/// The processor instructions that compute the CRC.
 pub(super) fn implementation() -> String {
     crc_fast::get_calculator_target(crc_fast::CrcAlgorithm::Crc64Nvme)
 }

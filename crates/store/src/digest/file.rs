@@ -1,5 +1,5 @@
-//! Owns the digest of a file in the making: which ranges were added, merged as far as possible.
-//! Does not hash data: it gets the digests of slices.
+//! Owns the unfinished digest of a file: the added ranges, merged as far as possible. Does not hash data: callers pass the digests of
+//! slices.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ pub enum Added {
     Misfit,
 }
 
-/// Collects the digests of a file's slices, in any order, and gives the digest of the file.
+/// Collects the digests of a file's slices in any order, and computes the digest of the file.
 ///
-/// Memory grows with the number of gaps between the ranges, for BLAKE3 times the logarithm of the file's length: a
-/// few entries for slices that arrive in order.
+/// Memory grows with the number of gaps between the ranges, for BLAKE3 times the logarithm of the file's length. Slices that arrive in
+/// order need a few entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDigest {
     kind: DigestKind,
@@ -39,7 +39,7 @@ struct Part {
 }
 
 impl FileDigest {
-    /// A file of which nothing is known yet.
+    /// A file without any known range.
     pub fn new(kind: DigestKind) -> Self {
         Self {
             kind,
@@ -93,8 +93,8 @@ impl FileDigest {
             .is_some_and(|end| self.covered_within(offset, end) == bytes)
     }
 
-    /// The added ranges in ascending order, merged as far as possible: offset, bytes and digest of each. Adding them
-    /// to a new `FileDigest` gives one equal to this.
+    /// The added ranges in ascending order, merged as far as possible: offset, bytes and digest of each. Adding them to a new `FileDigest`
+    /// makes it equal to this one.
     pub fn ranges(&self) -> Vec<(u64, u64, Digest)> {
         self.parts
             .iter()
@@ -107,8 +107,8 @@ impl FileDigest {
         self.parts.len()
     }
 
-    /// Whether a file of `file_bytes` bytes can consist of the added ranges and zeros: none reaches beyond its end
-    /// and, for BLAKE3, all are subtrees of its tree.
+    /// Whether a file of `file_bytes` bytes can consist of the added ranges and zeros. No range may reach beyond its end, and BLAKE3 ranges
+    /// must be subtrees of its tree.
     pub fn fits(&self, file_bytes: u64) -> bool {
         self.parts.iter().all(|(offset, part)| {
             let end = offset + part.bytes;
@@ -119,8 +119,8 @@ impl FileDigest {
         })
     }
 
-    /// The digest of the file of `file_bytes` bytes that has the added ranges and zeros everywhere else: the standard
-    /// CRC64-NVME, or the hash that `b3sum` prints. [`Digest::NONE`] if the ranges do not [fit](Self::fits).
+    /// The digest of the file of `file_bytes` bytes that has the added ranges, and zeros everywhere else. It is the standard CRC64-NVME, or
+    /// the hash that `b3sum` prints. [`Digest::NONE`] if the ranges do not [fit](Self::fits).
     ///
     /// For BLAKE3, `file_bytes` must equal the size with which the slices were hashed. Ranges that were never added are hashed now, at about 8
     /// GB/s.
@@ -129,8 +129,8 @@ impl FileDigest {
             .unwrap_or(Digest::NONE)
     }
 
-    /// As [`Self::finish`]; asks `stop` now and then while it hashes missing ranges (not before the first 256 MiB of them). Returns `None`
-    /// once `stop` says yes.
+    /// Like [`Self::finish`], but calls `stop` now and then while it hashes missing ranges (first after 256 MiB). Returns `None` once
+    /// `stop` returns true.
     pub fn finish_unless(&self, file_bytes: u64, stop: &dyn Fn() -> bool) -> Option<Digest> {
         if !self.fits(file_bytes) {
             return Some(Digest::NONE);
@@ -141,9 +141,9 @@ impl FileDigest {
         }
     }
 
-    /// The digest of the `bytes` bytes at `offset` of a file of `file_bytes` bytes, as [`digest_slice`](super::digest_slice) gives
-    /// it, from the added ranges, which must lie within, and zeros everywhere else. [`Digest::NONE`] if they do not, or are no subtrees;
-    /// `None` if `stop` said yes, as for [`finish_unless`](Self::finish_unless).
+    /// The digest of the `bytes` bytes at `offset` of a file of `file_bytes` bytes, as [`digest_slice`](super::digest_slice) returns it.
+    /// The added ranges must lie within this part; everything else is zeros. [`Digest::NONE`] if a range lies outside or is no subtree;
+    /// `None` if `stop` returned true, as for [`finish_unless`](Self::finish_unless).
     pub fn part_unless(
         &self,
         offset: u64,
@@ -175,7 +175,7 @@ impl FileDigest {
         self.combined_crc(0, file_bytes)
     }
 
-    /// The CRC from `start` to `end`, in which all ranges lie.
+    /// The CRC from `start` to `end`; all ranges must lie between them.
     fn combined_crc(&self, start: u64, end: u64) -> Digest {
         let mut crc = 0;
         let mut at = start;
@@ -206,7 +206,7 @@ impl FileDigest {
             run.zeros_unless(file_bytes, &zeros)?;
             return Some(Digest(run.finish()));
         }
-        // A file of one chunk is settled by here.
+        // A file of one chunk has returned above.
         blake::root(file_bytes, &self.node(), &zeros).map(Digest)
     }
 
@@ -238,8 +238,8 @@ impl FileDigest {
         self.parts.insert(start, run);
     }
 
-    /// BLAKE3: siblings become their parent. The part at offset 0 is not joined: it alone could grow to be the whole file, whose digest is
-    /// not a chaining value. This costs only one more part.
+    /// BLAKE3: siblings become their parent. The part at offset 0 is not joined: only this part could become the whole file, and the digest
+    /// of a whole file is not a chaining value. This costs only one more part.
     fn insert_subtree(&mut self, offset: u64, part: Part) {
         let mut start = offset;
         let mut node = part;

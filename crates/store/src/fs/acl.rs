@@ -1,5 +1,5 @@
-//! Owns the form in which the kernel takes and gives access lists: `system.posix_acl_*`, version 2.
-//! Does not map ids and applies nothing.
+//! Owns the kernel's form of access lists: `system.posix_acl_*`, version 2. Does not map ids and
+//! applies nothing.
 
 use crate::extended::{ACL_ENTRIES_MAX, AclEntry, AclWho};
 
@@ -15,10 +15,10 @@ const OWNING_GROUP: u16 = 0x04;
 const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const OTHERS: u16 = 0x20;
-/// The id of an entry without one.
+/// The id field of an entry that has no id.
 const NO_ID: u32 = u32::MAX;
 
-/// The value of the attribute. Entries go in the order that the kernel asks for.
+/// The value of the attribute. Entries are written in the order that the kernel requires.
 pub(super) fn encode(entries: &[AclEntry]) -> Vec<u8> {
     let mut entries = entries.to_vec();
     entries.sort_unstable();
@@ -40,7 +40,7 @@ pub(super) fn encode(entries: &[AclEntry]) -> Vec<u8> {
     value
 }
 
-/// The entries of a value; `None` if it is not of the form that we know.
+/// The entries of a value; `None` if the form is unknown.
 pub(super) fn decode(value: &[u8]) -> Option<Vec<AclEntry>> {
     let (version, rest) = value.split_first_chunk()?;
     let (entries, []) = rest.as_chunks::<8>() else {

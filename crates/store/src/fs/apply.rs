@@ -1,8 +1,8 @@
-//! Owns giving an entry its metadata: owner, attributes, mode, access lists, times, in the order in which none undoes another.
-//! Does not open anything and does not decide which attributes are wanted.
+//! Applies metadata to an entry: owner, attributes, mode, access lists, times, in an order in which no step undoes another. Does not open
+//! anything and does not decide which attributes are wanted.
 //!
-//! Metadata is given under the temporary name, and so synced with the contents. Kinds of metadata that cannot be kept come back
-//! as `Lost`.
+//! Metadata is applied under the temporary name, so the sync of the contents covers the metadata too. Kinds of metadata that cannot be
+//! kept are returned as `Lost`.
 
 mod target;
 
@@ -23,21 +23,21 @@ const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;
 const OWNER_WRITES: u32 = 0o200;
 
-/// How the entry was made.
+/// How the entry was created.
 #[derive(Clone, Copy)]
 pub(super) struct Birth<'a> {
-    /// The entry was made with its final mode.
+    /// The entry was created with its final mode.
     pub(super) has_mode: bool,
     /// We created the entry, and no other program has set its attributes since.
     pub(super) is_new: bool,
-    /// Its directory may have given it an access list.
+    /// The entry may have inherited an access list from its directory.
     pub(super) inherits: bool,
-    /// Whether a file system that holds the entry's directory was seen to keep the attributes that it accepts. Without it, each entry is
+    /// Whether the file system of the entry's directory has been seen to keep the attributes that it accepts. If absent, each entry is
     /// checked.
     pub(super) keeps: Option<&'a AtomicBool>,
 }
 
-/// Gives the entry the attributes in `meta`. Returns the kinds that could not be kept; an error instead if `meta` is strict.
+/// Applies the attributes in `meta` to the entry. Returns the kinds that could not be kept, or an error if `meta` is strict.
 pub(super) fn apply(
     target: &Target<'_>,
     meta: &FinalMeta,
@@ -45,11 +45,11 @@ pub(super) fn apply(
     mut birth: Birth<'_>,
 ) -> Result<Lost, Trouble> {
     let mut lost = Lost::NOTHING;
-    // Before the mode, since it clears set-id bits, and before the attributes, since it clears capabilities.
+    // The owner is set before the mode and the attributes: a change of owner clears set-id bits and capabilities.
     if meta.uid.is_some() || meta.gid.is_some() {
         lost |= give(target, meta, allowed)?;
     }
-    // Before the mode, which may take the right to write them from us.
+    // Attributes are set before the mode, because the mode may deny us writing them.
     let mut opened = Opened::default();
     if let Some(xattrs) = &meta.extended.xattrs {
         match set_xattrs(target, xattrs, allowed, birth, &mut opened) {
@@ -75,7 +75,7 @@ pub(super) fn apply(
         mode = Some(set);
         lost |= kinds;
     }
-    // After the mode, which would change the list's mask.
+    // Access lists are set after the mode, because a change of mode changes the list's mask.
     if let Some(acls) = acls {
         let kinds = set_acls(target, acls, meta, allowed)?;
         if kinds.has(Lost::ACLS) {
@@ -89,7 +89,7 @@ pub(super) fn apply(
     };
     strict(lost)?;
     target.set_times(meta)?;
-    // An access list sets the permissions of the mode again.
+    // Setting an access list also sets the permission bits of the mode.
     let listed = acls.map_or(0, |acls| 0o777 * u32::from(!acls.access.is_empty()));
     strict(lost | read_back(target, meta, mode, !listed, birth)?)
 }
@@ -113,7 +113,7 @@ fn read_back(
     let there = meta_of(&target.stat()?);
     let mut lost = match times::kept(there.mtime, meta.mtime) {
         Kept::Exactly | Kept::Cut => Lost::NOTHING,
-        // Another may have made a name in it since.
+        // Another thread may have created a name in the directory since, which changes its time.
         Kept::Otherwise if there.kind == Kind::Directory => Lost::NOTHING,
         Kept::Otherwise | Kept::Clamped => Lost::TIMES,
     };
@@ -133,7 +133,7 @@ fn read_back(
     Ok(lost)
 }
 
-/// Changes owner and group, as far as that is allowed to us and by us.
+/// Changes owner and group, as far as the system and `allowed` permit.
 fn give(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost, Errno> {
     // The kernel reads the highest number as "do not change"; no account can have this number.
     let possible = meta.uid != Some(u32::MAX) && meta.gid != Some(u32::MAX);
@@ -164,7 +164,7 @@ fn give(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost,
             lost |= kind;
             continue;
         }
-        // A user that may not give files away may still give them to one of the user's groups.
+        // An unprivileged user may still change the group to one of the user's own groups.
         match target.chown(uid, gid) {
             Ok(()) => {}
             Err(error) if is_refused(error) => lost |= kind,
@@ -174,7 +174,7 @@ fn give(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost,
     Ok(lost)
 }
 
-/// Makes the attributes those that are given, among the classes that we may touch.
+/// Makes the entry's attributes equal to the given ones, among the classes that we may change.
 fn set_xattrs(
     target: &Target<'_>,
     xattrs: &[Xattr],
@@ -222,16 +222,16 @@ fn set_xattrs(
     Ok(lost)
 }
 
-/// A file without write permission that its owner made writable while attributes are set. The kernel requires it even of an owner who has
-/// the file open for writing.
+/// A file without write permission that we, its owner, make writable while attributes are set. The kernel requires write permission even
+/// if the owner has the file open for writing.
 #[derive(Default)]
 struct Opened {
-    /// The mode before.
+    /// The mode before the change.
     from: Option<u32>,
 }
 
 impl Opened {
-    /// Calls `act`; once more with write permission if the file lacks it and we own the file.
+    /// Calls `act`; repeats it with write permission if the file lacks this permission and we own the file.
     fn retry(
         &mut self,
         target: &Target<'_>,
@@ -255,7 +255,7 @@ impl Opened {
         Ok(true)
     }
 
-    /// Restores the mode. The error that led here takes precedence.
+    /// Restores the mode. An error that occurred before takes precedence.
     fn close(&self, target: &Target<'_>) {
         if let Some(mode) = self.from {
             let _ = target.chmod(mode);
@@ -271,7 +271,7 @@ fn may_touch(name: &[u8], allowed: Allowed) -> bool {
     }
 }
 
-/// Takes away the access lists that the entry should not have.
+/// Removes the access lists that the entry should not have.
 fn remove_acls(target: &Target<'_>, acls: &Acls) -> Result<(), Errno> {
     for (name, entries) in [(acl::ACCESS, &acls.access), (acl::DEFAULT, &acls.default)] {
         if !entries.is_empty() {
@@ -287,7 +287,7 @@ fn remove_acls(target: &Target<'_>, acls: &Acls) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Sets the mode, and returns it. A set-id bit is left out if its owner or group differs from the source.
+/// Sets the mode, and returns it. A set-id bit is left out if the owner or group that it concerns differs from the source.
 fn set_mode(
     target: &Target<'_>,
     meta: &FinalMeta,
@@ -331,7 +331,7 @@ fn set_acls(
         }
     }
     if lost.has(Lost::ACLS) && !acls.access.is_empty() {
-        // The group's bits of a mode with a list are its mask: without the list they would let the group do more than it may.
+        // In a mode with an access list, the group's bits are the mask of the list. Without the list they could grant the group too much.
         target.chmod(narrowed(allowed.mode(meta), &acls.access))?;
     }
     Ok(lost)

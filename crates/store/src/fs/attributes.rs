@@ -1,13 +1,12 @@
-//! Owns the translation between the kernel's metadata and our own types, and decides which attributes may be applied.
-//! Opens nothing.
+//! Owns the translation between the kernel's metadata and our own types, and decides which attributes may be applied. Opens no files.
 
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, UTIME_OMIT};
 
-/// Whose the tree is. Both kinds stay beneath the root and follow no link.
+/// The owner of the tree: a node or the user of this process. Both kinds stay beneath the root and follow no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Confine {
-    /// A tree that a node exports to peers: set-id bits, ownership and other attributes that concern the whole machine are kept only where
+    /// A tree that a node exports to peers. Set-id bits, ownership and other attributes that concern the whole machine are applied only if
     /// granted.
     Export,
     /// A tree that the user of this process named: attributes are applied as given.
@@ -84,7 +83,7 @@ fn timestamp(seconds: i64, nanoseconds: u64) -> Timestamp {
     }
 }
 
-/// The times to set: this mtime, and the atime left alone.
+/// The times to set: this mtime; the atime stays.
 pub(super) fn times_of(mtime: Timestamp) -> Timestamps {
     Timestamps {
         last_access: Timespec {
@@ -98,7 +97,7 @@ pub(super) fn times_of(mtime: Timestamp) -> Timestamps {
     }
 }
 
-/// Mode bits as the kernel takes them.
+/// Mode bits in the kernel's form.
 pub(super) fn mode_of(bits: u32) -> Mode {
     Mode::from_raw_mode(bits)
 }

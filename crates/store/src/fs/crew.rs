@@ -1,9 +1,8 @@
-//! Owns the threads that look at the names of a scan.
-//! Does not know how a look works, nor how the finds are used.
+//! Owns the threads of a scan that look at names. Does not know how a look works, nor how its results are used.
 //!
-//! Helpers join from the second batch on: one fewer than there are processors, three at most. Up to fifteen join if looks wait, as on a
-//! network file system, where one thread would be as slow as its round trips. The asking thread looks at names too while no find is ready.
-//! A directory comes before its contents.
+//! Helpers start from the second batch on: one fewer than there are processors, three at most. Up to fifteen start if looks wait, as on a
+//! network file system, where each look costs a round trip. The calling thread also looks at names while no results are ready. A directory
+//! is returned before its contents.
 
 mod state;
 
@@ -23,33 +22,33 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Most threads beside the asking one where looks keep the processor busy: the threads that read and send have to keep up.
+/// Most helpers if looks keep the processor busy, because the threads that read and send also need processors.
 const HELPERS_BUSY_MAX: usize = 3;
-/// Most where looks wait, for a server or a disk.
+/// Most helpers if looks wait for a server or a disk.
 const HELPERS_WAITING_MAX: usize = 15;
-/// A longer look has waited: a look that finds all data in memory takes a hundredth of this.
+/// A look that takes longer than this has waited. A look that finds all data in memory takes a hundredth of this time.
 const LOOK_WAITED: Duration = Duration::from_micros(100);
 
 /// Looks at names, in several threads at once.
 pub(super) trait Looker: Send + Sync {
-    /// Tools of one thread.
+    /// Buffers of one thread.
     type Tools;
 
-    /// Makes the tools of a thread.
+    /// Makes the buffers of a thread.
     fn tools(&self) -> Self::Tools;
 
-    /// Looks at a name and adds its finds.
+    /// Looks at a name and adds the results to `finds`.
     fn look(&self, found: Found<'_>, tools: &mut Self::Tools, finds: &mut Finds);
 }
 
-/// A scan by several threads: helpers, and the asking thread, which looks at names itself while no find is ready. A directory comes before
-/// its contents.
+/// A scan by several threads: helpers, and the calling thread, which looks at names while no results are ready. A directory is returned
+/// before its contents.
 pub(super) struct Crew<L: Looker + 'static> {
     shared: Arc<Shared<L>>,
     tools: Tools<L>,
-    /// The rest of the portion that the asking thread took.
+    /// The rest of the portion that the calling thread took.
     own: Option<Portion>,
-    /// Memory for paths of its finds.
+    /// Memory for the paths of the calling thread's results.
     paths: Vec<Vec<u8>>,
     asked: bool,
 }
@@ -57,7 +56,7 @@ pub(super) struct Crew<L: Looker + 'static> {
 struct Tools<L: Looker> {
     buffer: ListingBuffer,
     own: L::Tools,
-    /// The last portion took as long as if it had waited: the next one is looked at more closely.
+    /// The last portion took so long that its looks may have waited; the next portion is measured more exactly.
     suspects: bool,
 }
 
@@ -65,9 +64,9 @@ struct Shared<L> {
     directories: Arc<Directories>,
     looker: L,
     inner: Mutex<Inner>,
-    /// There may be something to do for a helper.
+    /// Signals helpers that there may be work.
     work: Condvar,
-    /// There may be something to give, or nothing more to come.
+    /// Signals the calling thread that results may be ready, or that the scan has ended.
     found: Condvar,
     cpu_ns: AtomicU64,
 }
@@ -75,7 +74,7 @@ struct Shared<L> {
 struct Inner {
     state: State,
     helpers: Vec<JoinHandle<()>>,
-    /// Number of waiting helpers, and number of those that wait only for room.
+    /// Number of waiting helpers, and how many of them wait only for room.
     idle: usize,
     held_up: usize,
     asking_waits: bool,
@@ -138,19 +137,19 @@ impl<L: Looker + 'static> Crew<L> {
         self.shared.lock().state.aside.take()
     }
 
-    /// Takes the memory of unused paths.
+    /// Takes memory of unused paths from the caller, for reuse.
     pub(super) fn reuse(&self, paths: &mut Vec<Vec<u8>>) {
         self.shared.lock().state.keep_paths(paths);
     }
 
-    /// Processor time that the helpers took so far.
+    /// Processor time that the helpers have used so far.
     pub(super) fn helpers_cpu(&self) -> Duration {
         Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed))
     }
 
-    /// Adds a batch of finds to `out`; `false` once there are none left.
+    /// Adds a batch of results to `out`; `false` once there are none left.
     pub(super) fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
-        // A small tree is through before a thread has started.
+        // The first batch starts no helper: a small tree is finished before a thread would start.
         if std::mem::replace(&mut self.asked, true) {
             Shared::grow(&self.shared, helpers_wanted());
         }
@@ -187,7 +186,7 @@ impl<L: Looker + 'static> Crew<L> {
     fn next_task(&self, finds: &mut Finds) -> Asked {
         let mut inner = self.shared.lock();
         loop {
-            // First, so that nothing is taken up below a directory that was not given yet.
+            // These results go first: nothing below a directory may be returned before the directory.
             inner.state.give(finds);
             self.shared.wake_helpers(&inner);
             if finds.is_full() {
@@ -213,10 +212,10 @@ impl<L: Looker + 'static> Crew<L> {
     }
 }
 
-/// The next step of the asking thread.
+/// The next step of the calling thread.
 enum Asked {
     Task(Task),
-    /// Nothing for now, but finds to give.
+    /// No work at the moment, but results to return.
     Enough,
     /// Nothing more will come.
     End,
@@ -224,7 +223,7 @@ enum Asked {
 
 impl<L: Looker + 'static> Drop for Crew<L> {
     fn drop(&mut self) {
-        // A panic has been printed, and this scan is not used any more.
+        // The panic has already been printed, and this scan is no longer used.
         let _ = self.shared.stop();
     }
 }
@@ -234,7 +233,7 @@ impl<L: Looker + 'static> Shared<L> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts helpers until there are `wanted`; where none can be started, there are fewer.
+    /// Starts helpers until there are `wanted`; there are fewer if the system refuses threads.
     fn grow(shared: &Arc<Self>, wanted: usize) {
         let mut inner = shared.lock();
         while inner.helpers.len() < wanted && !inner.stopping {
@@ -249,7 +248,7 @@ impl<L: Looker + 'static> Shared<L> {
         }
     }
 
-    /// Ends all helpers; returns the panic of one, if there was any.
+    /// Ends all helpers; returns the panic of one if there was any.
     fn stop(&self) -> Option<Box<dyn Any + Send>> {
         let helpers = {
             let mut inner = self.lock();
@@ -262,14 +261,14 @@ impl<L: Looker + 'static> Shared<L> {
             .fold(None, |panic, helper| helper.join().err().or(panic))
     }
 
-    /// A scan of which a part was lost is no scan: the panic of a helper becomes one of the thread that asks.
+    /// Ends all helpers, and continues the panic of a helper in the calling thread, because a scan without a part would be wrong.
     fn end(&self) {
         if let Some(panic) = self.stop() {
             std::panic::resume_unwind(panic);
         }
     }
 
-    /// A helper from its beginning to its end.
+    /// The main function of a helper.
     fn help(shared: &Arc<Self>) {
         let guard = Helping(shared);
         let mut tools = Tools::of(&shared.looker);
@@ -333,7 +332,7 @@ impl<L: Looker + 'static> Shared<L> {
         }
     }
 
-    // Waking is a system call even if no helper waits.
+    // Wakes helpers only if some wait, because waking is a system call.
     fn wake_helpers(&self, inner: &Inner) {
         let wanted = inner.held_up > 0 || inner.state.has_work();
         if inner.idle > 0 && wanted && inner.state.has_room() {
@@ -369,7 +368,7 @@ impl<L: Looker + 'static> Shared<L> {
         Self::look_at(shared, portion, tools, finds)
     }
 
-    /// Reads names of a directory, and leaves those that it does not return to others.
+    /// Reads names of a directory, returns one portion, and leaves the others to other threads.
     fn list(
         &self,
         listing: Arc<Listing>,
@@ -398,8 +397,8 @@ impl<L: Looker + 'static> Shared<L> {
         finds: &mut Finds,
     ) -> Option<Portion> {
         finds.items.reserve(portion.range.len());
-        // Where others want the processor too, a thread is away from it for longer than many looks take, and more threads
-        // would not help.
+        // If other programs use the processor, a thread loses it for longer than many looks take. More threads would not help then, so
+        // this time is not counted.
         let before = tools.suspects.then(time_awake);
         let start = Instant::now();
         let mut looks = 0;
@@ -441,13 +440,14 @@ impl<L> Drop for Helping<'_, L> {
     }
 }
 
-/// How long the calling thread has run, or was ready to.
+/// How long the calling thread has run or was ready to run.
 fn time_awake() -> Duration {
     thread_cpu_time() + thread_cpu_waiting().unwrap_or_default()
 }
 
 fn helpers_wanted() -> usize {
-    // To ask for the processors reads a handful of the system's files, each time: longer than it takes to look at some directories.
+    // Computed once: the number of processors comes from several system files, and reading them takes longer than scanning a small
+    // directory.
     static WANTED: LazyLock<usize> = LazyLock::new(|| {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         (cores - 1).clamp(1, HELPERS_BUSY_MAX)

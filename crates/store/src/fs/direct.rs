@@ -1,21 +1,22 @@
-//! Owns the way past the page cache: a second handle of an open file, and which part of a read or write may take it.
-//! Leaves the rest of a read or write to the first handle, which goes through the cache.
+//! Owns direct I/O: a second handle of an open file, and the decision which part of a read or write uses it. Leaves the rest of a read or
+//! write to the first handle, which goes through the cache.
 //!
-//! The second handle takes blocks that begin and end at a page boundary, or at the alignment in `statx`, in the file and in memory. Blocks
-//! lie on page boundaries anyway, so the code above does not need to know. `--direct` is off by default: see `docs/decisions/direct-io.md`.
+//! The second handle reads and writes blocks that begin and end at a page boundary, or at the alignment in `statx`, in the file and in
+//! memory. Blocks lie on page boundaries anyway, so callers need not align them. `--direct` is off by default: see
+//! `docs/decisions/direct-io.md`.
 
 use crate::handles::with_room;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-/// Alignment of offset, length and memory for direct I/O, unless the kernel asks for more. Hardly any Linux file system does. If the kernel
-/// asks for less, we still use whole pages, so that no page is half in the cache.
+/// Alignment of offset, length and memory for direct I/O, unless the kernel asks for more. Hardly any Linux file system asks for more. If
+/// the kernel asks for less, we still use whole pages, so that no page is half in the cache.
 const ALIGNMENT: usize = 4096;
-/// A file system that asks for more than this is not believed: no block of ours would ever take the direct way.
+/// If a file system asks for a larger alignment, direct I/O is not used: no block would ever be aligned.
 const ALIGNMENT_MAX: u32 = 1 << 20;
 
-/// A handle that reads and writes past the page cache.
+/// A handle that reads and writes without the page cache.
 #[derive(Debug)]
 pub(super) struct Direct {
     fd: OwnedFd,
@@ -44,7 +45,7 @@ impl Alignment {
         }
     }
 
-    /// How many bytes from the beginning of `memory` on may go to or from `offset`.
+    /// How many bytes from the beginning of `memory` direct I/O may read or write at `offset`.
     fn aligned(self, offset: u64, memory: &[u8]) -> usize {
         let begins = offset.is_multiple_of(self.offset as u64)
             && memory.as_ptr().addr().is_multiple_of(self.memory);
@@ -57,14 +58,14 @@ impl Alignment {
 }
 
 impl Direct {
-    /// Opens the file behind `file` once more, even if another file has its name by now. `flags` give the access.
+    /// Opens the file behind `file` again, even if another file has its name by now. `flags` are the access flags.
     ///
     /// `INVAL` if the file system has no direct I/O.
     pub(super) fn open(file: &OwnedFd, flags: OFlags) -> Result<Self, Errno> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let flags = flags | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = with_room(|| rustix::fs::open(path.as_str(), flags, Mode::empty()))?;
-        // Before Linux 6.1 the kernel does not report it.
+        // Kernels before Linux 6.1 do not report the alignment.
         let stated = rustix::fs::statx(&fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
             .ok()
             .filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0)
@@ -75,7 +76,7 @@ impl Direct {
         Ok(Self { fd, alignment })
     }
 
-    /// Reads as much as direct I/O can from the beginning of `buffer` on; returns the number of bytes.
+    /// Reads as much of `buffer`, from its beginning, as direct I/O can; returns the number of bytes.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let whole = self.alignment.aligned(offset, buffer);
         let mut filled = 0;
@@ -94,7 +95,7 @@ impl Direct {
         Ok(filled)
     }
 
-    /// Writes as much as direct I/O can from the beginning of `data` on; returns the number of bytes.
+    /// Writes as much of `data`, from its beginning, as direct I/O can; returns the number of bytes.
     pub(super) fn write_at(&self, offset: u64, data: &[u8]) -> Result<usize, Errno> {
         let whole = self.alignment.aligned(offset, data);
         let mut written = 0;

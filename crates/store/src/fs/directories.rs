@@ -1,5 +1,5 @@
-//! Owns the way to a directory beneath the root: every handle is opened without following a link, and the hot ones are kept.
-//! Does not touch the contents of a directory; callers do that relative to the handles.
+//! Opens directories beneath the root, every handle without following a link, and keeps the most used handles. Does not touch the
+//! contents of a directory; callers do that relative to its handle.
 
 use super::gate::Gate;
 use super::kept::Kept;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Longest part of a path that is resolved in one call, below the kernel's PATH_MAX of 4096 with its terminating zero.
 const STEP_BYTES_MAX: usize = 4000;
-/// How often a resolution that raced with a rename is tried again.
+/// How often a resolution is repeated if it raced with a rename.
 const RACES_MAX: u32 = 16;
 /// Most file systems below one root that are synced as a whole.
 const DEVICES_MAX: usize = 64;
@@ -33,11 +33,11 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
 #[derive(Debug)]
 pub(super) struct Directory {
     fd: OwnedFd,
-    /// Whether it may be searched but not read: such a handle cannot list, sync or change modes.
+    /// Whether the directory may be searched but not read: such a handle cannot list, sync or change modes.
     search_only: bool,
     device: u64,
     default_acl: OnceLock<bool>,
-    /// Known once its file system is.
+    /// Whether its file system keeps all data in memory, once this is known.
     in_memory: OnceLock<bool>,
     keeps: AtomicBool,
     gate: Gate,
@@ -49,7 +49,7 @@ impl AsFd for Directory {
     }
 }
 
-/// How many there are in this process.
+/// Number of open directories in this process.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 impl Drop for Directory {
@@ -78,7 +78,7 @@ impl Directory {
         &self.gate
     }
 
-    /// Whether it was removed since it was opened.
+    /// Whether the directory was removed since it was opened.
     pub(super) fn is_gone(&self) -> bool {
         rustix::fs::fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
     }
@@ -98,7 +98,7 @@ impl Directory {
         &self.keeps
     }
 
-    /// Whether files made in it get other modes than asked for, because the directory carries a default access list.
+    /// Whether new files in this directory get other modes than requested, because the directory has a default access list.
     pub(super) fn has_default_acl(&self) -> bool {
         *self.default_acl.get_or_init(|| {
             let absent = [Errno::NODATA, Errno::OPNOTSUPP, Errno::NOSYS];
@@ -109,14 +109,14 @@ impl Directory {
     }
 }
 
-/// Error of an operation within a directory, before it is reported with the name.
+/// Error of an operation within a directory, before the name is added.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// An error of the system.
     Errno(Errno),
-    /// We found it.
+    /// An error that we found.
     Kind(StoreErrorKind),
-    /// All went well but for these, and nothing may get lost.
+    /// Only these attributes were lost, but the caller allows no loss.
     Lost(Lost),
 }
 
@@ -156,20 +156,20 @@ pub(super) struct Directories {
     openat2: bool,
     gate: Gate,
     kept: Arc<Mutex<Kept<Arc<Directory>>>>,
-    /// From this many open directories of this process on, fewer are kept.
+    /// From this number of open directories in the process on, fewer are kept.
     open_max: usize,
-    /// Every file system met. Each is joined before anything was written there through this storage, so that a sync of it reports every
-    /// write error since.
+    /// All file systems met so far. A file system is joined before this storage writes there, so that a sync of it reports every later
+    /// write error.
     devices: Mutex<HashMap<u64, Device>>,
     syncs: Syncs,
 }
 
-/// A file system that directories were met in.
+/// A file system that contains directories met so far.
 #[derive(Debug)]
 struct Device {
-    /// The first one of them, which keeps the device's number from being another's.
+    /// The first directory met there. Holding it open keeps the system from reusing the device number.
     directory: Arc<Directory>,
-    /// None while only directories were met that cannot be read, and so not synced.
+    /// `None` until a directory is met that can be read and therefore synced.
     member: Option<Arc<Member>>,
 }
 
@@ -180,7 +180,7 @@ impl KeepsHandles for Mutex<Kept<Arc<Directory>>> {
 }
 
 impl Directories {
-    /// Opens the root, whose own path may lead through links as the user wants; `openat2: false` does without that call.
+    /// Opens the root, whose own path may lead through links. `openat2: false` opens it without that call.
     pub(super) fn open(
         root: &Path,
         openat2: bool,
@@ -220,8 +220,8 @@ impl Directories {
         Some(room.f_bavail.saturating_mul(room.f_frsize))
     }
 
-    /// Runs `act` with the directory that holds `path` and the name in it (`.` for the root). A kept handle that turns out to
-    /// be stale is opened afresh once.
+    /// Runs `act` with the directory that holds `path` and the name in it (`.` for the root). If a kept handle turns out to be stale,
+    /// it is opened again once.
     pub(super) fn within<T>(
         &self,
         operation: &'static str,
@@ -245,7 +245,7 @@ impl Directories {
         .map_err(|trouble| trouble.at(operation, path))
     }
 
-    /// A handle of the directory at `path`, and whether it was kept from before.
+    /// A handle of the directory at `path`, and whether it was a kept one.
     pub(super) fn get(&self, path: &[u8]) -> Result<(Arc<Directory>, bool), Errno> {
         if path.is_empty() {
             return Ok((Arc::clone(&self.root), false));
@@ -285,8 +285,7 @@ impl Directories {
         with_room(|| self.resolve(path, OFlags::RDONLY))
     }
 
-    /// The part of this storage in each file system met below the root; `None` if there were too many, or one could not be
-    /// read.
+    /// The member for each file system met below the root; `None` if there were too many, or one could not be read.
     pub(super) fn devices(&self) -> Option<Vec<Arc<Member>>> {
         let devices = lock(&self.devices);
         let few = devices.len() < DEVICES_MAX;
@@ -297,7 +296,7 @@ impl Directories {
     fn note_device(&self, directory: &Arc<Directory>) {
         let mut devices = lock(&self.devices);
         if let Some(known) = devices.get_mut(&directory.device) {
-            // No other file system can get its number while we hold it open.
+            // No other file system can get this device number while we hold the directory open.
             let _ = directory.in_memory.set(known.directory.is_in_memory());
             if known.member.is_none() {
                 known.member = self.join_syncs(directory);
@@ -370,8 +369,8 @@ impl Directories {
     }
 }
 
-/// An eighth of the handles that this process may have, for one storage alone, and twice as many for all: the rest is for connections,
-/// files, and all that is not kept.
+/// An eighth of the process's handle limit for one storage, and twice as many for all storages. The rest is for connections, files, and
+/// handles that are not kept.
 fn open_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit / 8).unwrap_or(usize::MAX)
@@ -400,7 +399,7 @@ fn open_beneath(
         return rustix::fs::openat(from, path, flags | DIRECTORY, Mode::empty());
     }
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    // A link at the end would merely be no directory with O_NOFOLLOW; without it, the resolution refuses it as a link.
+    // With O_NOFOLLOW a link at the end would only be reported as no directory; without it, the resolution reports a link.
     let flags = (flags | DIRECTORY).difference(OFlags::NOFOLLOW);
     let mut races = 0;
     loop {
@@ -413,7 +412,7 @@ fn open_beneath(
 
 fn open_component(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let result = rustix::fs::openat(from, name, flags | DIRECTORY, Mode::empty());
-    // Without openat2 a link answers like any other entry that is no directory.
+    // Without openat2 the kernel reports a link like any other entry that is no directory.
     if matches!(result, Err(Errno::NOTDIR))
         && let Ok(stat) = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)
         && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
@@ -423,12 +422,12 @@ fn open_component(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<Ow
     result
 }
 
-/// Absent before Linux 5.6, and some containers refuse it.
+/// `openat2` is missing before Linux 5.6, and some containers forbid it.
 fn kernel_has_openat2(root: &Directory) -> bool {
     open_beneath(root.as_fd(), b".", OFlags::PATH, true).is_ok()
 }
 
-/// The state behind our locks is valid between any two statements, so a panic elsewhere does not spoil it.
+/// Locks even after a panic elsewhere: the state behind our locks is valid between any two statements.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

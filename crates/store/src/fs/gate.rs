@@ -1,13 +1,13 @@
-//! Owns the gate of a storage: the check before each call that adds or removes a name, or changes a named entry; and the removal of names.
-//! Does not know why a gate is shut.
+//! Owns the gate of a storage, and the removal of names. The gate is checked before each call that adds or removes a name, or changes a
+//! named entry. Does not know why a gate is shut.
 //!
-//! A call that hangs in the kernel has passed the gate, and takes effect late, even if its process is killed. So no entry is removed by its
-//! own name. It first moves into a directory of this storage alone, then the gate is asked again. If the gate is shut by then, the entry
-//! moves back. The next node removes that directory, so a late call has no directory to move an entry into.
+//! A call that hangs in the kernel has passed the gate, and takes effect late, even if its process is killed. Therefore no entry is removed
+//! by its own name. The entry is first moved into a directory that only this storage uses, then the gate is asked again. If the gate is
+//! shut by then, the entry is moved back. The next node removes that directory, so a late call finds no directory to move an entry into.
 //!
-//! Three late calls cannot be fenced. A directory keeps its inode, so one call for its attributes takes effect. A directory that is made
-//! late stays if its process is killed before it takes the directory away; it is empty. An empty directory on another file system than the
-//! base is removed by its own name.
+//! Three late calls cannot be fenced. A call that changes a directory's attributes takes effect late, because a directory keeps its inode.
+//! A directory that is created late stays, empty, if its process is killed before it removes the directory. An empty directory on another
+//! file system than the base is removed by its own name, perhaps late.
 
 use super::directories::{Directories, Directory, Trouble};
 use crate::error::StoreErrorKind;
@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Open for good, unless a transfer sets a check.
+/// Always open, unless a transfer sets a check.
 #[derive(Clone, Default)]
 pub(super) struct Gate(Arc<OnceLock<Set>>);
 
@@ -28,7 +28,7 @@ pub(super) struct Gate(Arc<OnceLock<Set>>);
 struct Set {
     may: May,
     tag: u64,
-    /// Removed entries move into a directory here.
+    /// The directory for removed entries is created in this directory.
     base: RelPath,
     aside: OnceLock<Option<Aside>>,
     moved: AtomicU64,
@@ -47,7 +47,7 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// From now on `may` is asked; entries to be removed get names with this tag, in a directory in `base`.
+    /// From now on `may` is asked. Entries to be removed are moved to names with this tag, in a directory in `base`.
     pub(super) fn set(&self, may: May, tag: u64, base: &RelPath) {
         let set = Set {
             may,
@@ -56,11 +56,11 @@ impl Gate {
             aside: OnceLock::new(),
             moved: AtomicU64::new(0),
         };
-        // A storage has one transfer.
+        // A storage has only one transfer.
         let _ = self.0.set(set);
     }
 
-    /// Whether it may ever be shut.
+    /// Whether the gate has a check and can be shut.
     pub(super) fn is_set(&self) -> bool {
         self.0.get().is_some()
     }
@@ -78,7 +78,7 @@ impl Gate {
         said.or_else(|trouble| self.hold().and(Err(trouble)))
     }
 
-    /// Removes an entry by way of another name; None where nothing is ever shut. An absent entry is fine.
+    /// Removes an entry by moving it to another name first; `None` if the gate has no check. An absent entry is fine.
     pub(super) fn remove(
         &self,
         directories: &Directories,
@@ -88,7 +88,7 @@ impl Gate {
     ) -> Option<Result<(), Trouble>> {
         let set = self.0.get()?;
         if TempName::is_ours(name, set.tag) {
-            // Only this transfer has such a name, so a late removal does no harm.
+            // Only this transfer uses such a name, so a late removal does no harm.
             return Some(self.hold().and_then(|()| remove_ours(parent, name)));
         }
         let removed = || {
@@ -108,7 +108,7 @@ impl Gate {
             let temp = TempName::of_member(set.tag, name, &number.to_le_bytes());
             if let Some(aside) = self.aside(set, directories)? {
                 match self.remove_by(parent, name, &aside.fd, &temp, is_directory) {
-                    // On another file system, as one that is mounted here; or a directory that its owner may remove, and not move.
+                    // The entry is on another file system, such as a mount, or its owner may remove the directory but not move it.
                     Err(Trouble::Errno(
                         Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::INVAL,
                     ))
@@ -126,7 +126,7 @@ impl Gate {
         Some(removed())
     }
 
-    /// Moves an entry into `aside` and removes it there; None where that is gone.
+    /// Moves an entry into `aside` and removes it there; `None` if `aside` no longer exists.
     fn remove_by(
         &self,
         parent: &Directory,
@@ -138,7 +138,7 @@ impl Gate {
         let aside = aside.as_fd();
         match rustix::fs::renameat(parent, name, aside, temp.as_bytes()) {
             Err(Errno::NOENT | Errno::STALE) => {
-                // The other directory is gone if another node has taken over.
+                // `aside` no longer exists if another node has taken over.
                 self.hold()?;
                 return match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Err(Errno::NOENT) if !parent.is_gone() => Ok(Some(())),
@@ -184,7 +184,7 @@ impl Gate {
         let Ok((base, _)) = directories.get(set.base.as_bytes()) else {
             return Ok(None);
         };
-        // A late move finds none of an earlier storage's.
+        // The time makes the name unique: a late move must not find the directory of an earlier storage.
         let nanos = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos());
@@ -202,7 +202,7 @@ impl Gate {
         Ok(fd.ok().map(|fd| Aside { name, fd }))
     }
 
-    /// A directory is about to be made; one that was made too late goes again.
+    /// Creates a directory, and removes it again if the gate was shut meanwhile.
     pub(super) fn make_directory(
         &self,
         parent: &Directory,
@@ -212,7 +212,7 @@ impl Gate {
         self.hold()?;
         rustix::fs::mkdirat(parent, name, mode)?;
         self.hold().inspect_err(|_| {
-            // It is empty, or another program uses it.
+            // If the directory is not empty, another program uses it, and it stays.
             let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
         })
     }
@@ -250,7 +250,7 @@ fn flags_of(is_directory: bool) -> AtFlags {
     }
 }
 
-/// Removes an entry with a temporary name. A directory with such a name holds removed entries, and goes with them.
+/// Removes an entry with a temporary name. A directory with such a name holds removed entries, which are removed as well.
 fn remove_ours(parent: &Directory, name: &[u8]) -> Result<(), Trouble> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Err(Errno::NOENT) if !parent.is_gone() => return Ok(()),

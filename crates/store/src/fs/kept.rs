@@ -1,12 +1,12 @@
-//! Owns the choice of kept handles: the recently used ones, found by their paths.
-//! Opens nothing, and does not know whether a kept value is still valid.
+//! Owns the selection of kept handles: the recently used ones, found by their paths. Opens no files, and does not know whether a kept value
+//! is still valid.
 //!
-//! As many handles are kept as the limit of open files leaves room for, 1,024 at most: those of a batch's directories, from the
-//! writing of its files to their naming.
+//! The limit of open files bounds the kept handles, 1,024 at most. They cover the directories of a batch, from writing its files to their
+//! final names.
 
 use std::collections::HashMap;
 
-/// Most young ones where there are too many elsewhere, however many handles the process may have.
+/// Most young values while the process has too many kept handles elsewhere, whatever its handle limit.
 const CROWDED_HALF: usize = 128;
 
 /// Values by path, never more than a capacity.
@@ -18,16 +18,16 @@ const CROWDED_HALF: usize = 128;
 pub(super) struct Kept<T> {
     young: HashMap<Box<[u8]>, T>,
     old: HashMap<Box<[u8]>, T>,
-    /// The one asked for last, and its path: most often the next one too.
+    /// The value found last, with its path; the next request is most often for the same.
     last: Option<(Vec<u8>, T)>,
-    /// Most young ones.
+    /// Most young values.
     half: usize,
-    /// Most young ones where there are too many elsewhere.
+    /// Most young values while too many are kept elsewhere.
     crowded_half: usize,
 }
 
 impl<T: Clone> Kept<T> {
-    /// Keeps at most `capacity` values, none below two; at most `crowded` where there are too many elsewhere.
+    /// Keeps at most `capacity` values (none if below two), and at most `crowded` while too many are kept elsewhere.
     pub(super) fn new(capacity: usize, crowded: usize) -> Self {
         Self {
             young: HashMap::new(),
@@ -53,7 +53,7 @@ impl<T: Clone> Kept<T> {
                 value
             }
         };
-        // In the memory of the path before.
+        // Reuses the memory of the previous path.
         let (mut last, _) = self
             .last
             .take()
@@ -82,7 +82,7 @@ impl<T: Clone> Kept<T> {
         self.old.remove(path);
     }
 
-    /// Lets go of everything.
+    /// Drops all values.
     pub(super) fn clear(&mut self) {
         self.last = None;
         self.young.clear();
@@ -112,7 +112,7 @@ mod tests {
         let mut kept = Kept::new(8, 8);
         for number in 0..100_u32 {
             kept.keep(&number.to_be_bytes(), &number, false);
-            // The first is used all the time.
+            // The first value is used all the time.
             assert_eq!(kept.find(&0_u32.to_be_bytes()), Some(0));
             for late in number.saturating_sub(2)..=number {
                 assert_eq!(kept.find(&late.to_be_bytes()), Some(late), "at {number}");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     proptest! {
-        /// Steps: the operation, and the number of one of a few paths.
+        /// Each step is an operation and the number of one of a few paths.
         #[test]
         fn what_is_found_was_kept_last_and_there_are_never_too_many(
             capacity in 0_usize..10,

@@ -1,5 +1,5 @@
-//! Looks at one name: its kind, its target, its attributes; or at one path.
-//! Does not find names (`walk` does) and does not go into directories.
+//! Looks at one name or at one path: kind, link target, attributes. Does not find names (`walk` does) and
+//! does not enter directories.
 
 use super::attributes::meta_of;
 use super::directories::{Directories, Directory, Trouble};
@@ -16,7 +16,8 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// Looks at a chosen name and appends it to `out`, its path in `memory`; `None` if the name is not chosen.
+/// Looks at a chosen name, and appends it to `out` with its path in `memory`; `None` if the name is not
+/// chosen.
 pub(super) fn look_chosen(
     found: Found<'_>,
     memory: Vec<u8>,
@@ -61,7 +62,7 @@ pub(super) fn look_beside(
     Ok(reader.read(directory, name, meta_of(&stat).kind)?)
 }
 
-/// All of an entry but its path.
+/// An entry without its path.
 pub(super) struct Looked {
     pub(super) meta: Meta,
     target: Vec<u8>,
@@ -82,7 +83,7 @@ impl Looked {
     }
 }
 
-/// Looks at one name; `is_start` if it is where a scan begins.
+/// Looks at one name; `is_start` if a scan begins there.
 pub(super) fn look(
     directory: impl AsFd,
     name: &[u8],
@@ -123,7 +124,7 @@ pub(super) fn stat(directories: &Directories, path: &RelPath) -> Result<Option<M
 fn stat_in(directory: &Directory, name: &[u8]) -> Result<Option<Meta>, Trouble> {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(meta_of(&stat))),
-        // Absent, unless it is the directory that went away.
+        // The entry is absent, unless its directory was removed.
         Err(Errno::NOENT) if !directory.is_gone() => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -136,7 +137,7 @@ fn unless_absent(found: Result<Option<Meta>, StoreError>) -> Result<Option<Meta>
     }
 }
 
-/// Looks at paths in a row, most of which are in the same directory as the one before.
+/// Looks at many paths in turn, most of them in the same directory as the previous one.
 pub(super) struct InRow<'a> {
     directories: &'a Directories,
     last: Option<(Vec<u8>, Arc<Directory>)>,
@@ -170,7 +171,7 @@ impl Look for InRow<'_> {
         {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(_)) => {
-                // The handle may be the cause of the error.
+                // The error may come from the kept handle.
                 self.last = None;
                 stat(self.directories, path)
             }

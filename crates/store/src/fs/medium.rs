@@ -1,5 +1,4 @@
-//! Owns the facts about the medium below a file system: memory, other machines, or a disk that has to seek.
-//! Reads no files of the tree.
+//! Reports the medium below a file system: memory, other machines, or a disk that has to seek. Reads no files of the tree.
 
 use std::fs::read_to_string;
 use std::os::fd::AsFd;
@@ -26,12 +25,12 @@ const SERVED_MAGIC: [FsWord; 7] = [
 /// third of the time to read them.
 const READ_AHEAD_KIB: u64 = 4096;
 
-/// Whether a file is in a file system that keeps all in memory.
+/// Whether a file is in a file system that keeps all data in memory.
 pub(super) fn is_in_memory(fd: impl AsFd) -> bool {
     fstatfs(fd).is_ok_and(|of| matches!(of.f_type, TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
-/// Whether reading two files of this file system at a time makes a disk seek between them. True if nothing is known.
+/// Whether reading two files of this file system at a time makes a disk seek between them. True if the medium is unknown.
 pub(super) fn has_to_seek(fd: impl AsFd) -> bool {
     let fd = fd.as_fd();
     if is_in_memory(fd) || fstatfs(fd).is_ok_and(|of| SERVED_MAGIC.contains(&of.f_type)) {
@@ -39,7 +38,7 @@ pub(super) fn has_to_seek(fd: impl AsFd) -> bool {
     }
     let Ok(of) = fstat(fd) else { return true };
     let device = format!("/sys/dev/block/{}:{}", major(of.st_dev), minor(of.st_dev));
-    // A partition has the queue of its disk.
+    // A partition uses the queue of its disk.
     let queues = ["queue", "../queue"].map(|queue| Path::new(&device).join(queue));
     queues.iter().all(|queue| seeks(queue))
 }

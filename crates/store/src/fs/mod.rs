@@ -45,16 +45,16 @@ use walk::Walk;
 use write::FsWriteFile;
 use xattr::{Reader, Wanted};
 
-/// How a file system storage behaves; `new` has the usual options.
+/// How a file system storage behaves; `new` returns the usual options.
 #[derive(Debug, Clone)]
 pub struct FsOptions {
     /// Apply setuid and setgid bits.
     pub allow_set_id: bool,
-    /// Apply ownership where it is given.
+    /// Apply ownership if the metadata contains it.
     pub allow_owner: bool,
-    /// Read and apply `security.*` and `trusted.*` attributes, where attributes are read or given and this process may.
+    /// Read and apply `security.*` and `trusted.*` attributes, if attributes are copied and this process has the right.
     pub allow_privileged_xattrs: bool,
-    /// Make device nodes.
+    /// Create device nodes.
     pub allow_devices: bool,
     /// Scans report extended attributes.
     pub read_xattrs: bool,
@@ -65,16 +65,16 @@ pub struct FsOptions {
     pub umask_cleared: bool,
     /// Most directory handles kept open; none below two.
     pub directories_max: usize,
-    /// About how many bytes a scan remembers in memory before it uses the spill directory, for each of two purposes.
+    /// About how many bytes a scan keeps in memory for each of two purposes, before it uses the spill directory.
     pub spill_bytes: usize,
-    /// Read and write large files past the page cache, except for parts that do not begin or end with a page. A file system that cannot
-    /// makes that an error.
+    /// Read and write large files past the page cache, except for parts that do not begin or end with a page. It is an error if the
+    /// file system does not support this.
     pub direct: bool,
-    /// Use `openat2` where the kernel has it.
+    /// Use `openat2` if the kernel has it.
     pub openat2: bool,
-    /// Use `RENAME_NOREPLACE` where the file system has it.
+    /// Use `RENAME_NOREPLACE` if the file system supports it.
     pub rename_noreplace: bool,
-    /// Syncs of whole file systems are shared with the other storages that have the same.
+    /// Shares syncs of whole file systems with all storages that use the same value.
     pub syncs: Syncs,
 }
 
@@ -99,11 +99,11 @@ impl FsOptions {
     }
 }
 
-/// The directories of a batch of small files in a source tree, twice: they are kept from writing its files to naming them. Where
-/// the process has too many open, 256 are kept.
+/// Twice the directories of a batch of small files in a source tree: they are kept from writing the files to naming them. If the
+/// process has too many open, 256 are kept.
 const DIRECTORIES_MAX: usize = 1024;
 
-/// Some 30,000 names of files with several names, or as many directories in waiting.
+/// Some 30,000 files with several names, or as many directories that wait for listing.
 const SPILL_BYTES: usize = 4 << 20;
 
 /// A tree in a file system.
@@ -116,8 +116,8 @@ pub struct FsStorage {
 }
 
 impl FsStorage {
-    /// Opens the tree at the directory `root`; the path of the root itself may lead through links. `spill_dir` takes the nameless
-    /// files of scans that do not fit memory.
+    /// Opens the tree at the directory `root`; the path of the root itself may lead through links. `spill_dir` is the directory for
+    /// nameless files of scans that do not fit in memory.
     pub fn open(root: &Path, confine: Confine, spill_dir: &Path) -> Result<Self, StoreError> {
         Self::open_with(root, spill_dir, FsOptions::new(confine))
     }
@@ -147,12 +147,12 @@ impl FsStorage {
         }
     }
 
-    /// The attributes to read of an entry beside its state.
+    /// The attributes to read of an entry beyond its basic metadata.
     fn wanted(&self) -> Wanted {
         Wanted {
             xattrs: self.options.read_xattrs,
             acls: self.options.read_acls,
-            // Another user that can read some of these attributes could not set them again.
+            // An unprivileged user can read some of these attributes but cannot set them again.
             privileged: self.options.allow_privileged_xattrs
                 && rustix::process::geteuid().is_root(),
         }
@@ -320,7 +320,7 @@ impl Storage for FsStorage {
         let file = fd
             .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.options.direct))
             .inspect_err(|_| {
-                // A shared file may have another writer here, which must still learn of failed syncs.
+                // Another writer here may have opened the shared file, and must still learn of failed syncs.
                 if how != Create::Shared {
                     self.sync.end(temp);
                 }
@@ -362,7 +362,7 @@ impl Storage for FsStorage {
             let lost = write::write_whole(directory, temp, meta, content, self.allowed(), exact)?;
             if at_once {
                 names::commit(directory, name, temp, replace, noreplace).inspect_err(|_| {
-                    // The error that counts is the first one; a leftover is swept later.
+                    // Only the first error is reported; a leftover is swept later.
                     let _ = write::unlink(directory, temp);
                 })?;
             }

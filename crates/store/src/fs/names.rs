@@ -15,7 +15,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// Makes a directory and those above it that are missing.
+/// Creates a directory and its missing parents.
 pub(super) fn make_directory(
     directories: &Directories,
     path: &RelPath,
@@ -40,7 +40,7 @@ pub(super) fn make_directory(
             result => break result?,
         }
     };
-    // Each was tried before its parent was, so the last one put aside comes first.
+    // Each path was tried before its parent, so the last one in the list is the highest.
     missing.iter().rev().try_fold(made, |_, path| make(path))
 }
 
@@ -59,7 +59,7 @@ fn mkdir(parent: &Directory, name: &[u8], mode: Mode) -> Result<bool, Trouble> {
     }
 }
 
-/// Makes a symbolic link by way of its temporary name.
+/// Creates a symbolic link under its temporary name, then renames it.
 pub(super) fn make_symlink(
     parent: &Directory,
     name: &[u8],
@@ -77,13 +77,13 @@ pub(super) fn make_symlink(
     };
     let is_there = || {
         let there = rustix::fs::readlinkat(parent, name, Vec::new());
-        // One with several names is left to the others, and made again under this one.
+        // A link with several names is not changed; a new link is created under this name.
         let meta = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
         there.is_ok_and(|there| there.as_bytes() == target)
             && meta().is_ok_and(|meta| meta.st_nlink == 1)
     };
     parent.gate().hold()?;
-    // A link that a late call may change is made again, so that the late call meets no link with a name.
+    // A link that a late call may change is created again, so that the late call finds no link with a name.
     if replace == Replace::Atomically && !parent.gate().is_set() && is_there() {
         return apply(&Target::link(parent, name), meta, allowed, birth(false));
     }
@@ -95,13 +95,13 @@ pub(super) fn make_symlink(
         Ok(lost)
     });
     if result.is_err() {
-        // The error that counts is the first one; a leftover is swept later.
+        // Only the first error is reported; a leftover is swept later.
         let _ = unlink(parent, temp);
     }
     result
 }
 
-/// Makes `path` a further name of `first`.
+/// Makes `path` another name of `first`.
 pub(super) fn make_link(
     directories: &Directories,
     path: &RelPath,
@@ -114,7 +114,7 @@ pub(super) fn make_link(
             link((first_parent, first_name), (parent, name), temp, replace)
         });
         match result {
-            // Worth another try if it is the directory of `first` that went away.
+            // A retry helps if the directory of `first` was removed.
             Err(error) if error.kind == StoreErrorKind::NotFound && first_parent.is_gone() => {
                 Err(Errno::NOENT.into())
             }
@@ -140,7 +140,7 @@ fn link(
             result => return Ok(result?),
         }
     } else if is_free() {
-        // A name that comes late is a temporary one.
+        // If this call takes effect late, it creates only a temporary name.
         unlink(parent, temp)?;
         let flags = AtFlags::empty();
         rustix::fs::linkat(first_parent, first_name, parent, temp.as_bytes(), flags)?;
@@ -179,12 +179,12 @@ fn link(
         let renamed = rustix::fs::renameat(parent, temp.as_bytes(), parent, name);
         Ok(renamed?)
     });
-    // Also after success: a rename between two names of one file leaves both.
+    // Needed after success too: a rename between two names of one file leaves both.
     unlink(parent, temp)?;
     result
 }
 
-/// Gives a temporary file its final name, unless the gate is shut.
+/// Renames a temporary file to its final name, unless the gate is shut.
 pub(super) fn commit(
     parent: &Directory,
     name: &[u8],
@@ -196,7 +196,7 @@ pub(super) fn commit(
     give(parent, name, temp, replace, noreplace)
 }
 
-/// As [`commit`], without asking.
+/// Like [`commit`], without asking the gate.
 pub(super) fn give(
     parent: &Directory,
     name: &[u8],
@@ -221,7 +221,7 @@ pub(super) fn give(
     }
     match rustix::fs::linkat(parent, temp.as_bytes(), parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(unlink(parent, temp)?),
-        // Neither this kind of rename nor links work, so only a check beforehand remains.
+        // The file system supports neither this kind of rename nor links, so only a check beforehand remains.
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {}
         Err(error) => return Err(error.into()),
     }
@@ -232,7 +232,7 @@ pub(super) fn give(
     }
 }
 
-/// Gives an entry another name, perhaps in another directory.
+/// Renames an entry, perhaps to another directory.
 pub(super) fn rename(
     directories: &Directories,
     from: &RelPath,
@@ -244,14 +244,14 @@ pub(super) fn rename(
             rename_entry((from_parent, from_name), (parent, name), replace)
         });
         match result {
-            // Worth another try if it is the directory of `from` that went away.
+            // A retry helps if the directory of `from` was removed.
             Err(error) if error.kind == StoreErrorKind::NotFound && from_parent.is_gone() => {
                 Err(Errno::NOENT.into())
             }
             result => Ok(result),
         }
     });
-    // Handles of directories below either name lead elsewhere now.
+    // Kept handles of directories below either name are now stale.
     directories.forget_all();
     renamed?
 }
@@ -267,7 +267,7 @@ fn rename_entry(
         Replace::Atomically => RenameFlags::empty(),
     };
     match rustix::fs::renameat_with(from_parent, from_name, parent, name, flags) {
-        // A directory into itself is invalid, too, and fails again below.
+        // Moving a directory into itself is invalid too, and fails again below.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         Err(Errno::XDEV) => return Err(StoreErrorKind::Unsupported.into()),
         result => return Ok(result?),
@@ -280,8 +280,8 @@ fn rename_entry(
     Ok(rustix::fs::renameat(from_parent, from_name, parent, name)?)
 }
 
-/// Sets the attributes of a directory. Set-id bits that may not be applied stay as they are: those of a directory are mostly
-/// inherited from the one above, for a group that works there together.
+/// Sets the attributes of a directory. Set-id bits that may not be applied stay as they are. A directory mostly inherits
+/// them from its parent, for a group that works there together.
 pub(super) fn set_directory_meta(
     parent: &Directory,
     name: &[u8],
@@ -332,7 +332,8 @@ pub(super) fn set_directory_meta(
     Ok(set? | withheld)
 }
 
-/// Lets its owner into a directory, if that is us and the mode does not. Returns whether that was necessary.
+/// Adds the owner's permissions to a directory if we own it and the mode denies us access. Returns whether that was
+/// necessary.
 pub(super) fn open_directory(parent: &Directory, name: &[u8]) -> Result<bool, Trouble> {
     let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let meta = meta_of(&there);
@@ -352,5 +353,5 @@ pub(super) fn open_directory(parent: &Directory, name: &[u8]) -> Result<bool, Tr
     Ok(true)
 }
 
-/// The mode bits that the owner needs to work in a directory.
+/// The mode bits that an owner needs to work in a directory.
 const OWNER_BITS: u32 = 0o700;

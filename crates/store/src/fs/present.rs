@@ -1,5 +1,5 @@
-//! Owns the work on existing entries: their names and kinds listed, their attributes compared and set, removed.
-//! Does not decide which of them are wanted, and makes nothing new.
+//! Owns the work on existing entries: lists names and kinds, compares and sets attributes, removes entries.
+//! Does not decide which entries are wanted, and creates nothing.
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, SET_ID_BITS, meta_of};
@@ -118,7 +118,7 @@ pub(super) fn names_in(
     Ok(())
 }
 
-/// The time of a directory, asked of its file system.
+/// The time of a directory, read from its file system.
 pub(super) fn time_of(
     directories: &Directories,
     path: &RelPath,
@@ -197,7 +197,7 @@ fn remove(
     }
 }
 
-/// Whether the existing entry has the attributes that it would get.
+/// Whether the existing entry already has the wanted attributes.
 pub(super) fn agrees(there: &Meta, wanted: &FinalMeta, allowed: Allowed) -> bool {
     let owner = !allowed.owner
         || wanted.uid.is_none_or(|uid| uid == there.uid)
@@ -212,7 +212,7 @@ pub(super) fn agrees(there: &Meta, wanted: &FinalMeta, allowed: Allowed) -> bool
     owner && mode && there.mtime == wanted.mtime
 }
 
-/// Gives an existing entry that is no directory its metadata.
+/// Sets the metadata of an existing entry that is not a directory.
 pub(super) fn set_meta(
     parent: &Directory,
     name: &[u8],
@@ -221,7 +221,7 @@ pub(super) fn set_meta(
 ) -> Result<Lost, Trouble> {
     parent.gate().hold()?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // By a handle: the name may lead elsewhere by now.
+    // A handle is used because the name may belong to another entry by now.
     let handle = with_room(|| rustix::fs::openat(parent, name, flags, Mode::empty()))?;
     let target = match meta_of(&rustix::fs::fstat(&handle)?).kind {
         Kind::Directory => return Err(StoreErrorKind::TypeConflict.into()),

@@ -1,4 +1,4 @@
-//! Owns reading regular files: whole small ones in the fewest calls, large ones by position, and their holes.
+//! Reads regular files: small ones whole in the fewest calls, large ones by position; and finds their holes.
 //! Does not decide which files are read, or when.
 
 use super::attributes::meta_of;
@@ -14,7 +14,7 @@ use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::ops::Range;
 
-/// Flags of every open of an entry: a link is an error, and a FIFO or device never blocks.
+/// Flags for opening any entry: a link is an error, and a FIFO or device never blocks.
 pub(super) const ENTRY: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
@@ -31,7 +31,7 @@ impl FsReadFile {
     /// Reads past the page cache if `direct` is set.
     pub(super) fn new(fd: OwnedFd, path: &RelPath, direct: bool) -> Result<Self, StoreError> {
         let open = || match Direct::open(&fd, OFlags::RDONLY) {
-            // A file of ours that its final mode does not let even us read: it was opened by other means.
+            // The final mode of this file of ours denies even us access; the caller opens it in another way.
             Err(Errno::ACCESS) => Ok(None),
             opened => opened.map(Some),
         };
@@ -81,7 +81,7 @@ impl ReadFile for FsReadFile {
         let start = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
             Ok(start) => start,
             Err(Errno::NXIO) => return Ok(None),
-            // No support for holes: all of the file is data.
+            // The file system does not support holes, so the whole file is data.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => {
                 let bytes = self.meta()?.bytes;
                 return Ok((offset < bytes).then_some(offset..bytes));
@@ -97,12 +97,12 @@ impl ReadFile for FsReadFile {
     }
 
     fn drop_cache(&self) {
-        // Advice only: where it is not taken, reads come from the cache.
+        // This is only advice: if the kernel ignores it, reads come from the cache.
         let _ = rustix::fs::fadvise(&self.fd, 0, None, Advice::DontNeed);
     }
 }
 
-/// There is no handle past the page cache: an error, not a fallback.
+/// The error if no direct handle can be opened; there is no fallback to the cache.
 pub(super) fn no_direct(path: &RelPath, errno: Errno) -> StoreError {
     const OPERATION: &str = "open past the page cache (--direct)";
     match errno {
@@ -122,7 +122,7 @@ pub(super) fn open_regular(directory: &Directory, name: &[u8]) -> Result<(OwnedF
     Ok((fd, meta))
 }
 
-/// Reads a file that fits into `buffer`, and checks that the file did not change meanwhile.
+/// Reads a file that fits into `buffer`, and checks that the file did not change during the read.
 pub(super) fn read_whole(
     directory: &Directory,
     name: &[u8],
@@ -138,7 +138,7 @@ pub(super) fn read_whole(
     })
 }
 
-/// The same for a known file: one look, after the read.
+/// The same for a file whose metadata is known: it is compared once, after the read.
 pub(super) fn read_known(
     directory: &Directory,
     name: &[u8],
@@ -147,7 +147,7 @@ pub(super) fn read_known(
 ) -> Result<usize, Trouble> {
     let flags = OFlags::RDONLY | ENTRY;
     let fd = with_room(|| rustix::fs::openat(directory, name, flags, Mode::empty()))?;
-    // By position: nothing is taken from a pipe that stands where a file was.
+    // Reads by position, so that no data is taken from a pipe that has replaced the file.
     let read = read_state(&fd, known, buffer, |fd, into, at| {
         rustix::io::pread(fd, into, at)
     });
@@ -156,7 +156,7 @@ pub(super) fn read_known(
         Err(_) if meta_of(&rustix::fs::fstat(&fd)?).kind != Kind::File => {
             Err(StoreErrorKind::NotRegular.into())
         }
-        // Some file systems in user space know no positions.
+        // Some file systems in user space do not support reads by position.
         Err(Trouble::Errno(Errno::SPIPE)) => {
             let read = |fd: &OwnedFd, into: &mut [u8], _| rustix::io::read(fd, into);
             read_state(&fd, known, buffer, read).map(|(_, bytes)| bytes)
@@ -165,7 +165,7 @@ pub(super) fn read_known(
     }
 }
 
-/// Reads all of an open file by calls of `read`, which gets the position.
+/// Reads a whole open file by calls of `read`, which receives the position.
 fn read_state(
     fd: &OwnedFd,
     known: Known,
@@ -179,7 +179,7 @@ fn read_state(
     let mut filled = 0;
     let mut beyond = [0];
     loop {
-        // One byte more than there should be: getting fewer proves the end without another call.
+        // Asks for one byte more than expected: a short read proves the end without another call.
         let into = match buffer.get_mut(filled..=bytes) {
             Some(rest) => rest,
             None if filled < bytes => &mut buffer[filled..bytes],

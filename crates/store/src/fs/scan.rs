@@ -1,5 +1,5 @@
-//! Owns the scan of a tree: looks at each name that a walk finds, and gives the names of one file together.
-//! Does not decide how the entries are used.
+//! Owns the scan of a tree: looks at each name that a walk finds, and returns the names of one file together. Does not decide how the
+//! entries are used.
 
 use super::crew::{Crew, Finds, Looker};
 use super::directories::Directories;
@@ -23,15 +23,15 @@ use std::time::Duration;
 pub(super) struct FsScan {
     directories: Arc<Directories>,
     start: RelPath,
-    /// The start itself, until it is given.
+    /// The start of the scan, until it is returned.
     first: Option<ScanItem>,
     crew: Crew<Eyes>,
     links: Links,
-    /// Reads the attributes of entries, if they are wanted.
+    /// Reads the attributes of entries, if they are requested.
     reader: Option<Reader>,
 }
 
-/// Files with several names, put aside until everything else was given.
+/// Files with several names, kept until everything else was returned.
 enum Links {
     Collecting,
     Giving {
@@ -69,9 +69,9 @@ impl Looker for Eyes {
     }
 }
 
-/// An entry with the form of a temporary name is rarely a user's data. It is never copied, because the destination would take it for a
-/// leftover. A user may have chosen such a name, or it belongs to an unfinished transfer. The tree is not whole without it, so the scan
-/// reports it.
+/// An entry with the form of a temporary name is rarely a user's data. It is never copied, because the destination would treat it as a
+/// leftover. But a user may have chosen such a name, or it may belong to an unfinished transfer. The copy is incomplete without it, so
+/// the scan reports it.
 fn reserved(found: &Found<'_>, choice: Option<&dyn Choice>) -> Option<ScanItem> {
     let path = match found.path() {
         Ok(path) => path,
@@ -82,7 +82,7 @@ fn reserved(found: &Found<'_>, choice: Option<&dyn Choice>) -> Option<ScanItem> 
     wanted.then(|| ScanItem::Fault(StoreError::new("copy", &path, StoreErrorKind::Reserved)))
 }
 
-/// Sees to it that the last item, an entry, is gone into later, or put aside.
+/// If the last item is an entry, enters it later (a directory) or puts it aside (a file with several names).
 fn note_last(pick: Pick, finds: &mut Finds) {
     let Some(ScanItem::Entry(entry)) = finds.items.last() else {
         return;
@@ -161,8 +161,8 @@ impl FsScan {
         Some(item)
     }
 
-    /// An entry that was put aside, with its attributes. The attributes are read after the state of
-    /// the entry, so that the reader of the contents detects a change in between.
+    /// Reads the attributes of an entry that was put aside. They are read after the state of the entry, so that the reader of the
+    /// contents detects a change between the two.
     fn complete(&mut self, mut entry: ScanEntry) -> ScanItem {
         let Some(reader) = &mut self.reader else {
             return ScanItem::Entry(entry);
@@ -222,17 +222,18 @@ impl Scan for FsScan {
     }
 }
 
-/// Files with several names are returned at the end, all together.
+/// Whether the entry is a file with several names; such files are returned together at the end.
 pub(super) fn is_put_aside(meta: &Meta) -> bool {
     meta.kind == Kind::File && meta.links > 1
 }
 
-/// Two names of one file. A file replaced while it is scanned gives its inode number to another.
+/// Whether two entries are names of one file. The inode number alone does not suffice: if a file is replaced during the scan, its
+/// number may be reused.
 fn same_file(a: &Meta, b: &Meta) -> bool {
     (a.device, a.inode, a.bytes, a.mtime) == (b.device, b.inode, b.bytes, b.mtime)
 }
 
-/// Sorts by file, then by path: device and inode most significant byte first, the path, a zero, then the rest.
+/// A record that sorts by file, then by path: device and inode (most significant byte first), path, a zero, then the rest.
 fn encode(entry: &ScanEntry) -> Vec<u8> {
     let meta = &entry.meta;
     let mut record = Vec::with_capacity(entry.path.as_bytes().len() + 17 + REST_BYTES);
@@ -253,10 +254,10 @@ fn encode(entry: &ScanEntry) -> Vec<u8> {
     record
 }
 
-/// In the mode of a record: the file has holes.
+/// Set in the mode of a record if the file has holes.
 const SPARSE: u32 = 1 << 31;
 
-/// Two times, two long and three short numbers.
+/// Two times, two 8-byte and three 4-byte numbers.
 const REST_BYTES: usize = 2 * 12 + 2 * 8 + 3 * 4;
 
 fn decode(record: &[u8]) -> Option<ScanEntry> {

@@ -1,5 +1,5 @@
-//! Owns making FIFOs, sockets and device nodes under their temporary name, and giving them their own.
-//! Does not decide whether they are wanted.
+//! Creates FIFOs, sockets and device nodes under a temporary name, and renames them. Does not
+//! decide whether they are wanted.
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, kind_of, mode_of};
@@ -19,7 +19,7 @@ pub(super) struct Special {
     pub(super) kind: Kind,
     /// The device of a device node.
     pub(super) rdev: u64,
-    /// Device nodes may be made at all.
+    /// Whether device nodes may be created.
     pub(super) devices_allowed: bool,
 }
 
@@ -36,7 +36,8 @@ impl Special {
         }
     }
 
-    /// The kernel's kind and device; an error for an entry that is not special, or not allowed.
+    /// The kernel's file type and device number; an error if the entry is not special, or not
+    /// allowed.
     fn node(&self) -> Result<(FileType, u64), Trouble> {
         Ok(match self.kind {
             Kind::Fifo => (FileType::Fifo, 0),
@@ -53,7 +54,8 @@ impl Special {
     }
 }
 
-/// Makes the special file by way of its temporary name. After an error nothing is left.
+/// Creates the special file under its temporary name, then renames it. After an error no file is
+/// left.
 pub(super) fn make(
     parent: &Directory,
     name: &[u8],
@@ -72,13 +74,14 @@ pub(super) fn make(
         Ok(lost)
     });
     if result.is_err() {
-        // The error that counts is the first one; a leftover is swept later.
+        // Only the first error is reported; a leftover is swept later.
         let _ = unlink(parent, temp);
     }
     result
 }
 
-/// By a handle without rights: to open a device for reading could make it do something.
+/// Sets the metadata by a handle without rights, because opening a device for reading could trigger
+/// an action.
 fn complete(
     parent: &Directory,
     kind: FileType,
@@ -90,7 +93,7 @@ fn complete(
     let handle = with_room(|| rustix::fs::openat(parent, temp.as_bytes(), flags, Mode::empty()))?;
     let target = Target::handle(&handle);
     if kind_of(FileType::from_raw_mode(target.stat()?.st_mode)) != kind_of(kind) {
-        // Another program has put an entry in its place.
+        // Another program has replaced the entry.
         return Err(StoreErrorKind::Exists.into());
     }
     let birth = Birth {

@@ -1,5 +1,5 @@
-//! Owns the removal of temporary files that an earlier transfer left.
-//! Does not know which transfers still need their files; the tag shows their owner.
+//! Owns the removal of temporary files that an earlier transfer left. Does not know which transfers
+//! still need their files; the tag identifies the transfer.
 
 use super::directories::Directories;
 use super::walk::{Found, Step, Walk};
@@ -9,7 +9,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-/// Removes the temporary files of `tag` at and below `start`, but for those that `keep` names.
+/// Removes the temporary files of `tag` at and below `start`, except those that `keep` names.
 pub(super) fn sweep(
     walk: &mut Walk,
     directories: &Directories,
@@ -38,7 +38,7 @@ pub(super) fn sweep(
     loop {
         let found = match walk.next() {
             Step::End => break,
-            // A directory that we may not list holds no files of ours.
+            // A directory that we may not list contains no files of ours.
             Step::Fault(error)
                 if matches!(
                     error.kind,

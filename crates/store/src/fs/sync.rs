@@ -1,5 +1,5 @@
-//! Owns durability: how a batch is synced, and that a reported write error reaches every transfer that it concerns.
-//! Does not decide which files form a batch.
+//! Owns durability: how a batch is synced, and how a write error reaches every transfer that it concerns. Does not decide which files
+//! form a batch.
 
 use super::directories::{Directories, Trouble, lock};
 use super::write::open_temp;
@@ -12,10 +12,10 @@ use std::sync::Mutex;
 
 /// Up to this many files or directories are synced one by one; above, their file systems as a whole.
 pub(super) const SYNC_EACH_MAX: usize = 16;
-/// From this many bytes a file on average they are synced one by one too: others' data need not be waited for.
+/// Files with at least this many bytes on average are also synced one by one, to avoid waiting for other programs' data.
 const SYNC_EACH_BYTES: u64 = 8 << 20;
 
-/// Temporary files that are written and not committed yet.
+/// Temporary files that are written but not yet committed.
 ///
 /// The kernel reports a failed write-back once to a handle, and then treats the pages as clean. A failed sync of a whole file system is
 /// therefore remembered for every temporary file that existed then, until it is reported for that file too.
@@ -26,29 +26,29 @@ pub(super) struct SyncState {
 
 #[derive(Debug, Default)]
 struct Live {
-    /// Temporary files, and whether a sync failed since they were last reported.
+    /// Temporary files, and whether a sync has failed since the last report for that file.
     files: HashMap<TempName, bool>,
-    /// At least one member may be marked as failed.
+    /// At least one file may be marked as failed.
     any_failed: bool,
 }
 
 impl SyncState {
-    /// A temporary file is about to be written.
+    /// Records that a temporary file is about to be written.
     pub(super) fn begin(&self, temp: &TempName) {
         lock(&self.live).files.entry(*temp).or_insert(false);
     }
 
-    /// A temporary file got its name or was removed.
+    /// Records that a temporary file got its final name or was removed.
     pub(super) fn end(&self, temp: &TempName) {
         let mut live = lock(&self.live);
         live.files.remove(temp);
         live.any_failed &= !live.files.is_empty();
     }
 
-    /// Whether a failed sync concerned one of `files`. Their failure then counts as reported.
+    /// Whether a failed sync concerned one of `files`. The failure then counts as reported for them.
     fn take_failed(&self, files: &[(&RelPath, TempName)]) -> bool {
         let mut live = lock(&self.live);
-        // Looking up each file would cost as much as adding it did.
+        // Checked first, because looking up each file would cost as much as adding it did.
         live.any_failed
             && files.iter().fold(false, |failed, (_, temp)| {
                 live.files.get_mut(temp).is_some_and(std::mem::take) || failed
@@ -108,7 +108,7 @@ impl SyncState {
         }
         for path in paths {
             match sync_directory(directories, path) {
-                // A directory that we may not read, or a file system that syncs no directories.
+                // We may not read the directory, or the file system cannot sync directories.
                 Err(error) if is_forbidden(&error) => return self.sync_all(directories, path),
                 result => result?,
             }
@@ -116,10 +116,10 @@ impl SyncState {
         Ok(())
     }
 
-    /// Syncs the whole tree below the root and as little else as possible; a file-by-file sync is not possible here.
+    /// Syncs the whole tree below the root, and as little else as possible; used where single files cannot be synced.
     pub(super) fn sync_whole(&self, directories: &Directories) -> Result<(), StoreError> {
         match self.sync_all(directories, &RelPath::root()) {
-            // Too many file systems to hold: the system writes attributes back within seconds.
+            // There are too many file systems to keep open; the system writes the attributes back within seconds.
             Err(error) if error.errno == Some(Errno::XDEV.raw_os_error()) => Ok(()),
             result => result,
         }
@@ -130,7 +130,7 @@ impl SyncState {
         let Some(devices) = directories.devices() else {
             return Err(StoreError::from_errno("sync", path, Errno::XDEV));
         };
-        // All of them, even after an error: every failure must be known.
+        // Syncs all devices, even after an error, because every failure must be known.
         let failures: Vec<_> = devices
             .iter()
             .filter_map(|device| Some((device, device.sync().err()?)))
@@ -139,7 +139,7 @@ impl SyncState {
             return Ok(());
         };
         self.fail_all();
-        // Only now: another thread that has waited for the same must not find the files in order.
+        // Files are marked only after all syncs: another thread that waited for the same sync must not see unmarked files.
         for (device, failure) in &failures {
             device.believe(*failure);
         }
@@ -157,7 +157,7 @@ fn sync_each(directories: &Directories, files: &[(&RelPath, TempName)]) -> Resul
     files.iter().try_for_each(|(path, temp)| {
         directories.within("sync", path, |directory, _| {
             let fd = open_temp(directory, temp, OFlags::RDONLY)?;
-            // Not fdatasync: modes and times are part of the promise.
+            // Not fdatasync, because modes and times must be durable too.
             Ok(rustix::fs::fsync(&fd)?)
         })
     })
@@ -203,7 +203,7 @@ mod tests {
         state.end(&committed.1);
         state.fail_all();
         state.begin(&after.1);
-        // Further writes do not restore lost data.
+        // Further writes do not restore the lost data.
         state.begin(&before.1);
         assert!(!state.take_failed(&[borrow(&committed), borrow(&after)]));
         assert!(state.take_failed(&[borrow(&after), borrow(&before)]));

@@ -1,7 +1,8 @@
-//! Owns the syncs of whole file systems: all threads that wait for one at the same moment share the next.
-//! Does not know files; `sync` decides how an error concerns them.
+//! Owns the syncs of whole file systems: all threads that wait at the same moment share the next sync. Does not know files; `sync` decides
+//! which files an error concerns.
 //!
-//! A sync serves all threads that began to wait before the sync began, because their data was already written. Its error reaches each of them.
+//! A sync serves all threads that began to wait before the sync began, because their data was already written. An error of that sync
+//! reaches each of them.
 
 use super::directories::{Directory, lock};
 use rustix::io::Errno;
@@ -11,8 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 /// The file systems that the storages of a process sync together. Clones are handles of the same set.
 ///
-/// A sync waits for all written data, of any program. Storages that share this value therefore wait for each other's data once, and not
-/// once for each of them.
+/// A sync waits for all written data, of any program. Storages that share this value wait for a common sync, instead of one sync for each
+/// storage.
 #[derive(Debug, Clone, Default)]
 pub struct Syncs {
     file_systems: Arc<Mutex<HashMap<u64, Weak<FileSystem>>>>,
@@ -24,7 +25,7 @@ impl Syncs {
         lock(&self.file_systems).len()
     }
 
-    /// The part of one storage in the file system of `directory`, which is the `device` and can be synced.
+    /// The member of one storage in the file system of `directory`, which is on `device` and can be synced.
     pub(super) fn join(&self, device: u64, directory: &Arc<Directory>) -> Member {
         let mut known = lock(&self.file_systems);
         let found = known.get(&device).and_then(Weak::upgrade);
@@ -59,19 +60,19 @@ struct FileSystem {
 #[derive(Debug)]
 pub(super) struct Member {
     file_system: Arc<FileSystem>,
-    /// Failures that the storage has drawn its conclusions from.
+    /// Number of failures that the storage has handled.
     seen: AtomicU64,
 }
 
 impl Member {
-    /// Makes everything durable that was written before this call. An error is one since the storage last [believed](Self::believe) one, or
-    /// since this call, even if another member's sync met it.
+    /// Makes everything durable that was written before this call. Reports an error that occurred since the storage last
+    /// [believed](Self::believe) one, or since this call, even if another member's sync met it.
     pub(super) fn sync(&self) -> Result<(), Failure> {
         let sync = || rustix::fs::syncfs(&*self.file_system.directory);
         self.file_system.group.sync(&self.seen, sync)
     }
 
-    /// The storage holds everything to be lost that a failure concerned: it is not reported again.
+    /// Records that the storage treats all affected data as lost, so the failure is not reported again.
     pub(super) fn believe(&self, failure: Failure) {
         self.seen.fetch_max(failure.number, Ordering::SeqCst);
     }
@@ -94,9 +95,9 @@ struct Group {
 #[derive(Debug, Default)]
 struct State {
     running: bool,
-    /// Callers that wait for one to be over.
+    /// Callers that wait for a sync to end.
     waiting: usize,
-    /// Syncs begun, and the number of the last that is over; syncs are numbered from 1, and one runs at a time.
+    /// Number of syncs begun, and the number of the last finished one. Syncs are numbered from 1 and run one at a time.
     begun: u64,
     over: u64,
     failures: u64,
@@ -111,9 +112,9 @@ impl Group {
     /// Returns when a `sync` that began after this call is over. One caller runs it for all waiting callers.
     fn sync(&self, seen: &AtomicU64, sync: impl Fn() -> Result<(), Errno>) -> Result<(), Failure> {
         let mut state = lock(&self.state);
-        // Another thread of the same storage may believe a failure meanwhile that concerns this caller too.
+        // Another thread of the same storage may meanwhile believe a failure that also concerns this caller.
         let seen = seen.load(Ordering::SeqCst).min(state.failures);
-        // A sync that runs may have passed this caller's data already.
+        // A running sync may already have passed this caller's data.
         let wanted = state.begun + 1;
         while state.over < wanted {
             if state.running {

@@ -1,5 +1,5 @@
-//! Owns the way through a tree: names, directory by directory, depth first, in bounded memory.
-//! Does not look at the entries; the caller does, and passes the directories to enter.
+//! Walks through a tree in bounded memory: names, directory by directory, depth first. Does not
+//! look at the entries; the caller does, and passes the directories to enter.
 
 use super::directories::Directories;
 use crate::error::StoreError;
@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of names that the kernel gives at once.
+/// Buffer for names that the kernel returns in one call, in bytes.
 const LISTING_BYTES: usize = 64 << 10;
 
 /// A walk in progress.
@@ -25,7 +25,7 @@ pub(super) struct Walk {
     current: Option<Listing>,
     buffer: ListingBuffer,
     names: Names,
-    /// How many of the names were handed out.
+    /// How many of the names were returned.
     taken: usize,
 }
 
@@ -36,14 +36,14 @@ struct Listing {
     path: RelPath,
 }
 
-/// Names that the kernel gave.
+/// Names that the kernel returned.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     bytes: Vec<u8>,
     spans: Vec<(usize, usize, FileType)>,
 }
 
-/// Where the kernel puts names.
+/// The buffer into which the kernel writes names.
 #[derive(Debug)]
 pub(super) struct ListingBuffer(Vec<MaybeUninit<u8>>);
 
@@ -57,9 +57,9 @@ impl Default for ListingBuffer {
 pub(super) enum Step<'a> {
     /// A name in a directory.
     Name(Found<'a>),
-    /// A directory that cannot be listed, or not to its end.
+    /// A directory that cannot be listed, or not completely.
     Fault(StoreError),
-    /// There is nothing more.
+    /// The walk has ended.
     End,
 }
 
@@ -82,7 +82,7 @@ impl Found<'_> {
         self.path_in(Vec::new())
     }
 
-    /// The same, in `memory`, whatever that held.
+    /// The same, built in `memory`, whose old contents are dropped.
     pub(super) fn path_in(&self, memory: Vec<u8>) -> Result<RelPath, StoreError> {
         let mut path = RelPath::in_memory(memory);
         self.parent
@@ -132,7 +132,7 @@ impl Walk {
         }
     }
 
-    /// Gets more names, or moves on to another directory; `false` if there is none.
+    /// Reads more names, or moves on to another directory; `false` if there is none.
     fn refill(&mut self) -> Result<bool, StoreError> {
         self.names.bytes.clear();
         self.names.spans.clear();
@@ -164,7 +164,7 @@ impl Walk {
 }
 
 impl Names {
-    /// How many there are.
+    /// The number of names.
     pub(super) fn len(&self) -> usize {
         self.spans.len()
     }
@@ -175,7 +175,7 @@ impl Names {
         (&self.bytes[start..end], kind)
     }
 
-    /// Adds names until there are `wanted`; `true` at the directory's end.
+    /// Adds names until there are `wanted`; `true` at the end of the directory.
     pub(super) fn fill_to(
         &mut self,
         wanted: usize,
@@ -192,7 +192,7 @@ impl Names {
         Ok(false)
     }
 
-    /// Adds the names that the kernel returns at once, nothing at the directory's end.
+    /// Adds the names that one call of the kernel returns; adds none at the end of the directory.
     fn fill(&mut self, fd: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
         let before = self.len();
         let mut entries = RawDir::new(fd, buffer);
@@ -218,14 +218,14 @@ impl Names {
     }
 }
 
-/// Keeps the path of a directory that is to be listed.
+/// Stores the path of a directory that must be listed.
 pub(super) fn remember(pending: &mut SpillStack, path: &RelPath) -> Result<(), StoreError> {
     pending
         .push(path.as_bytes())
         .map_err(|error| StoreError::from_errno("remember to list", path, errno_of(&error)))
 }
 
-/// The path that was kept last.
+/// Returns the path that was stored last.
 pub(super) fn recall(pending: &mut SpillStack) -> Result<Option<RelPath>, StoreError> {
     let root = RelPath::root();
     let path = pending.pop().map_err(|error| {
@@ -236,7 +236,7 @@ pub(super) fn recall(pending: &mut SpillStack) -> Result<Option<RelPath>, StoreE
         .map_err(|error| StoreError::from_path("list", &root, error))
 }
 
-/// The system's number behind an error of the standard library.
+/// The system's error number in an error of the standard library.
 pub(super) fn errno_of(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

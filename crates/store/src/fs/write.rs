@@ -1,9 +1,9 @@
-//! Owns temporary files: creating them so that no foreign file is ever opened instead, writing, finishing, reopening.
-//! Does not sync them and does not give them their names.
+//! Owns temporary files: creates them so that no foreign file is ever opened instead, writes, finishes and reopens them. Does not sync or
+//! rename them.
 //!
 //! After writing a slice of a large file to the page cache, the storage asks the kernel to write it to disk (`sync_file_range`), except
-//! with `--no-sync`. Otherwise the disk would be idle until the batch is synced, and the network would be idle during the sync. No promise
-//! rests on that call; only the sync makes data durable. Small files have no such call: one sync covers a batch of them.
+//! with `--no-sync`. Otherwise the disk would be idle until the batch is synced, and the network would be idle during the sync. Durability
+//! does not depend on that call; only the sync makes data durable. Small files need no such call, because one sync covers a batch of them.
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Readable by the owner only.
 const PRIVATE: u32 = 0o600;
-/// How often a taken temporary name is freed and tried again; more than once only if another program keeps taking it.
+/// How often a taken temporary name is freed and tried again; more than one try is needed only if another program keeps taking the name.
 const ATTEMPTS_MAX: u32 = 8;
 
 /// A temporary file being written.
@@ -34,9 +34,9 @@ pub(super) struct FsWriteFile {
     direct: Option<Direct>,
     path: RelPath,
     allowed: Allowed,
-    /// Its file system keeps all in memory.
+    /// Whether its file system keeps all data in memory.
     in_memory: bool,
-    /// Where the file ends, if it was empty at first.
+    /// Where the file ends, if it was empty when opened.
     end: Option<AtomicU64>,
 }
 
@@ -61,7 +61,7 @@ impl FsWriteFile {
             is_new,
         } = opened;
         let open = || match Direct::open(&fd, OFlags::RDWR) {
-            // It got its final mode before it was interrupted, and gets it again when it is finished.
+            // The file got its final mode before the transfer was interrupted; it gets that mode again when it is finished.
             Err(Errno::ACCESS) => {
                 rustix::fs::fchmod(&fd, Mode::from_raw_mode(PRIVATE))?;
                 Direct::open(&fd, OFlags::RDWR)
@@ -92,7 +92,7 @@ impl FsWriteFile {
 
 impl WriteFile for FsWriteFile {
     fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError> {
-        // A file system in memory gains no order from room taken beforehand: it would fill the pages with zeros first, in one thread.
+        // Preallocation does not help a file system in memory: it would fill the pages with zeros first, in one thread.
         if range.is_empty() || self.in_memory {
             return Ok(());
         }
@@ -108,7 +108,7 @@ impl WriteFile for FsWriteFile {
                     self.reaches(range.end);
                     return Ok(());
                 }
-                // Not every file system can; the room is then taken as the data comes.
+                // Not every file system supports this; space is then allocated as the data arrives.
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
                 Err(error) => return Err(self.failed("take room for", error)),
             }
@@ -156,7 +156,7 @@ impl WriteFile for FsWriteFile {
                 Err(error @ (Errno::NOSPC | Errno::DQUOT)) => {
                     return Err(self.failed("copy to", error));
                 }
-                // Reading and writing report the error, if there is one.
+                // If there is an error, reading and writing report it.
                 Err(_) => break,
             }
         }
@@ -180,7 +180,7 @@ impl WriteFile for FsWriteFile {
                 end.store(bytes, Ordering::Relaxed);
             }
         }
-        // An earlier try may have given it attributes, of an earlier state of the source perhaps.
+        // An earlier try may have set attributes, perhaps of an earlier state of the source.
         let birth = Birth {
             has_mode: false,
             is_new: false,
@@ -192,7 +192,7 @@ impl WriteFile for FsWriteFile {
     }
 }
 
-/// Creates a temporary file that was not there before, removing an old one.
+/// Creates a new temporary file; an old one is removed.
 fn create_new(
     directory: &Directory,
     temp: &TempName,
@@ -210,14 +210,14 @@ fn create_new(
     Err(Errno::EXIST)
 }
 
-/// A new file in the directory at `path`, whose name is gone from the start.
+/// A new file in the directory at `path`, without a name.
 pub(super) fn scratch(
     directories: &Directories,
     path: &RelPath,
 ) -> Result<std::fs::File, StoreError> {
     let failed = |errno| StoreError::from_errno("make a file in", path, errno);
     let (directory, _) = directories.get(path.as_bytes()).map_err(failed)?;
-    // A name of our form, because only such names may be removed.
+    // The name has the form of a temporary name, because only such names may be removed.
     let nanos = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.subsec_nanos());
@@ -246,7 +246,7 @@ pub(super) fn create(
     let (fd, is_new) = match how {
         Create::Fresh => (create_new(directory, temp, OFlags::RDWR, PRIVATE)?, true),
         Create::Resume => resume(directory, temp)?,
-        // Others may change its length, so no writer may rely on having made it.
+        // Other writers may change the length, so no writer may assume that it created the file.
         Create::Shared => (share(directory, temp, bytes)?, false),
     };
     Ok(Opened {
@@ -256,7 +256,7 @@ pub(super) fn create(
     })
 }
 
-/// Opens the existing temporary file, or makes one; returns whether it was made.
+/// Opens the existing temporary file or creates one; returns whether it was created.
 fn resume(directory: &Directory, temp: &TempName) -> Result<(OwnedFd, bool), Trouble> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ENTRY;
     for _ in 0..ATTEMPTS_MAX {
@@ -265,7 +265,7 @@ fn resume(directory: &Directory, temp: &TempName) -> Result<(OwnedFd, bool), Tro
             result => return Ok((result?, false)),
         }
         match rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(PRIVATE)) {
-            // Whatever has come since is opened, not removed.
+            // A file that another writer has created since is opened, not removed.
             Err(Errno::EXIST) => {}
             result => return Ok((result?, true)),
         }
@@ -273,7 +273,7 @@ fn resume(directory: &Directory, temp: &TempName) -> Result<(OwnedFd, bool), Tro
     Err(Errno::EXIST.into())
 }
 
-/// Opens the temporary file that any writer has made, or makes it; removes nothing, and never makes it shorter.
+/// Opens the temporary file that another writer has created, or creates it; removes nothing, and never shortens the file.
 fn share(directory: &Directory, temp: &TempName, bytes: Option<u64>) -> Result<OwnedFd, Trouble> {
     let flags = OFlags::RDWR | OFlags::CREATE | ENTRY;
     let found = match rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(PRIVATE)) {
@@ -300,8 +300,8 @@ fn share(directory: &Directory, temp: &TempName, bytes: Option<u64>) -> Result<O
     Ok(fd)
 }
 
-/// Opens a temporary file that was made before, whatever mode it was given since. Anything that is not plainly ours, such as
-/// a link to another file, is `NotFound` after removing it.
+/// Opens an existing temporary file, whatever its mode is now. An entry that is not plainly ours, such as a link to another file, is
+/// removed and reported as `NotFound`.
 pub(super) fn open_temp(
     directory: &Directory,
     temp: &TempName,
@@ -324,13 +324,13 @@ pub(super) fn open_temp(
     }
 }
 
-/// Whether it is a regular file that no other name leads to.
+/// Whether it is a regular file with only one name.
 fn is_ours(stat: &Stat) -> bool {
     meta_of(stat).kind == Kind::File && stat.st_nlink == 1
 }
 
-/// Opens a file of ours whose final mode forbids even us to open it: the mode is changed for the moment of opening. `None` for a file that
-/// is not plainly ours.
+/// Opens a file of ours whose final mode forbids even us to open it, by changing the mode for that moment. `None` for a file that is not
+/// plainly ours.
 fn open_forbidden(
     directory: &Directory,
     temp: &TempName,
@@ -356,7 +356,7 @@ pub(super) fn handle_path(handle: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
 }
 
-/// Writes a temporary file as a whole. After an error nothing is left.
+/// Writes a temporary file as a whole. After an error no file is left.
 pub(super) fn write_whole(
     directory: &Directory,
     temp: &TempName,
@@ -368,7 +368,7 @@ pub(super) fn write_whole(
     let mode = allowed.mode(meta);
     let extended = &meta.extended;
     let inherits = directory.has_default_acl();
-    // Set-id bits do not survive writing, so they are always set afterwards; attributes need the right to write.
+    // Writing clears set-id bits, so they are always set afterwards. Setting attributes needs write permission.
     let bare = extended.xattrs.as_ref().is_none_or(Vec::is_empty);
     let direct = exact_modes && bare && mode & !0o777 == 0 && !inherits;
     let fd = create_new(
@@ -387,7 +387,7 @@ pub(super) fn write_whole(
         .map_err(Trouble::from)
         .and_then(|()| apply(&Target::open(fd.as_fd()), meta, allowed, birth));
     if result.is_err() {
-        // The error that counts is the first one; a leftover is swept later.
+        // Only the first error is reported; a leftover is swept later.
         let _ = unlink(directory, temp);
     }
     result

@@ -1,5 +1,5 @@
-//! Owns reading the extended attributes and access lists of an entry, in one listing and one call for each found.
-//! Applies no attribute (`apply`).
+//! Reads the extended attributes and access lists of an entry: one call for the list, and one for each attribute. Applies no attribute
+//! (`apply` does).
 
 use super::acl;
 use crate::extended::{
@@ -17,7 +17,7 @@ pub(super) const LIST_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Wanted {
     pub(super) xattrs: bool,
     pub(super) acls: bool,
-    /// `security.*` and `trusted.*` among the attributes.
+    /// Also read `security.*` and `trusted.*` attributes.
     pub(super) privileged: bool,
 }
 
@@ -56,14 +56,14 @@ impl Reader {
             acls: self.wanted.acls.then(Acls::default),
         };
         let mut lost = Lost::NOTHING;
-        // The kernel knows no user attributes and no access lists of links.
+        // In the kernel, links have no user attributes and no access lists.
         if self.wanted.is_nothing() || kind == Kind::Symlink && !self.wanted.privileged {
             return Ok((extended, lost));
         }
         let path = entry_path(directory, name);
         let bytes = match rustix::fs::llistxattr(path.as_slice(), &mut self.list[..]) {
             Ok(bytes) => bytes,
-            // A file system without attributes.
+            // The file system has no attributes.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok((extended, lost)),
             Err(Errno::TOOBIG | Errno::RANGE) => return Ok((extended, Lost::XATTRS)),
             Err(error) => return Err(error),
@@ -114,7 +114,7 @@ impl Reader {
             _ => return Ok(Lost::NOTHING),
         };
         Ok(match self.value_of(path, name)? {
-            // A user that may not read them may not read the contents either; the file system enforces it.
+            // A user without read permission for the attributes cannot read the contents either; the file system enforces it.
             Value::Denied if kind == Lost::XATTRS => return Err(Errno::ACCESS),
             Value::Is(bytes) => {
                 *weight += name.len() + bytes;
@@ -143,25 +143,25 @@ impl Reader {
     }
 }
 
-/// State of a listed name.
+/// Result of reading a listed attribute.
 enum Value {
-    /// The length of the value, in the buffer.
+    /// Length of the value in the buffer.
     Is(usize),
-    /// Removed since.
+    /// The attribute was removed meanwhile.
     Gone,
-    /// We may not read it, and perhaps no user may.
+    /// We may not read the attribute, and perhaps no user may.
     Closed,
-    /// The mode of the entry does not let us read it.
+    /// The mode of the entry denies us reading.
     Denied,
 }
 
-/// The names in a list of the kernel's, each of which ends in a zero.
+/// The names in a list from the kernel, each of which ends with a zero.
 pub(super) fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
 }
 
-/// A path to a name in an open directory, for calls that take no handles. Only the name itself is left to be resolved, and the callers do
+/// A path to a name in an open directory, for calls that take no handles. The kernel resolves only the name itself, and the callers do
 /// not follow it.
 pub(super) fn entry_path(directory: impl AsFd, name: &[u8]) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();

@@ -1,9 +1,9 @@
-//! Owns the directory of journals: which journals are live, and which transfers may begin.
-//! Does not know the contents of a journal beyond its header.
+//! Owns the directory of journals: which journals are in use, and which transfers may begin. Does not know the contents of a journal except
+//! its header.
 //!
-//! Two kinds of locks, both `flock`, which the kernel drops with the process and which hold between two transfers of
-//! one process as well: one of the directory, held while a journal is begun or removed, and one of each journal's
-//! file, held by its transfer. Only the first is ever waited for.
+//! There are two kinds of locks, both `flock`: the kernel drops them with the process, and they also separate two transfers of one process.
+//! A lock of the directory is held while a journal is begun or removed. A lock of each journal's file is held by its transfer. Only the
+//! directory's lock is waited for.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -32,23 +32,23 @@ pub struct JournalDirectory {
     path: PathBuf,
 }
 
-/// Why no journal was begun. `E` is the error of the caller's own preparation.
+/// Reason why no journal was begun. `E` is the error of the caller's own preparation.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError<E> {
-    /// A live transfer writes to the same place, or above or below it.
+    /// A running transfer writes to the same place, or above or below it.
     #[error("another transfer ({label}) is writing to {}", destination.display())]
     Busy {
-        /// The label of the live transfer.
+        /// The label of the running transfer.
         label: String,
-        /// Where it writes.
+        /// The destination that the running transfer writes to.
         destination: PathBuf,
         /// The other transfer has the same key: it is the same transfer, started twice.
         same: bool,
     },
-    /// The caller could not give a header for a new journal.
+    /// The caller could not make a header for a new journal.
     #[error(transparent)]
     Fresh(E),
-    /// The caller's header is larger than a journal takes.
+    /// The header of the caller is larger than the limit of a journal.
     #[error("the names of this transfer are too long for its journal")]
     TooLarge,
     /// A file could not be used.
@@ -57,7 +57,7 @@ pub enum BeginError<E> {
 }
 
 impl JournalDirectory {
-    /// The directory at `path`, created for the user alone if it is not there.
+    /// The directory at `path`; created with access for this user only if it does not exist.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -74,9 +74,9 @@ impl JournalDirectory {
 
     /// Begins or resumes the transfer with this key and locks its journal.
     ///
-    /// If there is an unfinished journal, its header counts and `fresh` is not called. A journal with a damaged header is moved aside to
-    /// `….journal.damaged` and reported in [`Recovered::damage`]. A new journal takes its place, durably. No other journal can begin in the
-    /// meantime, so `fresh` should be quick; it must not use this directory.
+    /// If there is an unfinished journal, its header is used and `fresh` is not called. A journal with a damaged header is moved aside to
+    /// `….journal.damaged` and reported in [`Recovered::damage`]. A new journal takes its place, durably. No other journal can begin
+    /// meanwhile, so `fresh` should be quick; it must not use this directory.
     ///
     /// # Errors
     /// See [`BeginError`]; nothing has changed then.
@@ -106,17 +106,17 @@ impl JournalDirectory {
         }
         self.check_free(&path, &header)?;
         let journal = self.create(path, &header)?;
-        // Where no journal makes way, the room of the disk is the bound.
+        // If no journal makes way, the space on the disk is the limit.
         let _ = room::make_way(&self.path, room_in(&self.path));
-        // Others need not wait for the disk.
+        // Other transfers need not wait for the disk.
         drop(lock);
-        // Before anything is made at the destination: entries there must never outlive the mapping that made them.
+        // The sync comes before any change at the destination: entries there must never outlive the name mapping that created them.
         journal.sync()?;
         Ok((journal, Recovered::fresh(header, damage)))
     }
 
-    /// Has idle journals make way until all journals take no more than their share, as [`Self::begin`] does. `free` are the free bytes of
-    /// the file system.
+    /// Removes idle journals until all journals take no more than their share, as [`Self::begin`] does. `free` are the free bytes of the
+    /// file system.
     ///
     /// # Errors
     /// The directory cannot be listed or locked.
@@ -125,7 +125,7 @@ impl JournalDirectory {
         room::make_way(&self.path, Some(free))
     }
 
-    /// Removes the journals of a claim's members that no live transfer has: the claim has ended, and nothing resumes them.
+    /// Removes the journals of a claim's members that no running transfer uses: the claim has ended, and no transfer resumes them.
     ///
     /// # Errors
     /// The directory cannot be listed or locked. A journal that cannot be removed stays and does no harm.
@@ -150,7 +150,7 @@ impl JournalDirectory {
         Ok(())
     }
 
-    /// Removes the journals with these tags that no live transfer has and that write below `real` alone: nothing resumes them.
+    /// Removes the journals with these tags that no running transfer uses and that write only below `real`: no transfer resumes them.
     ///
     /// # Errors
     /// The directory cannot be listed or locked. A journal that cannot be removed stays.
@@ -177,8 +177,8 @@ impl JournalDirectory {
         Ok(())
     }
 
-    /// The header of the unfinished transfer with this key in the directory at `path`, if there is one that can be read.
-    /// Takes no lock and makes nothing.
+    /// The header of the unfinished transfer with this key in the directory at `path`, if it can be read. Takes no lock and creates no
+    /// files.
     pub fn header_of(path: &Path, key: JournalKey) -> Option<JournalHeader> {
         let file = File::open(path.join(format!("{key}.{EXTENSION}"))).ok()?;
         load::load_header(BufReader::new(file)).ok()
@@ -196,7 +196,7 @@ impl JournalDirectory {
         Ok(tags)
     }
 
-    /// Opens and locks the journal at `path` if it exists and belongs to no live transfer.
+    /// Opens and locks the journal at `path`, if it exists and no running transfer uses it.
     fn open_idle<E>(&self, path: &Path) -> Result<Option<File>, BeginError<E>> {
         let mut options = OpenOptions::new();
         let file = match open_with_room(|| options.read(true).write(true).open(path)) {
@@ -211,7 +211,7 @@ impl JournalDirectory {
         }
     }
 
-    /// Looks for a live transfer other than `ours` whose destinations overlap the destinations of `header`.
+    /// Searches for a running transfer other than `ours` whose destinations overlap the destinations of `header`.
     fn check_free<E>(&self, ours: &Path, header: &JournalHeader) -> Result<(), BeginError<E>> {
         let entries =
             open_with_room(|| fs::read_dir(&self.path)).map_err(failed("list", &self.path))?;
@@ -300,8 +300,8 @@ impl JournalDirectory {
         }
     }
 
-    /// Removes a journal whose lock the caller holds. It holds the directory's lock. Otherwise a new transfer could open the file before
-    /// and lock it afterwards, when the file has no name any more.
+    /// Removes a journal whose lock the caller holds. The caller also holds the directory's lock. Otherwise a new transfer could open the
+    /// file first and lock it after the removal, when it has no name any more.
     pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
         {
             let _lock = self.lock()?;
@@ -328,16 +328,16 @@ impl JournalDirectory {
     }
 }
 
-/// The tag of the temporary files of a journal, by its name; None for any other file.
+/// The tag of the temporary files of a journal, by its name; `None` for any other file.
 fn tag_of(journal: &Path) -> Option<u64> {
     let key = journal.file_stem().and_then(OsStr::to_str)?;
     let is_journal = journal.extension() == Some(OsStr::new(EXTENSION));
     let tag = u64::from_str_radix(key.get(..16)?, 16).ok();
-    // A tag is the first bytes of the key in little-endian order; names have the bytes in their order.
+    // A tag is the first bytes of the key in little-endian order; file names contain the bytes in the key's order.
     tag.filter(|_| is_journal).map(u64::swap_bytes)
 }
 
-/// A lock that another process may want at once: released when dropped.
+/// A lock that another process may be waiting for; released when dropped.
 pub(super) struct Locked(pub(super) File);
 
 impl Drop for Locked {
@@ -346,8 +346,8 @@ impl Drop for Locked {
     }
 }
 
-/// Moves a journal without a usable header aside, and reports it. A crash at the wrong moment leaves an empty journal: it holds nothing, so
-/// nothing is lost.
+/// Moves a journal without a usable header aside, and reports it. A crash at the wrong moment leaves an empty journal; it is not reported,
+/// because it contained nothing.
 fn set_aside(file: &File, path: &Path) -> Result<Option<String>, JournalError> {
     let bytes = file.metadata().map_err(failed("read", path))?.len();
     if bytes == 0 {
@@ -374,15 +374,15 @@ fn check_apart<E>(
     }
 }
 
-/// The first of `theirs` that is one of `ours`, or above or below one. Takes n log n steps for n paths: there may be 65,535 on each
-/// side.
+/// The first of `theirs` that equals one of `ours`, or lies above or below one. Takes n log n steps for n paths, because there may be
+/// 65,535 on each side.
 fn overlapping<'a>(ours: &[Vec<u8>], theirs: &'a [Vec<u8>]) -> Option<&'a Vec<u8>> {
     let path =
         |bytes: &Vec<u8>| -> PathBuf { Path::new(OsStr::from_bytes(bytes)).components().collect() };
     let ours: BTreeSet<PathBuf> = ours.iter().map(path).collect();
     theirs.iter().find(|bytes| {
         let their = path(bytes);
-        // Paths are ordered by their components, so all that are below one follow it at once.
+        // Paths are ordered by their components, so all paths below a path follow directly after it.
         let below = ours.range(their.clone()..).next();
         below.is_some_and(|our| our.starts_with(&their))
             || their.ancestors().any(|above| ours.contains(above))
@@ -407,7 +407,7 @@ fn busy<E>(path: &Path, known: Option<(&JournalHeader, &Vec<u8>)>, same: bool) -
             label: header.label,
             same,
         },
-        // A journal in use that cannot be read: its transfer may write anywhere.
+        // A journal in use that cannot be read; its transfer may write anywhere.
         _ => BeginError::Busy {
             label: format!("with the unreadable journal {}", path.display()),
             destination: path.to_owned(),
@@ -431,7 +431,7 @@ fn random() -> u64 {
 
 const EXTENSION: &str = "journal";
 
-/// Large enough that a journal of 10⁶ entries is read in some hundred calls.
+/// Large enough that a journal of 10⁶ entries is read in a few hundred calls.
 const READ_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Owns the set of entries that are done, small enough for 10⁷ of them.
-//! Does not hold their names: it may, very rarely, take one entry for another.
+//! Owns the set of finished entries, small enough for 10⁷ of them. Does not contain their names, so it may very rarely mistake one entry
+//! for another.
 
 use super::PathKey;
 use godwit_seeded::{STEP, mix};
@@ -7,7 +7,7 @@ use godwit_seeded::{STEP, mix};
 /// A set of entries with their generations, 8 bytes each.
 ///
 /// An entry outside the set is mistaken for a member with odds of n / 2⁶⁴, where n is the size of the set. For 10⁷ lookups in a set of 10⁷
-/// that is about 5 in a million for the whole transfer. So code that skips an entry because of this set also compares its size and
+/// that is about 5 in a million for the whole transfer. Therefore code that skips an entry because of this set also compares its size and
 /// modification time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoneSet {
@@ -21,12 +21,12 @@ impl DoneSet {
         self.fingerprints.binary_search(&wanted).is_ok()
     }
 
-    /// How many entries there are; one that is done in two generations counts twice.
+    /// Number of entries; an entry that is done in two generations counts twice.
     pub fn len(&self) -> usize {
         self.fingerprints.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.fingerprints.is_empty()
     }
@@ -49,7 +49,7 @@ pub(super) fn fingerprint(key: &PathKey, generation: u64) -> u64 {
     mixed(low ^ mixed(high ^ mixed(generation)))
 }
 
-/// Numbers that were near each other lie far apart. Journals outlive releases, so this never changes.
+/// Maps numbers that are close to each other to numbers that are far apart. Journals outlive releases, so this never changes.
 fn mixed(value: u64) -> u64 {
     mix(value.wrapping_add(STEP))
 }

@@ -1,5 +1,5 @@
-//! Owns the reading of a journal: its records one after the other, up to the first that is not whole.
-//! Does not repair the file: it returns how much of the file is good.
+//! Reads a journal: its records in order, up to the first incomplete one. Does not repair the file;
+//! returns how many of its bytes are valid.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -8,18 +8,18 @@ use super::record::{self, HEAD_BYTES, Head, Kind, PREAMBLE_BYTES};
 use super::{DoneSet, JournalHeader, Partial, PathKey, RangeRecord, Recovered, done};
 use crate::digest::FileDigest;
 
-/// Why the bytes of a journal give nothing at all.
+/// Reason why a journal contains nothing usable.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// They do not begin with a header of this format.
+    /// The bytes do not begin with a header of this format.
     #[error("the file does not begin with a complete header")]
     Header,
-    /// They could not be read.
+    /// The bytes could not be read.
     #[error(transparent)]
     Read(#[from] io::Error),
 }
 
-/// Reads a journal from its beginning, as a resume would, and changes nothing.
+/// Reads a journal from its beginning, as a resume does, and changes nothing.
 ///
 /// # Errors
 /// When it has no header, or reading fails. [`Recovered::damage`] reports any error behind the header.
@@ -30,7 +30,7 @@ pub fn replay(reader: impl Read) -> Result<Recovered, ReplayError> {
 /// The contents of a journal after reading.
 pub(super) struct Loaded {
     pub(super) recovered: Recovered,
-    /// How many of its bytes are good.
+    /// Number of valid bytes.
     pub(super) end: u64,
     /// The checksum for the next record to continue.
     pub(super) chain: u64,
@@ -128,7 +128,8 @@ impl<R: Read> Records<R> {
         let Some(head) = Head::decode(&head) else {
             return Ok(Next::Bad);
         };
-        // Grows with the bytes read, so a damaged length takes no memory.
+        // The buffer grows with the bytes read, so a wrong length in a damaged file costs no
+        // memory.
         self.body.clear();
         let mut rest = (&mut self.reader).take(head.body_bytes as u64);
         if rest.read_to_end(&mut self.body)? < head.body_bytes {
@@ -143,7 +144,7 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// Fills `buffer` as far as there are bytes.
+/// Fills `buffer` until it is full or the input ends.
 fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -170,7 +171,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// `None`, with nothing changed, if the body makes no sense.
+    /// `None`, with nothing changed, if the body is invalid.
     fn apply(&mut self, kind: Kind, body: &[u8]) -> Option<()> {
         match kind {
             Kind::Header => None,
@@ -201,7 +202,7 @@ impl Replay {
         }
     }
 
-    /// A range of another generation than those before replaces them: generations are never mixed.
+    /// A range of another generation replaces all earlier ranges: generations are never mixed.
     fn add_range(&mut self, range: RangeRecord) {
         let fresh = || Partial {
             generation: range.generation,
@@ -211,7 +212,7 @@ impl Replay {
         if partial.generation != range.generation {
             *partial = fresh();
         }
-        // A range that overlaps or cannot be placed is not vouched for: it is received again.
+        // A range that overlaps or does not fit is not recorded; its data is received again.
         let _ = partial.digest.add(range.offset, range.bytes, range.digest);
     }
 

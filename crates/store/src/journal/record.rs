@@ -1,5 +1,5 @@
-//! Owns the bytes of a journal: preamble, records and their checksums, to the bit.
-//! Does not read or write files, nor interpret the records.
+//! Specifies and encodes the bytes of a journal: preamble, records and their checksums. Does not read or write files, nor interpret the
+//! records.
 //!
 //! All integers are little-endian. A journal is a preamble and records:
 //!
@@ -9,8 +9,8 @@
 //! checksum   CRC64-NVME of previous checksum ‖ body_bytes ‖ kind ‖ zero ‖ body; before the first record: of the preamble
 //! ```
 //!
-//! Each checksum continues the previous one, starting from a random salt. So bytes in the same place from an earlier journal or a torn
-//! write are not taken for records. The first record is the header, and only the first. The bodies:
+//! Each checksum continues the previous one, starting from a random salt. Therefore bytes from an earlier journal or a torn write in the
+//! same place are not mistaken for records. Only the first record is a header, and it must be one. The bodies:
 //!
 //! ```text
 //! 1 header    digest:u8 mapping_bytes:u32 mapping label_bytes:u32 label count:u32 {bytes:u32 destination}* claim:16, of a member alone sender:8
@@ -31,7 +31,7 @@ pub(super) const HEAD_BYTES: usize = 16;
 pub const MAPPING_BYTES_MAX: usize = 32 << 20;
 /// Most bytes of a label.
 pub const LABEL_BYTES_MAX: usize = 4096;
-/// Most bytes of a whole header: mapping, label, and the rest for the destinations, whose paths are longer.
+/// Most bytes of a whole header: the mapping, the label, and the rest for destination paths, which can be longer.
 pub const HEADER_BYTES_MAX: usize = 3 * MAPPING_BYTES_MAX;
 /// Most bytes of any other body: a torn write can lose this much at once.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -85,7 +85,7 @@ fn range_bytes(digest: DigestKind) -> usize {
     16 + 3 * 8 + digest.digest_bytes()
 }
 
-/// The bytes up to the end of the header, by the first bytes of a journal. None if no header follows the preamble.
+/// Offset of the end of the header, computed from the first bytes of a journal. `None` if no header follows the preamble.
 pub(super) fn header_end(start: &[u8; PREAMBLE_BYTES + HEAD_BYTES]) -> Option<u64> {
     let (preamble, head) = start.split_first_chunk::<PREAMBLE_BYTES>()?;
     decode_preamble(preamble)?;
@@ -93,7 +93,7 @@ pub(super) fn header_end(start: &[u8; PREAMBLE_BYTES + HEAD_BYTES]) -> Option<u6
     (head.kind == Kind::Header).then_some((start.len() + head.body_bytes) as u64)
 }
 
-/// Appends the preamble and gives the checksum that the first record continues.
+/// Appends the preamble, and returns the checksum that the first record continues.
 pub(super) fn encode_preamble(out: &mut Vec<u8>, salt: u64) -> u64 {
     let start = out.len();
     out.extend_from_slice(&MAGIC);
@@ -106,7 +106,7 @@ pub(super) fn decode_preamble(preamble: &[u8; PREAMBLE_BYTES]) -> Option<u64> {
     preamble.starts_with(&MAGIC).then(|| crc(&[preamble]))
 }
 
-/// Appends a record to `out`, which is empty, and gives its checksum.
+/// Appends a record to `out`, which must be empty, and returns its checksum.
 pub(super) fn encode(
     out: &mut Vec<u8>,
     chain: u64,
@@ -133,7 +133,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads a head. `None` if it cannot be one; its length is then not to be believed.
+    /// Reads a head. `None` if the bytes cannot be a head; their length must not be used then.
     pub(super) fn decode(head: &[u8; HEAD_BYTES]) -> Option<Self> {
         let mut fields = Fields(head);
         let body_bytes = fields.number32()? as usize;
@@ -153,7 +153,7 @@ impl Head {
     /// The checksum for the next record to continue, if this head belongs to `body` and continues `chain`.
     pub(super) fn verify(&self, chain: u64, body: &[u8]) -> Option<u64> {
         let checksum = crc(&[&chain.to_le_bytes(), &self.prefix, body]);
-        // A fuzzer cannot find checksums, and it must reach the code behind them.
+        // A fuzzer cannot guess checksums, but must reach the code behind this check.
         (checksum == self.checksum || cfg!(fuzzing)).then_some(checksum)
     }
 }
@@ -166,7 +166,7 @@ fn crc(parts: &[&[u8]]) -> u64 {
     digest.finalize()
 }
 
-/// Whether the header keeps to its limits.
+/// Whether the header is within its limits.
 pub(super) fn header_fits(header: &JournalHeader) -> bool {
     let destinations: usize = header.destinations.iter().map(|path| 4 + path.len()).sum();
     let fixed = 1 + 4 + 4 + 4 + CLAIM_BYTES + SENDER_BYTES;
@@ -238,7 +238,7 @@ pub(super) fn encode_ranges(ranges: &[RangeRecord], digest: DigestKind, out: &mu
     }
 }
 
-/// Reads each range of a body into `use_range`. `None`, before the first, if the body is not whole ranges.
+/// Passes each range of a body to `use_range`. Returns `None` without any call if the body does not consist of whole ranges.
 pub(super) fn decode_ranges(
     body: &[u8],
     digest: DigestKind,
@@ -274,7 +274,7 @@ pub(super) fn encode_done(done: &[DoneRecord], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads each entry of a body into `use_done`. `None`, before the first, if the body is not whole entries.
+/// Passes each entry of a body to `use_done`. Returns `None` without any call if the body does not consist of whole entries.
 pub(super) fn decode_done(body: &[u8], mut use_done: impl FnMut(DoneRecord)) -> Option<()> {
     if !body.len().is_multiple_of(DONE_BYTES) {
         return None;
@@ -295,7 +295,7 @@ pub(super) fn decode_restart(body: &[u8]) -> Option<PathKey> {
     fields.key().filter(|_| fields.is_empty())
 }
 
-/// Reads the number that is all of a body: of `received` and `epoch`.
+/// Reads a body that consists of one number, as in `received` and `epoch`.
 pub(super) fn decode_number(body: &[u8]) -> Option<u64> {
     let mut fields = Fields(body);
     fields.number64().filter(|_| fields.is_empty())
@@ -308,7 +308,7 @@ pub(super) fn decode_run(body: &[u8]) -> Option<bool> {
     }
 }
 
-/// The fields not read yet.
+/// The fields that are not read yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -1,9 +1,9 @@
-//! Owns how much room the journals of unfinished transfers take together, and which of them make way.
-//! Reads no more of a journal than the tag of its sender.
+//! Owns the limit of space for the journals of unfinished transfers, and the choice of journals that make way. Reads only the sender's tag
+//! of a journal.
 //!
 //! Peers choose how many transfers they leave unfinished, and how long the names in a journal are. The sender with the most bytes makes way
-//! first, down to an equal share: a peer that fills the room loses its own. Live journals count, and stay. An idle journal is cut
-//! to its header first, so that its transfer begins again with the same names; only then it is removed.
+//! first, down to an equal share, so a peer that fills the space loses its own journals. Journals in use count, but are kept. An idle
+//! journal is first cut to its header, so that its transfer begins again with the same names; if that is not enough, it is removed.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::{self, File, OpenOptions};
@@ -16,17 +16,17 @@ use super::directory::Locked;
 use super::record::{self, HEAD_BYTES, PREAMBLE_BYTES};
 use crate::open_with_room;
 
-/// Part of the room of a file system that all journals together take at most.
+/// All journals together take at most one part in this many of a file system's space.
 const SHARE_OF_ROOM: u64 = 4;
 
-/// Sender of a journal. A file that names none stands for itself, as do journals of earlier versions, which end with other bytes.
+/// Sender of a journal. A file without a sender counts as its own sender, as do journals of earlier versions, which end with other bytes.
 #[derive(Eq, Hash, PartialEq)]
 enum Sender {
     Tag([u8; SENDER_BYTES]),
     Unknown(PathBuf),
 }
 
-/// A journal that may make way. Whole ones come first, and then large ones.
+/// A journal that may be cut or removed. Uncut journals come first, and among them the largest.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
 struct Candidate {
     is_whole: bool,
@@ -41,8 +41,8 @@ struct Held {
     journals: BinaryHeap<Candidate>,
 }
 
-/// Has idle journals of a directory make way until the others take no more than their share. `free` are the free bytes of its file system,
-/// if that says. The caller holds the lock of the directory.
+/// Cuts or removes idle journals of a directory until all journals are within their share. `free` is the number of free bytes of its file
+/// system, if known. The caller holds the lock of the directory.
 pub(super) fn make_way(directory: &Path, free: Option<u64>) -> io::Result<()> {
     let Some(free) = free else {
         return Ok(());
@@ -50,7 +50,7 @@ pub(super) fn make_way(directory: &Path, free: Option<u64>) -> io::Result<()> {
     let mut journals: Vec<Candidate> = Vec::new();
     for entry in open_with_room(|| fs::read_dir(directory))? {
         let path = entry?.path();
-        // One that a transfer finished meanwhile has no size.
+        // A journal that a transfer has finished meanwhile has no size.
         let bytes = fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
         let is_whole = true;
         journals.push(Candidate {
@@ -98,7 +98,8 @@ pub(super) fn make_way(directory: &Path, free: Option<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Cuts an idle journal to its header, or removes it if that was done before; the bytes that are left. None if the journal is live.
+/// Cuts an idle journal to its header, or removes it if it was cut before; returns the bytes that are left. `None` if the journal is in
+/// use.
 fn shrink(journal: &Candidate) -> Option<u64> {
     let mut options = OpenOptions::new();
     let file = open_with_room(|| options.read(true).write(true).open(&journal.path)).ok()?;

@@ -1,5 +1,5 @@
-//! Owns one line of a manifest: fields separated by tabs, names escaped; each entry has exactly one form.
-//! Knows nothing of the lines around it.
+//! Owns one line of a manifest: fields separated by tabs, names escaped; each entry has exactly one form. Knows
+//! nothing of other lines.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::digest::{Digest, DigestKind};
 use crate::meta::Timestamp;
 use crate::path::{PATH_BYTES_MAX, PathError, RelPath};
 
-/// Longest line: two names of which each byte is escaped by four, and the fields before them.
+/// Longest line: two names in which each byte is escaped by four bytes, and the fields before them.
 pub const LINE_BYTES_MAX: usize = 2 * 4 * PATH_BYTES_MAX + 256;
 
 /// Longest target of a symbolic link, as on the wire.
@@ -17,26 +17,26 @@ const TARGET_BYTES_MAX: usize = 4095;
 /// The error in a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// Fewer or more fields than its type has.
+    /// The line has fewer or more fields than its type requires.
     #[error("it has {found} fields instead of {expected}")]
     Fields {
-        /// How many there are.
+        /// Number of fields found.
         found: usize,
-        /// How many there should be.
+        /// Number of fields required.
         expected: usize,
     },
     /// A field has an invalid value.
     #[error("its {field} {text:?} is not valid")]
     Field {
-        /// Which one.
+        /// Name of the field.
         field: &'static str,
-        /// The text found, for people.
+        /// Invalid text, for the message.
         text: String,
     },
-    /// The name.
+    /// The name is invalid.
     #[error("its name is not valid: {0}")]
     Name(#[from] PathError),
-    /// Another spelling of a value that has one form.
+    /// A value is not spelled in its only valid form.
     #[error("it is not written as this program writes it: {0:?} is expected")]
     Form(String),
 }
@@ -152,7 +152,7 @@ pub fn decode_entry(line: &[u8], kind: DigestKind) -> Result<ManifestEntry, Line
     }
 }
 
-/// Appends bytes so that they keep to one field: backslashes, control characters and invalid UTF-8 are escaped.
+/// Appends bytes as one field: backslashes, control characters and invalid UTF-8 are escaped.
 pub fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -175,7 +175,7 @@ pub fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes that were escaped; `None` where a backslash begins nothing.
+/// Reverses [`escape`]; `None` if a backslash begins no valid escape.
 pub fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -218,7 +218,7 @@ fn push_hex(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// As other programs print it: a CRC is a number, most significant digit first.
+/// In the usual notation: a CRC is a number, most significant digit first.
 fn push_digest(out: &mut String, kind: DigestKind, digest: &Digest) {
     let bytes = &digest.0[..kind.digest_bytes()];
     let mut push = |byte: &u8| {

@@ -1,5 +1,5 @@
-//! Owns the reading of a manifest: line by line, and at its end the check that all of it came unchanged.
-//! Does not look at any place; it passes a signature on to the verifier.
+//! Reads a manifest line by line, and checks at its end that all lines are complete and unchanged. Reads
+//! only its input; the signature is left to the verifier.
 
 use std::io::{self, BufRead, Read};
 
@@ -11,27 +11,27 @@ use crate::digest::DigestKind;
 /// Longest text of a signature.
 const SIGNATURE_BYTES_MAX: usize = 1024;
 
-/// Why a manifest is not to be trusted. Lines count from 1.
+/// Reason why a manifest cannot be trusted. Lines count from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It cannot be read.
+    /// The manifest cannot be read.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// The first line is another one.
+    /// The first line is not the header.
     #[error("line 1: this is not a manifest of version {VERSION} ({MAGIC})")]
     Header,
-    /// A line that is none of a manifest.
+    /// A line is invalid.
     #[error("line {number}: {error}")]
     Line {
-        /// Which line.
+        /// The line number.
         number: u64,
         /// The error in the line.
         error: LineError,
     },
-    /// A line longer than any entry has.
+    /// A line is longer than any entry can be.
     #[error("line {number}: the line is longer than any valid line")]
     Long {
-        /// Which line.
+        /// The line number.
         number: u64,
     },
     /// The end is missing.
@@ -39,7 +39,7 @@ pub enum ManifestError {
         "line {number}: the manifest ends here without its last lines ({END}, {DIGEST}); it was cut off"
     )]
     Truncated {
-        /// The line that should have followed.
+        /// The number of the missing line.
         number: u64,
     },
     /// Totals or digest do not match the lines above.
@@ -47,15 +47,15 @@ pub enum ManifestError {
         "line {number}: {what} does not match the lines above; the manifest was changed after it was written"
     )]
     Changed {
-        /// Which line.
+        /// The line number.
         number: u64,
         /// The part that does not match.
         what: &'static str,
     },
-    /// Something after the end.
+    /// More lines follow the end.
     #[error("line {number}: text after the end of the manifest")]
     Trailing {
-        /// Which line.
+        /// The line number.
         number: u64,
     },
 }
@@ -106,20 +106,20 @@ impl<R: BufRead> ManifestReader<R> {
         Ok(reader)
     }
 
-    /// The kind of digest that its files have.
+    /// The digest kind of the manifest's files.
     pub fn digest_kind(&self) -> DigestKind {
         self.kind
     }
 
-    /// Number of the line read last; the first one has 1.
+    /// Number of the line read last; lines count from 1.
     pub fn line_number(&self) -> u64 {
         self.number
     }
 
-    /// The next entry; `None` after the last one, once everything was found to be in order.
+    /// The next entry; `None` after the last one, when all checks have passed.
     ///
     /// # Errors
-    /// The line at fault. Nothing more is to be read then.
+    /// The invalid line. Do not call again after an error.
     pub fn next_entry(&mut self) -> Result<Option<ManifestEntry>, ManifestError> {
         if self.trailer.is_some() {
             return Ok(None);
@@ -222,7 +222,7 @@ impl<R: BufRead> ManifestReader<R> {
         self.hasher.update(b"\n");
     }
 
-    /// The next line, without its newline. False at the end.
+    /// Reads the next line, without its newline. False at the end.
     fn read_line(&mut self) -> Result<bool, ManifestError> {
         self.line.clear();
         let most = LINE_BYTES_MAX as u64 + 1;
@@ -242,7 +242,7 @@ impl<R: BufRead> ManifestReader<R> {
         Err(if read as u64 == most {
             ManifestError::Long { number }
         } else {
-            // Half a line.
+            // The last line is incomplete.
             ManifestError::Truncated { number }
         })
     }

@@ -1,5 +1,5 @@
-//! Owns the writing of a manifest: header, lines as they come, totals, digest, signature.
-//! Does not sort and does not decide which entries there are.
+//! Writes a manifest: header, lines in the order of the calls, totals, digest, signature. Does not
+//! sort entries or choose them.
 
 use std::io::{self, Write};
 
@@ -56,7 +56,7 @@ impl<W: Write> ManifestWriter<W> {
         self.out.write_all(&self.line)
     }
 
-    /// Ends it. `failed` entries of the data set are missing.
+    /// Writes the end of the manifest. `failed` entries of the data set are missing.
     pub fn finish(mut self, failed: u64, sign: Option<Sign<'_>>) -> io::Result<(W, Trailer)> {
         let end = format!("{END}\t{}\t{}\t{failed}\n", self.entries, self.bytes);
         self.hasher.update(end.as_bytes());

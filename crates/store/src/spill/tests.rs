@@ -1,4 +1,4 @@
-//! Tests of data that overflows to disk: it returns unchanged, and leaves room to others.
+//! Tests of data that overflows to disk: it is read back unchanged, and leaves space to others.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ proptest! {
             for _ in 0..pops {
                 prop_assert_eq!(stack.pop().unwrap(), model.pop());
             }
-            // Two chunks, and one record more.
+            // Two chunks, and one more record.
             prop_assert!(stack.memory.len() <= bytes_max + 2 * 44 + 2);
         }
         while let Some(record) = model.pop() {
@@ -83,7 +83,7 @@ fn a_directory_that_cannot_hold_the_overflow_is_an_error_that_loses_nothing() {
 #[test]
 fn a_spill_takes_a_quarter_of_the_room_and_then_says_so() {
     let directory = tempfile::tempdir().unwrap();
-    // As if nothing else changed: its own records are no longer free room.
+    // The free space stays constant except for the stack's own records.
     let room: Room = |_| Some(9_000);
     let full = |error: io::Error| {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
@@ -113,7 +113,7 @@ fn a_spill_takes_a_quarter_of_the_room_and_then_says_so() {
         assert!(records < 10_000, "it has no bound");
     };
     full(ended);
-    // The refused record is not on it, and all others are.
+    // The refused record is not on the stack, but all others are.
     for number in (0..records).rev() {
         assert_eq!(stack.pop().unwrap().unwrap(), number.to_be_bytes());
     }

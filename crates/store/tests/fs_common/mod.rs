@@ -1,5 +1,5 @@
-//! Owns the shared parts of the tests of the file system storage: a root, a spill directory, short words for common steps.
-//! Tests nothing itself.
+//! Owns the shared parts of the tests of the file system storage: a root, a spill directory, short functions for common
+//! steps. Tests nothing itself.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
@@ -34,7 +34,7 @@ impl Tree {
         Self { directory, storage }
     }
 
-    /// The path outside of the storage for `path`.
+    /// The path of `path` outside of the storage.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.directory.path().join("root").join(path)
     }
@@ -52,12 +52,12 @@ impl Tree {
         self.storage.commit(&path, &temp, Replace::Never).unwrap();
     }
 
-    /// Everything that a scan from `start` gives.
+    /// Everything that a scan from `start` returns.
     pub(crate) fn scan(&self, start: &str) -> Vec<ScanItem> {
         drain(self.storage.scan(&rel(start)).unwrap())
     }
 
-    /// The paths of all entries and further links that a scan gives, in order.
+    /// The paths of all entries and additional names that a scan returns, in order.
     pub(crate) fn scan_paths(&self, start: &str) -> Vec<String> {
         self.scan(start)
             .iter()
@@ -66,7 +66,7 @@ impl Tree {
     }
 }
 
-/// All that a scan gives, in memory that held other paths.
+/// Everything that a scan returns; the memory of earlier paths is reused.
 pub(crate) fn drain(mut scan: Box<dyn Scan>) -> Vec<ScanItem> {
     let mut items = Vec::new();
     loop {
@@ -103,7 +103,7 @@ pub(crate) fn meta(mode: u32, seconds: i64, nanoseconds: u32) -> FinalMeta {
     }
 }
 
-/// Whether permissions bind this process.
+/// Whether permissions do not restrict this process.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

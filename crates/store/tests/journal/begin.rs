@@ -1,5 +1,5 @@
 //! Tests which transfers may begin a journal: one at a time for each destination, and a refused transfer leaves nothing.
-//! Does not look into the file.
+//! Does not read the file.
 
 use std::convert::Infallible;
 use std::path::Path;

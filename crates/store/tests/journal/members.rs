@@ -1,4 +1,5 @@
-//! Journals of the members of a claim: which transfers share a destination, which epoch counts, and what the end of a claim removes.
+//! Tests journals of the members of a claim: which transfers share a destination, which epoch counts, and what the end of a claim
+//! removes.
 
 use std::convert::Infallible;
 

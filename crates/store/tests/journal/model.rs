@@ -1,5 +1,5 @@
-//! Tests any journal, whole, cut off or damaged anywhere, against a model of its contents.
-//! Does not test how journals exclude each other.
+//! Tests journals that are whole, cut off or damaged anywhere against a model of their contents. Does not test
+//! how journals exclude each other.
 
 use std::fs;
 use std::io::Cursor;
@@ -30,7 +30,7 @@ fn appends() -> impl Strategy<Value = Vec<Append>> {
     prop::collection::vec(one, 0..12)
 }
 
-/// Writes the appends. Returns, for the header and after each append, the length of the file and its contents.
+/// Writes the appends. Returns the length of the file and its contents after the header and after each append.
 fn written(appends: &[Append]) -> (Vec<u8>, Vec<(usize, Said)>) {
     let (_place, directory) = directory();
     let (journal, _) = begin(&directory, 1, "/data");

@@ -1,5 +1,5 @@
-//! The room of journals: which sender makes way, and the rest of a journal that made way.
-//! Does not test the bound of a disk.
+//! Tests the limit of journal space: which sender's journals make way, and what is left of them.
+//! Does not test the limit that the disk sets.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,14 +38,14 @@ fn records(directory: &JournalDirectory, key: u8) -> Option<u64> {
 #[test]
 fn the_sender_of_most_bytes_makes_way_and_its_transfers_keep_their_names() {
     let (_place, directory) = directory();
-    // Each of many is smaller than the one of another sender.
+    // Each of many journals is smaller than the journal of another sender.
     let many: Vec<PathBuf> = (1..=40)
         .map(|key| begun(&directory, key, b"many", 20).path().to_owned())
         .collect();
     let one = begun(&directory, 100, b"one", 60).path().to_owned();
     let all: u64 = many.iter().chain([&one]).map(bytes).sum();
     assert!(bytes(&one) > bytes(&many[0]));
-    // They may take half of what they take.
+    // The limit is half of the space in use.
     directory.make_way(all).unwrap();
     let left: u64 = many.iter().chain([&one]).map(bytes).sum();
     assert!(left <= all / 2, "{left} of {all}");
@@ -54,7 +54,7 @@ fn the_sender_of_most_bytes_makes_way_and_its_transfers_keep_their_names() {
     assert!(of_many.contains(&Some(0)), "{of_many:?}");
     assert!(!of_many.contains(&None), "none was removed: {of_many:?}");
 
-    // Headers alone may be too much.
+    // Headers alone may exceed the limit.
     directory.make_way(0).unwrap();
     let there = many.iter().filter(|path| path.exists()).count();
     assert!(there < 40, "{there}");
@@ -74,7 +74,7 @@ fn live_journals_of_one_sender_take_nothing_from_the_share_of_another() {
             .iter()
             .map(|one| bytes(&one.path().to_owned()))
             .sum::<u64>();
-    // Their share is a third of what they hold: twelve times the idle one.
+    // The limit is a third of the space in use: twelve times the idle journal.
     directory.make_way(held / 3).unwrap();
     assert_eq!(bytes(&idle), before);
     for journal in &live {

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use godwit_store::journal::{Recovered, ReplayError, replay};
 
-/// Replays any `bytes`: the vouched ranges add up, and the contents of whole records stay when the rest of another record follows.
+/// Replays any `bytes`: the recorded ranges add up, and the contents of whole records stay when a partial record follows.
 pub(crate) fn check(bytes: &[u8]) -> Option<Recovered> {
     let recovered = match replay(Cursor::new(bytes)) {
         Ok(recovered) => recovered,

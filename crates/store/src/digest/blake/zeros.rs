@@ -1,8 +1,7 @@
-//! Hashes of long stretches of zeros: made on all processors, and remembered for later calls in this process.
-//! Knows nothing of files.
+//! Hashes long runs of zeros on all processors, and remembers the results for later calls in this process. Knows nothing of files.
 //!
-//! BLAKE3 hashes the number of a chunk with the chunk, so subtrees of zeros differ by their offset and none can stand for another one.
-//! But both ends of a local copy, and all sparse files of a process, ask for the same ones.
+//! BLAKE3 hashes the number of a chunk with the chunk, so subtrees of zeros differ by their offset. Remembering pays because both ends
+//! of a local copy, and all sparse files of a process, need the same subtrees.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,18 +12,18 @@ use blake3::hazmat::ChainingValue;
 
 use super::{Run, Zeros};
 
-/// The subtrees that are remembered: an eighth of a second of hashing each.
+/// Size of a remembered subtree: an eighth of a second of hashing.
 pub(super) const UNIT_BYTES: u64 = 1 << 30;
 
-/// Number of remembered units, 40 bytes each: enough for 16 TiB. Beyond them they are hashed each time.
+/// Number of remembered units, 40 bytes each: enough for 16 TiB. Units beyond this number are hashed each time.
 const UNITS_MAX: usize = 16 << 10;
 
-/// How often the caller's wish to stop is looked at.
+/// Time between two checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 static KNOWN: Mutex<Option<HashMap<u64, ChainingValue>>> = Mutex::new(None);
 
-/// Makes the unknown units within a subtree, with as many threads as there are processors. `None` if `zeros` asked to stop.
+/// Hashes the unknown units within a subtree, with as many threads as there are processors. `None` if `zeros` asked to stop.
 pub(super) fn make(offset: u64, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
     let missing: Vec<u64> = {
         let known = known();
@@ -49,7 +48,7 @@ pub(super) fn make(offset: u64, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
             }
         };
         let workers: Vec<_> = (0..threads.min(missing.len()))
-            // The threads that start, or the caller, do the work of those that cannot be started.
+            // If some threads cannot be started, the other threads or the caller do their work.
             .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, body).ok())
             .collect();
         while workers.iter().any(|worker| !worker.is_finished()) {

@@ -1,5 +1,4 @@
-//! Owns the calls that read and change the attributes of one entry, by handle or by name.
-//! Does not decide which of them are made.
+//! Owns the calls that read and change the attributes of one entry, by handle or by name. Does not decide which calls are made.
 
 use crate::extended::XattrClass;
 use crate::fs::attributes::{meta_of, mode_of, times_of};
@@ -23,7 +22,7 @@ pub(in crate::fs) struct Target<'a> {
 
 /// How to reach an entry.
 enum At<'a> {
-    /// Opened for reading or writing.
+    /// An entry opened for reading or writing.
     Open(BorrowedFd<'a>),
     /// A handle without rights.
     Handle(&'a OwnedFd),
@@ -32,7 +31,7 @@ enum At<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// An entry that is opened for reading or writing.
+    /// An entry that is open for reading or writing.
     pub(in crate::fs) fn open(fd: BorrowedFd<'a>) -> Self {
         let (at, gate) = (At::Open(fd), None);
         Self { at, gate }
@@ -50,8 +49,8 @@ impl<'a> Target<'a> {
         Self { at, gate }
     }
 
-    /// The same, which others use already: the gate is asked before each call, and no call is made that changes nothing. So one that hangs
-    /// is one of which others see that the entry lacks it.
+    /// The same for an entry that others already use: the gate is asked before each call, and calls that would change nothing are skipped.
+    /// If a call hangs, other nodes can therefore see that its change is missing.
     pub(in crate::fs) fn held_by(self, gate: &'a Gate) -> Self {
         let gate = Some(gate).filter(|gate| gate.is_set());
         Self { gate, ..self }
@@ -61,8 +60,8 @@ impl<'a> Target<'a> {
         matches!(self.at, At::Link(..))
     }
 
-    /// Whether a call is needed: false if the entry is already as wanted. `CANCELED` if the gate is shut, because callers do not take that
-    /// for a refusal of the file system.
+    /// Whether a call is needed: false if the entry already has the wanted value. `CANCELED` if the gate is shut; callers do not mistake
+    /// it for a refusal by the file system.
     fn may_change(&self, is_so: impl FnOnce(&Stat) -> bool) -> Result<bool, Errno> {
         let Some(gate) = self.gate else {
             return Ok(true);
@@ -160,7 +159,7 @@ impl<'a> Target<'a> {
     }
 
     fn has_value(&self, name: &[u8], value: &[u8]) -> bool {
-        // One that is longer does not fit.
+        // A longer value does not fit, and differs anyway.
         let mut found = vec![0; value.len()];
         self.xattr(name, &mut found) == Ok(value.len()) && found == value
     }
@@ -181,11 +180,11 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Whether an attribute could not be set because of its kind, and not because the storage fails or is full.
+    /// Whether the file system refuses this kind of attribute; false if the storage fails or is full.
     pub(super) fn cannot_hold(&self, name: &[u8], error: Errno) -> bool {
         match error {
-            // A security module or a missing capability. For other attributes the error means that we may not, not that the file system
-            // cannot.
+            // The cause is a security module or a missing capability. For other attributes this error means that we lack permission, not
+            // that the file system lacks support.
             Errno::ACCESS => XattrClass::of(name) == XattrClass::Privileged,
             // Some file systems return this for attributes that are too long for them.
             Errno::NOSPC => self.room().is_ok_and(|room| room >= ROOM_BYTES),
@@ -204,7 +203,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Not permitted, or nothing that this file system could do.
+/// The call is not permitted, or this file system does not support it.
 pub(super) fn is_refused(error: Errno) -> bool {
     [
         Errno::PERM,

@@ -1,4 +1,4 @@
-//! Modes that take the place of access lists.
+//! Modes that replace access lists.
 
 use super::*;
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) const PORTION_NAMES: usize = 128;
 /// Most finds that may wait for the asking thread.
 const READY_ITEMS_MAX: usize = 4 * SCAN_BATCH_ITEMS;
-/// Most bytes of extended attributes of the finds that are ready.
+/// Most bytes of extended attributes of the results that wait for the calling thread.
 const READY_EXTENDED_BYTES_MAX: usize = 4 * SCAN_BATCH_EXTENDED_BYTES;
 
 /// Results of looking at some names.
@@ -32,12 +32,12 @@ pub(in crate::fs) struct Finds {
     pub(in crate::fs) weight: usize,
     /// Memory for paths of items.
     pub(in crate::fs) paths: Vec<Vec<u8>>,
-    /// How many of the items are of an earlier batch.
+    /// How many of the items come from an earlier batch.
     pub(super) before: usize,
 }
 
 impl Finds {
-    /// Finds to be added to `items`.
+    /// An empty result whose new items are appended to `items`.
     pub(super) fn behind(items: Vec<ScanItem>) -> Self {
         Self {
             before: items.len(),
@@ -46,17 +46,17 @@ impl Finds {
         }
     }
 
-    /// How many were found.
+    /// The number of items.
     pub(super) fn len(&self) -> usize {
         self.items.len() - self.before
     }
 
-    /// Whether one more portion could be too much for a batch.
+    /// Whether one more portion could exceed the size of a batch.
     pub(super) fn is_full(&self) -> bool {
         self.len() >= SCAN_BATCH_ITEMS - PORTION_NAMES || self.is_heavy()
     }
 
-    /// Whether no more should be looked at before these are given.
+    /// Whether these results must be returned before more names are looked at.
     pub(super) fn is_heavy(&self) -> bool {
         self.weight >= SCAN_BATCH_EXTENDED_BYTES
     }
@@ -66,7 +66,7 @@ impl Finds {
 pub(super) struct State {
     /// Paths of directories found and not yet listed.
     pending: SpillStack,
-    /// Directories of which names are left, or may be.
+    /// Directories with names left, or possibly left.
     opened: Vec<Opened>,
     /// Files with several names, until they are taken.
     pub(super) aside: Option<SpillSorter>,
@@ -75,7 +75,7 @@ pub(super) struct State {
     ready_weight: usize,
     /// Memory of paths, ready for reuse.
     paths: Vec<Vec<u8>>,
-    /// Tasks that were taken and are not done: they may lead to more tasks.
+    /// Tasks that were taken and are not done; they may add more tasks.
     pub(super) busy: usize,
 }
 
@@ -114,7 +114,7 @@ pub(super) enum Task {
 }
 
 impl State {
-    /// Nothing to do yet.
+    /// A state without tasks.
     pub(super) fn new(spill: &Path, spill_bytes: usize) -> Self {
         Self {
             pending: SpillStack::new(spill, spill_bytes),
@@ -128,14 +128,14 @@ impl State {
         }
     }
 
-    /// Takes memory for paths, as much as there can be items that wait.
+    /// Takes memory for paths, at most as much as waiting items can need.
     pub(super) fn keep_paths(&mut self, paths: &mut Vec<Vec<u8>>) {
         let room = READY_ITEMS_MAX.saturating_sub(self.paths.len());
         let from = paths.len().saturating_sub(room);
         self.paths.extend(paths.drain(from..));
     }
 
-    /// Memory for the paths of a portion, as far as there is any, in `paths`.
+    /// Fills `paths` with memory for the paths of a portion, as far as there is any.
     pub(super) fn supply(&mut self, paths: &mut Vec<Vec<u8>>) {
         let wanted = PORTION_NAMES.saturating_sub(paths.len());
         let from = self.paths.len().saturating_sub(wanted);
@@ -147,24 +147,25 @@ impl State {
         remember(&mut self.pending, path)
     }
 
-    /// These names may be taken.
+    /// Adds names that threads may take.
     pub(super) fn open(&mut self, opened: Opened) {
         if !opened.is_done() {
             self.opened.push(opened);
         }
     }
 
-    /// Whether more may be found before something is given.
+    /// Whether the queue of results has room for more.
     pub(super) fn has_room(&self) -> bool {
         self.ready_items < READY_ITEMS_MAX && self.ready_weight < READY_EXTENDED_BYTES_MAX
     }
 
-    /// Whether there is something to do.
+    /// Whether there is a task.
     pub(super) fn has_work(&self) -> bool {
         !self.opened.is_empty() || !self.pending.is_empty()
     }
 
-    /// The next task: the rest of a started task before a new one, so that few directories are open.
+    /// The next task. The rest of a started task comes before a new one, so that few directories are
+    /// open.
     pub(super) fn take(&mut self) -> Result<Option<Task>, StoreError> {
         let task = match self.opened.pop() {
             None => recall(&mut self.pending)?.map(Task::List),
@@ -199,7 +200,7 @@ impl State {
         }
     }
 
-    /// These finds may be given.
+    /// Adds results that may be returned.
     pub(super) fn add_ready(&mut self, mut finds: Finds) {
         self.ready_items += finds.items.len();
         self.ready_weight += finds.weight;

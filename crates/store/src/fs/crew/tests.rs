@@ -1,5 +1,4 @@
-//! Tests when a scan takes more threads.
-//! Does not test the finds themselves (`scan`).
+//! Tests when a scan starts more threads. Does not test the results (`scan` does).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -9,10 +8,10 @@ use super::{Crew, Directories, Finds, Found, HELPERS_BUSY_MAX, LOOK_WAITED, Look
 use crate::fs::Syncs;
 use crate::path::RelPath;
 
-/// Threads that look at once where looks wait.
+/// Threads that look at the same time if looks wait.
 const AT_ONCE: usize = 6;
 
-/// Looks that wait until enough of them do, or for a while.
+/// Looks that wait until enough threads look at the same time, or for a limited time.
 struct Waiting {
     inside: Mutex<usize>,
     changed: Condvar,
@@ -38,7 +37,7 @@ impl Looker for Waiting {
     }
 }
 
-/// Looks that keep the processor busy for longer than one that waits may take.
+/// Looks that keep the processor busy longer than the limit for a look that waits.
 struct Busy;
 
 impl Looker for Busy {
@@ -81,7 +80,7 @@ fn looks_that_wait_get_more_threads() {
 
 #[test]
 fn looks_that_only_take_long_get_none() {
-    // Others want the processors as well.
+    // Other threads use the processors as well.
     let over = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..8 {

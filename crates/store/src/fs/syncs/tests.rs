@@ -1,4 +1,4 @@
-//! A group whose syncs the test ends one by one, with the results that it wants; and one that is used by many at once.
+//! Tests a group whose syncs end one by one with results that the test chooses, and a group with many users.
 
 use super::{Failure, Group};
 use crate::fs::directories::lock;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// More syncs than any test makes with one disk.
+/// More syncs than any test runs on one disk.
 const SYNCS_MAX: usize = 16;
 
 /// Each sync reports its start and returns a result that the test chooses.
@@ -50,7 +50,7 @@ impl Disk {
     }
 }
 
-/// Waits for a sync to begin; one that never does fails the test.
+/// Waits for a sync to begin; the test fails if none does.
 fn begin(begun: &Receiver<()>) {
     begun.recv_timeout(Duration::from_secs(60)).unwrap();
 }
@@ -68,7 +68,7 @@ fn all_who_wait_share_one_sync_that_begins_after_they_came() {
     disk.wait_until_waiting(8);
     end.send(Ok(())).unwrap();
     early.join().unwrap().unwrap();
-    // The sync that ran when they came does not serve them.
+    // The sync that was running when the callers arrived does not serve them.
     begin(&begun);
     assert!(late.iter().all(|caller| !caller.is_finished()));
     end.send(Ok(())).unwrap();
@@ -93,11 +93,11 @@ fn an_error_reaches_all_who_waited_and_everybody_else_at_the_next_sync() {
     for caller in late {
         assert_eq!(caller.join().unwrap().unwrap_err().errno, Errno::IO);
     }
-    // The kernel has reported the failure by now, and does not repeat it.
+    // The kernel has already reported the failure and does not repeat it.
     end.send(Ok(())).unwrap();
     let failure = disk.sync(&absent).join().unwrap().unwrap_err();
     assert_eq!(failure.errno, Errno::IO);
-    // The failure is reported until it is believed: another thread of the storage may have met it.
+    // The failure is reported until it is believed, because another thread of the storage may have met it.
     end.send(Ok(())).unwrap();
     assert!(disk.sync(&absent).join().unwrap().is_err());
     absent.store(failure.number, Ordering::SeqCst);
