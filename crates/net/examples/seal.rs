@@ -1,5 +1,5 @@
-//! Prints how fast one core seals records, by each library and cipher: `seal [ROUNDS]`, in turns.
-//! OPENSSL_ia32cap makes aws-lc pass over instructions; ring and the CRC heed no such variable.
+//! Prints how fast one core seals records with each library and cipher, in turns: `seal [ROUNDS]`.
+//! OPENSSL_ia32cap makes aws-lc ignore instructions; ring and the CRC do not read that variable.
 
 #![expect(clippy::print_stdout, reason = "it prints figures")]
 
@@ -9,7 +9,7 @@ use godwit_net::aead::{Features, Library, library};
 use godwit_net::{Cipher, seal_rate_of};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time of the processor, so that other programs do not count.
+/// Processor time, so that other programs do not count.
 fn clock() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Accepts connections for a daemon: handshake within a deadline, the client's proven identity.
-//! Listens nowhere and grants nothing.
+//! Accepts connections for a daemon: completes the handshake within a deadline and proves the client's identity.
+//! Does not listen, and grants no rights.
 
 use std::io;
 use std::net::TcpStream;
@@ -73,12 +73,12 @@ pub enum AcceptError {
         /// The deadline.
         after: Duration,
     },
-    /// TLS found no agreement.
+    /// The two sides agreed on no TLS parameters.
     #[error("{peer}: TLS: {error}")]
     Tls {
         /// The client.
         peer: String,
-        /// The error of rustls.
+        /// The error that rustls reported.
         error: TlsError,
     },
     /// The connection broke.
@@ -91,9 +91,9 @@ pub enum AcceptError {
     },
 }
 
-/// Completes the handshake on a connection that a listener took.
+/// Completes the handshake on an accepted connection.
 ///
-/// Blocks up to the deadline: call on a thread for this connection alone.
+/// Blocks up to the deadline, so call it on a thread for this connection alone.
 ///
 /// # Errors
 /// Names the client and its mistake.

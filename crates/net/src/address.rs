@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// The address of a daemon, as the user names it. Host names are kept as given, in lower case.
+/// The address of a daemon, in the user's spelling. Host names are kept in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PeerAddress {
     host: String,
@@ -32,7 +32,7 @@ impl PeerAddress {
     /// Makes an address from parsed parts; `host` without brackets.
     #[must_use]
     pub fn new(host: &str, port: u16) -> Self {
-        // Only one spelling of an IP address, so that it is found among the known peers.
+        // Only one spelling of an IP address is kept, so that the address is found among the known peers.
         let host = host
             .parse::<IpAddr>()
             .map_or_else(|_| lower(host), |ip| ip.to_string());
@@ -53,7 +53,7 @@ impl PeerAddress {
 
     /// All addresses of the host, in the system's order of preference.
     ///
-    /// The system's resolver knows no deadline: after ours its thread is left running until the resolver returns.
+    /// The system's resolver has no deadline: after our deadline its thread keeps running until the resolver returns.
     ///
     /// # Errors
     /// The resolver's error, or that it did not answer in time.

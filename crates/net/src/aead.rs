@@ -1,5 +1,5 @@
-//! Owns which library seals and opens records, by the processor: one table, read once.
-//! Seals nothing, and does not concern the REST API or webhooks: those move few bytes.
+//! Chooses the library that seals and opens records, by the processor's features; the table is read once. Seals
+//! nothing, and does not concern the REST API or webhooks, which move few bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::tls::Cipher;
 
-/// A library that implements the ciphers of TLS. Their records are the same bytes.
+/// A library that implements the ciphers of TLS. The libraries produce the same records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Library {
     /// aws-lc-rs: the fastest AES with AVX-512.
@@ -21,7 +21,7 @@ pub enum Library {
 }
 
 impl Library {
-    /// Both.
+    /// All libraries.
     pub const ALL: [Self; 2] = [Self::AwsLc, Self::Ring];
 
     /// The name in reports.
@@ -55,7 +55,7 @@ impl fmt::Display for Library {
     }
 }
 
-/// A text that names no library.
+/// The text is no name of a library.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{0:?} is not a cipher library: write aws-lc or ring")]
 pub struct LibraryError(String);
@@ -70,14 +70,14 @@ impl FromStr for Library {
     }
 }
 
-/// The instructions of a processor that decide.
+/// The processor instructions that decide the choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Whether the processor has AES instructions, under any name.
     pub aes: bool,
     /// AES and carry-less multiplication on vectors of 256 bits.
     pub vaes: bool,
-    /// AVX-512 with what aws-lc needs of it.
+    /// AVX-512 with all parts that aws-lc needs.
     pub avx512: bool,
 }
 
@@ -120,7 +120,7 @@ struct Row {
     ciphers: [Cipher; 3],
 }
 
-/// AES with 128 bits is a tenth faster than with 256 wherever the processor has instructions for it.
+/// AES with 128 bits is a tenth faster than with 256, on every processor with AES instructions.
 const BY_AES: [Cipher; 3] = [
     Cipher::Aes128Gcm,
     Cipher::Aes256Gcm,
@@ -154,7 +154,7 @@ fn row_for(has: Features) -> &'static Row {
     row.expect("the last row needs nothing")
 }
 
-/// The ciphers in the order in which this processor is offered them: the fastest first.
+/// The ciphers in the order in which this processor offers them: the fastest first.
 #[must_use]
 pub fn ciphers() -> &'static [Cipher; 3] {
     &row_for(Features::of_this_processor()).ciphers

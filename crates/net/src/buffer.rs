@@ -3,7 +3,7 @@
 
 use crate::limits::{RECEIVE_BYTES, RECORD_BYTES_MAX, RECORD_HEADER_BYTES};
 
-/// Outgoing bytes. Grows to its largest use; never shrinks, and is never filled with zeros again.
+/// Outgoing bytes. Grows to its largest use, never shrinks, and is filled with zeros only once.
 #[derive(Default)]
 pub(crate) struct OutBuffer {
     bytes: Vec<u8>,
@@ -11,7 +11,8 @@ pub(crate) struct OutBuffer {
 }
 
 impl OutBuffer {
-    /// At least `bytes` writable bytes behind the content; [`OutBuffer::commit`] says how many were used.
+    /// At least `bytes` writable bytes after the content; [`OutBuffer::commit`] then sets how many were
+    /// used.
     pub(crate) fn room(&mut self, bytes: usize) -> &mut [u8] {
         let needed = self.end + bytes;
         if self.bytes.len() < needed {
@@ -28,7 +29,7 @@ impl OutBuffer {
         self.end += bytes;
     }
 
-    /// Moves everything from `other` behind the content.
+    /// Moves all bytes of `other` to the end of the content.
     pub(crate) fn append(&mut self, other: &mut Self) {
         let bytes = other.end;
         self.room(bytes)[..bytes].copy_from_slice(other.filled());
@@ -49,14 +50,14 @@ impl OutBuffer {
     }
 }
 
-/// Bytes as received from the socket, taken from the front one record or one piece at a time.
+/// Received bytes, which are removed from the front one record or one piece at a time.
 pub(crate) struct InBuffer {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
-/// State of the front of an [`InBuffer`], seen as TLS records.
+/// State of the front of an [`InBuffer`], interpreted as TLS records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
     /// More bytes are needed.
@@ -88,7 +89,8 @@ impl InBuffer {
         self.start == self.end
     }
 
-    /// The free room behind the content. If little room is left, the content first moves to the front.
+    /// The free space after the content. If little space is left, the content is first moved to the
+    /// front.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             self.start = 0;
@@ -117,7 +119,7 @@ impl InBuffer {
         self.start += bytes;
     }
 
-    /// The record that begins `offset` bytes behind the front.
+    /// The record that begins `offset` bytes after the front.
     pub(crate) fn record(&self, offset: usize) -> Record {
         let Some(&[_, _, _, high, low]) = self
             .filled()

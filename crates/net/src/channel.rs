@@ -1,9 +1,9 @@
-//! Owns a channel: one network path between two machines.
-//! Finds none (`pairing`, `channels`), and makes no connections itself (`connect`).
+//! Owns a channel: one network path between two machines. Does not search for channels (`pairing`, `channels`), and does not connect
+//! (`connect`).
 //!
-//! The client numbers channels; the connection that opens a transfer is over channel 0. Only sockets that dial are bound to a
-//! device. For accepted sockets the routing of the kernel holds, because a wrong guess would break a path that works; `docs/guide.md`
-//! says what the administrator can set.
+//! The client numbers channels; the connection that opens a transfer uses channel 0. Only sockets that dial are bound to a device.
+//! Accepted sockets follow the kernel's routing, because a wrong guess would break a working path; `docs/guide.md` shows what the
+//! administrator can set.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ use godwit_sys::interfaces::{InterfaceAddress, bind_to_interface};
 use crate::connect::connect_from;
 use crate::pairing::shares_prefix;
 
-/// One network path: a local address, and the remote one that is reached from it.
+/// One network path: a local address and a remote address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
     /// The local end; `None` leaves the choice to the kernel.
@@ -64,14 +64,14 @@ impl fmt::Display for Channel {
 /// How the interface of outgoing packets is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeavesBy {
-    /// The socket is bound to the interface.
+    /// The socket is bound to the interface by name.
     Interface,
-    /// By the routing, from the addresses: the kernel does not let this user bind to an interface.
+    /// Routing chooses by the addresses, because the kernel does not let this user bind to an interface.
     Routing,
 }
 
 impl Channel {
-    /// Whether the routing chooses the channel's interface unasked: no other interface is in the other end's network.
+    /// Whether routing chooses the channel's interface without a binding: no other interface is in the remote end's network.
     pub fn is_routed(&self, own: &[InterfaceAddress]) -> bool {
         let interface = self
             .local

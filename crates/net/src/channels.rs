@@ -1,11 +1,10 @@
-//! Owns the channels of one transfer on the dialling side: finds them beside the transfer, proves each, makes connections over them.
+//! Owns the channels of one transfer on the dialling side: finds them while the transfer runs, proves each, and connects over them.
 //! Pairs nothing itself (`pairing`), and does not decide the number of connections.
 //!
-//! The search runs with short deadlines on a thread beside the transfer, and again when this machine's interfaces
-//! change. OPENED brings the daemon's addresses, their prefixes, a number for each interface, and which address was
-//! dialled. Each pair is proven by a TLS connection with the pinned key, from a socket bound to address and device;
-//! that connection becomes the first stream of the channel. If one side has only one interface, there is no thread, no
-//! message and no round trip.
+//! The search runs with short deadlines on a thread beside the transfer, and again when this machine's interfaces change. OPENED
+//! contains the daemon's addresses, their prefixes, a number for each interface, and the dialled address. Each pair is proven by a
+//! TLS connection with the pinned key, from a socket bound to address and device; that connection becomes the first stream of the
+//! channel. If one side has only one interface, the search costs no thread, no message and no round trip.
 
 mod wish;
 
@@ -39,7 +38,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Inner {
-    /// Counts openings: a search for a previous transfer adds no channels.
+    /// Counts openings, so that a search for a previous transfer adds no channels.
     generation: u64,
     list: Vec<Slot>,
 }
@@ -51,7 +50,7 @@ struct Slot {
 }
 
 impl Channels {
-    /// No channels yet. `options` define the expected peer, and how streams behave.
+    /// An empty set of channels. `options` contain the expected peer and the options of streams.
     pub fn new(tls: ClientTls, options: DialOptions) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -115,7 +114,7 @@ impl Channels {
     /// Connects over a channel and proves the peer's identity.
     ///
     /// # Errors
-    /// No peer answers, or another one.
+    /// No peer answers, or a wrong one.
     pub fn dial(&self, channel: &Channel) -> Result<(Connection, LeavesBy), DialError> {
         let address = PeerAddress::new(&channel.remote.ip().to_string(), channel.remote.port());
         let deadline = CHANNEL_DEADLINE.min(self.shared.options.deadline);
@@ -134,9 +133,8 @@ impl Channels {
         Ok((connection, leaves_by))
     }
 
-    /// Searches further channels to these addresses in the background, on threads that end without being joined. Costs
-    /// nothing if the other side has one interface. Each attempt is short, and none is repeated until an interface of
-    /// this machine appears or disappears.
+    /// Searches for more channels to these addresses in the background, on threads that are not joined. Costs nothing if the other
+    /// side has one interface. Each attempt is short, and none is repeated until an interface of this machine appears or disappears.
     pub fn find(&self, their: &[TheirAddress]) {
         let own = interfaces().unwrap_or_default();
         let (pairing, generation) = self.pairing(&own, their);
@@ -149,7 +147,7 @@ impl Channels {
             their: their.to_vec(),
             generation,
         };
-        // Without a thread for the search, one channel remains.
+        // If no thread can be started for the search, the transfer has only one channel.
         let _ = std::thread::Builder::new()
             .name("gw-find".to_owned())
             .spawn(move || finder.run(pairing));
@@ -201,12 +199,12 @@ impl Finder {
         }
     }
 
-    /// Waits until this machine's interfaces change; false once the search is no longer wanted.
+    /// Waits until this machine's interfaces change; false once the search is no longer needed.
     fn await_others(&mut self) -> bool {
         loop {
             let until = Instant::now() + INTERFACES_EVERY;
             while Instant::now() < until {
-                // Once the transfer is forgotten, only this thread still holds the channels.
+                // A count below 2 means that the transfer was dropped, and only this thread still holds the channels.
                 if !self.is_wanted() || Arc::strong_count(&self.channels.shared) < 2 {
                     return false;
                 }

@@ -1,7 +1,7 @@
-//! Owns whether this machine's kernel lets a congestion control be chosen, and sockets to try it with.
-//! Chooses none for connections.
+//! Checks whether this machine's kernel allows a congestion control, and makes sockets for the check. Does not set the
+//! congestion control of connections.
 //!
-//! A congestion control that the user names is set on the sockets that send. Where the kernel refuses it, the transfer is
+//! A congestion control that the user names is set on the sockets that send. If the kernel refuses it, the transfer is
 //! refused.
 
 use std::io;
@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use thiserror::Error;
 
-/// The congestion control cannot be had.
+/// The congestion control is not available.
 #[derive(Debug, Error)]
 #[error(
     "the congestion control {name} is not available on {machine}: {source}; available there: {allowed} (sysctl net.ipv4.tcp_allowed_congestion_control)"
@@ -22,10 +22,11 @@ pub struct CongestionError {
     source: io::Error,
 }
 
-/// Whether sockets of this process may have the congestion control `name`. `machine` names this machine in the message.
+/// Checks whether sockets of this process may use the congestion control `name`. `machine` names this machine in the
+/// message.
 ///
 /// # Errors
-/// The kernel does not have it, or does not allow it; the message lists those that it allows.
+/// The kernel does not have it or does not allow it; the message lists the allowed ones.
 pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError> {
     let tried = socket_to_try().and_then(|socket| sockopt::set_tcp_congestion(&socket, name));
     tried.map_err(|errno| {
@@ -47,7 +48,7 @@ pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError
     })
 }
 
-/// A socket without a connection: it has the system's choice, and tests which ones may be chosen.
+/// A socket without a connection: it has the system's default, and tests other congestion controls.
 pub(crate) fn socket_to_try() -> rustix::io::Result<OwnedFd> {
     let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
     socket_with(family, SocketType::STREAM, flags, None)

@@ -1,5 +1,5 @@
-//! Owns the making of TCP connections, within a time, from a local address and interface or from wherever the kernel likes.
-//! Chooses neither end.
+//! Connects TCP sockets within a deadline, from a given local address and interface or from the kernel's choice. Chooses
+//! neither end.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -60,7 +60,7 @@ fn leave_from(socket: &OwnedFd, local: &LocalEnd) -> io::Result<LeavesBy> {
         },
         None => LeavesBy::Routing,
     };
-    // Spares ports; without it all works as well.
+    // An optimisation that saves ports; connections work without it.
     let _ = bind_without_port(socket);
     rustix::net::bind(socket, &SocketAddr::new(local.address, 0))?;
     Ok(leaves_by)

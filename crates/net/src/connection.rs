@@ -38,19 +38,19 @@ pub struct Connection {
     payload_in_inbox: bool,
     /// Remaining payload bytes of the last returned frame.
     payload_due: usize,
-    /// Longest head that is kept; of a longer one, the bytes that were dropped so far.
+    /// Longest head that is kept; a longer head is dropped.
     head_bytes_max: u32,
     head_bytes_dropped: usize,
     /// Number of payload bytes that ends a wait.
     input_bytes: u32,
     outgoing: OutBuffer,
-    /// Messages of TLS itself; sent before the next record, never inside an unencrypted payload.
+    /// Messages of TLS; sent before the next record, never inside an unencrypted payload.
     control: OutBuffer,
     waker: Waker,
     stall_limit: Duration,
-    /// When a send first had to wait after the owner had ended the stream.
+    /// When a send first had to wait after the stream's owner had ended the stream.
     ended_since: Option<Instant>,
-    /// Content that may still be sent in blocks; `None` for any amount.
+    /// Bytes of content that may still be sent in blocks; `None` means no limit.
     early_bytes: Option<u64>,
     relayed: bool,
     channel: u32,
@@ -62,7 +62,7 @@ pub struct Connection {
     acknowledged: (Instant, u64),
     /// Current pace of the socket.
     pace: u64,
-    /// The received bytes hold no complete frame: waiting makes sense.
+    /// The received bytes contain no complete frame, so waiting makes sense.
     drained: bool,
     /// The peer announced the end of its stream.
     closed: bool,
@@ -84,7 +84,7 @@ pub(crate) enum Layer {
 }
 
 impl Connection {
-    /// A stream over `socket`; `incoming` holds bytes received behind the handshake.
+    /// A stream over `socket`; `incoming` holds bytes received after the handshake.
     pub(crate) fn new(
         socket: Socket,
         layer: Layer,
@@ -123,17 +123,17 @@ impl Connection {
         })
     }
 
-    /// Allows blocks on this connection only up to this much content, until there is a better connection.
+    /// Limits blocks on this connection to this much content, until there is a better connection.
     pub fn carry_blocks_up_to(&mut self, early_bytes: u64) {
         self.early_bytes = Some(early_bytes);
     }
 
-    /// Keeps no head that is longer than this: its frame is returned without one.
+    /// Drops heads longer than this; the frame is returned without its head.
     pub fn keep_heads_up_to(&mut self, bytes: u32) {
         self.head_bytes_max = bytes;
     }
 
-    /// Marks the socket as leading to a program that outlives this process and relays everything.
+    /// Marks the socket as one to a program that outlives this process and relays everything.
     pub fn set_relayed(&mut self) {
         self.relayed = true;
     }
@@ -178,7 +178,7 @@ impl Connection {
         }
     }
 
-    /// The end of the byte stream, where no frame can follow.
+    /// The error for an end of the byte stream, where no frame can follow.
     fn error_end(&self) -> StreamError {
         let between_frames =
             self.opened.is_empty() && self.incoming.is_empty() && self.payload_due == 0;
@@ -357,7 +357,7 @@ impl Stream for Connection {
 
     fn set_stall_limit(&mut self, limit: Duration) {
         self.stall_limit = limit;
-        // The kernel's limit is only a second guard: if the kernel refuses it, ours still holds.
+        // The kernel's limit is only a second guard; if the kernel refuses it, ours still applies.
         let _ = self.socket.set_user_timeout(limit);
     }
 

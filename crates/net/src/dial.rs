@@ -1,5 +1,5 @@
-//! Opens connections to a daemon: all its addresses, one deadline, a proven identity.
-//! Remembers no peers and asks no questions of the user.
+//! Connects to a daemon: tries all its addresses within one deadline and proves its identity. Stores no peers and does
+//! not ask the user.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -26,15 +26,15 @@ use crate::tls::{ALPN_DATA, ClientTls, Expect, ServerPin};
 pub struct DialOptions {
     /// The expected peer.
     pub expect: Expect,
-    /// Deadline for resolving and trying all addresses; the handshake has a separate [`HANDSHAKE_DEADLINE`], or this
-    /// one if shorter.
+    /// Deadline for resolving and trying all addresses. The handshake has a separate deadline: [`HANDSHAKE_DEADLINE`],
+    /// or this one if shorter.
     pub deadline: Duration,
     /// Options of the stream.
     pub stream: StreamOptions,
 }
 
 impl DialOptions {
-    /// The usual deadline and stream options.
+    /// Options with the usual deadline and stream options.
     #[must_use]
     pub fn new(expect: Expect) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl DialOptions {
     }
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Debug, Error)]
 pub enum DialError {
     /// The name has no address.
@@ -99,12 +99,12 @@ pub enum DialError {
         /// The cause.
         what: String,
     },
-    /// TLS found no agreement.
+    /// The two sides agreed on no TLS parameters.
     #[error("no TLS connection to {address}: {error}")]
     Tls {
         /// The daemon's address.
         address: PeerAddress,
-        /// The error of rustls.
+        /// The error that rustls reported.
         error: TlsError,
     },
 }
@@ -122,7 +122,7 @@ impl DialError {
         }
     }
 
-    /// Whether the cause is the peers' identities.
+    /// Whether an identity of a peer is the cause.
     #[must_use]
     pub fn is_authentication(&self) -> bool {
         matches!(self, Self::WrongIdentity { .. })
@@ -132,7 +132,7 @@ impl DialError {
 /// Connects to the daemon at `address` and proves its identity; returns the stream and the identity.
 ///
 /// # Errors
-/// Names host and port, the fault, and what to do.
+/// Contains host and port, the fault, and advice.
 pub fn dial(
     address: &PeerAddress,
     tls: &ClientTls,
@@ -142,18 +142,18 @@ pub fn dial(
     dial_over(Carrier::Tcp(tcp), address, tls, options)
 }
 
-/// The carrier of a connection.
+/// The socket below a connection.
 pub enum Carrier {
     /// A TCP connection, dialled by either side.
     Tcp(TcpStream),
-    /// A socket whose other end leads to the peer through another program.
+    /// A socket to another program that relays to the peer.
     Unix(UnixStream),
 }
 
 /// Proves the peer's identity over an existing connection, as [`dial`] does over a new one.
 ///
 /// # Errors
-/// Names the fault; messages contain `address`.
+/// Contains the fault; messages contain `address`.
 pub fn dial_over(
     carrier: Carrier,
     address: &PeerAddress,
@@ -201,7 +201,7 @@ pub fn dial_over(
     Ok((stream, found))
 }
 
-/// Tries one address after the other, each with its share of the time left.
+/// Tries one address after another; each gets its share of the remaining time.
 fn connect_any(address: &PeerAddress, deadline: Duration) -> Result<TcpStream, DialError> {
     let end = Instant::now() + deadline;
     let resolve_error = |source| DialError::Resolve {
@@ -289,6 +289,6 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Minimum time for each address; a connection on a local network takes less. With many dead addresses the deadline is
-/// extended by this much each.
+/// Minimum time for each address; a connection on a local network takes less. With many unreachable addresses, the
+/// deadline is extended by this time for each of them.
 const CONNECT_TIME_MIN: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! Runs the TLS handshake over a socket: one deadline for all of it, one record at a time.
-//! Chooses neither keys nor peers, and authorises no peer.
+//! Runs the TLS handshake over a socket: one deadline for the whole handshake, one record at a time. Chooses
+//! neither keys nor peers, and authorises no peer.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(crate) enum HandshakeError {
 /// The protocol that a peer without TLS seems to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LooksLike {
-    /// A request or an answer of HTTP.
+    /// A request or a response of HTTP.
     Http,
     /// The banner of an ssh server or client.
     Ssh,
@@ -56,7 +56,7 @@ impl std::fmt::Display for LooksLike {
     }
 }
 
-/// Runs the handshake to its end. Bytes received behind it stay in `incoming`.
+/// Runs the handshake to its end. Bytes received after the handshake stay in `incoming`.
 pub(crate) fn handshake(
     socket: &mut Socket,
     session: &mut Session,
@@ -64,14 +64,15 @@ pub(crate) fn handshake(
     deadline: Instant,
 ) -> Result<(), HandshakeError> {
     let mut out = OutBuffer::default();
-    // Bytes of records at the front that rustls has seen and still needs, for a message that spans several records.
+    // Bytes of records at the front that rustls has read and still needs, because a message can span several
+    // records.
     let mut fed = 0;
     let mut is_tls = false;
     loop {
         let mut early = false;
         let opened = session.open(incoming.front_mut(fed), &mut out, &mut |_| early = true);
         if let Err(error) = opened {
-            // The alert gives the peer the reason; its delivery is not awaited.
+            // The alert informs the peer of the reason; its delivery is not awaited.
             let _ = socket.send(out.filled(), &[]);
             return Err(HandshakeError::Tls(error));
         }
@@ -99,7 +100,7 @@ pub(crate) fn handshake(
     }
 }
 
-/// Receives until a whole record is behind the first `fed` bytes, and returns its length.
+/// Receives until a whole record follows the first `fed` bytes, and returns its length.
 fn next_record(
     socket: &mut Socket,
     incoming: &mut InBuffer,
@@ -199,7 +200,7 @@ fn sniff(
     if first == TLS_HANDSHAKE || first == TLS_ALERT {
         return Ok(());
     }
-    // A client that sends single bytes gets only a moment.
+    // A client that sends single bytes gets only a short time.
     let deadline = deadline.min(Instant::now() + SNIFF_TIME);
     while incoming.filled().len() < SNIFF_BYTES && !incoming.filled().contains(&b'\n') {
         if receive(socket, incoming, deadline).is_err() {

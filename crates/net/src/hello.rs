@@ -1,5 +1,5 @@
-//! Determines what a new connection wants (data, or another protocol over TLS) without consuming its bytes.
-//! Answers nothing and checks no identity; the code that accepts the connection does.
+//! Determines the protocol that a new connection wants (data, or another protocol over TLS) without consuming its
+//! bytes. Sends no answer and checks no identity; the code that accepts the connection does.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -12,16 +12,16 @@ use rustls::server::Acceptor;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::tls::ALPN_DATA;
 
-/// Longest first flight that is examined: browsers send 2 KiB, and one record can hold the rest.
+/// Most bytes of the first message that are examined: browsers send 2 KiB, and one record can hold the rest.
 const HELLO_BYTES_MAX: usize = RECORD_BYTES_MAX;
 
 /// The protocol that a client wants.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wants {
-    /// A data connection, or one that only the data protocol can refuse with a proper message: no TLS, or no bytes at
-    /// all.
+    /// A data connection, or one that only the data protocol can refuse with a proper message: without TLS, or
+    /// without any bytes.
     Data,
-    /// Another protocol inside TLS, such as HTTP, or a client that names none.
+    /// Another protocol inside TLS, such as HTTP, or none named.
     Other,
 }
 
@@ -54,7 +54,7 @@ pub fn client_wants(socket: &TcpStream, deadline: Duration) -> Wants {
     wants
 }
 
-/// Judges the first bytes; `None` if there are too few.
+/// Decides by the first bytes; `None` if there are too few.
 fn judge(seen: &[u8]) -> Option<Wants> {
     let mut acceptor = Acceptor::default();
     let mut rest = seen;

@@ -77,7 +77,7 @@ impl HomeLock {
 pub(crate) fn write_atomically(home: &Path, name: &str, content: &[u8]) -> Result<(), HomeError> {
     let temporary = home.join(format!(".{name}.new"));
     let path = home.join(name);
-    // A file left by a killed writer must not lend its permissions.
+    // The permissions of a file that a killed writer left must not be reused.
     match std::fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(HomeError::new("remove", &temporary, error));

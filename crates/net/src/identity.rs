@@ -1,5 +1,5 @@
-//! Owns the identity of a node or user: an Ed25519 key, its self-signed certificate, and the short name of both.
-//! Decides nothing about rights.
+//! Owns the identity of a node or user: an Ed25519 key, its self-signed certificate, and their short name. Does
+//! not decide rights.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -90,7 +90,7 @@ pub struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// Why no identity is available.
+/// Reason why no identity is available.
 #[derive(Debug, Error)]
 pub enum IdentityError {
     /// The directory or the file could not be used.
@@ -99,7 +99,7 @@ pub enum IdentityError {
     /// Other users may read or write the key.
     #[error(transparent)]
     Exposed(#[from] SecretFileError),
-    /// The file does not hold a valid identity.
+    /// The file does not contain a valid identity.
     #[error("{}: {what}; restore the file, or move it away to get a new identity", path.display())]
     Malformed {
         /// The key file.
@@ -113,7 +113,7 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// The identity kept in `home`, created there at the first call.
+    /// The identity stored in `home`; created on the first call.
     ///
     /// # Errors
     /// The directory or file cannot be used or is damaged, or the key is open to others.
@@ -133,7 +133,7 @@ impl Identity {
         Self::parse(&path, pem.as_bytes())
     }
 
-    /// The identity kept in `home`, if there is one. Creates nothing.
+    /// The identity stored in `home`, if there is one. Creates nothing.
     ///
     /// # Errors
     /// The file cannot be used or is damaged, or the key is open to others.
@@ -208,7 +208,7 @@ impl Identity {
     }
 }
 
-/// Generates a key and its certificate, which never expires: it is pinned, not vouched for by an authority.
+/// Generates a key and a certificate that never expires: peers pin the key, so no authority is needed.
 fn generate() -> Result<String, rcgen::Error> {
     let key = KeyPair::generate_for(&PKCS_ED25519)?;
     let mut parameters = CertificateParams::new(vec!["godwit".to_owned()])?;
@@ -225,7 +225,7 @@ const ID_DIGITS: usize = 52;
 const FILE_NAME: &str = "identity.pem";
 /// A key and a certificate are about 600 bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// Refuses a symbolic link to another key, and does not block on a pipe.
+/// Refuses a symbolic link, which could lead to another key, and does not block on a pipe.
 const OPEN_FLAGS: i32 = {
     #[expect(clippy::cast_possible_wrap, reason = "flags fit in 31 bits")]
     let flags = rustix::fs::OFlags::NOFOLLOW

@@ -1,5 +1,5 @@
-//! Owns a client's knowledge about daemons: which identity answers at which address.
-//! Asks no questions; the caller decides whether to trust a new daemon.
+//! Owns a client's knowledge about daemons: the identity at each address. Asks no questions; the
+//! caller decides whether to trust a new daemon.
 
 use std::fmt;
 use std::path::Path;
@@ -48,7 +48,7 @@ impl KnownPeers {
         Ok(found.map(|peer| peer.id))
     }
 
-    /// From now on only `id` is trusted at `address`.
+    /// Stores `id` as the only trusted identity at `address`.
     ///
     /// # Errors
     /// The file cannot be read or written, or has an invalid line.
@@ -74,7 +74,7 @@ impl KnownPeers {
         Ok(outcome)
     }
 
-    /// Forgets the identity at `address`; returns whether there was one.
+    /// Removes the identity at `address`; returns whether there was one.
     ///
     /// # Errors
     /// As [`KnownPeers::trust`].

@@ -1,4 +1,4 @@
-//! Owns streams: connections that carry frames, their encryption, and the proof of who opens them.
+//! Owns streams: connections that carry frames, their encryption, and the proof of identities.
 //! Knows nothing of transfers or files.
 
 mod accept;

@@ -1,5 +1,4 @@
-//! Owns the limits of connections: times, sizes and counts, each with its reason.
-//! Enforces none of them itself.
+//! Owns the limits of connections: times, sizes and counts, each with its reason. Does not enforce the limits.
 
 use std::time::Duration;
 
@@ -12,11 +11,10 @@ pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 /// Deadline from the end of the handshake to a complete hello; enforced by the reader of the hello.
 pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 
-/// One attempt to connect to all addresses of a host.
+/// Deadline of one attempt to connect to all addresses of a host.
 pub const DIAL_DEADLINE: Duration = Duration::from_secs(20);
 
-/// One attempt to check that a channel leads to the peer, and to prove the peer's identity: three round trips of a bad
-/// path.
+/// Deadline of one attempt to prove the peer's identity over a channel: three round trips of a bad path.
 pub const CHANNEL_DEADLINE: Duration = Duration::from_secs(4);
 
 /// Most channels that are found for one transfer: one for each interface of a large machine.
@@ -28,10 +26,10 @@ pub const INTERFACES_EVERY: Duration = Duration::from_secs(3);
 /// How many rounds of pairing distant interfaces are tried.
 pub const CHANNEL_ROUNDS_MAX: usize = 4;
 
-/// A slowly draining socket holds at most the unsent bytes of one second divided by this …
+/// A slow socket holds at most the unsent bytes of one second divided by this …
 pub const HELD_PARTS: u64 = 4;
 
-/// … but at least a block; on a path from this RTT on.
+/// … but at least a block; only on paths with at least the RTT [`HELD_FROM`].
 pub const HELD_BYTES_MIN: i32 = 512 << 10;
 /// See [`HELD_BYTES_MIN`].
 pub const HELD_FROM: Duration = Duration::from_millis(5);
@@ -42,14 +40,14 @@ pub const UNSENT_BYTES_MAX: i32 = 1 << 20;
 /// … and the minimum, so that a path that becomes faster is not held up: 1 ms at 1 Gbit/s.
 pub const UNSENT_BYTES_MIN: i32 = 128 << 10;
 
-/// Silence before the kernel probes whether the peer is alive, where other channels can take over.
+/// Silence before the kernel probes whether the peer is alive, if other channels can take over.
 pub const KEEPALIVE_INTERVAL_CHANNEL: Duration = Duration::from_secs(1);
 
-/// Time without progress after which a stream is dead. Longer than a slow disk's worst sync.
+/// Time without progress after which a stream is dead. This is longer than the longest sync of a slow disk.
 pub const STALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a blocked send may still take once the stream's owner has ended it or the peer has hung up: a few round trips of a
-/// bad path.
+/// Time limit for a blocked send after the stream's owner has ended it or the peer has hung up: a few round trips of a bad
+/// path.
 pub const END_GRACE: Duration = Duration::from_secs(1);
 
 /// How often a busy stream measures itself.
@@ -87,18 +85,18 @@ pub const INBOX_FRAMES_MAX: usize = 512 // acknowledgements of every block in fl
 /// Bytes of frames kept while a send is blocked; a frame that would pass this waits in the socket.
 pub const INBOX_BYTES_MAX: usize = 8 * (HEAD_BYTES_MAX as usize + PRELUDE_BYTES);
 
-/// Read along behind an unencrypted payload: the head of the next slice, and little of its payload.
+/// Bytes received in advance after an unencrypted payload: the head of the next slice, and little of its payload.
 pub const HEAD_AHEAD_BYTES: usize = 1024;
 
-/// Largest amount of payload after which a waiting thread is woken. Waking for each packet would be most of the work
-/// over many slow streams.
+/// Largest amount of payload after which a waiting thread is woken. Waking for each packet would cause most of the work over
+/// many slow streams.
 pub const INPUT_BYTES_MAX: u32 = 64 << 10;
 
-/// The wake-up amount is at most this fraction of an RTT's input. The kernel opens the window by the bytes taken in one
-/// RTT, and the peer waits if the window fills before any were taken.
+/// The wake-up amount is at most this fraction of an RTT's input. The kernel opens the window by the bytes read in one RTT. If
+/// the window fills before any bytes are read, the peer waits.
 pub const INPUT_PARTS: u32 = 8;
 
-/// Bytes examined of a client with another protocol, before it gets the answer that this port is not for it.
+/// Bytes examined of a client with another protocol, before it receives a refusal.
 pub const SNIFF_BYTES: usize = 64;
 
 const _: () = assert!(RECEIVE_BYTES >= 2 * RECORD_BYTES_MAX);

@@ -1,5 +1,5 @@
-//! Owns files with one entry per line that users may edit: comments stay, faults are reported with file and line.
-//! Does not know what an entry means.
+//! Owns files with one entry per line that users may edit: keeps comments, and reports faults with file and line.
+//! Does not interpret entries.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::home::{HomeError, HomeLock, make_home, write_atomically};
 
-/// Why such a file could not be used.
+/// Reason why the file could not be used.
 #[derive(Debug, Error)]
 pub enum LineFileError {
     /// The directory or the file could not be read or written.
@@ -24,7 +24,7 @@ pub enum LineFileError {
         /// The fault in the line.
         what: String,
     },
-    /// An entry that no line can hold.
+    /// An entry that does not fit into a line.
     #[error("{0}")]
     Entry(String),
 }
@@ -139,5 +139,5 @@ pub(crate) fn entries<E>(lines: &[Line<E>]) -> impl Iterator<Item = &E> {
     })
 }
 
-/// Room for a hundred thousand entries of the longest kind.
+/// Enough for a hundred thousand entries of the longest kind.
 const FILE_BYTES_MAX: u64 = 16 << 20;

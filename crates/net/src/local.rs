@@ -1,5 +1,5 @@
-//! Owns streams without TLS: between two threads of one process, or over a socket that something else protects.
-//! Protects nothing itself.
+//! Owns streams without TLS: between two threads of one process, or over a socket that another program protects.
+//! Encrypts nothing.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -26,8 +26,8 @@ pub fn local_pair(options: &StreamOptions) -> io::Result<(Connection, Connection
     Ok((end(one, "local:b")?, end(other, "local:a")?))
 }
 
-/// A stream over a socket that leads to the peer through a program that proves both identities and encrypts, such as
-/// ssh. `peer` is its name in messages.
+/// A stream over a socket to a program, such as ssh, that proves both identities and encrypts. `peer` names the peer
+/// in messages.
 ///
 /// # Errors
 /// The process is out of file descriptors.

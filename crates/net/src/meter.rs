@@ -1,5 +1,5 @@
-//! Owns a stream's measurements of itself, for other threads to read while the stream's thread is busy or blocked.
-//! Draws no conclusions.
+//! Owns a stream's measurements, which other threads read while the stream's thread is busy or blocked. Does not
+//! interpret them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::TcpInfo;
 
-/// The latest measurement of a stream. The stream's thread renews it several times a second, even in the middle of a
-/// blocked send or receive.
+/// The latest measurement of a stream. The stream's thread updates it several times a second, even during a blocked
+/// send or receive.
 #[derive(Debug, Default)]
 pub struct StreamMeter {
     measure: Mutex<StreamMeasure>,
@@ -19,13 +19,13 @@ pub struct StreamMeter {
 /// A stream's measurements since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamMeasure {
-    /// Bytes taken from the socket, with all overhead of framing and TLS.
+    /// Bytes read from the socket, with all overhead of framing and TLS.
     pub bytes_in: u64,
-    /// Bytes given to the socket, with all overhead of framing and TLS.
+    /// Bytes written to the socket, with all overhead of framing and TLS.
     pub bytes_out: u64,
-    /// Time spent in sends waiting for room in the socket.
+    /// Time that sends spent waiting for room in the socket.
     pub blocked_sending: Duration,
-    /// Time spent in payloads waiting for bytes.
+    /// Time that receives of payloads spent waiting for bytes.
     pub blocked_receiving: Duration,
     /// The kernel's view; `None` if the connection is not TCP.
     pub tcp: Option<TcpInfo>,
@@ -37,12 +37,12 @@ impl StreamMeter {
         *self.measure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bounds the bytes a second that the stream sends, from its next measurement on; 0 is no bound.
+    /// Limits the bytes a second that the stream sends, from its next measurement on; 0 is no limit.
     pub fn set_pace(&self, bytes_per_second: u64) {
         self.pace.store(bytes_per_second, Ordering::Relaxed);
     }
 
-    /// The bound last set on bytes a second; 0 is no bound.
+    /// The current limit in bytes a second; 0 is no limit.
     pub fn pace(&self) -> u64 {
         self.pace.load(Ordering::Relaxed)
     }

@@ -1,5 +1,4 @@
-//! Owns the choice which interfaces of two machines are tried as channels: pure, from addresses alone.
-//! Tries nothing.
+//! Chooses which interfaces of two machines are tried as channels, from addresses alone. Opens no connections.
 //!
 //! Interfaces that share a network are paired first, then the i-th with the i-th, each interface once. Two addresses of one pair
 //! are two tries of one channel.
@@ -20,16 +19,16 @@ pub struct TheirAddress {
     pub prefix_bits: u8,
     /// Number of the other side's interface, the same for all its addresses.
     pub interface: u32,
-    /// Whether the client dialled this interface of the other side, which therefore has a channel.
+    /// Whether the client dialled this interface, which therefore already has a channel.
     pub dialled: bool,
 }
 
-/// Two interfaces, and the ways between them: to be tried one after the other until one works.
+/// Two interfaces and the paths between them, which are tried one after another until one works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     /// Number of our interface.
     pub(crate) own: u32,
-    /// Number of theirs.
+    /// Number of the other side's interface.
     pub(crate) their: u32,
     pub(crate) ways: Vec<Channel>,
 }
@@ -38,12 +37,12 @@ pub(crate) struct Pair {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pairing {
     own: BTreeMap<u32, Vec<InterfaceAddress>>,
-    /// In the order in which they were announced.
+    /// The other side's interfaces, in the order in which they were announced.
     their: Vec<(u32, Vec<TheirAddress>)>,
 }
 
 impl Pairing {
-    /// All of both sides, without what both have: an address of ours leads nowhere else.
+    /// All interfaces of both sides. An address that both sides have is left out, because it leads back to this machine.
     pub(crate) fn new(own: &[InterfaceAddress], their: &[TheirAddress]) -> Self {
         let mut pairing = Self::default();
         for address in own {
@@ -69,7 +68,7 @@ impl Pairing {
         pairing
     }
 
-    /// The interfaces of these addresses have a channel.
+    /// Records that the interfaces of these addresses have a channel.
     pub(crate) fn take_addresses(&mut self, local: IpAddr, remote: IpAddr) {
         self.own
             .retain(|_, addresses| addresses.iter().all(|own| own.address != local));
@@ -77,7 +76,7 @@ impl Pairing {
             .retain(|(_, addresses)| addresses.iter().all(|their| their.address.ip() != remote));
     }
 
-    /// The interfaces of this pair have a channel.
+    /// Records that the interfaces of this pair have a channel.
     pub(crate) fn take(&mut self, pair: &Pair) {
         self.own.remove(&pair.own);
         self.their.retain(|(number, _)| *number != pair.their);
@@ -88,7 +87,7 @@ impl Pairing {
         self.own.len().min(self.their.len())
     }
 
-    /// Whether an interface of theirs has no channel: a new interface of this machine could have one to it.
+    /// Whether an interface of the other side has no channel, so that a new interface of this machine could reach it.
     pub(crate) fn has_theirs(&self) -> bool {
         !self.their.is_empty()
     }
@@ -123,7 +122,8 @@ impl Pairing {
         pairs
     }
 
-    /// Pairs of interfaces that share no network: in round 0 the i-th with the i-th, in the next one the i-th with the one after.
+    /// Pairs of interfaces that share no network: in round 0 the i-th with the i-th, in round 1 the i-th with the next, and so
+    /// on.
     pub(crate) fn far(&self, round: usize) -> Vec<Pair> {
         let (own_count, their_count) = (self.own.len(), self.their.len());
         let places = own_count.max(their_count);

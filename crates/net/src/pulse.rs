@@ -1,8 +1,7 @@
-//! Lets another thread see whether a connection lives, and cut it off.
-//! Judges nothing.
+//! Lets another thread observe whether a connection is alive, and end it. Does not decide when a connection is dead.
 //!
-//! With several channels, a socket holds at most 50 ms of unsent data (within `UNSENT_BYTES_MIN` and
-//! `UNSENT_BYTES_MAX`), so that a slow channel does not hoard the last blocks.
+//! With several channels, a socket holds at most 50 ms of unsent data (between `UNSENT_BYTES_MIN` and
+//! `UNSENT_BYTES_MAX`), so that a slow channel does not keep the last blocks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +41,7 @@ pub struct Vital {
     pub acknowledged_bytes: u64,
     /// Bytes that arrived.
     pub received_bytes: u64,
-    /// Bytes that this end sent again.
+    /// Bytes that this end retransmitted.
     pub resent_bytes: u64,
 }
 
@@ -88,7 +87,7 @@ impl Pulse {
         })
     }
 
-    /// Prepares the connection for take-over by others: it probes the peer early, and holds little unsent data.
+    /// Prepares the connection for failover to other channels: it probes the peer early, and holds little unsent data.
     pub fn share(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
         // If the kernel refuses, the end of the connection is noticed later.
@@ -97,23 +96,23 @@ impl Pulse {
         let _ = set_unsent_max(&self.fd, UNSENT_BYTES_MAX);
     }
 
-    /// Probes the peer's kernel now, if it was silent for a second and nothing is in flight or waiting. Unasked, the
-    /// kernel probes at most once a second.
+    /// Probes the peer's kernel now, if it was silent for a second and nothing is in flight or waiting. The kernel
+    /// alone probes at most once a second.
     pub fn ask(&self) {
         // A timer set to a time that has already passed fires at once.
         let _ = sockopt::set_tcp_keepidle(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
     }
 
-    /// Limits unsent data to what leaves in a moment at this rate: at the end of a transfer, the other channels wait
+    /// Limits unsent data to what is sent in a moment at this rate. At the end of a transfer, the other channels wait
     /// for data in the socket of a slow one.
     pub fn hold(&self, bytes_per_second: u64) {
         let moment = i32::try_from(bytes_per_second / 20).unwrap_or(i32::MAX);
         let _ = set_unsent_max(&self.fd, moment.clamp(UNSENT_BYTES_MIN, UNSENT_BYTES_MAX));
     }
 
-    /// Ends the connection now, whatever its thread waits for, and drops unacknowledged data.
+    /// Ends the connection now, even if its thread waits, and drops unacknowledged data.
     pub fn cut(&self) {
-        // Nothing of it may arrive when the path is back: all of it goes elsewhere.
+        // The data is sent again on other connections, so none of it may arrive later on this one.
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
     }
@@ -136,7 +135,7 @@ mod tests {
         let (local, remote) = (near.local_addr().unwrap(), near.peer_addr().unwrap());
         let pulse = Pulse::new(near.into(), local, remote, Arc::default());
         let begin = Instant::now();
-        // There is no event for silence.
+        // The test polls, because no event reports silence.
         let wait_until = |is_done: &dyn Fn(Vital) -> bool| {
             while !is_done(pulse.vital().unwrap()) {
                 assert!(begin.elapsed() < Duration::from_secs(60), "it never came");

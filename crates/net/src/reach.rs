@@ -1,5 +1,5 @@
-//! Makes data connections between two machines of which one may not reach the other: all addresses at once, and both directions.
-//! Starts nothing at the other end, and does not know what the connections are for.
+//! Connects two machines of which one may not be able to reach the other: tries all addresses at once, in both directions.
+//! Starts no program at the other end, and does not interpret the data.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -26,21 +26,21 @@ use crate::waker::Waker;
 /// Head start of the first address, which is usually the right one.
 const FIRST_ALONE: Duration = Duration::from_millis(100);
 
-/// Interval of checks for a connection from the other side while ours are under way.
+/// Interval of checks for a connection from the other side while our attempts run.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Interval of checks whether to continue.
+/// Interval of checks whether the attempt is still wanted.
 const LOOK_EVERY_WAITING: Duration = Duration::from_millis(100);
 
-/// Connections from the other side that wait for use, and strangers with an unproven identity.
+/// Most connections from the other side that wait for use or for the proof of their identity.
 const ARRIVED_MAX: usize = 64;
 const STRANGERS_MAX: usize = 16;
 
 /// How to reach the other machine.
 pub struct ReachOptions {
-    /// Addresses on which it may listen, the likeliest first.
+    /// Addresses on which the other machine may listen, the likeliest first.
     pub targets: Vec<SocketAddr>,
-    /// The identity that it must prove.
+    /// The identity that the other machine must prove.
     pub identity: IdentityId,
     /// Our key; we are the TLS client in both directions.
     pub tls: ClientTls,
@@ -65,7 +65,7 @@ pub enum Look {
     Wait,
     /// Only our own attempts: the other side may no longer run, and will not dial.
     DialOnly,
-    /// No connection is wanted any more.
+    /// No path: the connection is no longer wanted.
     Stop,
 }
 
@@ -117,11 +117,10 @@ impl Reach {
         })
     }
 
-    /// A new connection. Many threads may call at once: the first one finds the path for all. `look` is called again
-    /// and again.
+    /// A new connection. Many threads may call at once: the first one finds the path for all. `look` is called repeatedly.
     ///
     /// # Errors
-    /// Names what was tried.
+    /// Contains all attempts.
     pub fn connect(&self, look: &dyn Fn() -> Look) -> Result<Connection, ReachError> {
         let mut way = locked(&self.way);
         if let Some(known) = *way {
@@ -167,7 +166,7 @@ impl Reach {
         None
     }
 
-    /// Dials all targets, the first one a little earlier; a connection from the other side is as good.
+    /// Dials all targets, the first one a little earlier; a connection from the other side is used as well.
     fn dial(
         &self,
         targets: &[SocketAddr],
@@ -236,7 +235,7 @@ impl Reach {
             let found = connected
                 .and_then(|tcp| dial_over(Carrier::Tcp(tcp), &address, &tls, &options))
                 .map(|(connection, _)| connection);
-            // Another path may have been faster.
+            // The receiver is gone if another path was faster.
             let _ = outcomes.send((target, found));
         };
         std::thread::Builder::new()
@@ -248,7 +247,7 @@ impl Reach {
 
 type Outcome = (SocketAddr, Result<Connection, DialError>);
 
-/// Without address and advice, which the complete message contains.
+/// The error without address and advice, which the complete message contains.
 fn short(error: &DialError) -> String {
     match error {
         DialError::Connect { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
@@ -277,7 +276,7 @@ struct Arrivals {
 
 #[derive(Default)]
 struct Queue {
-    /// Proven connections, and whether the end has come.
+    /// Proven connections, and whether the accepting has ended.
     inner: Mutex<(Vec<Connection>, bool)>,
     changed: Condvar,
     strangers: AtomicUsize,
@@ -342,7 +341,7 @@ impl Drop for Arrivals {
         }
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // A thread's panic has been printed.
+            // If the thread panicked, the panic was already printed.
             let _ = thread.join();
         }
     }
@@ -368,7 +367,7 @@ fn listen(
             Ok(accepted) => accepted,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(_) => {
-                // Out of descriptors or memory; there is no event for their return.
+                // The process is out of descriptors or memory; no event reports that they are available again.
                 let _ = waker.wait(Duration::from_millis(100));
                 continue;
             }
@@ -399,15 +398,15 @@ fn listen(
     }
 }
 
-/// Listens on a free port of the range (`None`: any), for IPv6 and IPv4 alike where the system can; `local`: only
-/// reachable from this machine.
+/// Listens on a free port of the range (`None`: any), for IPv6 and IPv4 if the system supports both. With `local`, the port is
+/// reachable only from this machine.
 ///
 /// # Errors
 /// No port of the range is free, or the system refuses every port.
 pub fn bind_data_port(ports: Option<(u16, u16)>, local: bool) -> io::Result<TcpListener> {
     let (first, last) = ports.unwrap_or((0, 0));
     let count = u32::from(last - first) + 1;
-    // Several transfers of one machine begin at different ports, so they seldom try an occupied one.
+    // Transfers of one machine begin at different ports, so they seldom try an occupied one.
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     let start = u32::from_le_bytes(random) % count;

@@ -1,5 +1,5 @@
-//! Owns one TLS session on top of the unbuffered API: sealing, opening, key updates, orderly close.
-//! Touches no socket; bytes in, bytes out.
+//! Owns one TLS session on top of the unbuffered API: sealing, opening, key updates, orderly close. Does no IO:
+//! bytes in, bytes out.
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
@@ -16,8 +16,8 @@ pub(crate) struct Session {
     records: u64,
     records_max: u64,
     key_updates: u64,
-    /// Bytes of the last input that rustls still refers to, and that must come again; after a failure, more than any
-    /// input has. rustls panics over any other input.
+    /// Bytes of the last input that rustls still refers to, and that the caller must pass again. After a failure it
+    /// is more than any input has. rustls panics over any other input.
     held: usize,
 }
 
@@ -31,7 +31,7 @@ enum Side {
 pub(crate) struct Opened {
     /// Bytes of the input that are consumed.
     pub(crate) used: usize,
-    /// The handshake is over: application data may be sent.
+    /// The handshake has ended: application data may be sent.
     pub(crate) traffic: bool,
     /// The peer announced the end of its stream.
     pub(crate) closed: bool,
@@ -56,9 +56,9 @@ impl Session {
         }
     }
 
-    /// Processes whole records; application data goes to `sink`, messages of TLS itself are appended to `out`.
+    /// Processes whole records; application data is written to `sink`, messages of TLS are appended to `out`.
     ///
-    /// Unused bytes must come again at the front of the next input. After an error only `out` is valid.
+    /// The caller must pass unused bytes again at the front of the next input. After an error only `out` is valid.
     pub(crate) fn open(
         &mut self,
         records: &mut [u8],
@@ -79,7 +79,7 @@ impl Session {
         opened
     }
 
-    /// Encrypts `plain` to the end of `out`, replacing keys first that have sealed enough records.
+    /// Encrypts `plain` to the end of `out`; keys that have sealed enough records are replaced first.
     pub(crate) fn seal(&mut self, plain: &[u8], out: &mut OutBuffer) -> Result<(), Error> {
         self.check_usable()?;
         let rekey = self.records >= self.records_max;
@@ -122,14 +122,14 @@ impl Session {
     }
 }
 
-/// The methods that rustls has twice, for its two sides.
+/// The methods that rustls has for each of its two sides.
 trait Unbuffered {
     type Data;
 
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8])
     -> UnbufferedStatus<'c, 'i, Self::Data>;
 
-    /// Whether something is queued to be encoded; the next call of `process` returns it and looks at no input.
+    /// Whether a message is queued to be encoded; the next call of `process` returns it and reads no input.
     fn wants_write(&self) -> bool;
 }
 
@@ -261,9 +261,9 @@ fn close<C: Unbuffered>(connection: &mut C, out: &mut OutBuffer) -> Result<(), E
     }
 }
 
-/// After a failure: the alert that gives the peer the reason, if rustls has one.
+/// Collects, after a failure, the alert that informs the peer of the reason, if rustls has one.
 ///
-/// Takes only what is queued: otherwise rustls would process the input again, which it must not.
+/// Takes only queued messages: otherwise rustls would process the input again, which it must not.
 fn collect_alert<C: Unbuffered>(connection: &mut C, out: &mut OutBuffer) {
     while connection.wants_write() {
         let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(&mut []).state else {
@@ -334,7 +334,8 @@ mod tests {
         )
     }
 
-    /// Feeds whole records as the handshake does; returns the session's answer, and whether it is ready.
+    /// Passes whole records to the session, as the handshake does; returns the session's answer, and whether it is
+    /// ready.
     fn feed(session: &mut Session, bytes: &[u8]) -> Result<(Vec<u8>, bool), Error> {
         let mut incoming = InBuffer::new();
         incoming.room()[..bytes.len()].copy_from_slice(bytes);
@@ -393,7 +394,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Neither side panics, whatever is changed in transit and whatever is called afterwards.
+        /// Neither side panics, whatever bytes are changed in transit and whatever function is called afterwards.
         #[test]
         fn a_touched_handshake_panics_nowhere(
             flight in 0_usize..3,

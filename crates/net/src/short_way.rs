@@ -1,10 +1,10 @@
-//! Chooses the congestion control of connections over short paths if the system's choice is paced.
-//! Changes nothing on other connections, and nothing that a user chose.
+//! Chooses the congestion control of connections over short paths if the system's default is paced. Does not change
+//! other connections, nor a choice of the user.
 //!
-//! The kernel keeps pacing a connection that ever had BBR. So if the system's choice is BBR, sockets that connect or
-//! listen get `cubic` or `reno` beforehand. The RTT of TCP's handshake decides: from 1 ms on, the connection gets the
-//! system's choice before any data. Below 1 ms the connection gets it later, if the connection loses too much in two
-//! windows in a row or its path proves longer. A congestion control that the user named takes precedence.
+//! The kernel keeps pacing a connection that ever used BBR. Therefore, if the default is BBR, sockets get `cubic` or
+//! `reno` before they connect or listen. The RTT of the TCP handshake decides: at 1 ms or more, the connection gets the
+//! default before any data. Below 1 ms the connection gets the default later, if it loses too much in two windows in a
+//! row or its path proves longer. A congestion control that the user named takes precedence.
 
 use std::mem;
 use std::os::fd::AsFd;
@@ -16,19 +16,18 @@ use rustix::net::sockopt;
 
 use crate::congestion::socket_to_try;
 
-/// Below this RTT a loss is repaired unnoticed, and pacing costs more than it saves: the kernel sets a timer for every
-/// few segments, at both ends where they share a processor. Within one machine two streams move twice as much without
+/// Below this RTT a loss is repaired quickly, and pacing costs more than it saves: the kernel sets a timer for every
+/// few segments, at both ends if they share a processor. Within one machine two streams are twice as fast without
 /// pacing.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// Congestion controls without pacing, the best first. An unprivileged user may choose those that
+/// Congestion controls without pacing, in order of preference. An unprivileged user may choose those that
 /// `net.ipv4.tcp_allowed_congestion_control` lists.
 const WITHOUT_PACE: [&str; 2] = ["cubic", "reno"];
 
-/// Share of lost segments on a short path above which the system's choice may be better. At loss rate p, `reno` has 1.2
-/// √p segments in flight (RFC 3649), and so has `cubic` at such short RTTs (RFC 9438, 4.3). Here that is 38, with which
-/// a stream moves 440 Mbit/s at 1 ms. A sender without pacing fills queues, and loses 0.01 to 0.05 % if they are
-/// shallow.
+/// Share of lost segments on a short path above which the default may be better. At loss rate p, `reno` has 1.2 √p
+/// segments in flight (RFC 3649), and so has `cubic` at such short RTTs (RFC 9438, 4.3). Here that is 38, with which a
+/// stream moves 440 Mbit/s at 1 ms. A sender without pacing fills queues, and loses 0.01 to 0.05 % if they are shallow.
 const LOSSES_MAX: f64 = 0.001;
 
 /// Losses among fewer segments than this prove nothing: ten losses would be too many.
@@ -37,25 +36,25 @@ const SEGMENTS_MIN: u32 = 10_000;
 /// The congestion control first replaced in this process; unset if none ever was.
 static REPLACED: OnceLock<String> = OnceLock::new();
 
-/// Whether a congestion control sends by a clock instead of by acknowledgements: BBR in all its versions.
+/// Whether a congestion control is paced: BBR in all its versions.
 fn keeps_pace(name: &str) -> bool {
     name.starts_with("bbr")
 }
 
-/// Whether a connection has this congestion control because its path may be short. If the usual one is not paced, the
-/// route chose this one, which then takes precedence. If the usual one is paced, the two cases cannot be distinguished.
+/// Whether this module gave the connection its congestion control. If the default is not paced, the route chose this
+/// congestion control, which then takes precedence. If the default is paced, the two cases cannot be distinguished.
 fn was_replaced(has: &str, usual: &str) -> bool {
     keeps_pace(usual) && WITHOUT_PACE.contains(&has)
 }
 
-/// Judges the first RTT; zero means not measured, for instance after SYN cookies.
+/// Whether the first RTT is short; zero means not measured, for instance after SYN cookies.
 fn is_short(round_trip: Duration) -> bool {
     !round_trip.is_zero() && round_trip < SHORT
 }
 
-/// Prepares a socket as if the path were short: one that is about to connect, or a listening one for the sockets that
-/// it accepts. Once BBR has begun on a connection, the kernel keeps pacing under any other congestion control. If the
-/// path proves longer, this is undone after connecting.
+/// Prepares a socket as if the path were short. The socket is about to connect, or listens and passes the choice to
+/// accepted sockets. This must happen before connecting, because once BBR has begun on a connection, the kernel keeps
+/// pacing under any other congestion control. If the path proves longer, this is undone after connecting.
 pub fn prepare_for_short_way(socket: impl AsFd) {
     let Ok(usual) = sockopt::tcp_congestion(&socket) else {
         return;
@@ -63,14 +62,14 @@ pub fn prepare_for_short_way(socket: impl AsFd) {
     if keeps_pace(&usual)
         && let Some(name) = instead_of(&usual)
     {
-        // If this fails after all, the socket keeps the usual one.
+        // If this fails, the socket keeps the default.
         let _ = sockopt::set_tcp_congestion(&socket, name);
         let _ = REPLACED.set(usual);
     }
 }
 
-/// A congestion control that this user may choose and later exchange for `usual`. A user who may
-/// not choose `usual` could never return to it, even on long paths.
+/// A congestion control that this user may choose and later replace by `usual`. A user who may not choose `usual` could
+/// never return to it, even on long paths.
 fn instead_of(usual: &str) -> Option<&'static str> {
     let tried = socket_to_try().ok()?;
     let may_have = |name: &str| sockopt::set_tcp_congestion(&tried, name).is_ok();
@@ -78,7 +77,7 @@ fn instead_of(usual: &str) -> Option<&'static str> {
     WITHOUT_PACE.into_iter().find(there_and_back)
 }
 
-/// The system's usual congestion control, for a connection that has another because its path is short.
+/// The default congestion control, for a connection that has another one because its path is short.
 #[derive(Debug)]
 pub(crate) struct Usual {
     name: String,
@@ -90,13 +89,12 @@ pub(crate) struct Usual {
 }
 
 impl Usual {
-    /// Examines a new connection, and gives it the usual congestion control if its path is not short. `None`: it
-    /// already has that.
+    /// Examines a new connection, and sets the default congestion control if its path is not short. `None` if the
+    /// connection already has the default.
     pub(crate) fn of(connected: impl AsFd) -> Option<Self> {
         let replaced = REPLACED.get()?;
         let has = sockopt::tcp_congestion(&connected).ok()?;
-        // The usual one may have changed, or differ in this network namespace; but there may be no socket left to
-        // query.
+        // The default may have changed, or differ in this network namespace; a socket to query it may not be available.
         let asked = socket_to_try().and_then(sockopt::tcp_congestion);
         let usual = asked.unwrap_or_else(|_| replaced.clone());
         if !was_replaced(&has, &usual) {
@@ -105,7 +103,7 @@ impl Usual {
         if tcp_info(&connected).is_ok_and(|tcp| is_short(tcp.round_trip)) {
             return Some(Self::new(usual));
         }
-        // Before the replacement, a test showed that this user may set the usual one again.
+        // Before the replacement, a test showed that this user may set the default again.
         let _ = sockopt::set_tcp_congestion(&connected, &usual);
         None
     }
@@ -119,7 +117,8 @@ impl Usual {
         }
     }
 
-    /// Whether the connection needs the usual one after all: too much was lost lately, or the path is not short.
+    /// Whether the connection needs the default after all: too many segments were lost lately, or the path is not
+    /// short.
     pub(crate) fn is_wanted(&mut self, tcp: &TcpInfo) -> bool {
         let segments = tcp.data_segments.wrapping_sub(self.sent);
         if segments < SEGMENTS_MIN {
@@ -128,14 +127,15 @@ impl Usual {
         let lost = tcp.retransmitted_segments.wrapping_sub(self.resent);
         (self.sent, self.resent) = (tcp.data_segments, tcp.retransmitted_segments);
         let is_lossy = f64::from(lost) > LOSSES_MAX * f64::from(segments);
-        // One lossy window may be the start, which overfills a queue, or a moment in which other traffic started.
+        // One lossy window proves nothing: it may be the start, which overfills a queue, or a moment in which other
+        // traffic started.
         let goes_on_losing = mem::replace(&mut self.was_lossy, is_lossy) && is_lossy;
-        // The kernel keeps the minimum for five minutes: after that, the answer of a nearby
-        // middlebox in place of a distant host no longer counts.
+        // The kernel keeps the minimum for five minutes. After that, an early answer of a nearby middlebox no longer
+        // hides a distant host.
         goes_on_losing || tcp.round_trip_min >= SHORT
     }
 
-    /// Sets the usual congestion control on the connection.
+    /// Sets the default congestion control on the connection.
     pub(crate) fn give_to(&self, connected: impl AsFd) {
         let _ = sockopt::set_tcp_congestion(&connected, &self.name);
     }
@@ -202,7 +202,7 @@ mod tests {
         let (far, _) = listener.accept().unwrap();
         for end in [&near, &far] {
             let other = Usual::of(end);
-            // If the machine was suspended for a moment, the path looks long.
+            // If the machine was suspended for a moment, the measured path looks long.
             let expected = other.as_ref().map_or(&*usual, |_| "cubic");
             let has = congestion(end);
             assert!(

@@ -9,12 +9,12 @@ use thiserror::Error;
 
 use crate::identity::{Identity, IdentityId};
 
-/// Before the 32 bytes of an Ed25519 key in its `SubjectPublicKeyInfo` (RFC 8410).
+/// The bytes before the 32 bytes of an Ed25519 key in its `SubjectPublicKeyInfo` (RFC 8410).
 const SPKI_PREFIX: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
 
-/// Why a signature does not count.
+/// Reason why a signature is invalid.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SignatureError {
     /// The key cannot sign.
@@ -131,7 +131,7 @@ mod tests {
             let mut bytes = text.clone().into_bytes();
             bytes[place] = if bytes[place] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(bytes).unwrap();
-            // A name with an upper-case letter is the same name.
+            // A name with an upper-case letter is equal to the lower-case one.
             if let Ok(id) = verify_signature(&changed, b"m") {
                 assert_eq!(id, *identity.id());
                 assert!(place < identity.id().to_string().len(), "{changed}");

@@ -1,5 +1,5 @@
-//! Owns one non-blocking socket: receive, vectored send, and waiting for either.
-//! Knows neither records nor frames.
+//! Owns one non-blocking socket: receives, sends from two buffers, and waits for either. Knows neither records nor
+//! frames.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::TcpStream;
@@ -28,15 +28,15 @@ pub(crate) struct Socket {
     fd: OwnedFd,
     is_tcp: bool,
     peer: String,
-    /// The system's choice where we replaced it; `None` if it is in effect.
+    /// The system's default if we replaced it; `None` if the default is in effect.
     usual: Option<Usual>,
-    /// Whether its packets are marked as yielding to all others.
+    /// Whether its packets are marked to yield to all other traffic.
     marked: bool,
     /// Number of bytes from which the socket counts as readable.
     readable_from: u32,
-    /// The bound last set on unsent bytes; 0 for the system's.
+    /// The current bound on unsent bytes; 0 for the system's bound.
     unsent_max: i32,
-    /// Whether the unsent bytes are bounded by another thread.
+    /// Whether another thread bounds the unsent bytes.
     is_shared: Arc<AtomicBool>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -51,7 +51,8 @@ pub(crate) struct Ready {
 }
 
 impl Socket {
-    /// Takes over a TCP connection: no delay, keepalive, and a bound on how long sent bytes may stay unacknowledged.
+    /// Takes over a TCP connection: sets no delay, keepalive, and a bound on how long sent bytes may stay
+    /// unacknowledged.
     pub(crate) fn tcp(stream: TcpStream, stall_limit: Duration) -> io::Result<Self> {
         let peer = stream.peer_addr()?.to_string();
         stream.set_nodelay(true)?;
@@ -98,7 +99,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Sets the congestion control, unless its name is empty, and the marks of packets that yield to others.
+    /// Sets the congestion control, unless its name is empty, and marks packets to yield to other traffic if
+    /// `background` is set.
     pub(crate) fn share(&mut self, congestion: &str, background: bool) -> io::Result<()> {
         /// The code point LE in the byte that holds it.
         const LOWER_EFFORT: u8 = 1 << 2;
@@ -114,8 +116,8 @@ impl Socket {
             } else {
                 (0, 0)
             };
-            // Marks are a courtesy: without permission to set them, the connection still yields by its rate. One of the
-            // two fits the address family.
+            // Marks are optional: without permission to set them, the connection still yields by its rate. One of the
+            // two calls fits the address family.
             let _ = sockopt::set_ip_tos(&self.fd, class);
             let _ = sockopt::set_ipv6_tclass(&self.fd, class.into());
             let _ = set_priority(&self.fd, priority);
@@ -127,7 +129,7 @@ impl Socket {
         Ok(sockopt::set_tcp_congestion(&self.fd, congestion)?)
     }
 
-    /// Bounds what the kernel sends in a second; 0 is no bound.
+    /// Limits the bytes that the kernel sends in a second; 0 is no limit.
     pub(crate) fn set_pace(&self, bytes_per_second: u64) {
         if self.is_tcp {
             let most = if bytes_per_second == 0 {
@@ -135,7 +137,7 @@ impl Socket {
             } else {
                 bytes_per_second
             };
-            // Known since Linux 3.13; the rate is checked by its effect.
+            // Available since Linux 3.13. A failure is ignored, because the rate is checked by its effect.
             let _ = set_max_pacing_rate(&self.fd, most);
         }
     }
@@ -148,17 +150,17 @@ impl Socket {
         }
     }
 
-    /// Sets the system's congestion control on a connection over a short path that loses too much, or whose path is
-    /// longer.
+    /// Sets the system's default congestion control on a connection over a short path that loses too much, or whose
+    /// path proves longer.
     pub(crate) fn mind_short_way(&mut self, tcp: &TcpInfo) {
         if let Some(usual) = self.usual.take_if(|usual| usual.is_wanted(tcp)) {
             usual.give_to(&self.fd);
         }
     }
 
-    /// Bounds unsent data once there is more of it than leaves in half a second at this rate: the end of a transfer
-    /// waits for the data in its slowest stage. A socket that drains sooner keeps the system's bound, and so does a
-    /// socket on a short path.
+    /// Bounds unsent data once it exceeds what is sent in half a second at this rate, because the end of a transfer
+    /// waits for data in its slowest stage. A socket that drains sooner keeps the system's bound, and so does a socket
+    /// on a short path.
     pub(crate) fn hold_little(&mut self, tcp: &TcpInfo, bytes_per_second: u64) {
         if tcp.round_trip_min < HELD_FROM || self.is_shared.load(Ordering::Relaxed) {
             return;
@@ -185,7 +187,8 @@ impl Socket {
         ))
     }
 
-    /// Receives into `first`, and the excess into `second`, in one call. `None`: nothing has arrived; `Some(0)`: end.
+    /// Receives into `first`, and the excess into `second`, in one call. `None`: no bytes have arrived; `Some(0)`: end
+    /// of the stream.
     pub(crate) fn receive(
         &mut self,
         first: &mut [u8],
@@ -215,7 +218,7 @@ impl Socket {
         }
     }
 
-    /// Sends from both parts in one call. `None`: no room.
+    /// Sends from both slices in one call. `None`: the socket has no room.
     pub(crate) fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<Option<usize>> {
         loop {
             let sent = if second.is_empty() {
@@ -242,9 +245,8 @@ impl Socket {
         }
     }
 
-    /// Waits for the events in `want`, an error of the socket (then both directions are ready) or `waker` to be
-    /// readable. The socket is readable from `input_bytes` on, or once no more can come: fewer bytes do not end the
-    /// wait.
+    /// Waits for the events in `want`, an error of the socket (then both directions are ready), or `waker`. The socket
+    /// becomes readable at `input_bytes`, or when no more can arrive: fewer bytes do not end the wait.
     pub(crate) fn poll(
         &mut self,
         want: PollFlags,
@@ -272,7 +274,7 @@ impl Socket {
         };
         let (socket, woken) = match found {
             Ok(found) => found,
-            // The time is not over: the caller checks again, and continues waiting if there is nothing.
+            // The timeout is not over: the caller checks its state and continues to wait.
             Err(Errno::INTR) => {
                 return Ok(Ready {
                     input: true,
@@ -291,7 +293,7 @@ impl Socket {
     }
 
     fn set_readable_from(&mut self, bytes: u32) {
-        // If the kernel refuses, every packet ends the wait, as without this.
+        // If the kernel refuses, every packet ends the wait, as by default.
         if self.is_tcp && bytes != self.readable_from && set_readable_from(&self.fd, bytes).is_ok()
         {
             self.readable_from = bytes;
@@ -313,7 +315,7 @@ fn unsent_bound(bound: i32, waits: u64, bytes_per_second: u64) -> Option<i32> {
     }
     let moment = i32::try_from(bytes_per_second / HELD_PARTS).unwrap_or(i32::MAX);
     let next = moment.max(HELD_BYTES_MIN);
-    // Small changes are not worth the system call.
+    // Small changes of the bound are not worth the system call.
     (!(next / 2..=next.saturating_mul(2)).contains(&bound)).then_some(next)
 }
 
@@ -329,7 +331,7 @@ mod tests {
         assert_eq!(unsent_bound(0, 4 * MB, 125 * MB), None);
         assert_eq!(unsent_bound(0, MB / 2, MB / 10), None);
         assert_eq!(unsent_bound(0, 4 * MB, 0), Some(HELD_BYTES_MIN));
-        // The bound follows the rate, but not every change of it.
+        // The bound follows the rate, but ignores small changes of it.
         assert_eq!(unsent_bound(750_000, 0, 4 * MB), None);
         assert_eq!(unsent_bound(750_000, 0, 125 * MB), Some(31_250_000));
     }

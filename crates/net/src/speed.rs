@@ -1,5 +1,4 @@
-//! Owns a measurement: how fast one core of this machine seals records, as a stream does.
-//! Sends nothing.
+//! Measures how fast one core of this machine seals records, as a stream does. Sends nothing.
 
 use std::time::Duration;
 
@@ -10,14 +9,14 @@ use crate::limits::{RECORD_PLAIN_BYTES, SEAL_BYTES};
 use crate::session::Session;
 use crate::tls::{Cipher, ClientTls, Expect, ServerTls};
 
-/// Bytes a second that one core seals with `cipher`, measured for about `time` of `clock`; `None` where it cannot be
-/// measured. A clock of the thread's processor time leaves out what others made it wait.
+/// Bytes a second that one core seals with `cipher`, measured for about `time` of `clock`; `None` if it cannot be
+/// measured. A clock of the thread's processor time excludes time that other programs use.
 #[must_use]
 pub fn seal_rate(cipher: Cipher, time: Duration, clock: fn() -> Duration) -> Option<u64> {
     seal_rate_of(library(), cipher, time, clock)
 }
 
-/// The same with the ciphers of a certain library.
+/// The same with the ciphers of a given library.
 #[must_use]
 pub fn seal_rate_of(
     library: Library,
@@ -58,7 +57,7 @@ pub(crate) fn shake_hands(libraries: [Library; 2], cipher: Cipher) -> Option<[Se
     (ready && done).then_some([client, server])
 }
 
-/// Whether the session is ready after these records, and its own.
+/// Passes records to the session; returns whether the session is ready, and its answer.
 fn answer(session: &mut Session, records: &OutBuffer) -> Option<(bool, OutBuffer)> {
     let mut out = OutBuffer::default();
     let mut records = records.filled().to_vec();

@@ -1,8 +1,8 @@
 //! Owns the contract of a stream: one connection that carries frames both ways.
 //! Knows neither the meaning of frames nor how a connection is made.
 //!
-//! One thread drives a stream in both directions: a non-blocking socket, `poll`, and an eventfd that wakes it. So
-//! acknowledgements travel between blocks without a second thread, and TLS state needs no lock.
+//! One thread drives a stream in both directions: a non-blocking socket, `poll`, and an eventfd that wakes it.
+//! Therefore acknowledgements are sent between blocks without a second thread, and TLS state needs no lock.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::waker::Waker;
 
 /// One connection that carries whole frames in both directions, driven by one thread.
 ///
-/// A frame is `prelude ‖ head ‖ payload`. [`Stream::send`] takes the head image that the encoders of `godwit-proto`
+/// A frame is `prelude ‖ head ‖ payload`. [`Stream::send`] expects the head image that the encoders of `godwit-proto`
 /// append: prelude and head together. The payload is passed separately, so that it is never copied before it is
 /// encrypted.
 ///
@@ -30,21 +30,21 @@ use crate::waker::Waker;
 /// After an error nothing more can be sent; `try_recv` may still return frames that arrived before, among them the
 /// peer's reason for closing.
 pub trait Stream: Send {
-    /// Sends one frame: `head` is the image of prelude and head, `payload` holds exactly the bytes that the prelude
+    /// Sends one frame: `head` is the image of prelude and head, `payload` has exactly the length that the prelude
     /// announces.
     ///
-    /// Returns when the kernel has taken everything. While the socket is full, arriving frames without payload are kept
-    /// for `try_recv`, up to [`limits::INBOX_FRAMES_MAX`](crate::limits::INBOX_FRAMES_MAX) and
-    /// [`limits::INBOX_BYTES_MAX`](crate::limits::INBOX_BYTES_MAX). So two busy ends do not block each other as long as
-    /// payloads flow in one direction only.
+    /// Returns when the kernel has accepted all bytes. While the socket is full, arriving frames without payload are
+    /// kept for `try_recv`, up to [`limits::INBOX_FRAMES_MAX`](crate::limits::INBOX_FRAMES_MAX) and
+    /// [`limits::INBOX_BYTES_MAX`](crate::limits::INBOX_BYTES_MAX). Therefore two busy ends do not block each other as
+    /// long as payloads are sent in one direction only.
     ///
     /// # Errors
     /// [`StreamError::Stalled`] when no byte could be sent for the stall limit, [`StreamError::Ended`] soon after
-    /// [`Waker::end`], else the fault of network, TLS or peer. The frame may then be partly sent: the stream can send
-    /// nothing more.
+    /// [`Waker::end`], otherwise the fault of network, TLS or peer. The frame may then be partly sent: the stream can
+    /// send nothing more.
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError>;
 
-    /// Sends several frames without payload, concatenated in `frames`, in one go.
+    /// Sends several frames without payload, concatenated in `frames`, in one call.
     ///
     /// # Errors
     /// As for [`Stream::send`].
@@ -68,17 +68,16 @@ pub trait Stream: Send {
     /// wait after [`Waker::end`]; [`StreamError::Misuse`] when `into` is longer than the rest of the payload.
     fn recv_payload(&mut self, into: &mut [u8]) -> Result<(), StreamError>;
 
-    /// Waits until a frame may have arrived, the [`Waker`] was used, or the time is over.
+    /// Waits until a frame may have arrived, the [`Waker`] was used, or the timeout is over.
     ///
-    /// Spurious returns are possible: check everything after any result. [`Wake::Woken`] goes before [`Wake::Readable`]
-    /// when both are true. End of stream and errors count as readable.
+    /// Spurious returns are possible: check everything after any result. [`Wake::Woken`] takes precedence over
+    /// [`Wake::Readable`] if both are true. End of stream and errors count as readable.
     ///
     /// # Errors
     /// Only if the kernel refuses to wait.
     fn wait(&mut self, timeout: Duration) -> Result<Wake, StreamError>;
 
-    /// Waits for the [`Waker`] or the end of the time, ignoring arriving data; for an owner that can process nothing
-    /// now.
+    /// Waits for the [`Waker`] or the timeout, and ignores arriving data; for an owner that can process no data now.
     ///
     /// # Errors
     /// Only if the kernel refuses to wait.
@@ -146,8 +145,8 @@ pub trait Stream: Send {
         None
     }
 
-    /// Sets the congestion control by the kernel's name, unless the name is empty, and whether packets are marked as
-    /// yielding to all others (LE, RFC 8622). Without effect if the connection is not TCP.
+    /// Sets the congestion control by the kernel's name, unless the name is empty, and whether packets are marked to
+    /// yield to all other traffic (LE, RFC 8622). Without effect if the connection is not TCP.
     ///
     /// # Errors
     /// The kernel refuses the congestion control.
@@ -156,7 +155,7 @@ pub trait Stream: Send {
         Ok(())
     }
 
-    /// Closes in order: announces to the peer that nothing follows, then shuts down the sending direction. Best effort,
+    /// Closes in order: informs the peer that no bytes follow, then shuts down the sending direction. Best effort,
     /// never blocks.
     fn shutdown(&mut self);
 }
@@ -164,30 +163,30 @@ pub trait Stream: Send {
 /// Why a [`Stream::wait`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Data can be received, or the connection ended.
+    /// Data can be received, or the connection has ended.
     Readable,
     /// [`Waker::wake`] was called.
     Woken,
-    /// The time was over first.
+    /// The timeout was over first.
     TimedOut,
 }
 
 /// Counters of a stream since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
-    /// Bytes taken from the socket, with all overhead of framing and TLS.
+    /// Bytes read from the socket, with all overhead of framing and TLS.
     pub bytes_in: u64,
-    /// Bytes given to the socket, with all overhead of framing and TLS.
+    /// Bytes written to the socket, with all overhead of framing and TLS.
     pub bytes_out: u64,
     /// Whole frames received (returned or in the inbox).
     pub frames_in: u64,
     /// Whole frames sent.
     pub frames_out: u64,
-    /// Time spent in `send` waiting for room in the socket.
+    /// Time that `send` spent waiting for room in the socket.
     pub blocked_sending: Duration,
-    /// Time spent in `recv_payload` waiting for bytes.
+    /// Time that `recv_payload` spent waiting for bytes.
     pub blocked_receiving: Duration,
-    /// TLS traffic keys that this side replaced unasked.
+    /// TLS traffic keys that this side replaced without a request of the peer.
     pub key_updates: u64,
 }
 
@@ -260,7 +259,7 @@ pub enum StreamError {
     Tls {
         /// The other end.
         peer: String,
-        /// The error of TLS.
+        /// The error that rustls reported.
         error: rustls::Error,
     },
     /// The caller broke the contract of [`Stream`].
@@ -274,7 +273,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// Whether a new connection may succeed: true for the network's faults, false for the peer's.
+    /// Whether a new connection may succeed: true for faults of the network, false for faults of the peer.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

@@ -1,5 +1,4 @@
-//! Owns the configuration of TLS: version 1.3 only, the ciphers, mutual authentication by pinned keys.
-//! Moves no bytes.
+//! Owns the configuration of TLS: version 1.3 only, ciphers, mutual authentication by pinned keys. Does no IO.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,7 +35,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// All ciphers. `aead` has the order in which they are offered.
+    /// All ciphers. `aead` defines the order in which they are offered.
     pub const ALL: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
     /// The name in flags and settings.
@@ -94,7 +93,7 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Offers `ciphers` only (none given: all, the fastest on this processor first), and shows `identity` to the server.
+    /// Offers only `ciphers` (if empty: all, the fastest on this processor first), and shows `identity` to the server.
     ///
     /// # Errors
     /// The identity's key cannot be used.
@@ -102,7 +101,7 @@ impl ClientTls {
         Self::by(library(), identity, ciphers)
     }
 
-    /// As `new`, with the ciphers of a certain library.
+    /// Like `new`, with the ciphers of a given library.
     pub(crate) fn by(
         library: Library,
         identity: &Identity,
@@ -125,20 +124,21 @@ impl ClientTls {
         })
     }
 
-    /// The cipher that the first peer agreed on, and the library here that implements it; None before that. Clones share it.
+    /// The cipher that the first peer agreed on, and the library here that implements it; `None` before that. Clones share
+    /// it.
     #[must_use]
     pub fn agreed(&self) -> Option<(Cipher, Library)> {
         self.agreed.get().map(|cipher| (*cipher, self.library))
     }
 
-    /// Notes the cipher of a connection whose handshake is done.
+    /// Records the cipher of a connection whose handshake has ended.
     pub(crate) fn note_cipher(&self, suite: Option<rustls::SupportedCipherSuite>) {
         if let Some(cipher) = suite.and_then(Cipher::of_suite) {
             self.agreed.get_or_init(|| cipher);
         }
     }
 
-    /// A connection to the peer that `expect` names, and the place for the server's identity.
+    /// A connection to the peer that `expect` names, and the object that receives the server's identity.
     pub(crate) fn connect(
         &self,
         expect: Expect,
@@ -148,7 +148,7 @@ impl ClientTls {
         config
             .dangerous()
             .set_certificate_verifier(Arc::<ServerPin>::clone(&verifier));
-        // Names play no part: the key is pinned, and no name is sent.
+        // The name has no meaning: the key is pinned, and no name is sent.
         let name =
             ServerName::try_from("godwit").map_err(|error| Error::General(error.to_string()))?;
         let connection = UnbufferedClientConnection::new(Arc::new(config), name)?;
@@ -163,7 +163,7 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// Accepts `ciphers` only (none given: all; the client's preference decides), and shows `identity` to clients.
+    /// Accepts only `ciphers` (if empty: all; the client's preference decides), and shows `identity` to clients.
     ///
     /// # Errors
     /// The identity's key cannot be used.
@@ -171,7 +171,7 @@ impl ServerTls {
         Self::by(library(), identity, ciphers)
     }
 
-    /// As `new`, with the ciphers of a certain library.
+    /// Like `new`, with the ciphers of a given library.
     pub(crate) fn by(
         library: Library,
         identity: &Identity,
@@ -222,7 +222,7 @@ fn provider(library: Library, ciphers: &[Cipher]) -> Arc<CryptoProvider> {
     })
 }
 
-/// Checks that the server holds the key of its certificate, and that it is the expected one.
+/// Checks that the server holds the key of its certificate, and that the server is the expected one.
 #[derive(Debug)]
 pub(crate) struct ServerPin {
     algorithms: WebPkiSupportedAlgorithms,

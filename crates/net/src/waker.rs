@@ -1,5 +1,5 @@
-//! Owns the handle by which one thread ends another thread's wait.
-//! Carries no message: the woken thread checks for itself.
+//! Owns the handle by which one thread ends another thread's wait. Carries no message: the woken thread checks its
+//! state.
 //!
 //! `Waker::end` ends any wait of a transfer's streams, even in the middle of a payload, so a silent peer blocks no
 //! thread. A blocked send has `limits::END_GRACE` left, so that a final frame can follow it.
@@ -13,7 +13,8 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-/// Ends the wait of the thread that owns a stream. Cheap to clone, and cheap to use while an earlier wake is unseen.
+/// Ends the wait of the thread that owns a stream. It is cheap to clone, and cheap to use before an earlier wake is
+/// handled.
 #[derive(Clone, Debug)]
 pub struct Waker {
     shared: Arc<Shared>,
@@ -25,7 +26,7 @@ struct Shared {
     /// Readable from [`Waker::end`] on.
     end: OwnedFd,
     ended: AtomicBool,
-    /// True from a wake until the owner has seen it; further wakes then need no system call.
+    /// True from a wake until the owner has handled it; more wakes then need no system call.
     pending: AtomicBool,
 }
 
@@ -46,17 +47,18 @@ impl Waker {
         })
     }
 
-    /// Ends the wait that is under way, or else the next one.
+    /// Ends the current wait, or else the next one.
     pub fn wake(&self) {
         if self.shared.pending.swap(true, Ordering::SeqCst) {
             return;
         }
-        // Any number but zero wakes. A full counter is impossible with so few unseen wakes, and would wake as well.
+        // Any number except zero wakes. So few unhandled wakes cannot fill the counter, and a full counter would wake
+        // as well.
         let _ = rustix::io::write(&self.shared.event, &1_u64.to_le_bytes());
     }
 
-    /// As [`Self::wake`], but permanently: the stream's owner no longer needs it. A receive in the middle of a payload
-    /// ends at once; a blocked send has a moment left.
+    /// Like [`Self::wake`], but permanently: the stream's owner no longer needs the stream. A receive in the middle of
+    /// a payload ends at once; a blocked send has a short time left.
     pub fn end(&self) {
         if !self.shared.ended.swap(true, Ordering::SeqCst) {
             let _ = rustix::io::write(&self.shared.end, &1_u64.to_le_bytes());
@@ -108,9 +110,9 @@ impl Waker {
 
     /// Clears a wake; for a waiter whose poll found the descriptor readable.
     ///
-    /// The event is emptied before the flag is cleared: a wake between the two writes nothing, but the caller sees its
-    /// cause, because it checks after this returns. A wake that has set the flag and not yet written makes one spurious
-    /// return later.
+    /// The event is emptied before the flag is cleared. A wake between these two steps writes nothing, but the caller
+    /// sees its cause, because it checks its state afterwards. A wake that has set the flag but not yet written causes
+    /// one spurious return later.
     pub fn clear(&self) {
         let mut count = [0_u8; 8];
         let _ = rustix::io::read(&self.shared.event, &mut count);

@@ -1,5 +1,4 @@
-//! Tests of the table of processors, and that both libraries give the same bytes.
-//! Opens no socket.
+//! Tests of the table of processors, and of the equality of both libraries' records. Opens no socket.
 
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, Iv, OutboundChunks, OutboundPlainMessage,
@@ -24,7 +23,7 @@ fn the_table_has_a_row_for_each_processor() {
             Library::AwsLc,
             Cipher::ChaCha20Poly1305,
         ),
-        // An unknown processor: its missing instructions decide.
+        // An unknown processor is judged by its missing instructions.
         (false, true, true, Library::AwsLc, Cipher::ChaCha20Poly1305),
     ] {
         let row = row_for(Features { aes, vaes, avx512 });
@@ -37,7 +36,7 @@ fn the_table_has_a_row_for_each_processor() {
     }
 }
 
-/// The record of `plain` with a key and a nonce of sevens and nines.
+/// The record of `plain` with a key of sevens and a nonce of nines.
 fn sealed(library: Library, cipher: Cipher, plain: &[u8], sequence: u64) -> Vec<u8> {
     let aead = library.suite(cipher).tls13().expect("of TLS 1.3").aead_alg;
     let message = OutboundPlainMessage {
@@ -71,7 +70,7 @@ fn both_libraries_give_the_same_bytes() {
     let plain: Vec<u8> = (0..u32::try_from(RECORD_PLAIN_BYTES).expect("a record is small"))
         .map(|at| (at % 251) as u8)
         .collect();
-    // Around the lengths at which assembly changes its loop.
+    // Lengths around which the assembly code changes its loop.
     let lengths = (0..600).chain([1023, 1024, 4095, 4097, RECORD_PLAIN_BYTES]);
     for length in lengths {
         for cipher in OF_32_BYTES {
@@ -105,7 +104,8 @@ fn records_are_those_of_a_third_implementation() {
     }
 }
 
-/// Of Python's `cryptography`: the key is 32 sevens, the nonce 12 nines XOR 5, the content `godwit` and 0x17.
+/// From Python's `cryptography`: the key is 32 sevens, the nonce 12 nines XOR 5, the content `godwit` and
+/// 0x17.
 const KNOWN: [(Cipher, &str); 2] = [
     (
         Cipher::Aes256Gcm,
@@ -117,7 +117,7 @@ const KNOWN: [(Cipher, &str); 2] = [
     ),
 ];
 
-/// With the keys of real handshakes, AES-128 as well.
+/// Uses the keys of real handshakes, including AES-128.
 #[test]
 fn both_libraries_talk_to_each_other() {
     let plain: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();

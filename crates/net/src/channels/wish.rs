@@ -1,5 +1,5 @@
-//! Owns what `--channel LOCAL[=REMOTE]` means on this machine: a local end by its name or address, and a remote address.
-//! Connects to nothing.
+//! Interprets `--channel LOCAL[=REMOTE]` on this machine: a local end by name or address, and a remote address. Connects
+//! to nothing.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -120,7 +120,7 @@ impl ChannelWish {
                     remote.ip(), self.text
                 )));
             }
-            // Addresses that belong to no interface, such as those of loopback, are left to the routing.
+            // For addresses without an interface, such as loopback addresses, routing chooses.
             WishedLocal::Address(address) => LocalEnd {
                 address: *address,
                 interface: own
@@ -161,7 +161,7 @@ impl ChannelWish {
         }
     }
 
-    /// Whether the user named an address and not an interface: then the routing may choose the interface.
+    /// Whether the user named an address and not an interface; routing may then choose the interface.
     pub fn is_address(&self) -> bool {
         matches!(self.local, WishedLocal::Address(_))
     }

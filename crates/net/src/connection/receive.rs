@@ -1,5 +1,5 @@
-//! Receives frames: reads bytes from the socket, opens one record at a time, cuts frames from the plaintext.
-//! Keeps no frames; payloads go straight to the user's buffer.
+//! Receives frames: reads bytes from the socket, decrypts one record at a time, and cuts frames from the plaintext.
+//! Keeps no frames; payloads are written directly to the user's buffer.
 
 use std::mem;
 use std::time::Instant;
@@ -58,7 +58,8 @@ impl Connection {
         Ok((prelude, head))
     }
 
-    /// Opens one more record (or takes `wanted` bytes, if records are not used). False: more must be received first.
+    /// Decrypts one more record, or takes `wanted` bytes if records are not used. Returns false if more must be
+    /// received first.
     pub(super) fn open_more(&mut self, wanted: usize) -> Result<bool, StreamError> {
         if matches!(self.layer, Layer::Clear) {
             let taken = wanted.min(self.incoming.filled().len());
@@ -73,7 +74,7 @@ impl Connection {
         more
     }
 
-    /// Opens the record at the front into `sink`. False: it is not here yet, or none will follow.
+    /// Decrypts the record at the front into `sink`. Returns false if the record is incomplete, or none will follow.
     pub(super) fn open_record(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, StreamError> {
         let Layer::Tls { session, .. } = &mut self.layer else {
             return Ok(false);
@@ -99,7 +100,7 @@ impl Connection {
                 }
             }
             Err(error) => {
-                // The alert gives the peer the reason, unless it would land inside a frame.
+                // The alert informs the peer of the reason; it is not sent inside a frame.
                 if !self.control.is_empty() && !self.sending_over {
                     self.sending_over = true;
                     let _ = self.socket.send(self.control.filled(), &[]);
@@ -112,12 +113,12 @@ impl Connection {
         }
     }
 
-    /// Receives once. False: nothing has arrived, or the end was reached.
+    /// Receives once. Returns false if no bytes have arrived, or the stream has ended.
     pub(super) fn fill(&mut self) -> Result<bool, StreamError> {
         let protected = self.payload_is_protected();
         let room = self.incoming.room();
-        // Unencrypted payloads go straight to their buffer: anything received here beyond a head would be copied once
-        // more.
+        // Unencrypted payloads are received directly into their buffer: bytes received here after a head would be
+        // copied once more.
         let bytes = if protected {
             room.len()
         } else {
@@ -138,7 +139,8 @@ impl Connection {
         }
     }
 
-    /// One step of a protected payload: from decrypted bytes, else from the next record. Zero: more must be received.
+    /// One step of receiving a protected payload: from decrypted bytes, otherwise from the next record. Returns zero if
+    /// more must be received.
     pub(super) fn payload_protected(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
         if !self.opened.is_empty() {
             let taken = into.len().min(self.opened.len());
@@ -174,7 +176,8 @@ impl Connection {
         Ok(taken)
     }
 
-    /// One step of an unencrypted payload: from received bytes, else from the socket straight to its buffer.
+    /// One step of receiving an unencrypted payload: from received bytes, otherwise from the socket directly into its
+    /// buffer.
     pub(super) fn payload_clear(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
         if !self.incoming.is_empty() {
             let taken = into.len().min(self.incoming.filled().len());
@@ -182,7 +185,7 @@ impl Connection {
             self.incoming.consume(taken);
             return Ok(taken);
         }
-        // The head that comes after the payload lands in the buffer, at no further call.
+        // The same call also receives the head that follows the payload.
         let room = self.incoming.room();
         let tail = room.len().min(HEAD_AHEAD_BYTES);
         match self.socket.receive(into, &mut room[..tail]) {
@@ -200,12 +203,12 @@ impl Connection {
         }
     }
 
-    /// Waits for bytes of a payload, no longer than the stall limit since `since`, nor than the owner wants the stream.
+    /// Waits for bytes of a payload until the stall limit since `since` is over, or the owner ends the stream.
     pub(super) fn await_payload(&mut self, since: Instant) -> Result<(), StreamError> {
         let began = Instant::now();
         let left = self.time_left("receiving", began.duration_since(since))?;
         let end = self.waker.end_fd();
-        // Waits only for the payload's part of a partly received record: that much must still arrive in any case.
+        // Waits only for the payload's part of an incomplete record, because at least that much must still arrive.
         let due = self
             .payload_due
             .saturating_sub(self.incoming.filled().len());

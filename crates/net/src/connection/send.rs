@@ -1,5 +1,5 @@
-//! Sends frames: seals them piece by piece while they are in cache, and receives while the socket has no room.
-//! Does not assemble received frames.
+//! Sends frames: encrypts them in pieces that stay in the cache, and receives while the socket has no room. Does not
+//! assemble received frames.
 
 use std::time::{Duration, Instant};
 use std::{io, mem};
@@ -44,7 +44,7 @@ impl Connection {
         self.transmit(out.filled(), &[])
     }
 
-    /// Sends the sealed bytes if another part would not stay in cache with them.
+    /// Sends the encrypted bytes if another part would not fit into the cache with them.
     pub(super) fn flush_unless_room(
         &mut self,
         bytes: usize,
@@ -123,8 +123,8 @@ impl Connection {
         }
     }
 
-    /// Time left for a blocked send after the owner ended the stream: pending data may leave, so that a final frame can
-    /// follow.
+    /// Time left for a blocked send after the owner ended the stream: pending data may be sent, so that a final frame
+    /// can follow.
     fn time_left_after_end(&mut self, now: Instant) -> Result<Duration, StreamError> {
         let since = *self.ended_since.get_or_insert(now);
         let left = END_GRACE.saturating_sub(now.duration_since(since));
@@ -136,8 +136,8 @@ impl Connection {
         Ok(left.max(Duration::from_millis(1)))
     }
 
-    /// Time left for a blocked send after the peer hung up. Such a peer may be gone; if its window was closed before,
-    /// the window then stays closed, which the kernel notices only after a minute or more.
+    /// Time left for a blocked send after the peer hung up. Such a peer may be gone. If its window was closed before,
+    /// the window stays closed, and the kernel notices only after a minute or more.
     fn time_left_after_hang_up(&self, waited: Duration) -> Result<Duration, StreamError> {
         let left = END_GRACE.saturating_sub(waited);
         if left.is_zero() {
@@ -160,7 +160,7 @@ impl Connection {
                 after: passed,
             });
         }
-        // Never rounded down to a poll that returns at once, over and over.
+        // At least 1 ms, because a poll of zero would return at once, again and again.
         Ok(left.max(Duration::from_millis(1)))
     }
 
@@ -173,7 +173,7 @@ impl Connection {
             && self.inbox_bytes < INBOX_BYTES_MAX
     }
 
-    /// Moves received frames into the inbox, up to its limits and up to the first with a payload.
+    /// Moves received frames into the inbox, up to its limits and including at most one frame with a payload.
     pub(super) fn take_in(&mut self) -> Result<(), StreamError> {
         while self.may_take_in() {
             if let Some((prelude, head)) = self.assemble()? {

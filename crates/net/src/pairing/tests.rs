@@ -1,5 +1,4 @@
-//! Owns the tests of pairing: worked examples, and what holds for any interfaces.
-//! Opens no socket.
+//! Tests of pairing: examples, and properties for any interfaces. Opens no socket.
 
 use proptest::prelude::*;
 
@@ -104,7 +103,7 @@ fn distant_interfaces_are_tried_in_order_and_then_crosswise() {
 }
 
 fn network() -> impl Strategy<Value = (IpAddr, u8)> {
-    // Few networks and few hosts, so that they meet.
+    // Few networks and few hosts, so that interfaces often share a network.
     prop_oneof![
         (0..4_u8, 1..5_u8).prop_map(|(net, host)| ([10, 0, net, host].into(), 24)),
         (0..4_u16, 1..5_u16)
@@ -177,7 +176,7 @@ proptest! {
         }
     }
 
-    /// Nothing that could be reached is left out: all rounds together try each of ours with each of theirs.
+    /// No possible pair is left out: all rounds together try each of our interfaces with each of theirs.
     #[test]
     fn the_rounds_try_every_pair((ours, theirs) in sides()) {
         let pairing = Pairing::new(&ours, &theirs);

@@ -56,7 +56,7 @@ pub(crate) fn listen() -> (TcpListener, PeerAddress) {
     (listener, PeerAddress::new("127.0.0.1", port))
 }
 
-/// Both ends' outcomes of one attempt.
+/// Both ends' results of one attempt.
 pub(crate) fn meet(
     client: &ClientTls,
     server: &ServerTls,
@@ -99,7 +99,7 @@ pub(crate) fn every_pair() -> Vec<(&'static str, Connection, Connection)> {
     vec![("tls", a, b), ("plain payload", c, d), ("local", e, f)]
 }
 
-/// Bytes that differ by seed and place.
+/// Bytes that depend on seed and position.
 pub(crate) fn content(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut content = Vec::with_capacity(bytes + 8);
@@ -113,7 +113,7 @@ pub(crate) fn content(seed: u64, bytes: usize) -> Vec<u8> {
     content
 }
 
-/// The image of prelude and head, for a frame of the kind that fits its payload.
+/// The image of prelude and head of a frame, of a kind that fits the payload.
 pub(crate) fn image(head: &[u8], payload_bytes: usize) -> Vec<u8> {
     let kind = if payload_bytes > 0 {
         FrameKind::BLOCK
@@ -131,7 +131,7 @@ pub(crate) fn image(head: &[u8], payload_bytes: usize) -> Vec<u8> {
     image
 }
 
-/// Sends a frame whose content is given by `seed`.
+/// Sends a frame whose content is derived from `seed`.
 pub(crate) fn send(
     stream: &mut dyn Stream,
     seed: u64,
@@ -145,7 +145,7 @@ pub(crate) fn send(
     )
 }
 
-/// Waits for the next frame and takes it whole, the payload in pieces of `piece_bytes`.
+/// Waits for the next frame and receives it whole, the payload in pieces of `piece_bytes`.
 pub(crate) fn receive(
     stream: &mut dyn Stream,
     piece_bytes: usize,
@@ -185,9 +185,9 @@ pub(crate) fn expect(
     Ok(())
 }
 
-/// Passes bytes between a client and a server, through `touch` on the way to the server.
+/// Relays bytes between a client and a server; `touch` can change the bytes to the server.
 ///
-/// `touch` gets the number of earlier bytes, and the bytes; its result is passed on, `None` cuts the connection.
+/// `touch` gets the number of earlier bytes, and the bytes. Its result is sent on; `None` cuts the connection.
 pub(crate) fn through_proxy(
     server: std::net::SocketAddr,
     mut touch: impl FnMut(usize, Vec<u8>) -> Option<Vec<u8>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Frames arrive whole, in order and unchanged, on every make of stream.
+//! Tests that frames arrive whole, in order and unchanged, on every kind of stream.
 
 use std::thread;
 use std::time::Duration;
@@ -52,7 +52,8 @@ const SIZES: [(usize, usize); 10] = [
     (0, 7),
 ];
 
-/// Both send more than any socket holds before they receive anything: payloads one way, heads the other.
+/// Both send more than any socket holds before they receive anything: payloads in one direction, heads in
+/// the other.
 #[test]
 fn two_busy_ends_do_not_block_each_other() {
     for (make, mut one, mut other) in every_pair() {
@@ -143,7 +144,7 @@ fn payloads_can_be_switched_to_clear_between_frames() {
     let before = server.counters().bytes_in;
     send(&mut client, 3, 0, MIB).unwrap();
     expect(&mut server, 3, 0, MIB).unwrap();
-    // One record for the prelude; nothing around the payload.
+    // One record for the prelude, and no overhead for the payload.
     assert_eq!(server.counters().bytes_in - before, 16 + 22 + MIB as u64);
 }
 
@@ -200,14 +201,15 @@ fn a_wake_ends_a_wait_from_another_thread() {
     }
 }
 
-/// A frame that came in during a send must not be slept over.
+/// A frame that arrived during a send must end the wait.
 #[test]
 fn a_wait_sees_what_came_in_during_a_send() {
     for (make, mut one, mut other) in every_pair() {
         assert!(one.try_recv().unwrap().is_none());
         thread::scope(|scope| {
             scope.spawn(|| {
-                // Sent first, so it is there while `one` waits for room: `other` receives only afterwards.
+                // Sent first, so it has arrived while `one` waits for room: `other` receives only
+                // afterwards.
                 send(&mut other, 7, 9, 0).unwrap();
                 for seed in 0..8 {
                     expect(&mut other, 10 + seed, 0, 4 * MIB).unwrap();
@@ -237,7 +239,7 @@ fn tcp_and_only_tcp_has_statistics() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Any sequence of frames, taken in pieces of any size.
+    /// Any sequence of frames, received in pieces of any size.
     #[test]
     fn any_frames_arrive(
         frames in prop::collection::vec((0_usize..40_000, prop_oneof![Just(0), 1_usize..300_000]), 1..12),

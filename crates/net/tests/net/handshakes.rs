@@ -71,14 +71,14 @@ fn another_identity_than_the_trusted_one_is_refused_by_name() {
     assert!(server.is_err());
 }
 
-/// A daemon's answer to raw bytes, and its judgement of their sender.
+/// A daemon's answer to raw bytes, and its error about their sender.
 fn answer_to(bytes: &'static [u8], deadline: Duration) -> (Vec<u8>, AcceptError) {
     let (listener, address) = listen();
     let client = thread::spawn(move || {
         let mut client = TcpStream::connect((address.host(), address.port())).unwrap();
         client.write_all(bytes).unwrap();
         let mut answer = Vec::new();
-        // A reset in place of an end is as good an answer.
+        // A reset instead of an end is accepted too.
         let _ = client.read_to_end(&mut answer);
         answer
     });
@@ -228,7 +228,7 @@ fn a_server_that_says_nothing_or_leaves_is_worth_a_retry() {
 
 #[test]
 fn a_refused_connection_names_host_port_and_remedy() {
-    // Bound and not listening: no other process can take the port meanwhile.
+    // Bound but not listening: no other process can take the port meanwhile.
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
     rustix::net::bind(&socket, &any).unwrap();

@@ -1,4 +1,5 @@
-//! Tests that traffic keys are replaced in time, in both directions at once, during any other activity.
+//! Tests that traffic keys are replaced in time, in both directions at once, during any other
+//! activity.
 
 use std::thread;
 
@@ -37,7 +38,8 @@ fn keys_are_replaced_at_the_limit_and_nothing_is_lost() {
     }
 }
 
-/// Hundreds of replacements one way while the other way carries nothing at all, then an answer.
+/// Hundreds of replacements in one direction while the other direction carries nothing, then an
+/// answer.
 #[test]
 fn keys_are_replaced_on_a_stream_that_is_used_one_way() {
     let options = StreamOptions {

@@ -1,4 +1,4 @@
-//! TLS peers that are not of Godwit: other protocols over TLS, or no certificate.
+//! Tests TLS peers that are not Godwit: other protocols over TLS, or no certificate.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use rustls::{
 
 use super::common::{PATIENCE, client_tls, listen, server_tls};
 
-/// A fresh certificate and key, as any TLS software would have.
+/// A new certificate and key, as any TLS software would make.
 fn certificate() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
     let parameters = rcgen::CertificateParams::new(vec!["here".to_owned()]).unwrap();

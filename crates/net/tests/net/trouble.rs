@@ -1,4 +1,4 @@
-//! Cut, tampered and stalled connections: noticed, named, and never taken for data.
+//! Tests cut, tampered and stalled connections: they are detected, reported, and never accepted as data.
 
 use std::thread;
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn receive_through(
     error
 }
 
-/// Well behind the handshake, well before the end.
+/// Well after the handshake, well before the end.
 const MIDDLE: usize = 500_000;
 
 #[test]
@@ -57,7 +57,7 @@ fn a_byte_changed_on_the_way_is_noticed() {
         }
         Some(bytes)
     });
-    // A changed length field looks like the peer's nonsense, everything else like a failure of TLS.
+    // A changed length field looks like invalid data of the peer, any other change like a failure of TLS.
     assert!(
         matches!(error, StreamError::Tls { .. } | StreamError::Peer { .. }),
         "{error}"
@@ -156,7 +156,7 @@ fn a_wait_in_the_middle_of_a_frame_ends_when_the_owner_wants_the_stream_no_longe
         ..StreamOptions::default()
     };
     let (mut one, mut other) = local_pair(&endless).unwrap();
-    // A send whose data is not read, and that leaves a part of its payload behind.
+    // The data of this send is not read, so a part of its payload is left.
     let waker = one.waker();
     let sent = thread::spawn(move || {
         let error = (0..100).find_map(|seed| send(&mut one, seed, 0, 4 << 20).err());
@@ -171,7 +171,7 @@ fn a_wait_in_the_middle_of_a_frame_ends_when_the_owner_wants_the_stream_no_longe
     waker.end();
     let (_one, error) = sent.join().unwrap();
     assert!(matches!(error, StreamError::Ended { .. }), "{error}");
-    // A receive that waits for the rest.
+    // A receive waits for the rest.
     let waker = other.waker();
     let received = thread::spawn(move || {
         let mut payload = vec![0; prelude.payload_bytes as usize];
@@ -188,7 +188,8 @@ fn a_wait_in_the_middle_of_a_frame_ends_when_the_owner_wants_the_stream_no_longe
 #[test]
 fn an_impossible_prelude_is_the_peers_fault() {
     let (mut one, mut other) = pair(&[], &StreamOptions::default());
-    // The stream's own check would refuse: a payload that contains no frame, sent where the other end expects a frame.
+    // The stream's own check would refuse this, so a payload without any frame is sent where the other end expects a
+    // frame.
     one.set_plain_payload(true);
     let mut nonsense = image(&[], 0);
     nonsense[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
