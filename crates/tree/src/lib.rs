@@ -1,5 +1,5 @@
 //! The ends of a transfer: files of a storage, standard streams, memory; selection and verification of files.
-//! Does not carry bytes from one end to the other; `engine` does.
+//! Does not transport bytes between the ends; `engine` does.
 
 mod files;
 pub mod pipe;

@@ -1,5 +1,5 @@
-//! `mem:` and `null:`: bytes from memory as a source, and a sink that lets everything go; they measure the rest of the path.
-//! Touches no storage.
+//! Implements `mem:` and `null:`: a source of bytes from memory, and a sink that discards all data. They measure the rest of
+//! the path. Uses no storage.
 
 use godwit_seeded::Seeded;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use godwit_proto::{
     EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Seq, Side, Verdict,
 };
 
-/// Name that the single entry of a `mem:` source has where a name is needed.
+/// Name of the single entry of a `mem:` source, if a name is needed.
 pub const MEMORY_NAME: &[u8] = b"mem";
 
 /// Size of the region that a memory source repeats: larger than any second-level cache, as real data would be.
@@ -25,7 +25,7 @@ const REGION_BYTES: usize = 8 << 20;
 #[derive(Debug, Clone, Copy)]
 pub struct MemorySource {
     bytes: u64,
-    /// Since 1970. The time of this run, so that no copy of an earlier run passes for this run's data.
+    /// Time since 1970. It is the time of this run, so that a copy of an earlier run does not count as this run's data.
     mtime: Duration,
 }
 
@@ -107,8 +107,8 @@ impl SourceFile for MemorySource {
     }
 }
 
-/// Bytes that no link compresses, the same in every process: splitmix64 (Steele, Lea, Flood: "Fast splittable
-/// pseudorandom number generators", OOPSLA 2014) from a fixed seed.
+/// Incompressible bytes, the same in every process: splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014) from a fixed seed.
 fn region() -> &'static [u8] {
     static REGION: OnceLock<Vec<u8>> = OnceLock::new();
     REGION.get_or_init(|| {
@@ -121,11 +121,11 @@ fn region() -> &'static [u8] {
     })
 }
 
-/// A `null:` sink: everything that arrives is checked, acknowledged and forgotten.
+/// A `null:` sink: all arriving data is checked, acknowledged and dropped.
 pub struct NullSink {
     acks: Arc<Acks>,
     counters: Arc<Counters>,
-    /// The last large files of which something came.
+    /// The latest large files of which data arrived.
     partial: Mutex<BTreeMap<EntryId, PartialFile>>,
 }
 
@@ -149,7 +149,7 @@ impl NullSink {
 }
 
 impl NullSink {
-    /// Counts content of an entry; data of an earlier attempt is content of no file.
+    /// Counts content of an entry; data of an earlier attempt is subtracted.
     fn count(&self, id: EntryId, attempt: u16, bytes: u64) {
         let mut partial = lock(&self.partial);
         let file = partial.entry(id).or_default();
@@ -164,7 +164,7 @@ impl NullSink {
             file.counted += bytes;
             self.counters.bytes_durable.add(bytes);
         }
-        // The oldest entry is complete then: no sender has this many in progress.
+        // The oldest entry is then complete, because no sender has this many in progress.
         if partial.len() > limits::LARGE_FILES_OPEN_MAX {
             partial.pop_first();
         }

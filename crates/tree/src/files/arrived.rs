@@ -1,16 +1,16 @@
-//! Owns the amounts that earlier runs of a transfer brought to its destination.
-//! Reads no journal: that was read when the destination was prepared.
+//! Reports how much earlier runs of a transfer delivered to its destination. Does not read the
+//! journal, which was read when the destination was prepared.
 
 use super::destination::PreparedDestination;
 
-/// Amounts that earlier runs of a transfer brought, from its journal.
+/// Amounts that earlier runs of a transfer delivered, from its journal.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Arrived {
-    /// Content that had arrived and that nothing vouches for: it is sent again.
+    /// Content that had arrived but is in no record of the journal, so it is sent again.
     pub lost_bytes: u64,
-    /// Bytes of content that the destination has.
+    /// Bytes of content at the destination.
     pub held_bytes: u64,
-    /// Files that are complete.
+    /// Complete files at the destination.
     pub held_files: u64,
 }
 

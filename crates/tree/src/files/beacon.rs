@@ -1,8 +1,7 @@
 //! The beacon of a destination: a temporary entry with a random name. The source looks for the name at its root and in the directories that
-//! it scans.
-//! Looks for no beacon; `run` does, and the planner meets one that a source has announced.
+//! it scans. Does not search for a beacon; `run` does, and the planner recognises one that a source has announced.
 //!
-//! Two machines, or two mounts, may see one directory under different device and inode numbers. A name in it they see alike.
+//! Two machines, or two mounts, may see one directory under different device and inode numbers. But both see the same names in it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,36 +11,36 @@ use godwit_store::{Create, Kind, RelPath, Storage, TempName, Timestamp};
 
 use crate::files::destination::PreparedDestination;
 
-/// An existing beacon, which is removed with this value at the latest. The beacon of a killed process has the tag of the transfer, so it is
-/// removed as other temporary files are.
+/// An existing beacon; it is removed when this value is dropped, if not before. The beacon of a killed process has the tag of the transfer,
+/// so it is removed as other temporary files are.
 pub struct Beacon {
     storage: Arc<dyn Storage>,
     directory: RelPath,
     name: TempName,
-    /// The time of the directory before, to be restored: a beacon that comes and goes changes nothing for users.
+    /// The earlier time of the directory, which is restored, so that a beacon changes nothing for users.
     before: Option<Timestamp>,
     is_lit: AtomicBool,
-    /// The source has announced something, so it has looked.
+    /// The source has announced an entry, so it has already searched for the beacon.
     has_begun: AtomicBool,
-    /// The source has announced it.
+    /// The source has announced the beacon.
     is_met: AtomicBool,
 }
 
-/// The place of a beacon, as the source learns it.
+/// The place of a beacon, as it is sent to the source.
 pub struct BeaconPlace {
-    /// Its name.
+    /// Name of the beacon.
     pub name: TempName,
-    /// Its directory, relative to the storage.
+    /// Directory of the beacon, relative to the storage.
     pub directory: RelPath,
-    /// Where the destination lies from there.
+    /// Path from that directory to the destination.
     pub rest: Vec<u8>,
-    /// Each source has its own name there.
+    /// Whether each source gets its own name in the destination.
     pub into: bool,
 }
 
 impl PreparedDestination {
-    /// Lights a beacon until everything was sent, also in a dry run, which reports the same as the real run. `None` if no directory at or
-    /// above the destination takes an entry.
+    /// Makes a beacon that exists until everything was sent. A dry run makes one too, so that it reports the same as the real run. `None`
+    /// if no entry can be made in any directory at or above the destination.
     pub fn light(&mut self) -> Option<BeaconPlace> {
         let config = &self.config;
         let (target, into) = target_of(&config.mapping)?;
@@ -54,7 +53,7 @@ impl PreparedDestination {
         let (directory, before) = levels.find_map(|level| {
             let there = storage.stat(&level).ok()?;
             let there = there.filter(|there| there.kind == Kind::Directory)?;
-            // The name of a mount point is unknown to a source that sees the mounted file system.
+            // A source that sees the mounted file system does not know the name of its mount point.
             if *device.get_or_insert(there.device) != there.device {
                 return None;
             }
@@ -65,7 +64,7 @@ impl PreparedDestination {
         })?;
         let beacon = Beacon {
             storage: Arc::clone(storage),
-            // Members of a claim come and go together, and the closer sets times.
+            // Not restored for members of a claim: their beacons overlap in time, and the closer sets the times.
             before: before.filter(|_| config.member.is_none()),
             directory: directory.clone(),
             name,
@@ -89,7 +88,7 @@ impl PreparedDestination {
     }
 }
 
-/// Where all sources go, and whether each has its own name there.
+/// The destination of all sources, and whether each source gets its own name there.
 fn target_of(mapping: &[RelPath]) -> Option<(RelPath, bool)> {
     let [first, others @ ..] = mapping else {
         return None;
@@ -100,7 +99,7 @@ fn target_of(mapping: &[RelPath]) -> Option<(RelPath, bool)> {
         Some(parent) if !others.is_empty() && others.iter().all(is_beside) => {
             Some((parent.clone(), true))
         }
-        // The contents of one of several go to the directory that the others are in.
+        // If several sources include the contents of one directory, its contents go to the directory of the others.
         _ => {
             let base = mapping.iter().min_by_key(|path| path.components().count());
             base.map(|base| (base.clone(), false))
@@ -109,7 +108,7 @@ fn target_of(mapping: &[RelPath]) -> Option<(RelPath, bool)> {
 }
 
 impl Beacon {
-    /// Whether a component of a path that the source announces is the beacon, which is remembered.
+    /// Whether a component of an announced path is the beacon; if so, this is recorded.
     pub(crate) fn meets(&self, name: &[u8]) -> bool {
         let is_met = name == self.name.as_bytes();
         if is_met {
@@ -118,22 +117,22 @@ impl Beacon {
         is_met
     }
 
-    /// The source sends.
+    /// Records that the source sends entries.
     pub(crate) fn begin(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
     }
 
-    /// Whether anything came from a source that has looked. Otherwise there is nothing to resume.
+    /// Whether anything has arrived from a source that has searched for the beacon. If not, there is nothing to resume.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed) && !self.is_met.load(Ordering::Relaxed)
     }
 
-    /// Whether it is a temporary name of this transfer that is to stay.
+    /// Whether the name is the beacon's, which must stay.
     pub(crate) fn is(&self, name: &[u8]) -> bool {
         name == self.name.as_bytes()
     }
 
-    /// Why the transfer ends, if its source has announced the beacon.
+    /// The reason why the transfer ends, if its source has announced the beacon.
     pub(crate) fn failure(&self) -> Option<SinkFailure> {
         self.is_met.load(Ordering::Relaxed).then(|| {
             SinkFailure::IntoItself(
@@ -143,7 +142,7 @@ impl Beacon {
         })
     }
 
-    /// Removes it: the source looks no more.
+    /// Removes the beacon, because the source does not search any more.
     pub(crate) fn put_out(&self) {
         if !self.is_lit.swap(false, Ordering::Relaxed) {
             return;
@@ -153,13 +152,13 @@ impl Beacon {
         };
         let now = self.storage.time_of(&self.directory);
         let removed = self.storage.discard(&within, &self.name);
-        // Something else has changed the directory since: that time counts.
+        // If the time has changed since, another program has changed the directory, and its time stays.
         if removed.is_ok() && self.before.is_some() && now.ok().flatten() == self.before {
             self.give_back();
         }
     }
 
-    /// Removes the beacon that a killed run has left. The beacon was empty, unlike any file that a run resumes.
+    /// Removes the beacon that a killed run has left. A beacon is empty, unlike any file that a run resumes.
     fn put_out_earlier(&self, tag: u64) {
         let storage = &self.storage;
         let mut found = Vec::new();
@@ -179,7 +178,7 @@ impl Beacon {
         }
     }
 
-    /// Gives its directory the time of before. Where that is not allowed, the directory has the time of a usual change.
+    /// Restores the earlier time of its directory. If that is not permitted, the directory keeps the time of the change.
     fn give_back(&self) {
         if let Some(before) = &self.before {
             let _ = self.storage.give_back_time(&self.directory, *before);

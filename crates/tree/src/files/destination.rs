@@ -1,5 +1,5 @@
-//! Prepares a tree as a destination: maps names once, takes the journal, refuses places that another transfer writes to.
-//! Writes no data.
+//! Prepares a tree as a destination: maps names once, opens the journal, refuses places that another transfer writes to. Writes no
+//! data.
 
 mod earlier;
 mod header;
@@ -28,18 +28,18 @@ use crate::files::read::source::TreeRoot;
 use crate::files::sink::TreeSinkConfig;
 use crate::select::Select;
 
-/// A place that the files of a transfer go to.
+/// A place at which a transfer writes files.
 #[derive(Clone)]
 pub struct DestinationPlace {
     /// The directory that contains the entry.
     pub storage: Arc<dyn Storage>,
-    /// That directory, absolute, for the check against other transfers.
+    /// Absolute path of that directory, for the check against other transfers.
     pub storage_path: Vec<u8>,
-    /// Its name there; empty for the directory itself.
+    /// The entry's name in that directory; empty for the directory itself.
     pub base: RelPath,
-    /// It ended in a slash: entries go into it.
+    /// The argument ended in a slash, so entries go into the directory.
     pub is_directory: bool,
-    /// How the directory is called in messages.
+    /// The directory's name in messages.
     pub display: Vec<u8>,
 }
 
@@ -52,9 +52,9 @@ pub struct DestinationRequest {
     pub sender: Vec<u8>,
     /// The source arguments, absolute, in order.
     pub sources: Vec<Vec<u8>>,
-    /// The sources' names at the destination if they go into a directory; empty for "the contents of it".
+    /// The sources' names at the destination if they go into a directory; empty for "the contents of the source".
     pub names: Vec<Vec<u8>>,
-    /// Digest of blocks and files, unless an unfinished transfer has one already.
+    /// Digest of blocks and files, unless an unfinished transfer already uses another.
     pub digest: digest::DigestKind,
     /// Send entries even if size and time match.
     pub force: bool,
@@ -62,15 +62,15 @@ pub struct DestinationRequest {
     pub verify: bool,
     /// Do not wait for storage.
     pub no_sync: bool,
-    /// Journals, and data that does not fit in memory.
+    /// Directory of journals, and of data that does not fit in memory.
     pub journals: PathBuf,
-    /// How to treat existing entries, if the sender asked for anything.
+    /// How to treat existing entries, if the sender requested anything.
     pub comparison: Option<Comparison>,
-    /// The selection rules of the sources. The transfer leaves alone what they exclude.
+    /// The selection rules of the sources. The transfer does not change excluded entries.
     pub select: Arc<Select>,
     /// Membership in a claim, if the transfer is a member.
     pub member: Option<Membership>,
-    /// Whether the transfer may still write, where it is no member and another node may take its job over.
+    /// Decides whether the transfer may still write, if it is no member but another node may take over its job.
     pub fence: Option<Arc<dyn Fence>>,
     /// Findings and temporary files of earlier attempts of the same job.
     pub earlier: Earlier,
@@ -78,30 +78,30 @@ pub struct DestinationRequest {
     pub node: Vec<u8>,
 }
 
-/// A destination that may be written to.
+/// A destination that is ready to be written.
 pub struct PreparedDestination {
-    /// For the sink.
+    /// Configuration of the sink.
     pub config: TreeSinkConfig,
     /// The transfer's journal, locked; `None` for a dry run.
     pub journal: Option<Journal>,
     /// State left by an earlier run.
     pub recovered: Recovered,
-    /// The directory that this run made for the sources.
+    /// The directory that this run created for the sources.
     made: Option<RelPath>,
-    /// Where it all goes, for people: the place of the only source, or the directory of several, with a slash behind it.
+    /// The destination in messages: the path of the only source, or the directory of several, followed by a slash.
     pub mapped: Vec<u8>,
-    /// Where each source goes, absolute.
+    /// Absolute destination path of each source.
     pub destinations: Vec<Vec<u8>>,
-    /// Sources go into a directory; otherwise the only one becomes the destination.
+    /// Sources go into a directory; otherwise the only source becomes the destination.
     pub into: bool,
 }
 
 impl PreparedDestination {
-    /// Gives the destination back before anything was written to it: removes the directory and the journal that this run made.
-    /// The journal of an earlier run stays, for the run that is to resume it.
+    /// Undoes the preparation before anything was written: removes the directory and the journal that this run created. The journal of
+    /// an earlier run stays, for the run that will resume it.
     ///
     /// # Errors
-    /// When the journal that was made for this run cannot be removed.
+    /// The journal of this run cannot be removed.
     pub fn put_away(mut self) -> Result<(), JournalError> {
         drop(self.config.beacon.take());
         if let Some(made) = &self.made {
@@ -126,7 +126,7 @@ impl PreparedDestination {
             .collect()
     }
 
-    /// How the names of each root's entries begin in messages.
+    /// The prefix of each root's entry names in messages.
     pub fn root_displays(&self) -> Vec<Vec<u8>> {
         self.config
             .mapping
@@ -143,19 +143,19 @@ impl PreparedDestination {
     }
 }
 
-/// Why a destination cannot be written to.
+/// Reason why a destination cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// Another transfer writes there.
+    /// Another transfer writes to the destination.
     #[error(
         "{destination} is being written by another transfer ({label}); wait for it, or stop it"
     )]
     Busy {
         /// The destination being written.
         destination: String,
-        /// The transfer that writes.
+        /// The transfer that writes there.
         label: String,
-        /// The other transfer is the same one, started twice.
+        /// The other transfer is the same transfer, started twice.
         same: bool,
     },
     /// A run of a later epoch of the claim wrote to the journal.
@@ -166,10 +166,10 @@ pub enum DestinationError {
     /// The destination argument does not fit the existing entries.
     #[error("{0}")]
     Unsuitable(String),
-    /// Its storage.
+    /// The storage failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The journal.
+    /// The journal failed.
     #[error("the journal in {path} cannot be used: {message}")]
     Journal {
         /// Directory of the journals.
@@ -180,7 +180,7 @@ pub enum DestinationError {
 }
 
 impl DestinationRequest {
-    /// The request of a plain transfer: its settings are the usual ones, it is no member, and nothing came before it.
+    /// The request of a plain transfer: usual settings, no membership, no earlier attempts.
     #[must_use]
     pub fn new(
         place: DestinationPlace,
@@ -208,10 +208,10 @@ impl DestinationRequest {
         }
     }
 
-    /// Takes the journal, or makes it with today's mapping of names.
+    /// Opens the journal, or creates it with today's mapping of names.
     ///
     /// # Errors
-    /// Nothing was written then.
+    /// Nothing was written in this case.
     pub fn prepare(self) -> Result<PreparedDestination, DestinationError> {
         self.check_names()?;
         let key = self.key();
@@ -229,14 +229,14 @@ impl DestinationRequest {
                     "{key}.journal belongs to a transfer of other sources; to start again, remove that file"
                 ))
             })?;
-        // Only now that nothing can refuse the transfer any more: a failed start leaves no directory.
+        // The directory is made last, when nothing can refuse the transfer any more, so that a failed start leaves no directory.
         let makes_base = journal.is_some() && !recovered.resumed && self.makes_base(&mapping);
         let made =
             match makes_base.then(|| self.place.storage.make_directory(&self.place.base, 0o755)) {
                 None => false,
                 Some(Ok(made)) => made,
                 Some(Err(error)) => {
-                    // Nothing began, so nothing can be resumed. A journal that cannot be removed does no harm.
+                    // The transfer has not begun, so there is nothing to resume. A journal that cannot be removed does no harm.
                     let _ = journal.map(Journal::finish);
                     return Err(error.into());
                 }
@@ -288,7 +288,7 @@ impl DestinationRequest {
         })
     }
 
-    /// Refuses requests that no client of ours makes. A journal for such a request would fit no transfer.
+    /// Refuses requests that none of our clients makes. A journal for such a request would fit no transfer.
     fn check_names(&self) -> Result<(), DestinationError> {
         let (sources, names) = (self.sources.len(), self.names.len());
         if names == 0 || names != sources || names > 1 && self.comparison().counterpart {
@@ -299,7 +299,7 @@ impl DestinationRequest {
         Ok(())
     }
 
-    /// Whether sources go into a directory that the user named, and that may have to be made.
+    /// Whether sources go into a directory that the user named and that may have to be created.
     fn makes_base(&self, mapping: &[RelPath]) -> bool {
         let into = mapping.iter().any(|path| *path != self.place.base) || self.place.is_directory;
         into && !self.place.base.is_root() && !self.comparison().counterpart
@@ -337,7 +337,7 @@ impl DestinationRequest {
         })
     }
 
-    /// Takes the journal, or makes it.
+    /// Opens or creates the journal.
     fn begin(&self, key: JournalKey) -> Result<(Journal, Recovered), DestinationError> {
         let journal_error = |message: String| self.journal_error(message);
         let directory = JournalDirectory::open(&self.journals)
@@ -372,7 +372,7 @@ impl DestinationRequest {
         self.comparison.unwrap_or_default()
     }
 
-    /// The state for a dry run: the names as an unfinished transfer has mapped them, or as they would be mapped now.
+    /// The state for a dry run: the name mapping of an unfinished transfer, or the one that would be made now.
     fn recovered_dry(&self, key: JournalKey) -> Result<Recovered, DestinationError> {
         let header = match JournalDirectory::header_of(&self.journals, key) {
             Some(header) => header,
@@ -381,7 +381,7 @@ impl DestinationRequest {
         Ok(Recovered::fresh(header, None))
     }
 
-    /// The directory of this program's own files, if that is in the storage.
+    /// The directory of this program's own files, if it is in the storage.
     fn own_place(&self) -> Option<RelPath> {
         let own = std::fs::canonicalize(&self.journals).ok()?;
         let home = own.parent()?.as_os_str().as_bytes();
@@ -395,8 +395,8 @@ impl DestinationRequest {
         RelPath::parse(inside).ok().filter(|path| !path.is_root())
     }
 
-    /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into". A directory that must be made for
-    /// that needs the trailing slash: if several sources go into a name that does not exist, the name may be mistyped.
+    /// Follows the rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into". If that directory must be
+    /// created, the trailing slash is required: a name that does not exist may be mistyped.
     fn map_names(&self) -> Result<Vec<RelPath>, DestinationError> {
         let there = if self.place.base.as_bytes().is_empty() {
             Some(Kind::Directory)

@@ -1,5 +1,5 @@
-//! Errors that concern a whole destination, one type for each operation of a tree sink.
-//! Failures of single entries are `Fault`s, and are not here.
+//! Errors that concern a whole destination, one type for each operation of a tree sink. Failures of
+//! single entries are `Fault`s instead.
 
 use std::io;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use godwit_store::journal::JournalError;
 use crate::files::DestinationError;
 use crate::files::member::FENCED;
 
-/// The error that ended the committer: nothing more becomes durable.
+/// The error that stopped the committer: no more data becomes durable.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
     /// Several batches in a row could not be synced.
     #[error("the destination storage fails to sync; nothing more is written there")]
     Sync,
-    /// Files have their names, and the names may not survive a power cut.
+    /// Files have their final names, but the names may not survive a power cut.
     #[error("the new names cannot be made durable: {0}")]
     Names(StoreError),
-    /// The journal does not take a record.
+    /// The journal refused a record.
     #[error("the journal cannot be written: {0}")]
     Journal(Arc<JournalError>),
     /// The claim has ended.
     #[error("{FENCED}")]
     Fenced,
-    /// The transfer has ended meanwhile.
+    /// The transfer has already ended.
     #[error("the transfer has ended, so no more changes are made at the destination")]
     Ended,
     /// The committer's thread panicked.
@@ -35,14 +35,14 @@ pub enum CommitError {
     Panicked,
 }
 
-/// A list of work for the end of the transfer cannot be read back from disk.
+/// A list of work for the end of the transfer cannot be read from disk.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "records of the steps left for the end cannot be read back: {0}; give the same command again"
 )]
 pub struct ListError(#[from] pub io::Error);
 
-/// Keys of entries could not all be kept, or cannot be read back, so that nothing is known of any entry.
+/// Some keys of entries could not be stored or read, so nothing is known of any entry.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct KeysError(Arc<io::Error>);
@@ -53,38 +53,38 @@ impl From<io::Error> for KeysError {
     }
 }
 
-/// The entries that only the destination has cannot be found.
+/// The extra entries of the destination cannot be found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExtrasError {
-    /// The announced entries are not all known.
+    /// Not all announced entries are known.
     #[error(transparent)]
     Announced(#[from] KeysError),
-    /// The destination cannot be looked through.
+    /// The destination cannot be listed.
     #[error(transparent)]
     Survey(#[from] StoreError),
-    /// The entries of the destination cannot be noted, sorted or compared.
+    /// The destination's entries cannot be recorded, sorted or compared.
     #[error(transparent)]
     Notes(#[from] io::Error),
 }
 
-/// The names and times of directories are not safe.
+/// The names and times of directories may not be durable.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoriesError {
-    /// The directories do not survive a power cut.
+    /// The directories could not be synced.
     #[error("the destination cannot be made durable: {0}")]
     Sync(StoreError),
-    /// The list of directories cannot be read back.
+    /// The list of directories cannot be read.
     #[error(transparent)]
     List(#[from] ListError),
 }
 
-/// The transfer is complete but for its last steps.
+/// The transfer is complete except for its last steps.
 #[derive(Debug, thiserror::Error)]
 pub enum CloseError {
-    /// Temporary files of an earlier run stay.
+    /// Temporary files of an earlier run could not be removed.
     #[error("files left by an earlier run cannot be removed: {0}")]
     Sweep(StoreError),
-    /// The journal stays, so that the same command would resume a complete transfer.
+    /// The journal could not be removed, so the same command would resume a complete transfer.
     #[error("the journal cannot be removed: {0}")]
     Journal(JournalError),
 }
@@ -92,19 +92,19 @@ pub enum CloseError {
 /// The error that prevents the end of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum FinishError {
-    /// Not everything is durable.
+    /// Not all data is durable.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// A list failed: links, names that waited, or reports of replaced entries.
+    /// A list failed: links, deferred names, or reports of replaced entries.
     #[error(transparent)]
     List(#[from] ListError),
-    /// Directories.
+    /// A directory could not be finished.
     #[error(transparent)]
     Directories(#[from] DirectoriesError),
-    /// Attributes of files that were there are not safe.
+    /// Attributes of existing files may not be durable.
     #[error("the destination cannot be made durable: {0}")]
     Attributes(StoreError),
-    /// The last steps.
+    /// The last steps failed.
     #[error(transparent)]
     Close(#[from] CloseError),
     /// The deletion would empty the destination.
@@ -118,7 +118,7 @@ pub enum FinishError {
 }
 
 impl DestinationError {
-    /// Why, for programs.
+    /// The error code for programs.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Busy { .. } | Self::Stale(_) => ErrorCode::BUSY,

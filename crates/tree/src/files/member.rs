@@ -1,16 +1,15 @@
-//! Differences for a transfer that is a member of a claim: the names of its temporary files, its fence, its sweep.
-//! Keeps no claims and reads no clock; the maker of the fence does.
+//! Specialises a transfer that is a member of a claim: the names of its temporary files, its fence, its sweep. Does not store claims or
+//! read clocks; the maker of the fence does.
 //!
-//! Temporary files of all members have one tag, which follows from the claim. So the closer finds all leftover files of members in one
-//! walk. All members write parts of one shared file. Its name follows from the claim, the path below the root and the generation, not from
-//! the mount path of the storage at a node. Any other file is written under a name that only its transfer has: with a shared name, a rename
-//! could name another writer's half-written file.
+//! Temporary files of all members have one tag, which is derived from the claim. Therefore the closer finds all leftover files of members
+//! in one walk. All members write parts of one shared file. Its name is derived from the claim, the path below the root and the generation,
+//! but not from the mount path of the storage at a node. Any other file is written under a name that only its transfer uses: with a shared
+//! name, a rename could name another writer's incomplete file.
 //!
-//! A call that hangs in the kernel of a node passes no fence. If such a call is possible, a file is
-//! assembled in a copy of the shared file. So a late write never reaches the file with the final
-//! name. The closer removes the temporary files of the claim from each
-//! directory before it looks at the directory's entries, so that a late rename finds nothing to rename. Only the closer changes entries
-//! that others have made; the storage asks the fence before each such call, and once more in the middle of a removal.
+//! A call that hangs in the kernel of a node has already passed the fence. If such a call is possible, a file is assembled in a copy of the
+//! shared file. Therefore a late write never reaches the file with the final name. The closer removes the temporary files of the claim from
+//! each directory before it looks at the directory's entries, so that a late rename finds nothing to rename. Only the closer changes
+//! entries that others have made. The storage asks the fence before each such call, and once more in the middle of a removal.
 
 use std::sync::Arc;
 
@@ -25,29 +24,29 @@ use crate::files::target::{Target, destination_fault};
 /// Membership of a transfer in a claim.
 #[derive(Clone)]
 pub struct Membership {
-    /// Names the claim.
+    /// The claim.
     pub claim: [u8; CLAIM_BYTES],
-    /// Names the node that writes.
+    /// The node that writes.
     pub node: Vec<u8>,
-    /// Its epoch.
+    /// The epoch of the membership.
     pub epoch: u64,
-    /// It finishes the whole tree.
+    /// Whether this transfer is the closer, which finishes the tree.
     pub closer: bool,
-    /// As a closer, it finishes this region.
+    /// The region that a closer finishes.
     pub region: Region,
     /// Distinguishes transfers of one sender that run at the same time.
     pub lane: u32,
-    /// Whether it may still write.
+    /// Decides whether the transfer may still write.
     pub fence: Arc<dyn Fence>,
-    /// Least length of a part that is not the last of its file: `PART_BYTES_MIN` but in tests.
+    /// Minimum length of a part that is not the last of its file: `PART_BYTES_MIN` except in tests.
     pub part_bytes_min: u64,
 }
 
-/// Distinguishes the names of shared files from the names of one transfer, which are made of a longer key.
+/// Distinguishes the names of shared files from the names of one transfer, which are derived from a longer key.
 const SHARED: &[u8] = b"shared";
 
 impl Target {
-    /// The temporary file of `path` that is this transfer's own.
+    /// The temporary file of `path` that only this transfer uses.
     pub(crate) fn temp(&self, path: &RelPath) -> TempName {
         let config = &self.config;
         match config.member {
@@ -56,14 +55,14 @@ impl Target {
         }
     }
 
-    /// The temporary file that all members of the claim write parts of this file to.
+    /// The temporary file to which all members of the claim write parts of this file.
     pub(crate) fn shared_temp(&self, record: &Record) -> TempName {
         let generation = record.generation.0.to_le_bytes();
         let purpose = [SHARED, &record.root.to_le_bytes(), &generation].concat();
         TempName::of_member(self.config.tag, &record.path, &purpose)
     }
 
-    /// The membership of this transfer; a sender of parts must be a member.
+    /// The membership of this transfer; an error if a sender of parts is no member.
     pub(crate) fn membership(&self, record: &Record) -> Result<&Membership, Fault> {
         self.config.member.as_ref().ok_or_else(|| {
             let message = "the sender sends a part of a file, and this transfer is no member of a claim; update the sender".to_owned();
@@ -71,13 +70,13 @@ impl Target {
         })
     }
 
-    /// Whether the claim by which this transfer writes has ended. A transfer without a fence has no such end.
+    /// Whether the claim of this transfer has ended. Always false without a fence.
     pub(crate) fn is_fenced(&self) -> bool {
         let fence = self.config.fence.as_ref();
         fence.is_some_and(|fence| !fence.holds())
     }
 
-    /// Refuses to write once the claim has ended: the destination may be another's by now.
+    /// Refuses to write once the claim has ended, because another transfer may own the destination by now.
     pub(crate) fn hold_fence(&self, entry: EntryId) -> Result<(), Fault> {
         match self.is_fenced() {
             true => Err(destination_fault(entry, FaultCode::IO, FENCED.to_owned())),
@@ -85,7 +84,7 @@ impl Target {
         }
     }
 
-    /// Whether the end of this transfer does the work for the whole tree.
+    /// Whether the end of this transfer finishes the whole tree.
     pub(crate) fn finishes_tree(&self) -> bool {
         self.config
             .member
@@ -93,7 +92,7 @@ impl Target {
             .is_none_or(|member| member.closer)
     }
 
-    /// Whether the directory at this path below the root is in the region that this transfer finishes, if it finishes one.
+    /// Whether this transfer finishes the directory at this path below the root.
     pub(crate) fn finishes_directory(&self, below: &[u8]) -> bool {
         self.region().is_none_or(|region| region.has(below))
     }
@@ -104,19 +103,19 @@ impl Target {
     }
 }
 
-/// Whether a file is put together in a copy of the file that members share.
+/// Whether a file is assembled in a copy of the members' shared file.
 pub(crate) fn copies(target: &Target) -> bool {
     let member = target.config.member.as_ref();
     member.is_some_and(|member| member.fence.copies())
 }
 
-/// Whether a file that is put together is read back before it gets its name, even without a request for that. If size and time do not show
-/// that the file has its name already, only its contents show that all parts are in it.
+/// Whether an assembled file is read back before it gets its name, even without a request for that. If size and time do not show that the
+/// file already has its name, only its contents prove that all parts are in it.
 pub(crate) fn rereads_assembled(target: &Target) -> bool {
     target.config.force || target.comparison().judge() != Judge::SIZE_AND_TIME
 }
 
-/// Removes temporary files of the claim from a directory whose entries the closer is about to look at, where another node may still rename
+/// Removes temporary files of the claim from a directory before the closer looks at its entries, because another node may still rename
 /// them. The closer sends its own files again. The mark of the claim stays.
 pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), StoreError> {
     if !target.finishes_tree() || !copies(target) || target.comparison().dry_run {
@@ -129,7 +128,7 @@ pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), Stor
         is_beacon || is_among(&marks, name)
     };
     match remove_ours(target, directory, &|name| !is_mark(name)) {
-        // The directory is made later, or renames in it are impossible here too.
+        // The directory is made later, or this process cannot rename in it either.
         Err(error)
             if matches!(
                 error.kind,
@@ -145,7 +144,7 @@ pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), Stor
     }
 }
 
-/// Removes temporary files of the claim beside a destination that is no directory; a walk below it finds those in a directory.
+/// Removes temporary files of the claim beside a destination that is not a directory; a walk finds those inside a directory.
 pub(crate) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), StoreError> {
     let storage = &target.config.storage;
     let is_directory = |meta: godwit_store::Meta| meta.kind == Kind::Directory;
@@ -155,12 +154,12 @@ pub(crate) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), Store
     if storage.stat(start)?.is_some_and(is_directory) {
         return Ok(());
     }
-    // Other closers of the claim may come later.
+    // The marks stay, because other closers of the claim may follow.
     let marks = marks(target);
     remove_ours(target, &parent, &|name| !is_among(&marks, name))
 }
 
-/// Names that the mark of the claim may have: that of the claimed place, which is the destination or around it.
+/// Possible names of the claim's mark: the mark is at the claimed place, which is the destination or above it.
 fn marks(target: &Target) -> Vec<TempName> {
     let mapping = target.config.mapping.iter();
     let above = mapping.flat_map(|at| std::iter::successors(Some(at.clone()), RelPath::parent));
@@ -210,10 +209,10 @@ fn remove_ours(
         .try_for_each(|path| storage.remove_entry(&path, false))
 }
 
-/// Message for a write that comes too late.
+/// Message for a write after the end of the claim.
 pub(crate) const FENCED: &str = "the claim of this job has ended at this node, so nothing more is written here; the job continues where its claim is now";
 
-/// The journal's key of an entry: of a file, or of one part of it.
+/// The journal's key of an entry: a file, or one part of it.
 pub(crate) fn key_of(record: &Record, part: Option<Part>) -> PathKey {
     match part {
         None => PathKey::new(record.root, &record.path),

@@ -1,5 +1,5 @@
-//! Files of a storage as the source and as the sink of a transfer.
-//! Does not map names and does not open storages; `run` and `data_port` do.
+//! Files of a storage as the source and as the sink of a transfer. Does not map names or open
+//! storages; `run` and `data_port` do.
 
 mod arrived;
 mod beacon;

@@ -1,14 +1,14 @@
-//! The region of a tree that a closer finishes: all of it, or some directories.
-//! Finishes nothing.
+//! Defines the region of a tree that a closer finishes: the whole tree, or some directories. Does not finish
+//! anything.
 
 use godwit_store::{PathError, RelPath};
 
-/// Directories that get their attributes, and lose the temporary files of their claim.
+/// Directories in which the closer sets attributes and removes the temporary files of the claim.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Region {
-    /// Below the root, sorted; none is the whole tree.
+    /// Paths below the root, sorted; empty for the whole tree.
     within: Vec<RelPath>,
-    /// Without the contents of the directories in them.
+    /// Whether subdirectories of these directories are not included.
     flat: bool,
 }
 
@@ -26,17 +26,17 @@ impl Region {
         Ok(Self { within, flat })
     }
 
-    /// The directories, if the region is not the whole tree; and whether it leaves out the directories in them.
+    /// The directories, if the region is not the whole tree; and whether their subdirectories are excluded.
     pub(crate) fn directories(&self) -> Option<(&[RelPath], bool)> {
         (!self.within.is_empty()).then_some((self.within.as_slice(), self.flat))
     }
 
-    /// Whether the root is finished here, which comes last.
+    /// Whether the region includes the root, which is finished last.
     pub(crate) fn has_root(&self) -> bool {
         self.within.first().is_none_or(RelPath::is_root)
     }
 
-    /// Whether the directory at this path below the root is finished here.
+    /// Whether the region includes the directory at this path below the root.
     pub(crate) fn has(&self, below: &[u8]) -> bool {
         let is_named = |path: &[u8]| {
             let found = self.within.binary_search_by(|one| one.as_bytes().cmp(path));
@@ -52,14 +52,14 @@ impl Region {
 }
 
 impl Region {
-    /// Whether this directory lies directly in one of the region, which leaves it to other closers.
+    /// Whether this directory lies directly in one of the region, and other closers finish it.
     pub(crate) fn leaves(&self, below: &[u8]) -> bool {
         let around = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
         self.flat && !below.is_empty() && !self.has(below) && self.has(&below[..around])
     }
 }
 
-/// Where a directory below the root is at the destination; None if its path is too long there.
+/// The destination path of a directory below the root; `None` if that path is too long.
 pub(crate) fn place(base: &RelPath, below: &RelPath) -> Option<RelPath> {
     match below.is_root() {
         true => Some(base.clone()),

@@ -1,8 +1,9 @@
-//! Joins planner, writer, committer and finisher to the sink of a tree of files.
-//! Plans, writes and closes nothing itself.
+//! Combines planner, writer, committer and finisher to the sink of a tree of files. Delegates all planning, writing and closing to
+//! them.
 //!
 //! Lock order of the parts, outermost first: `Directories::replacing`, `Writer::files`, `Writer::floors`, the `progress` of a file, the
-//! committer's `journal`, its `state`, the lists of the agenda, all sets. Each list and each set is locked for one call only.
+//! committer's `journal`, the committer's `state`, the lists of the agenda, all sets. Each list and each set is locked for one call
+//! only.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
@@ -34,23 +35,23 @@ use crate::select::Select;
 
 /// Configuration of a tree sink.
 pub struct TreeSinkConfig {
-    /// Where the files go.
+    /// The storage of the files.
     pub storage: Arc<dyn Storage>,
     /// For each root of the source, its name in the storage.
     pub mapping: Vec<RelPath>,
-    /// The place that the sender asked for. All names are at it or below it.
+    /// The destination that the sender requested. All names are at it or below it.
     pub base: RelPath,
-    /// Marks the temporary names of this transfer; of a member, those of all members of its claim.
+    /// Tag of the temporary names of this transfer; for a member, of all members of its claim.
     pub tag: u64,
     /// The key of the transfer's journal.
     pub key: [u8; 32],
     /// Membership in a claim, if the transfer is a member.
     pub member: Option<Membership>,
-    /// Whether it may still write, where that ends.
+    /// Decides whether the transfer may still write, if that can end.
     pub fence: Option<Arc<dyn Fence>>,
-    /// Tags of temporary files that earlier attempts of the job left; a complete transfer removes them.
+    /// Tags of temporary files of the job's earlier attempts; a complete transfer removes these files.
     pub earlier_tags: Vec<u64>,
-    /// The file that the source looks for, if it is to look.
+    /// The file that the source searches for, if the search is wanted.
     pub beacon: Option<Beacon>,
     /// Digest of blocks and files.
     pub digest: digest::DigestKind,
@@ -62,21 +63,21 @@ pub struct TreeSinkConfig {
     pub no_sync: bool,
     /// Directory for data that does not fit in memory.
     pub spill_directory: PathBuf,
-    /// How the destination is called in messages.
+    /// The destination's name in messages.
     pub display: Vec<u8>,
     /// The metadata to keep.
     pub keeper: Arc<Keeper>,
-    /// How to treat existing entries; `None` if the sender did not ask for anything.
+    /// How to treat existing entries; `None` if the sender did not request anything.
     pub comparison: Option<Comparison>,
-    /// A place in the storage that is this program's own, and is never deleted.
+    /// The path of this program's own files in the storage, which are never deleted.
     pub protected: Option<RelPath>,
-    /// The destination was named as a directory, and must not become anything else.
+    /// The user named the destination as a directory, so it must not become another kind of entry.
     pub must_be_directory: bool,
-    /// The selection rules of the sources. The transfer leaves alone what they exclude.
+    /// The selection rules of the sources. The transfer does not change excluded entries.
     pub select: Arc<Select>,
-    /// The asker may not list the destination: no message has a name that the source did not announce.
+    /// The peer may not list the destination, so messages contain no name that the source did not announce.
     pub hides_names: bool,
-    /// The asker may not read the destination: a further name is made only of a file that the source has, too.
+    /// The peer may not read the destination, so links are made only to files that the source has too.
     pub hides_contents: bool,
 }
 
@@ -91,10 +92,10 @@ pub struct TreeSink {
 }
 
 impl TreeSink {
-    /// Starts the thread that makes things durable.
+    /// Starts the thread that makes data durable.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The thread cannot be started.
     pub fn start(
         config: TreeSinkConfig,
         journal: Option<Journal>,
@@ -122,7 +123,7 @@ impl TreeSink {
                 .append_run(config.force)
                 .map_err(std::io::Error::other)?;
         }
-        // With `force`, entries that another run found or brought are sent again.
+        // With `force`, entries that another run found or delivered are sent again.
         let done = match config.force && forced_before {
             true => std::mem::take(&mut recovered.done),
             false => DoneSet::default(),
@@ -191,7 +192,7 @@ impl TreeSink {
         }))
     }
 
-    /// Adds the free room to a fault for lack of room.
+    /// Adds the free space to a fault because of a full disk.
     fn with_room(&self, mut fault: Fault) -> Fault {
         if fault.code == FaultCode::NO_SPACE
             && let Some(free) = self.target.config.storage.free_bytes()
@@ -234,7 +235,7 @@ impl Sink for TreeSink {
 
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
         if self.is_dry() {
-            // The message only reports failures at the source.
+            // The message only reports failures at the source, so it needs no sync.
             self.target.acks.durable(&[seq]);
             return Vec::new();
         }
@@ -243,7 +244,7 @@ impl Sink for TreeSink {
         faults.map(|fault| self.with_room(fault)).collect()
     }
 
-    /// The kernel lets one thread at a time write into a file, and the others spin.
+    /// The kernel lets only one thread at a time write to a file, and the others spin.
     fn one_writer_an_entry(&self) -> bool {
         true
     }
@@ -269,7 +270,7 @@ impl Sink for TreeSink {
 
     fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
         if let Some(beacon) = &self.target.config.beacon {
-            // The source has been scanned to its end.
+            // The source has been scanned completely.
             beacon.put_out();
             beacon.failure().map_or(Ok(()), Err)?;
         }
@@ -280,7 +281,7 @@ impl Sink for TreeSink {
     }
 
     fn suspend(&self) {
-        // If the place has changed, names are mapped again: into the place, if it is a directory then.
+        // If the place has changed, names are mapped again: into the place, if it is now a directory.
         let beacon = self.target.config.beacon.as_ref();
         let goes_on =
             self.planner.unusable.get().is_none() && beacon.is_none_or(|beacon| beacon.has_begun());

@@ -1,6 +1,5 @@
-//! Shared state of all parts of a tree sink: its configuration, its counters, its acknowledgements, and the meaning of names at the
-//! destination.
-//! Has no state beyond that and takes no lock.
+//! Shared state of all parts of a tree sink: its configuration, counters and acknowledgements, and the mapping of names to the
+//! destination. Has no other state and takes no lock.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName};
 use crate::files::plan::compare::mtime_of;
 use crate::files::sink::TreeSinkConfig;
 
-/// The destination of a transfer, as its planner, writer and finisher see it.
+/// The destination of a transfer, for its planner, writer and finisher.
 pub(crate) struct Target {
     pub(crate) config: TreeSinkConfig,
     pub(crate) acks: Arc<Acks>,
@@ -23,7 +22,7 @@ impl Target {
         self.config.comparison.unwrap_or_default()
     }
 
-    /// Where the first source goes.
+    /// The destination path of the first source.
     pub(crate) fn base(&self) -> RelPath {
         self.config.mapping.first().cloned().unwrap_or_default()
     }
@@ -34,9 +33,9 @@ impl Target {
         Ok(mapped)
     }
 
-    /// As [`Target::mapped`], in the memory of `mapped`.
+    /// Like [`Target::mapped`], in the memory of `mapped`.
     pub(crate) fn map_in(&self, root: u16, path: &[u8], mapped: &mut RelPath) -> Result<(), Fault> {
-        // Only a sender that breaks the rules sends one: it would pass for a file that is not whole.
+        // Only a sender that breaks the rules sends a temporary name; the file would be mistaken for an incomplete one.
         let mut names = path.split(|byte| *byte == b'/');
         if let Some(name) = names.find(|name| TempName::is_temp(name)) {
             if self
@@ -54,7 +53,7 @@ impl Target {
         self.join_in(root, path, mapped)
     }
 
-    /// Where an entry would be, whether or not a sender may deliver it.
+    /// The path that an entry would have, whether or not a sender may deliver it.
     fn join_in(&self, root: u16, path: &[u8], joined: &mut RelPath) -> Result<(), Fault> {
         let prefix = self
             .config
@@ -76,7 +75,7 @@ impl Target {
         name
     }
 
-    /// The path of an entry as people know it; the destination's own where the entry has no valid name here.
+    /// The path of an entry for messages; the destination's own path if the entry has no valid name here.
     pub(crate) fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {
         let mut joined = RelPath::root();
         self.join_in(root, path, &mut joined).map_or_else(
@@ -85,7 +84,7 @@ impl Target {
         )
     }
 
-    /// Reports the failure of an entry that belongs to no item any more.
+    /// Reports the failure of an entry that no longer belongs to an item.
     pub(crate) fn fail(&self, fault: Fault, root: u16, path: &[u8]) {
         let shown = self.display_path(root, path);
         self.acks.fault(Seq(0), fault, root, path, &shown);
@@ -96,7 +95,7 @@ impl Target {
         self.unless_in_the_way(self.config.storage.stat(path))
     }
 
-    /// The result of a look. In a dry run, an entry that would have made way for a directory has nothing below it.
+    /// Converts the result of a look. In a dry run, an entry that a directory would have replaced has no entries below it.
     pub(crate) fn unless_in_the_way(
         &self,
         found: Result<Option<Meta>, StoreError>,
@@ -107,7 +106,7 @@ impl Target {
         }
     }
 
-    /// Whether the error means that another entry is in the place of a directory, and the transfer may remove it.
+    /// Whether the error means that another entry has the name of a directory, and the transfer may remove it.
     pub(crate) fn may_replace(&self, error: &StoreError) -> bool {
         self.comparison().delete
             && matches!(
@@ -116,7 +115,7 @@ impl Target {
             )
     }
 
-    /// A verdict for a sender that asked for a comparison, or else one that every sender knows.
+    /// `asked` if the sender requested a comparison, otherwise `plain`, which every sender knows.
     pub(crate) fn unless_plain(&self, asked: Verdict, plain: Verdict) -> Verdict {
         if self.config.comparison.is_some() {
             asked
@@ -125,20 +124,20 @@ impl Target {
         }
     }
 
-    /// Whether a directory in place of another kind of entry, or the reverse, waits for the end: there the old entry goes, or is in the
-    /// way.
+    /// Whether the change of a directory to another kind of entry, or the reverse, is deferred to the end: the old entry is then removed,
+    /// or causes a fault.
     pub(crate) fn defers(&self, record: &Record, path: &RelPath) -> bool {
         self.comparison().delete && (!record.path.is_empty() || self.root_makes_way(path))
     }
 
-    /// Whether the entry named as the destination may become another kind of entry. The storage's own root cannot, and a name that ends
-    /// with a slash must be a directory.
+    /// Whether the entry named as the destination may be replaced by another kind of entry. The storage's own root cannot, and a name that
+    /// ends with a slash must be a directory.
     pub(crate) fn root_makes_way(&self, path: &RelPath) -> bool {
         self.comparison().counterpart && !path.is_root() && !self.config.must_be_directory
     }
 
-    /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: a user that names one wants to write into
-    /// it. Inside a data set such an entry is a copy, and gives way.
+    /// Refuses to replace a device, FIFO or socket that has the name of the whole destination, because its user wants to write into it.
+    /// Inside a data set such an entry is a copy, and may be replaced.
     pub(crate) fn spare_special(&self, record: &Record, there: &Meta) -> Result<(), Fault> {
         let (kind, advice) = match there.kind {
             Kind::CharDevice | Kind::BlockDevice => {
@@ -157,15 +156,15 @@ impl Target {
         Err(destination_fault(record.id, code, message))
     }
 
-    /// Whether the directory is one of the data set, which gets its mode in the end. Directories around it may be closed for a reason, and
-    /// would stay open; the storage's own root is not a copy.
+    /// Whether the directory belongs to the data set, so that its mode is set at the end. Directories above may be closed for a reason,
+    /// and would stay open; the storage's own root is not a copy.
     pub(crate) fn sets_mode_of(&self, directory: &RelPath) -> bool {
         let mut roots = self.config.mapping.iter();
         !directory.is_root() && roots.any(|root| directory.starts_with(root))
     }
 }
 
-/// The entry stays out because of the user's choice for existing, or for missing, entries.
+/// Whether an option for existing or missing entries excludes the entry.
 pub(crate) fn stays_out(comparison: Comparison, kind: EntryKind, there: Option<&Meta>) -> bool {
     match there {
         None => comparison.existing,
@@ -176,7 +175,7 @@ pub(crate) fn stays_out(comparison: Comparison, kind: EntryKind, there: Option<&
     }
 }
 
-/// `--update` leaves the file alone that stands where a further name of another file is to be.
+/// Whether `--update` keeps the existing file in whose place a link to another file would be made.
 pub(crate) fn spares_newer(comparison: Comparison, record: &Record, there: &Meta) -> bool {
     comparison.update && there.kind == Kind::File && there.mtime > mtime_of(record)
 }

@@ -1,5 +1,5 @@
-//! Owns errors that end a transfer at its beginning: a source's own directory that can be neither made nor opened at the destination.
-//! Judges nothing below it; there each entry fails alone.
+//! Handles errors that end a transfer at its beginning: a source's own directory can be neither made nor opened at the destination. Does
+//! not concern entries below it, which fail one by one.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use godwit_store::{RelPath, StoreError, StoreErrorKind};
 
 use crate::files::target::Target;
 
-/// Why nothing can go to the destination, once that is known.
+/// The reason why nothing can be written to the destination, once it is known.
 #[derive(Default)]
 pub(crate) struct Unusable(OnceLock<String>);
 
@@ -17,9 +17,9 @@ impl Unusable {
         self.0.get().map(String::as_str)
     }
 
-    /// Notes an error that prevents a directory. For the directory of a whole source it ends the transfer, because all its contents would
-    /// fail likewise, one by one. Lack of room does not end the transfer, nor does a name that another entry has in `sync`. Among several
-    /// sources, only an error that would prevent the others too ends it. Any other error fails its entry alone.
+    /// Records an error that prevents a directory. For the directory of a whole source it ends the transfer, because all its contents
+    /// would fail for the same reason. Lack of space does not end the transfer, nor does a name that another entry has in `sync`. If
+    /// there are several sources, only an error that would affect the others too ends it. Any other error fails only its entry.
     pub(crate) fn note(
         &self,
         target: &Target,
@@ -72,7 +72,7 @@ fn place(target: &Target, path: &RelPath) -> String {
     String::from_utf8_lossy(&name).into_owned()
 }
 
-/// Whether the error in the directory of a source prevents all later entries.
+/// Whether the error for the directory of a source prevents all later entries.
 fn ends_all(kind: StoreErrorKind, is_one_of_several: bool, counterpart: bool) -> bool {
     match kind {
         StoreErrorKind::NoSpace => false,

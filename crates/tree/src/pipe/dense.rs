@@ -1,5 +1,5 @@
-//! A source whose holes are read as zeros, for a destination that writes in order and must know the next bytes.
-//! Reads nothing itself.
+//! A source that returns holes as zeros, for a destination that writes in order and needs each byte. Reads
+//! nothing itself.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use godwit_engine::{ReadError, Source, SourceFile};
 use godwit_proto::{Fault, Record};
 
-/// Another source without holes.
+/// Wraps another source, without holes.
 pub struct InOrder(Arc<dyn Source>);
 
 impl InOrder {

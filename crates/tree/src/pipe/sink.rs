@@ -1,5 +1,5 @@
-//! A pipe as a destination: one file, written in order by its own thread, whatever the order of its slices.
-//! A slice that comes too early while much waits already is requested again later, so memory stays bounded.
+//! A pipe as a destination: one file, written in order by a dedicated thread, whatever the order of its slices. A slice that arrives
+//! too early while many bytes already wait is requested again later, so memory stays bounded.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,7 +18,7 @@ pub struct PipeSink {
     counters: Arc<Counters>,
     bytes_max: usize,
     dry_run: bool,
-    /// There is a file that could be written.
+    /// Whether there is a file to write.
     planned: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
@@ -30,10 +30,10 @@ struct State {
     attempt: u16,
     waiting: BTreeMap<u64, Part>,
     waiting_bytes: usize,
-    /// Where the part that is to be written next begins.
+    /// Offset of the next part to write.
     next: u64,
     digest: FileDigest,
-    /// The last record: size and digest of the whole.
+    /// The last record: size and digest of the whole file.
     end: Option<Record>,
     had_no_room: bool,
     stopping: bool,
@@ -47,8 +47,8 @@ struct Part {
 }
 
 impl PipeSink {
-    /// Starts the thread that writes to `out`; at most about `bytes_max` wait in the queue. In a dry run no data comes, and that is no
-    /// failure.
+    /// Starts the thread that writes to `out`; at most about `bytes_max` bytes wait in the queue. In a dry run no data arrives, and
+    /// that is not a failure.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -82,7 +82,7 @@ impl PipeSink {
             changed: Condvar::new(),
         });
         let own = Arc::clone(&sink);
-        // No thread joins this one: a reader that does not read may block it for ever.
+        // The thread is not joined, because a reader that stops reading may block it for ever.
         std::thread::Builder::new()
             .name("gw-out".to_owned())
             .spawn(move || own.write_parts(out))?;
@@ -145,7 +145,7 @@ impl PipeSink {
         self.acks.wake_all();
     }
 
-    /// Takes bytes of the entry, or refuses them for now.
+    /// Accepts bytes of the entry, or refuses them for now.
     fn add(&self, seq: Seq, record: &Record, offset: u64, bytes: &[u8], digest: Digest) {
         let mut state = lock(&self.state);
         if state.failure.is_some() {
@@ -259,7 +259,7 @@ impl Sink for PipeSink {
 
     fn has_room(&self) -> bool {
         let mut state = lock(&self.state);
-        // The next slice must be accepted, however much waits.
+        // The next slice must be accepted, however many bytes wait.
         let next = state.next;
         let room = state.waiting_bytes < self.bytes_max || !state.waiting.contains_key(&next);
         state.had_no_room |= !room;

@@ -1,9 +1,9 @@
-//! The bytes that come out of a pipe, once and in order, as the one file of a transfer.
-//! Does not decide how a transfer ends whose pipe fails.
+//! The bytes of a pipe, read once and in order, as the one file of a transfer. Does not decide how a transfer ends if its pipe fails.
 //!
-//! The pipe is read one byte ahead, so that the last block is known as such; its size travels in the end record. Blocks are kept until
-//! WRITTEN. The entry may be settled without its bytes (skipped, failed at either end, a dry run). Then the sender closes the source, so
-//! that the scan ends although the pipe does not. The receiver keeps nothing under a temporary name, because no run can resume a pipe.
+//! The pipe is read one byte ahead, so that the last block is recognised; its size is sent in the end record. Blocks are kept until
+//! WRITTEN. The entry may be settled without its bytes (skipped, failed at either end, or in a dry run). Then the sender closes the
+//! source, so that the scan ends although the pipe does not. The receiver keeps nothing under a temporary name, because no run can
+//! resume a pipe.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -16,13 +16,13 @@ use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record, Sid
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How often the wait for a silent pipe is interrupted, to see whether the transfer still runs.
+/// How often the wait for a silent pipe is interrupted to check whether the transfer still runs.
 const LOOK_EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
 
-/// A pipe, or whatever else can be read but not read again.
+/// A pipe, or another input that can be read only once.
 #[derive(Clone)]
 pub struct PipeSource(Arc<Shared>);
 
@@ -38,7 +38,7 @@ struct Shared {
 
 struct Input {
     fd: OwnedFd,
-    /// Read to see whether anything follows.
+    /// A byte read in advance to find out whether more follow.
     carry: Option<u8>,
 }
 
@@ -46,7 +46,7 @@ impl PipeSource {
     /// The bytes of `fd` until its end. `mtime` is the time since 1970 that the file gets.
     ///
     /// # Errors
-    /// No random number can be had: it names this one reading, which no later run continues.
+    /// No random number is available; it identifies this reading, which no later run continues.
     pub fn new(fd: OwnedFd, mtime: Duration) -> std::io::Result<Self> {
         let mut generation = [0; 8];
         getrandom::fill(&mut generation).map_err(std::io::Error::other)?;
@@ -61,8 +61,8 @@ impl PipeSource {
         })))
     }
 
-    /// The work of this source: one entry. It is not called the last before the pipe has ended. `None` the second time: a pipe cannot be
-    /// read again.
+    /// The work of this source: one entry. The entry is announced as the last one only when the pipe has ended. `None` on the second
+    /// call, because a pipe cannot be read again.
     pub fn work(&self) -> Option<Box<dyn Work>> {
         if self.0.begun.swap(true, Ordering::Relaxed) {
             return None;
@@ -150,7 +150,7 @@ impl SourceFile for PipeSource {
             *first = carry;
             filled = 1;
         }
-        // One byte more than fits shows whether the block is the last.
+        // One byte more than fits shows whether the block is the last one.
         let mut more = [0];
         loop {
             let is_full = filled == buffer.len();
@@ -194,7 +194,7 @@ impl PipeSource {
             let mut fds = [PollFd::new(fd, PollFlags::IN)];
             match poll(&mut fds, Some(&LOOK_EVERY)) {
                 Ok(0) | Err(Errno::INTR) => continue,
-                // A regular file is always ready; an error shows when it is read.
+                // A regular file is always ready; reading reports any error.
                 Ok(_) | Err(_) => {}
             }
             match rustix::io::read(fd, &mut *into) {

@@ -1,10 +1,10 @@
-//! Selects entries of a source: the rules and limits of one transfer, prepared, and the answers about single entries.
-//! Reads no lists of names (`names`) and walks nothing (`tree`).
+//! Selects entries of a source: holds the prepared rules and limits of one transfer, and answers for single entries. Does not read lists of
+//! names (`names`) or walk trees (`tree`).
 //!
-//! Both ends have the same selection, since the receiver must know which entries the source skips. A scan asks about each name before it
-//! looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened. A deletion spares the
+//! Both ends have the same selection, because the receiver must know which entries the source skips. A scan asks for each name before it
+//! looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened. A deletion keeps the
 //! excluded entries by the same rules. Only the source knows which entries the limits of size and time skip. If the receiver deletes, such
-//! an entry is announced with a flag, and only its key is noted.
+//! an entry is announced with a flag, and the receiver stores only its key.
 
 mod pattern;
 mod rules;
@@ -22,9 +22,9 @@ pub use self::pattern::PatternError;
 pub use self::rules::TooLarge;
 pub use self::text::{RuleError, parse_rule, parse_rules};
 
-/// Which entries below the roots of a transfer are meant.
+/// Which entries below the roots of a transfer are selected.
 ///
-/// Paths are relative to their root, as in records. The default takes everything.
+/// Paths are relative to their root, as in records. The default selects everything.
 #[derive(Debug, Default)]
 pub struct Select {
     rules: Rules,
@@ -39,18 +39,18 @@ pub struct Select {
     one_file_system: bool,
 }
 
-/// Why a selection cannot be used.
+/// Reason why a selection cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
-    /// A pattern is none.
+    /// A pattern is invalid.
     #[error("the pattern {pattern}: {error}")]
     Pattern {
-        /// As people know it.
+        /// The pattern as shown to users.
         pattern: String,
         /// The error in the pattern.
         error: PatternError,
     },
-    /// All of them together.
+    /// All patterns together are too large.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
 }
@@ -59,7 +59,7 @@ impl Select {
     /// Prepares a client's selection.
     ///
     /// # Errors
-    /// Names the pattern at fault.
+    /// Contains the invalid pattern.
     pub fn new(selection: &Selection) -> Result<Self, SelectError> {
         let mut patterns = Vec::with_capacity(selection.rules.len());
         for rule in &selection.rules {
@@ -82,7 +82,7 @@ impl Select {
         })
     }
 
-    /// Prepares the selection of an OPEN; without one, all entries are in.
+    /// Prepares the selection of an OPEN; without a selection, all entries are selected.
     ///
     /// # Errors
     /// As [`Select::new`].
@@ -91,10 +91,10 @@ impl Select {
         Ok(Arc::new(select))
     }
 
-    /// Whether the rules leave `path` out, by its own match or with a directory around it. Limits of size and time are no rules.
+    /// Whether the rules exclude `path`, itself or because of a directory above it. Limits of size and time do not count as rules.
     ///
-    /// For callers that know nothing of the directories above, as at the destination, where entries excluded at the source are protected.
-    /// `path` is relative to the root; the root itself is always in.
+    /// For callers that know nothing of the directories above. At the destination, for example, entries excluded at the source are
+    /// protected. `path` is relative to the root; the root itself is always selected.
     pub fn excludes(&self, path: &[u8], is_directory: bool) -> bool {
         if self.includes.is_empty() {
             return false;
@@ -105,7 +105,7 @@ impl Select {
             || self.leaves_out(path, is_directory)
     }
 
-    /// As [`Select::excludes`], for callers that know that no directory above is left out, as in a walk from the root down.
+    /// Like [`Select::excludes`], for callers that know that no directory above is excluded, such as a walk from the root.
     pub fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
         if path.is_empty() || self.includes.is_empty() {
             return false;
@@ -114,7 +114,7 @@ impl Select {
         rule.is_some_and(|rule| !self.includes[rule])
     }
 
-    /// Whether the limits of size (for files) and time (for all but directories) leave an entry out.
+    /// Whether the limits of size (for files) and time (for all except directories) skip an entry.
     pub fn passes_over(&self, meta: &Meta) -> bool {
         let is_file = meta.kind == Kind::File;
         let size = is_file
@@ -134,12 +134,12 @@ impl Select {
             || self.older.is_some()
     }
 
-    /// Whether there are rules, so that names must be asked about.
+    /// Whether there are rules, so that each name must be checked.
     pub fn has_rules(&self) -> bool {
         !self.includes.is_empty()
     }
 
-    /// Whether file systems mounted in a tree are left out.
+    /// Whether file systems mounted in a tree are skipped.
     pub fn keeps_to_one_file_system(&self) -> bool {
         self.one_file_system
     }
@@ -149,7 +149,7 @@ impl Select {
         self.listed
     }
 
-    /// Whether directories that the list names are meant with all that is in them.
+    /// Whether the contents of directories in the list are selected too.
     pub fn is_recursive(&self) -> bool {
         self.recursive
     }

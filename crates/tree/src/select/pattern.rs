@@ -1,38 +1,37 @@
-//! Reads patterns: from their bytes to the matches of each part, with rsync's meaning.
-//! Matches nothing itself (`rules`).
+//! Parses patterns into parts, with the meaning of rsync. Does not match paths (`rules`).
 
-/// A pattern, taken apart.
+/// A parsed pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
     /// Where a match may begin.
     pub(crate) begins: Begins,
     /// Only directories match.
     pub(crate) directories_only: bool,
-    /// The pattern ends in `/***` (or more stars), which is not among the parts: entries below a match match, too.
+    /// The pattern ends in `/***` (or more stars), which is not among the parts: entries below a match also match.
     pub(crate) and_below: bool,
     /// The parts of a match, in order.
     pub(crate) parts: Vec<Part>,
 }
 
-/// Where in a path a match may begin; it always ends at the end.
+/// Where in a path a match may begin; it always ends at the end of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begins {
-    /// At the beginning.
+    /// At the beginning of the path.
     AtRoot,
     /// At an imagined slash before the path.
     BeforeRoot,
-    /// At any component.
+    /// At the beginning of any component.
     Anywhere,
 }
 
-/// A part that matches some bytes of a path.
+/// A part, which matches some bytes of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     /// This byte.
     Byte(u8),
     /// One byte of a class; never a slash.
     Class(Class),
-    /// Any bytes but slashes.
+    /// Any bytes except slashes.
     Star,
     /// Any bytes.
     Stars,
@@ -42,21 +41,21 @@ pub(crate) enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Class([u64; 4]);
 
-/// Why bytes are no pattern.
+/// Reason why bytes are not a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Nothing is left without the slash at the end.
+    /// The pattern is empty without the slash at its end.
     #[error("it names nothing")]
     Empty,
     /// `[` without `]`.
     #[error("the bracket is not closed; for the character itself write \\[")]
     OpenClass,
-    /// `[:name:]` of a class that there is not.
+    /// `[:name:]` with an unknown class name.
     #[error(
         "there is no class of this name; rsync's are alnum, alpha, blank, cntrl, digit, graph, lower, print, punct, space, upper, xdigit"
     )]
     UnknownClass,
-    /// `\` with nothing behind it.
+    /// `\` at the end.
     #[error("the backslash at the end makes nothing ordinary; for the character itself write \\\\")]
     OpenEscape,
     /// A zero byte.
@@ -65,7 +64,7 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Takes a pattern apart.
+    /// Parses a pattern.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, PatternError> {
         if bytes.contains(&0) {
             return Err(PatternError::Nul);
@@ -93,7 +92,7 @@ impl Pattern {
         } else {
             Begins::Anywhere
         };
-        // As in rsync, a backslash is itself where no other character has a meaning.
+        // As in rsync, a backslash stands for itself in a pattern without wildcards.
         let parts = if and_below || body.iter().any(|byte| b"*?[".contains(byte)) {
             parse_parts(body)?
         } else {
@@ -107,7 +106,7 @@ impl Pattern {
         })
     }
 
-    /// The bytes that it matches, if it matches no others.
+    /// The bytes that the pattern matches, if it matches only one text.
     pub(crate) fn literal(&self) -> Option<Vec<u8>> {
         if self.and_below {
             return None;
@@ -145,14 +144,14 @@ fn parse_parts(mut rest: &[u8]) -> Result<Vec<Part>, PatternError> {
     Ok(parts)
 }
 
-/// Reads a class from behind its `[` to its `]`.
+/// Reads a class from after its `[` to its `]`.
 fn parse_class(rest: &mut &[u8]) -> Result<Class, PatternError> {
     let mut class = Class::default();
     let negated = matches!(rest.first(), Some(b'!' | b'^'));
     if negated {
         take(rest)?;
     }
-    // The byte before, where it may begin a range.
+    // The previous byte, if it may begin a range.
     let mut before = None;
     let mut first = true;
     loop {
@@ -192,7 +191,7 @@ fn parse_class(rest: &mut &[u8]) -> Result<Class, PatternError> {
     Ok(class.without_slash())
 }
 
-/// Reads `:name:]` where it stands; `None`, with nothing read, where the next bracket is not one of a name.
+/// Reads `:name:]`; `None`, with nothing read, if the bracket does not begin a class name.
 fn named_class(rest: &mut &[u8]) -> Result<Option<Class>, PatternError> {
     let inside = &rest[1..];
     let end = inside
@@ -310,7 +309,7 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..40),
             odd in proptest::collection::vec(proptest::sample::select(&b"[]!^-:\\*?/a\x80"[..]), 0..20),
         ) {
-            // A result or an error, but an answer.
+            // Either result is fine; the parser must not panic.
             let _ = (Pattern::parse(&bytes), Pattern::parse(&odd));
         }
     }

@@ -1,8 +1,8 @@
-//! Finds the first of many rules that matches a path: plain names by hashing, the others by automata over bytes.
-//! Does not read patterns (`pattern`) and does not interpret rules.
+//! Finds the first of many rules that matches a path: plain names by hashing, the others by automata over bytes. Does not
+//! parse patterns (`pattern`) or interpret rules.
 //!
-//! The engine is the one beneath `globset`. That crate takes patterns in UTF-8 only and knows `**` as a whole component only,
-//! and rsync's rules, which people have, are neither.
+//! The engine is the one used by `globset`. That crate accepts only UTF-8 patterns, and `**` only as a whole component;
+//! rsync's rules, which users have, need more.
 
 use std::collections::HashMap;
 
@@ -10,25 +10,25 @@ use regex::bytes::{RegexSet, RegexSetBuilder};
 
 use super::pattern::{Begins, Part, Pattern};
 
-/// Patterns in one automaton: enough to share the work, few enough that its states stay in a cache.
+/// Patterns in one automaton: enough to share the work, few enough that its states fit in a cache.
 const SET_PATTERNS_MAX: usize = 64;
 
-/// Memory that one automaton may take.
+/// Most memory of one automaton.
 const SET_BYTES_MAX: usize = 16 << 20;
 
-/// Number of a rule, and whether it is for directories only.
+/// Number of a rule, and whether it applies only to directories.
 #[derive(Debug, Clone, Copy)]
 struct Owner {
     rule: u32,
     directories_only: bool,
 }
 
-/// Patterns by the number of their rule.
+/// Patterns, each with the number of its rule.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     /// Patterns that match the end of a path, from the start of a component.
     endings: HashMap<Box<[u8]>, Vec<Owner>>,
-    /// Most components of any of them.
+    /// Most components of any pattern.
     components_max: usize,
     /// Patterns that match the whole path.
     whole: HashMap<Box<[u8]>, Vec<Owner>>,
@@ -41,7 +41,7 @@ struct Set {
     owners: Vec<Owner>,
 }
 
-/// The patterns need more memory than is given to them.
+/// The patterns need more memory than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the patterns are too large together; use fewer or shorter ones")]
 pub struct TooLarge;
@@ -149,7 +149,7 @@ impl Set {
     }
 }
 
-/// The pattern in the words of the automaton, over a path with a slash in front, followed by `ending`.
+/// The pattern in the automaton's syntax, over a path with a slash in front, followed by `ending`.
 fn expression(pattern: &Pattern, ending: &str) -> String {
     let mut text = match pattern.begins {
         Begins::AtRoot => "^/",

@@ -1,5 +1,5 @@
-//! Rules against a reference that is written after rsync's description, in the simplest way.
-//! rsync itself judges in the tests of the binary.
+//! Compares the rules with a simple reference that follows rsync's description. Tests of the binary
+//! compare with rsync itself.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use godwit_proto::Rule;
 
 use super::*;
 
-/// Whether `pattern` matches all of `text`: tries every way.
+/// Whether `pattern` matches all of `text`, by trying all possibilities.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let Some((first, rest)) = pattern.split_first() else {
         return text.is_empty();
@@ -69,7 +69,7 @@ fn matches(pattern: &[u8], path: &[u8], is_directory: bool) -> bool {
             pattern == text
         }
     };
-    // With three stars at the end a directory matches as its contents would.
+    // With three stars at the end, a directory matches like its contents.
     let path = match is_directory && pattern.ends_with(b"***") {
         true => [path, b"/"].concat(),
         false => path.to_vec(),

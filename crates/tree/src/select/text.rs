@@ -1,31 +1,30 @@
-//! Rules as people write them: behind a flag, or a file of them, one a line.
-//! Does not prepare them for use (`Select`).
+//! Parses rules in text form: from a flag, or from a file with one rule per line. Does not prepare them for use (`Select`).
 
 use godwit_proto::Rule;
 use godwit_proto::limits::PATTERN_BYTES_MAX;
 
 use super::pattern::{Pattern, PatternError};
 
-/// Why a text is no rule.
+/// Reason why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// The pattern.
+    /// The pattern is invalid.
     #[error("{pattern}: {error}")]
     Pattern {
-        /// As people know it.
+        /// The pattern as shown to users.
         pattern: String,
         /// The error in the pattern.
         error: PatternError,
     },
-    /// A lone `!`.
+    /// A `!` alone.
     #[error("a lone ! has no meaning here; rules that came before cannot be forgotten")]
     Reset,
-    /// Above [`PATTERN_BYTES_MAX`].
+    /// The rule is longer than [`PATTERN_BYTES_MAX`].
     #[error("a pattern of {0} bytes is longer than the limit of {PATTERN_BYTES_MAX}")]
     TooLong(usize),
 }
 
-/// Reads one rule. `include` comes from the flag or file of the rule; `+ ` in front includes, `- ` excludes and `!` reverses the default.
+/// Reads one rule. `include` comes from the flag or file of the rule. `+ ` in front includes, `- ` excludes and `!` reverses the default.
 /// `\!` in front is an ordinary `!`.
 ///
 /// # Errors
@@ -52,8 +51,8 @@ pub fn parse_rule(text: &[u8], include: bool) -> Result<Rule, RuleError> {
     })
 }
 
-/// Reads a file of rules, one a line (or, with `from0`, each followed by a zero byte). Without `from0`, empty lines and lines that begin
-/// with `#` or `;` are skipped; a carriage return at the end of a line is ignored.
+/// Reads a file of rules, one per line (or, with `from0`, each followed by a zero byte). Without `from0`, empty lines and lines that
+/// begin with `#` or `;` are skipped; a carriage return at the end of a line is ignored.
 ///
 /// # Errors
 /// Number of the line, from 1, and the error in it.
@@ -78,7 +77,7 @@ pub fn parse_rules(
     Ok(rules)
 }
 
-/// For messages.
+/// The pattern in a message.
 pub(super) fn shown(pattern: &[u8]) -> String {
     format!(
         "`{}`",

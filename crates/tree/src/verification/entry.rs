@@ -1,5 +1,5 @@
-//! Compares one entry with its expectation: type, size, mode, time, target, contents.
-//! Does not schedule; files too large for one buffer go to `large`.
+//! Compares one entry with its expectation: type, size, mode, time, target, contents. Does not
+//! schedule work; files too large for one buffer go to `large`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Shared {
         }
     }
 
-    /// `None` if it is a large file, of which other tasks see to the rest.
+    /// `None` for a large file, which other tasks finish.
     fn look_at(&self, job: &Arc<Job>, index: usize, buffer: &mut [u8]) -> Option<Finding> {
         let record = &job.records[index];
         let place = self.config.roots.get(usize::from(record.root));
@@ -74,7 +74,7 @@ impl Shared {
         })
     }
 
-    /// Looks at the entry and compares everything but its contents.
+    /// Looks at the entry and compares everything except its contents.
     fn examine(
         &self,
         storage: &dyn Storage,
@@ -135,7 +135,8 @@ impl Shared {
             }
             _ => {}
         }
-        // The user that made the requested directory chose its mode; a link's mode means nothing.
+        // The user that created the requested directory chose its mode; a link's mode has no
+        // meaning.
         let is_storage_root = path.as_bytes().is_empty();
         if !self.config.contents_only && !is_storage_root && record.kind != EntryKind::HARD_LINK {
             if record.kind != EntryKind::SYMLINK && meta.mode != record.mode & 0o7777 {
@@ -167,7 +168,7 @@ impl Shared {
     }
 }
 
-/// Another size makes reading pointless.
+/// If the size differs, reading is pointless.
 fn stops(differs: Option<&Fault>) -> bool {
     differs.is_some_and(|fault| fault.code == FaultCode::SIZE)
 }
@@ -204,7 +205,7 @@ pub(super) fn store_fault(entry: EntryId, error: &StoreError) -> Fault {
 
 fn kind_of(kind: EntryKind) -> Option<Kind> {
     Some(match kind {
-        // A further name of a file is one.
+        // An additional name of a file is also a file.
         EntryKind::FILE | EntryKind::HARD_LINK => Kind::File,
         EntryKind::DIRECTORY => Kind::Directory,
         EntryKind::SYMLINK => Kind::Symlink,

@@ -1,5 +1,4 @@
-//! Finds entries of a tree that the input does not name, whatever the number of either: names are sorted on disk.
-//! Reads no contents.
+//! Finds entries of a tree that the input does not name, for any number of names: they are sorted on disk. Reads no contents.
 
 use std::io;
 use std::path::Path;
@@ -10,15 +9,15 @@ use godwit_store::{RelPath, ScanItem, StoreError};
 
 use crate::{OwnFiles, TreeRoot};
 
-/// Names in memory before they are sorted on disk.
+/// Memory for names before they are sorted on disk, in bytes.
 const SORT_BYTES: usize = 16 << 20;
 
 /// Names between two checks for a stop.
 const LOOK_EACH: u64 = 1_024;
 
-/// Byte behind an expected name; less than the byte of a found name.
+/// Byte after an expected name; less than the byte of a found name.
 const EXPECTED: u8 = 0;
-/// Behind a name that was found.
+/// Byte after a found name.
 const FOUND: u8 = 1;
 
 /// Remembers which names are expected.
@@ -27,22 +26,22 @@ pub struct Expected {
     own: Arc<OwnFiles>,
 }
 
-/// Why the tree could not be compared.
+/// Reason why the tree could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtraError {
     /// Names beyond the memory bound could not be written to disk.
     #[error("names cannot be sorted on disk: {0}")]
     Spill(#[from] io::Error),
-    /// The tree could not be listed in full, so missing entries are unknown.
+    /// The tree could not be listed completely, so missing entries are unknown.
     #[error("{0}")]
     Scan(#[from] StoreError),
-    /// The caller gave it up.
+    /// The caller stopped the search.
     #[error("the search for further names was given up before its end")]
     GivenUp,
 }
 
 impl Expected {
-    /// Starts without expectations; names that exceed the memory bound go to `spill`.
+    /// A set without expected names; names that exceed the memory bound go to `spill`.
     pub fn new(spill: &Path) -> Self {
         Self {
             names: SpillSorter::new(spill, SORT_BYTES),
@@ -50,25 +49,25 @@ impl Expected {
         }
     }
 
-    /// These files are left out, as is the manifest with the expectations.
+    /// Leaves out these files, for example the manifest with the expectations.
     #[must_use]
     pub fn without(self, own: Arc<OwnFiles>) -> Self {
         Self { own, ..self }
     }
 
-    /// The name below the root is expected.
+    /// Adds an expected name below the root.
     ///
     /// # Errors
-    /// It cannot be kept.
+    /// The name cannot be stored.
     pub fn add(&mut self, path: &[u8]) -> io::Result<()> {
         self.names.push(&item(path, EXPECTED))
     }
 
-    /// Calls `each` with every name below `root` that was not expected, in order, until `each` returns false. `goes_on` is asked
-    /// throughout, even while no such name is found.
+    /// Calls `each` with every name below `root` that was not expected, in order, until `each` returns false. `goes_on` is
+    /// called regularly, even while no such name is found.
     ///
     /// # Errors
-    /// Then not all of them were named.
+    /// After an error, not all names were reported.
     pub fn find_extra(
         mut self,
         root: &TreeRoot,
@@ -108,7 +107,8 @@ impl Expected {
             let Some((kind, name)) = item.split_last() else {
                 continue;
             };
-            // A zero byte, which no name has, ends it: so a name sorts before all that it begins.
+            // Each name ends with a zero byte, which no name contains, so that a name sorts before longer names with the same
+            // beginning.
             let name = name.strip_suffix(&[0]).unwrap_or(name);
             if *kind == EXPECTED {
                 expected = name.to_vec();

@@ -1,4 +1,4 @@
-//! A large file that several threads read at once, a window each; the thread that reads the last window judges the file.
+//! A large file that several threads read at once, in windows; the thread that reads the last window compares the file.
 //! Compares only the digest of the whole file.
 
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub(super) struct LargeFile {
     file: Box<dyn ReadFile>,
     before: Meta,
     kind: DigestKind,
-    /// Differences besides the contents.
+    /// Differences found besides the contents.
     differs: Option<Fault>,
     expected: Option<Digest>,
     progress: Mutex<Progress>,
@@ -61,7 +61,7 @@ impl LargeFile {
         }
     }
 
-    /// Where the next window begins; `None` when there is none left.
+    /// Offset of the next window; `None` when there is none left.
     pub(super) fn take_window(&self) -> Option<u64> {
         let mut progress = lock(&self.progress);
         if progress.fault.is_some() || progress.next >= self.before.bytes {
@@ -73,7 +73,7 @@ impl LargeFile {
         Some(offset)
     }
 
-    /// Digests of the chunks of a window; those that are holes are left out.
+    /// Digests of the chunks of a window, without chunks that are holes.
     fn read(&self, window: u64, buffer: &mut [u8]) -> Result<Vec<(u64, u64, Digest)>, StoreError> {
         let bytes = self.before.bytes;
         let end = (window + WINDOW_BYTES).min(bytes);
@@ -101,7 +101,7 @@ impl LargeFile {
                 .min(CHUNK_BYTES);
             let read = self.file.read_at(offset, &mut buffer[..length])?;
             if read < length {
-                // The check of its state afterwards finds that it became shorter.
+                // The file became shorter; the check of its metadata afterwards finds that.
                 break;
             }
             let digest = digest::digest_slice(self.kind, offset, bytes, &buffer[..length]);
@@ -111,7 +111,7 @@ impl LargeFile {
         Ok(chunks)
     }
 
-    /// Only a hole is before `offset`.
+    /// Records that only a hole precedes `offset`.
     fn skip_to(&self, offset: u64) {
         let mut progress = lock(&self.progress);
         progress.next = progress.next.max(offset);
@@ -165,7 +165,7 @@ impl Shared {
         }
         let digest = std::mem::replace(&mut progress.digest, FileDigest::new(large.kind));
         let fault = progress.fault.take();
-        // The file is read no further, whatever the fault was.
+        // After a fault of any kind, the file is read no further.
         progress.next = u64::MAX;
         drop(progress);
         let finding = large.judge(&digest, fault);

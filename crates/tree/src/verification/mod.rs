@@ -1,8 +1,8 @@
-//! Reads entries of trees on many threads, takes their digests and compares them with the expectations.
-//! Does not know where the expectations come from, nor how the findings are used.
+//! Reads entries of trees on many threads, computes their digests and compares them with the expectations. Does not know where
+//! the expectations come from, nor how the results are used.
 //!
-//! It serves manifests (digests of skipped entries), `verify` on this machine, and `verify` at a daemon, where expectations come
-//! in MANIFEST frames and only differences go back.
+//! It serves manifests (digests of skipped entries), `verify` on this machine, and `verify` at a daemon. A daemon receives
+//! expectations in MANIFEST frames and sends only differences.
 
 mod entry;
 mod extra;
@@ -23,7 +23,7 @@ pub use self::extra::{Expected, ExtraError};
 use self::large::LargeFile;
 use crate::TreeRoot;
 
-/// Unit of reading: a power of two, so that BLAKE3's tree can be put together, and small enough for a core's own cache.
+/// Unit of reading: a power of two, so that BLAKE3's tree can be combined, and small enough for a core's own cache.
 const CHUNK_BYTES: usize = 512 << 10;
 
 /// Most batches that are being checked or wait for a check.
@@ -31,13 +31,13 @@ pub const BATCHES_MAX: usize = 64;
 
 /// Configuration of a verifier.
 pub struct VerifierConfig {
-    /// Roots in the order in which records number them.
+    /// Roots in the order of their numbers in records.
     pub roots: Vec<TreeRoot>,
     /// Digest of the files.
     pub digest: DigestKind,
     /// Only types, sizes, contents and link targets count, not modes and times.
     pub contents_only: bool,
-    /// A directory, by device and inode, whose time does not count: writing the manifest into it has changed that.
+    /// A directory, by device and inode, whose time does not count, because writing the manifest into it has changed the time.
     pub touched: Option<(u64, u64)>,
     /// Threads that read; at least one is used.
     pub threads: usize,
@@ -55,16 +55,16 @@ pub enum Finding {
 /// A batch that was checked.
 #[derive(Debug)]
 pub struct Checked {
-    /// The number that it was given.
+    /// The number that the caller gave it.
     pub number: u64,
     /// The entries.
     pub records: Vec<Record>,
-    /// One finding for each, in order.
+    /// One result for each entry, in order.
     pub findings: Vec<Finding>,
 }
 
 impl Checked {
-    /// The findings as a daemon answers them, without digests.
+    /// The results in the form of a daemon's answer, without digests.
     pub fn into_verdicts(self) -> Vec<Verdict> {
         let findings = self.findings.into_iter();
         let verdicts = findings.map(|finding| match finding {
@@ -75,10 +75,10 @@ impl Checked {
     }
 }
 
-/// Gets each batch once all of it was checked, on one of the reading threads.
+/// Called with each batch once it is completely checked, on one of the reading threads.
 pub type OnChecked = Box<dyn Fn(Checked) + Send + Sync>;
 
-/// Threads that check entries until dropped.
+/// Threads that check entries until this value is dropped.
 pub struct Verifier {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -89,7 +89,7 @@ pub(super) struct Shared {
     on_checked: OnChecked,
     counters: Arc<Counters>,
     state: Mutex<State>,
-    /// There is work, or there is none any more.
+    /// Signals that there is work, or that the work has ended.
     changed: Condvar,
     /// A batch is done.
     done: Condvar,
@@ -126,7 +126,7 @@ impl Verifier {
     /// Starts the threads.
     ///
     /// # Errors
-    /// Not even one can be started.
+    /// No thread can be started.
     pub fn start(
         config: VerifierConfig,
         counters: Arc<Counters>,
@@ -208,7 +208,7 @@ impl Verifier {
         }
     }
 
-    /// Gives up: entries that are not checked yet will not be. Returns at once.
+    /// Stops: entries that are not checked yet will not be checked. Returns at once.
     pub fn stop(&self) {
         self.shared.stop(false);
     }
@@ -218,7 +218,7 @@ impl Verifier {
         lock(&self.shared.state).failed
     }
 
-    /// Content bytes of files judged so far, holes included.
+    /// Content bytes of the files compared so far, including holes.
     pub fn bytes_done(&self) -> u64 {
         self.shared.bytes_done.load(Ordering::Relaxed)
     }
@@ -242,7 +242,7 @@ impl Drop for Verifier {
     fn drop(&mut self) {
         self.stop();
         for thread in self.threads.drain(..) {
-            // A panic there has been printed, and has stopped the others.
+            // A panic there was already printed, and has stopped the other threads.
             let _ = thread.join();
         }
     }
@@ -272,7 +272,7 @@ impl Shared {
         }
     }
 
-    /// Windows of files that are being read go first: so few files are open at a time.
+    /// Windows of files that are being read come first, so that few files are open at a time.
     fn take(&self) -> Option<Task> {
         let mut state = lock(&self.state);
         loop {

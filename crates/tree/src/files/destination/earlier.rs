@@ -1,11 +1,11 @@
-//! Findings and leftovers of other attempts of the same job at a destination.
-//! Keeps nothing; the job's owner does.
+//! Results and leftovers of other attempts of the same job at a destination. Stores nothing; the job's owner does.
 
-/// Findings and leftovers of earlier attempts of a job at its destination; other senders may have made them.
+/// Results and leftovers of earlier attempts of a job at its destination, perhaps by other senders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Earlier {
-    /// Whether sources go into the destination, or the only one becomes it; `None` lets the existing entry decide.
+    /// Whether sources go into the destination, or the only source becomes it; `None` lets the existing entry
+    /// decide.
     pub into: Option<bool>,
-    /// Tags of their temporary files.
+    /// Tags of the temporary files of earlier attempts.
     pub tags: Vec<u64>,
 }

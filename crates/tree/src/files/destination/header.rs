@@ -1,12 +1,12 @@
-//! Makes the parts of a journal's header that describe a transfer: its label for people, and the bytes of its mapping.
-//! Does not map names (`destination`).
+//! Makes the parts of a journal's header that describe a transfer: its label for messages, and the bytes of its
+//! mapping. Does not map names (`destination`).
 
 use godwit_store::RelPath;
 use godwit_store::journal::LABEL_BYTES_MAX;
 
 use super::lossy;
 
-/// Describes sources and destination for people: the first sources by name, the rest by their number.
+/// Describes sources and destination for messages: the first sources by name, the rest by their number.
 pub(super) fn label(sources: &[Vec<u8>], destination: &[u8]) -> String {
     let mut label = sources
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn label(sources: &[Vec<u8>], destination: &[u8]) -> String {
     label + " to " + &shortened(destination)
 }
 
-/// At most [`LABEL_NAME_BYTES`] from the end of a path, which is its most distinctive part.
+/// The end of a path, at most [`LABEL_NAME_BYTES`], because the end is most distinctive.
 fn shortened(path: &[u8]) -> String {
     let path = lossy(path);
     match path.len().checked_sub(LABEL_NAME_BYTES) {
@@ -29,7 +29,7 @@ fn shortened(path: &[u8]) -> String {
     }
 }
 
-/// Sources that the label of a journal names.
+/// Most sources that a label names.
 const LABEL_SOURCES: usize = 3;
 
 /// Longest path in a label.

@@ -1,5 +1,4 @@
-//! The key of a transfer's journal, from which the tag of its temporary files follows.
-//! Takes no journal.
+//! Computes the key of a transfer's journal, from which the tag of its temporary files is derived. Does not open the journal.
 
 use godwit_store::journal::{JournalDirectory, JournalKey};
 
@@ -8,8 +7,8 @@ use super::DestinationRequest;
 impl DestinationRequest {
     /// The journal's key: the same sender, sources, names and destination give the same key.
     ///
-    /// A later attempt on another node has its own key, and so its own temporary names. A call that hangs at an earlier node takes effect
-    /// late, and must not meet a file of this attempt.
+    /// A later attempt on another node has a different key, and therefore different temporary names. A call that hangs at an earlier node
+    /// takes effect late, and must not change a file of this attempt.
     pub fn key(&self) -> JournalKey {
         let key = self.key_for(&self.sender);
         let is_later = self.earlier.into.is_some() && self.member.is_none();
@@ -34,7 +33,7 @@ impl DestinationRequest {
         if self.comparison().counterpart {
             parts.push(COUNTERPART);
         }
-        // A transfer that only deletes resumes nothing, and leaves alone what another run may resume.
+        // A transfer that only deletes resumes nothing, and must not touch the files that another run may resume.
         if self.comparison().existing && self.comparison().ignore_existing {
             parts.push(MAKES_NOTHING);
         }
@@ -46,11 +45,11 @@ impl DestinationRequest {
         self.member_key(parts)
     }
 
-    /// Whether the names say more than the sources do. A usual transfer gives each source its own name, and its key has no names:
-    /// journals of earlier versions stay valid. A counterpart uses no name.
+    /// Whether the names are not determined by the sources. A usual transfer gives each source its own name, and its key contains no
+    /// names, so that journals of earlier versions stay valid. For a counterpart the name is not used.
     fn has_names_of_its_own(&self) -> bool {
         let own = self.sources.iter().map(|source| own_name(source));
-        // A source that is called like the mark of a counterpart must not pass for that mark.
+        // A source with the same name as the mark of a counterpart must not be mistaken for that mark.
         let is_like_the_mark = self
             .sources
             .first()
@@ -60,19 +59,19 @@ impl DestinationRequest {
     }
 }
 
-/// Stands in a key of a later attempt of a job, before its node. No path has a zero byte.
+/// Precedes the node in the key of a later attempt of a job. No path contains a zero byte.
 const LATER: &[u8] = b"\0later";
 
-/// Stands in a key where the destination is the counterpart of the source.
+/// Marks a key whose destination is the counterpart of the source.
 const COUNTERPART: &[u8] = b"counterpart";
 
-/// Stands in a key where nothing is made or replaced.
+/// Marks a key of a transfer that makes and replaces nothing.
 const MAKES_NOTHING: &[u8] = b"\0makes nothing";
 
-/// Stands in a key between sources and names. No path has a zero byte.
+/// Separates sources and names in a key. No path contains a zero byte.
 const NAMES_FOLLOW: &[u8] = b"\0names";
 
-/// The last component of a path; nothing for a root, `.` and `..`.
+/// The last component of a path; empty for a root, `.` and `..`.
 fn own_name(path: &[u8]) -> &[u8] {
     let mut components = path.rsplit(|byte| *byte == b'/');
     match components.find(|component| !component.is_empty()) {

@@ -1,5 +1,5 @@
-//! The journal of a transfer that is a member of a claim: its key, and the epoch that may resume it.
-//! Does not know journals of transfers that are not members.
+//! Computes the journal key of a member of a claim, and checks which epoch may resume the journal. Does not concern transfers that are not
+//! members.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use godwit_store::journal::{Journal, JournalKey, Recovered};
 
 use super::{DestinationError, DestinationRequest};
 
-/// Stands in the key of a member's journal. No path has a zero byte.
+/// Marks the key of a member's journal. No path contains a zero byte.
 const MEMBER: &[u8] = b"\0member";
 
 impl DestinationRequest {
-    /// The journal's key of these parts. A member's key begins with the tag of its claim, so that the journal vouches for the temporary
-    /// files of the claim. The digest kind is part of the key, because parts with other digests do not combine. The node is part of the key
-    /// too: late writes of another node with the same mount path go to other names.
+    /// The journal's key for these parts. A member's key begins with the tag of its claim, so that the journal covers the temporary files
+    /// of the claim. The digest kind is part of the key, because parts with different digests cannot be combined. The node is part of the
+    /// key too: late writes of another node with the same mount path go to other names.
     pub(super) fn member_key(&self, parts: Vec<&[u8]>) -> JournalKey {
         let Some(member) = &self.member else {
             return JournalKey::of(&parts);
@@ -27,7 +27,7 @@ impl DestinationRequest {
         key
     }
 
-    /// Has the storage ask the fence of a member before names are given and taken.
+    /// Makes the storage ask the fence of a member before it adds or removes names.
     pub(super) fn hold_to_fence(&self, tag: u64) {
         if let Some(member) = &self.member {
             let fence = Arc::clone(&member.fence);
@@ -36,7 +36,7 @@ impl DestinationRequest {
         }
     }
 
-    /// Refuses an epoch that has passed, and notes this one before anything is written.
+    /// Refuses an epoch that has passed, and records this epoch before anything is written.
     pub(super) fn enter_epoch(
         &self,
         journal: &Journal,

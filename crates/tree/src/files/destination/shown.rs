@@ -1,12 +1,11 @@
-//! How a destination is called in messages for people.
-//! Maps no names.
+//! Describes a destination in messages. Maps no names.
 
 use godwit_store::RelPath;
 
 use super::DestinationRequest;
 
 impl DestinationRequest {
-    /// The place of the only source, or the directory of several.
+    /// The path of the only source, or the directory of several.
     pub(super) fn place_for_people(&self, mapping: &[RelPath]) -> Vec<u8> {
         let mut place = self.place.display.clone();
         let mut add = |name: &[u8]| {

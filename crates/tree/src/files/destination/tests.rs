@@ -1,5 +1,4 @@
-//! Tests of requests before anything is written: names, keys, and traces of a refusal.
-//! Tests neither the wire nor the disk.
+//! Tests requests before any write: names, keys, and traces of a refusal. Tests neither the wire nor the disk.
 
 use std::path::Path;
 
@@ -18,7 +17,7 @@ fn place_in(storage: Arc<dyn Storage>, base: RelPath, is_directory: bool) -> Des
     }
 }
 
-/// Sources whose names are the sources themselves.
+/// A request whose names equal its sources.
 fn request(journals: &Path, sources: Vec<Vec<u8>>) -> DestinationRequest {
     DestinationRequest::new(
         place_in(Arc::new(MemoryStorage::new()), RelPath::default(), true),
@@ -66,11 +65,11 @@ fn transfers_that_go_elsewhere_have_other_keys() {
     assert_eq!(usual, key(&[b"/d/run"], &[b"run"], false));
     assert_ne!(usual, key(&[b"/d/run"], &[b""], false));
     assert_ne!(usual, key(&[b"/d/run"], &[b"alias"], false));
-    // A counterpart goes to one place, whatever the source is called.
+    // A counterpart has one place, whatever the name of the source.
     let counterpart = key(&[b"/d/run"], &[b"run"], true);
     assert_ne!(usual, counterpart);
     assert_eq!(counterpart, key(&[b"/d/run"], &[b""], true));
-    // Relative sources of a pull can be called anything.
+    // Relative sources of a pull can have any name.
     let several = key(&[b"counterpart", b"b"], &[b"counterpart", b"b"], false);
     assert_ne!(several, key(&[b"b"], &[b"b"], true));
 }
@@ -118,11 +117,11 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     };
     let begin = |epoch, lane| begin_at(b"node", epoch, lane);
     let first = begin(5, 0).unwrap();
-    // Another lane has its own journal, and both may write there.
+    // Another lane has another journal, and both may write there.
     let beside = begin(5, 1).unwrap();
     assert_eq!(first.config.tag, beside.config.tag);
     assert_ne!(first.config.key, beside.config.key);
-    // Another node that mounts the same place at the same path has its own journal too.
+    // Another node that mounts the same storage at the same path has another journal too.
     let elsewhere = begin_at(b"other", 5, 0).unwrap();
     assert_eq!(first.config.tag, elsewhere.config.tag);
     assert_ne!(first.config.key, elsewhere.config.key);
@@ -140,7 +139,7 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
     assert!(begin(6, 0).is_ok());
 }
 
-/// The journals of each sender have their own room, so each of them names its sender.
+/// Each sender has its own share of journal space, so each journal names its sender.
 #[test]
 fn a_journal_names_its_sender() {
     let journals = tempfile::tempdir().unwrap();
@@ -197,7 +196,8 @@ fn an_attempt_of_another_sender_maps_names_as_the_first_one_did() {
     assert_eq!(into.config.mapping, [RelPath::parse(b"dst/src").unwrap()]);
 }
 
-/// A call that hangs at the first node takes effect late, and must not meet the temporary files of the second one.
+/// A call that hangs at the first node takes effect late, and must not change the temporary files of the second
+/// node.
 #[test]
 fn a_later_attempt_at_another_node_has_temporary_names_of_its_own() {
     let homes = [(); 2].map(|()| tempfile::tempdir().unwrap());

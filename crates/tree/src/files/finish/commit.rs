@@ -1,5 +1,5 @@
-//! Makes written data durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
-//! Writes no contents; a batch fills while the one before it is being synced.
+//! Makes written data durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge. Does
+//! not write contents; a batch fills while the previous one is synced.
 
 mod batch;
 mod closing;
@@ -30,7 +30,7 @@ use crate::files::write::open::{OpenFile, OpenFiles};
 /// A sync that fails this many times in a row ends the transfer: the storage is broken.
 const SYNC_FAILURES_MAX: u32 = 3;
 
-/// How much may arrive between two progress marks in the journal.
+/// Most content bytes that arrive between two progress marks in the journal.
 const MARK_BYTES: u64 = 4 << 20;
 
 /// Makes batches durable on its own thread.
@@ -40,7 +40,7 @@ pub(crate) struct Committer {
     files: Arc<OpenFiles>,
     replace: Arc<ReplaceSet>,
     undelivered: Arc<UndeliveredSet>,
-    /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
+    /// Changes when a sync fails: data written in an earlier epoch may be lost.
     epoch: AtomicU64,
     pub(crate) journal: Mutex<Option<Journal>>,
     received: AtomicU64,
@@ -55,18 +55,18 @@ struct State {
     batch: Batch,
     /// Content of the batch that is being made durable.
     syncing_bytes: u64,
-    /// Its items and small files.
+    /// Its slices and small files.
     syncing_entries: usize,
     syncing: bool,
     flushing: bool,
-    /// The current batch is to be committed without waiting for more.
+    /// The current batch must be committed without waiting for more.
     hurrying: bool,
     stopping: bool,
     failure: Option<CommitError>,
     had_no_room: bool,
 }
 
-/// Keeps the batch that fills from being taken or lost until something was added to it.
+/// Prevents the current batch from being taken or dropped until something was added.
 pub(crate) struct BatchHold<'a>(MutexGuard<'a, State>);
 
 #[derive(Default)]
@@ -126,20 +126,20 @@ impl Committer {
 
     pub(crate) fn has_room(&self) -> bool {
         let mut state = lock(&self.state);
-        // Empty files count as well: a batch that is being synced for long must not let any number of them pile up.
+        // Empty files count as well, so that a long sync does not let any number of them accumulate.
         let room = state.batch.bytes + state.syncing_bytes < limits::UNDURABLE_BYTES_MAX
             && state.batch.entries() + state.syncing_entries < limits::UNDURABLE_ENTRIES_MAX;
         state.had_no_room |= !room;
         room
     }
 
-    /// A place in the current batch, for data written in `epoch`; `None` if a sync has failed since.
+    /// Access to the current batch, for data written in `epoch`; `None` if a sync has failed since.
     pub(crate) fn place(&self, epoch: u64) -> Option<BatchHold<'_>> {
         let state = lock(&self.state);
         self.is_epoch(epoch).then_some(BatchHold(state))
     }
 
-    /// A slice was written, or a file was found to be whole without one.
+    /// Adds a written slice, or a file that is complete without a new slice.
     pub(crate) fn add_slice(
         &self,
         place: BatchHold<'_>,
@@ -168,7 +168,7 @@ impl Committer {
         self.mark(content);
     }
 
-    /// The files of a bundle were written.
+    /// Adds the written files of a bundle.
     pub(crate) fn add_files(&self, files: Vec<SmallFile>, content: u64, seq: Seq, epoch: u64) {
         let mut state = lock(&self.state);
         if !self.is_epoch(epoch) {
@@ -197,7 +197,8 @@ impl Committer {
         }
     }
 
-    /// Notes in the journal how much has arrived, so that a later run can report the loss of a crash. Vouches for nothing.
+    /// Records in the journal how much content has arrived, so that a later run can report the loss of a crash. The record
+    /// guarantees nothing.
     fn mark(&self, content: u64) {
         let received = self.received.fetch_add(content, Ordering::Relaxed) + content;
         if received < self.received_marked.load(Ordering::Relaxed) + MARK_BYTES {
@@ -206,13 +207,13 @@ impl Committer {
         if let Ok(mut journal) = self.journal.try_lock() {
             self.received_marked.store(received, Ordering::Relaxed);
             if let Some(journal) = journal.as_mut() {
-                // Only a report of a later run suffers if it fails.
+                // A failure affects only a report of a later run.
                 let _ = journal.append_received(received);
             }
         }
     }
 
-    /// Forgets the journal's records of an unfinished file.
+    /// Cancels the journal's records of an unfinished file.
     pub(crate) fn restart(&self, key: PathKey) {
         if let Some(journal) = lock(&self.journal).as_mut()
             && let Err(error) = journal.append_restart(key)
@@ -277,7 +278,7 @@ impl Committer {
         }
     }
 
-    /// False if the storage could not be synced; then the batch counts as unwritten.
+    /// Returns false if the storage could not be synced; the batch then counts as unwritten.
     fn process(&self, mut batch: Batch) -> bool {
         if is_fenced(self, &batch) {
             return true;
@@ -291,7 +292,7 @@ impl Committer {
             }
             good
         });
-        // Nothing remains of these files that could be synced.
+        // These files have no data left to sync.
         batch
             .ranges
             .retain(|range| !rejected.contains(&range.file.id));
@@ -301,7 +302,7 @@ impl Committer {
             self.lose(batch, &error);
             return false;
         }
-        // The sync may have taken long.
+        // The claim is checked again, because the sync may have taken long.
         if is_fenced(self, &batch) {
             return true;
         }
@@ -312,7 +313,7 @@ impl Committer {
         for (seq, file) in &batch.small {
             if self.commit_small(*seq, file) {
                 told.extend(file.record.as_deref().cloned());
-                // A file that has its name already is in a place where names cannot be made durable, or need not be.
+                // A file that already has its name is in a place where names cannot be, or need not be, made durable.
                 if let Some(unnamed) = &file.unnamed {
                     directories.add_of(&unnamed.path);
                 }
@@ -393,13 +394,13 @@ impl Committer {
         }
     }
 
-    /// The file was started again, or given up, while its slices waited here; its temporary name may be gone.
+    /// Whether the file was restarted or given up while its slices waited here; its temporary name may be gone.
     fn is_stale(&self, file: &OpenFile) -> bool {
         lock(&file.progress).is_stale()
     }
 
     fn record(&self, batch: &Batch, done: &[DoneRecord]) -> Result<(), JournalError> {
-        // A part is known by its ranges for as long as the journal lives: its file is not done.
+        // A part gets no `done` record: the journal knows it by its ranges.
         let done_files = batch
             .complete
             .iter()
@@ -437,7 +438,7 @@ impl Committer {
         }
     }
 
-    /// A failed sync names no file: data in the batch, and data written while it ran, is requested again.
+    /// A failed sync does not identify files: the batch, and data written during the sync, are requested again.
     fn lose(&self, batch: Batch, error: &StoreError) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         let second = std::mem::take(&mut lock(&self.state).batch);
@@ -460,13 +461,14 @@ impl Committer {
         }
     }
 
-    /// Files come again although they have their names: the entries in their way are their own.
+    /// These files are sent again although they already have their names: the entries that they will find there are their
+    /// own.
     fn expect_again<'a>(&self, files: impl Iterator<Item = &'a SmallFile>) {
         let named = files.filter(|file| file.unnamed.is_none());
         lock(&self.replace).extend(named.map(|file| file.id));
     }
 
-    /// Returns to the durable data and the data written since the failure.
+    /// Resets progress to the durable data and the data written since the failure.
     fn forget_undurable(&self, file: &Arc<OpenFile>) {
         let mut progress = lock(&file.progress);
         let mut written: FileDigest = progress.durable.clone();
@@ -488,7 +490,7 @@ impl Committer {
         self.target.acks.wake_all();
     }
 
-    /// Does not wait for the batch to fill up.
+    /// Makes the committer take the current batch before it is full.
     pub(crate) fn hurry(&self) {
         let mut state = lock(&self.state);
         if state.batch.began.is_some() {

@@ -1,5 +1,5 @@
-//! Names that cannot be given before the end, because a directory that is to be deleted has them still.
-//! Deletes nothing (`delete`) and gives none of the names (`finisher`).
+//! Holds names that must wait for the end, because directories that will be deleted still have them. Deletes nothing (`delete`) and
+//! assigns no names (`finisher`).
 
 use std::collections::HashSet;
 use std::io;
@@ -14,24 +14,24 @@ use godwit_store::seen::SeenSet;
 use crate::files::finish::spill_list::{SpillList, decode_directory};
 use crate::files::target::Target;
 
-/// Entries whose names wait.
+/// Entries whose names are deferred.
 pub(crate) struct Deferred {
-    /// Files that are wanted and not yet whole.
+    /// Files that are requested and not complete yet.
     files: Mutex<HashSet<EntryId>>,
     records: Mutex<SpillList>,
-    /// The directories that have to go first, in a dry run too.
+    /// The directories that must be removed first, in a dry run too.
     in_the_way: Mutex<SeenSet>,
 }
 
-/// An entry that waits, but for its path.
+/// A deferred entry, without its path.
 pub(crate) struct Waiting {
     pub(crate) id: EntryId,
     pub(crate) root: u16,
-    /// Its content that is counted as durable, in bytes.
+    /// Its content counted as durable, in bytes.
     pub(crate) counted: u64,
 }
 
-/// First byte of an item: `FILE` for a file that exists under its temporary name; `RECORD` for any other entry, whose record follows.
+/// First byte of an item: `FILE` for a file that exists under its temporary name, `RECORD` for any other entry, whose record follows.
 const FILE: u8 = 0;
 const RECORD: u8 = 1;
 
@@ -44,17 +44,17 @@ impl Deferred {
         }
     }
 
-    /// Something else is to have the name of the directory at `path`.
+    /// Records that another entry will get the name of the directory at `path`.
     pub(crate) fn expect_way(&self, path: &RelPath) -> io::Result<()> {
         lock(&self.in_the_way).insert(path.as_bytes()).map(|_| ())
     }
 
-    /// Whether the directory at `path` has to go for something else.
+    /// Whether the directory at `path` must be removed for another entry.
     pub(crate) fn waits_for(&self, path: &RelPath) -> io::Result<bool> {
         lock(&self.in_the_way).contains(path.as_bytes())
     }
 
-    /// This file will have to wait.
+    /// Records that this file will have to wait.
     pub(crate) fn expect(&self, id: EntryId) {
         lock(&self.files).insert(id);
     }
@@ -64,8 +64,8 @@ impl Deferred {
         lock(&self.files).contains(&id)
     }
 
-    /// A whole file is about to get its name: `true` if it waits instead.
-    /// `counted` bytes of it are counted as durable.
+    /// Called when a complete file is about to get its name: `true` if the name is deferred. `counted` is its content counted as
+    /// durable, in bytes.
     pub(crate) fn take(
         &self,
         id: EntryId,
@@ -85,7 +85,7 @@ impl Deferred {
         Ok(true)
     }
 
-    /// Calls `each` with every entry that waits, in the order in which they were noted.
+    /// Calls `each` with every deferred entry, in the order in which they were added.
     pub(crate) fn forward(
         &self,
         target: &Target,
@@ -98,7 +98,7 @@ impl Deferred {
         })
     }
 
-    /// Defers an entry without contents: only its record.
+    /// Defers an entry without contents; stores only its record.
     pub(crate) fn push_record(&self, record: &[u8]) -> io::Result<()> {
         let mut item = vec![RECORD];
         item.extend_from_slice(record);
@@ -107,7 +107,7 @@ impl Deferred {
 }
 
 impl Waiting {
-    /// The entry, the path that it waits for, and its record if it is no file.
+    /// The entry, the path that it waits for, and its record if it is not a file.
     fn decode(target: &Target, item: &[u8]) -> Option<(Self, RelPath, Option<Record>)> {
         let (kind, rest) = item.split_first()?;
         if *kind == RECORD {

@@ -1,10 +1,9 @@
-//! Removes, at the very end, entries that only the destination has: the contents of a directory before the directory, and no more than was
-//! allowed.
-//! Does not find out which entries were announced (`announced`).
+//! Removes, as the last step, entries that only the destination has: the contents of a directory before the directory, and no more than
+//! allowed. Does not compute which entries were announced (`announced`).
 //!
-//! A transfer deletes at its finish, and only if nothing failed in it. The closers of a divided job delete each in its own region, while
-//! other regions may still fail. Paths are read backwards, so that the contents of a directory go first.
-//! Deletions are reported in numbered notices, which are all repeated if FINISH comes again.
+//! A transfer deletes when it finishes, and only if no entry failed. Each closer of a divided job deletes in its own region, while other
+//! regions may still fail. Paths are read in reverse order, so that the contents of a directory are removed first. Deletions are reported
+//! in numbered notices, which are all repeated if FINISH comes again.
 
 mod emptied;
 mod region;
@@ -25,36 +24,36 @@ use crate::files::plan::announced::{Extras, Key, There};
 use crate::files::plan::directories::Directories;
 use crate::files::target::{Target, below, destination_fault};
 
-/// Paths of the survey that are held in memory; the rest is on disk.
+/// Most bytes of surveyed paths in memory; the rest is on disk.
 const PATHS_BYTES: usize = 4 << 20;
 
-/// Mounted file systems that are spoken of. Systems have some thousands at most.
+/// Most mounted file systems that are reported. Systems have some thousands at most.
 const MOUNTS_MAX: usize = 4096;
 
-/// Number of entries between two checks whether to send a sign of life.
+/// Number of entries between two checks whether a keep-alive notice is due.
 const LOOK_EVERY: u64 = 4096;
 
 /// Result of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deletion {
-    /// Nothing was asked to be removed, or all that was is.
+    /// No removal was requested, or all requested removals are done.
     Done,
-    /// An entry stays that should have gone; the reason was reported, or the transfer has ended.
+    /// An entry could not be removed; the reason was reported, or the transfer has ended.
     Refused,
-    /// The source is empty, and so many entries would go, which nothing but a limit of deletions allows.
+    /// The source is empty, and so many entries would be deleted; only a limit of deletions allows that.
     WouldEmpty(u64),
 }
 
-/// Finds of a survey, in the order in which they were found.
+/// Results of a survey, in the order in which they were found.
 struct Survey {
-    /// Each with its kind in the first byte, followed by its path below the counterpart.
+    /// Each item has its kind in the first byte, followed by its path below the counterpart.
     paths: SpillStack,
     there: There,
     count: u64,
     looked: Instant,
-    /// A directory that has to go because another entry needs its name, and an entry in it that stays.
+    /// A directory that must be removed because another entry needs its name, and an entry in it that must stay.
     stuck: Option<(RelPath, RelPath)>,
-    /// Mount points of file systems, with the numbers of their directories.
+    /// Mount points of file systems, with the entry numbers of their directories.
     mounts: Vec<(u64, RelPath)>,
 }
 
@@ -63,12 +62,12 @@ pub(crate) struct Deleter<'a> {
     pub(crate) target: &'a Target,
     pub(crate) agenda: &'a Agenda,
     pub(crate) directories: &'a Directories,
-    /// Faults of entries that only the destination has.
+    /// Number of faults of entries that only the destination has; it numbers them.
     pub(crate) unknown: &'a AtomicU64,
 }
 
 impl Deleter<'_> {
-    /// Removes entries that were not announced, if the user asked for that and nothing forbids it.
+    /// Removes entries that were not announced, if the user requested it and nothing forbids it.
     pub(crate) fn delete_extras(&self, ending: &mut Ending<'_>) -> Deletion {
         if !self.target.comparison().delete {
             return Deletion::Done;
@@ -107,7 +106,7 @@ impl Deleter<'_> {
         }
     }
 
-    /// Reports the entries that made way for directories while the transfer ran.
+    /// Reports the entries that were replaced by directories while the transfer ran.
     pub(crate) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
         lock(&self.agenda.replaced).forward(|item| {
             if let Some((kind, path)) = item.split_first() {
@@ -141,7 +140,7 @@ impl Deleter<'_> {
         if lock(&self.agenda.way_at_root).is_some() && self.target.config.storage.is_mount(base) {
             survey.mounts.push((survey.count, base.clone()));
         }
-        // First, so that it goes last.
+        // Recorded first, so that it is removed last.
         if let Some(kind) = *lock(&self.agenda.way_at_root) {
             self.found(&mut survey, base, b"", kind)?;
         }
@@ -182,7 +181,7 @@ impl Deleter<'_> {
                     }
                 }
                 SurveyItem::Fault(error) => {
-                    // The contents are unknown, so neither this directory nor any directory around it can go.
+                    // The contents are unknown, so neither this directory nor any directory above it may be removed.
                     if let Err(error) = self.keep(&mut survey, base, &error.path) {
                         trouble = Some(error);
                         return false;
@@ -197,7 +196,7 @@ impl Deleter<'_> {
             return Err(error.into());
         }
         surveyed?;
-        // The survey is incomplete then.
+        // If the transfer has ended, the survey is incomplete.
         if !(ending.goes_on)() {
             return Ok(None);
         }
@@ -247,7 +246,7 @@ impl Deleter<'_> {
         Ok(Some((survey, extras)))
     }
 
-    /// A directory that has to go at the end, and the mount point at or below it.
+    /// A directory that must be removed at the end, and the mount point at or below it.
     fn mount_in_the_way(&self, survey: &Survey) -> io::Result<Option<(RelPath, RelPath)>> {
         let base = self.target.base();
         for (_, mount) in &survey.mounts {
@@ -281,7 +280,7 @@ impl Deleter<'_> {
         if self.agenda.spared.has(below) {
             return Ok(());
         }
-        // An entry that the selection excludes is not missing at the source.
+        // An excluded entry does not count as missing at the source.
         let select = &self.target.config.select;
         if select.excludes(below, kind == Kind::Directory) {
             let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
@@ -293,7 +292,7 @@ impl Deleter<'_> {
         }
         let is_temporary = path.file_name().is_some_and(TempName::is_temp);
         let key = if is_temporary && kind != Kind::Directory {
-            // The temporary file of an unfinished transfer goes with its directory, or stays with it.
+            // The temporary file of an unfinished transfer is removed with its directory, or stays with it.
             let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
             Key::new(0, &below[..parent], true)
         } else {
@@ -308,7 +307,7 @@ impl Deleter<'_> {
         Ok(())
     }
 
-    /// Whether the entry is a mount point or in one, and stays.
+    /// Whether the entry is a mount point, or below one, and must stay.
     fn keep_mount(
         &self,
         survey: &mut Survey,
@@ -329,7 +328,7 @@ impl Deleter<'_> {
         Ok(is_mount)
     }
 
-    /// The entry at `path` stays, and so do the directories around it.
+    /// Records that the entry at `path` and the directories above it must stay.
     fn keep(&self, survey: &mut Survey, base: &RelPath, path: &RelPath) -> io::Result<()> {
         let mut keys = Vec::new();
         let mut at = Some(path.clone());
@@ -374,7 +373,7 @@ impl Deleter<'_> {
             };
             match self.remove_extra(*kind, below) {
                 Ok(()) => self.tell_deleted(EntryKind(*kind), below, ending),
-                // The reason was reported with the directory's contents.
+                // The reason was already reported with the directory's contents.
                 Err(error) if is_full(&error) && outcome == Deletion::Refused => {}
                 Err(error) => {
                     outcome = Deletion::Refused;
@@ -389,13 +388,13 @@ impl Deleter<'_> {
         let storage = &self.target.config.storage;
         let base = self.target.base();
         let path = match below {
-            // The survey has it only where something else is to have the name of the whole.
+            // The survey contains the base only if another kind of entry will get its name.
             b"" => base.clone(),
             below => base.join(below).unwrap_or_default(),
         };
         let is_directory = EntryKind(kind) == EntryKind::DIRECTORY;
         if path.is_root() || path == base && !below.is_empty() || !path.starts_with(&base) {
-            // Cannot be: the survey gave it below the base.
+            // Impossible: the survey returned a path below the base.
             return Ok(());
         }
         if self.directories.spelling.may_be_announced(&path) {
@@ -430,7 +429,7 @@ impl Deleter<'_> {
         }
     }
 
-    /// A number for an entry that the sender does not know; it counts its own from the other end.
+    /// A number for an entry that the sender does not know. It counts down, while the sender counts up.
     fn nobody(&self) -> EntryId {
         EntryId(u64::MAX - self.unknown.fetch_add(1, Ordering::Relaxed))
     }
@@ -453,7 +452,7 @@ impl Deleter<'_> {
 }
 
 impl Survey {
-    /// The entry that is noted next is one where a file system is mounted.
+    /// Records that the next entry is a mount point.
     fn meet_mount(&mut self, path: &RelPath) {
         if self.mounts.len() < MOUNTS_MAX {
             self.mounts.push((self.count, path.clone()));
@@ -473,7 +472,7 @@ fn is_full(error: &StoreError) -> bool {
     error.kind == StoreErrorKind::Exists
 }
 
-/// As in a record.
+/// The number of a kind, as in a record.
 pub(crate) fn kind_number(kind: Kind) -> u8 {
     match kind {
         Kind::File => EntryKind::FILE.0,

@@ -1,7 +1,7 @@
-//! The end of a tree: deletion, names that waited, links, directory times, and the last steps of the journal.
-//! Writes no contents; everything it does was noted on the agenda while the transfer ran.
+//! Finishes a tree: deletion, deferred names, links, directory times, and the last steps of the journal. Writes no contents; all its
+//! work was recorded on the agenda while the transfer ran.
 //!
-//! A member of a claim does only the flush and the journal here; the closer, which is a separate transfer, does all of it.
+//! A member of a claim does only the flush and the journal here; the closer, a separate transfer, does the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -32,10 +32,10 @@ use crate::files::write::open::OpenFiles;
 /// Setuid and setgid.
 const SET_ID_BITS: u32 = 0o6000;
 
-/// Directories that are made durable in one call.
+/// Directories that are synced in one call.
 const SYNC_AT_ONCE: usize = 4096;
 
-/// Works off the agenda, and closes the destination.
+/// Does the work of the agenda, and closes the destination.
 pub(crate) struct Finisher {
     pub(crate) target: Arc<Target>,
     pub(crate) agenda: Arc<Agenda>,
@@ -45,9 +45,9 @@ pub(crate) struct Finisher {
     pub(crate) committer: Arc<Committer>,
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) maker: Maker,
-    /// Damage to the journal of an earlier run, if the user at the other end is to see it.
+    /// Damage to the journal of an earlier run, if the user at the other end should see it.
     pub(crate) damage: Option<String>,
-    /// Faults of entries that only the destination has.
+    /// Number of faults of entries that only the destination has.
     pub(crate) unknown: AtomicU64,
 }
 
@@ -72,7 +72,7 @@ impl Finisher {
         deleter.tell_replaced(ending).map_err(ListError)?;
         let deletion = deleter.delete_extras(ending);
         if let Deletion::WouldEmpty(count) = deletion {
-            // Nothing has arrived, so there is nothing to resume.
+            // No data has arrived, so there is nothing to resume.
             self.committer.stop(self.held.resumed);
             let would_go = match self.target.config.hides_names {
                 true => "all entries".to_owned(),
@@ -127,7 +127,7 @@ impl Finisher {
         }
     }
 
-    /// Gives the names that waited, now that the directories are gone; where they are not, those entries fail.
+    /// Assigns deferred names, now that the directories are removed; if a directory remains, its entry fails.
     fn name_deferred(&self, deletion: Deletion) -> Result<(), ListError> {
         let storage = &self.target.config.storage;
         let name = |waiting: &Waiting, path: &RelPath, record: Option<&_>| {
@@ -185,7 +185,7 @@ impl Finisher {
         target.fail(fault, root, below);
     }
 
-    /// Sets modes and times of directories, those inside before those around them; then all names are durable.
+    /// Sets modes and times of directories, inner before outer ones; then all names are durable.
     fn set_directories(&self) -> Result<(), DirectoriesError> {
         let target = &self.target;
         let storage = &target.config.storage;
@@ -209,7 +209,7 @@ impl Finisher {
             let Ok(path) = target.mapped(record.root, &record.path) else {
                 return;
             };
-            // After a run that changes little most directories are right; new ones are not.
+            // After a run with few changes most directories are already right, but new ones are not.
             let mut right = false;
             let mut lacked = 0;
             let set = target.config.keeper.final_meta(&record).and_then(|meta| {
@@ -230,7 +230,7 @@ impl Finisher {
                 return;
             }
             match set {
-                // This was reported when the directory was made, and is not repeated in each run that changes the directory.
+                // The loss was reported when the directory was made, and is not repeated by each run that changes the directory.
                 Ok(lost) if lacked & SET_ID_BITS != 0 => {
                     target.counters.count_lost(lost.without(Lost::SET_ID));
                 }
@@ -249,7 +249,7 @@ impl Finisher {
         read.map_err(|error| ListError(error).into())
     }
 
-    /// Attributes of files that were set outside of batches survive a power cut from here on.
+    /// Syncs attributes of files that were set outside of batches.
     fn sync_adjusted(&self) -> Result<(), FinishError> {
         if self.target.config.no_sync || !self.agenda.has_adjusted() {
             return Ok(());
@@ -258,7 +258,7 @@ impl Finisher {
         synced.map_err(FinishError::Attributes)
     }
 
-    /// The tree is another's once the claim has ended.
+    /// Refuses to continue once the claim has ended, because another transfer may own the tree.
     fn hold_fence(&self) -> Result<(), CommitError> {
         match self.target.is_fenced() {
             true => Err(CommitError::Fenced),
@@ -266,7 +266,8 @@ impl Finisher {
         }
     }
 
-    /// Removes temporary files of members before directories get their times. Files that are unfinished here stay for the next closer.
+    /// Removes temporary files of members before the times of directories are set. Files that are still unfinished stay for the next
+    /// closer.
     fn sweep_claim(&self) -> Result<(), CloseError> {
         self.keep_unfinished();
         let clean = self.target.counters.entries_failed.get() == 0;
@@ -295,7 +296,7 @@ impl Finisher {
             ]
             .into_iter()
             .any(|counter| counter.get() > 0);
-        // The closer of a claim has swept; no other member sweeps.
+        // The closer of a claim has already swept; no other member sweeps.
         let resumed = self.held.resumed && self.target.config.member.is_none();
         self.committer
             .close(resumed, made, &self.held.leftovers, &rest)?;
@@ -306,7 +307,7 @@ impl Finisher {
     }
 }
 
-/// Refuses further steps once the transfer has ended: its right to the destination may be gone.
+/// Refuses more steps once the transfer has ended, because it may no longer write to the destination.
 fn go_on(ending: &Ending<'_>) -> Result<(), CommitError> {
     match (ending.goes_on)() {
         true => Ok(()),

@@ -1,5 +1,5 @@
-//! Files under temporary names that stay when a run ends with entries missing, so that a later run can resume them.
-//! Removes nothing; `commit` does.
+//! Holds the temporary files that stay when a run ends with missing entries, so that a later run can resume them.
+//! Removes nothing (`commit` does).
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -8,10 +8,10 @@ use godwit_engine::lock;
 use godwit_proto::FaultCode;
 use godwit_store::{RelPath, TempName};
 
-/// Files that failed and of which something is kept; beyond that everything is.
+/// Most failed files of which data is kept by name; beyond that, all temporary files are kept.
 const FILES_MAX: usize = 64 << 10;
 
-/// Places that the source could not look at; beyond that everything is kept.
+/// Most places that the source could not read; beyond that, all temporary files are kept.
 const UNSEEN_MAX: usize = 1024;
 
 /// The files that a sweep keeps.
@@ -20,9 +20,9 @@ pub(crate) struct Leftovers(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Their temporary names.
+    /// The temporary names of these files.
     files: HashSet<Vec<u8>>,
-    /// Paths that the source could not look below; the entries below them may still exist there.
+    /// Paths that the source could not list; the entries below them may still exist there.
     unseen: Vec<RelPath>,
     everything: bool,
 }
@@ -38,13 +38,13 @@ impl Leftovers {
         }
     }
 
-    /// Nothing is kept, and everything of the source was seen.
+    /// Whether no file is kept, and everything at the source was read.
     pub(crate) fn is_empty(&self) -> bool {
         let inner = lock(&self.0);
         inner.files.is_empty() && inner.unseen.is_empty() && !inner.everything
     }
 
-    /// The source has failed at `path`: if it may be a directory, the entries below it are unknown.
+    /// Records a failure of the source at `path`: if that may be a directory, the entries below it are unknown.
     pub(crate) fn note_failure(&self, path: &RelPath, code: FaultCode) {
         let is_seen = matches!(
             code,
@@ -65,7 +65,7 @@ impl Leftovers {
         }
     }
 
-    /// Whether all of the source was seen: then entries that it did not announce do not exist there any more.
+    /// Whether the source was read completely; entries that it did not announce then no longer exist there.
     pub(crate) fn all_seen(&self) -> bool {
         let inner = lock(&self.0);
         inner.unseen.is_empty() && !inner.everything

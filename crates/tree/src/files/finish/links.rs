@@ -1,8 +1,8 @@
-//! Further names of files, links and special files: made at the end, when their first names exist.
-//! Decides nothing about them (`planner`) and makes nothing else.
+//! Makes additional names of files, links and special files at the end, when their first names exist. Does not decide which names are
+//! made (`planner`).
 //!
-//! A link is made only to a file that this transfer delivered or found to be the same (`undelivered`). If the first name is skipped, the
-//! answer to its links is `digest`, and the sender announces them again as files.
+//! A hard link is made only to a file that this transfer delivered or found to be the same (`undelivered`). If the first name is
+//! skipped, the answer to its links is `digest`, and the sender announces them again as files.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Linker<'a> {
 }
 
 impl Linker<'_> {
-    /// Makes all links; one that cannot be made is a failed entry. None is made after the end of the transfer.
+    /// Makes all links; if a link cannot be made, its entry fails. No link is made after the end of the transfer.
     ///
     /// # Errors
     /// The list cannot be read back.
@@ -52,7 +52,7 @@ impl Linker<'_> {
         })
     }
 
-    /// Looks at `path` now that all files exist; the entry there must be the announced one.
+    /// Looks at `path` now that all files exist; an entry there must be the announced one.
     fn look_again(
         &self,
         id: EntryId,
@@ -70,7 +70,8 @@ impl Linker<'_> {
         Ok(there)
     }
 
-    /// Makes one of two equal entries without contents. Where that cannot be, both stay, and it is counted.
+    /// Replaces one of two equal entries without contents by a link to the other. If that is impossible, both stay, and the case is
+    /// counted.
     fn join(&self, link: &DeferredLink<'_>) {
         let storage = &self.target.config.storage;
         let joined = || {
@@ -102,7 +103,7 @@ impl Linker<'_> {
         }
     }
 
-    /// Whether there was anything to do. `last` holds the facts about the directories of both names.
+    /// Returns whether there was work to do. `last` caches facts about the directories of both names.
     fn make_link(
         &self,
         link: &DeferredLink<'_>,
@@ -123,14 +124,14 @@ impl Linker<'_> {
                 let why = "was not delivered, so no link can be made; copy again once the first name can be delivered";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));
             }
-            // The code is the same as for the file itself, so that a group of failures by code contains both.
+            // The code is the same as for the file, so that a group of failures by code contains both.
             Ok(Some(Undelivered::NoRoom)) => {
                 let message = format!(
                     "{name}: its first name {first}: no space left, so no link can be made; copy again once space is free"
                 );
                 return Err(destination_fault(link.id, FaultCode::NO_SPACE, message));
             }
-            // Seen too late, because its manifest was: the next time it is known from the beginning.
+            // This was found too late, because the manifest came too early; the next run knows it from the beginning.
             Ok(Some(Undelivered::Left)) => {
                 let why = "stays unchanged and differs from the source; copy again, and this name becomes a separate file";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));

@@ -1,5 +1,5 @@
-//! Work that must wait until all files exist (hard links, directory times), kept on disk beyond a bound.
-//! Does nothing itself; the sink reads it back at the end.
+//! Holds work that must wait until all files exist (hard links, directory times); beyond a bound it is
+//! on disk. Does not do the work; the sink reads the list at the end.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use godwit_proto::{EntryId, Record, RecordReader, RecordWriter};
 use godwit_store::{Replace, open_with_room};
 
-/// Held in memory before it is appended to the file.
+/// Bytes kept in memory before they are appended to the file.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A list that only grows, then is read once from either end. Its file has no name.
+/// A list that only grows, and is read once, from either end. Its file has no name.
 pub(crate) struct SpillList {
     directory: PathBuf,
     file: Option<File>,
@@ -52,7 +52,7 @@ impl SpillList {
         Ok(())
     }
 
-    /// Calls `each` with every item, the first one first.
+    /// Calls `each` with every item, in order.
     pub(crate) fn forward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut at = 0;
         let end = self.flushed + self.buffer.len() as u64;
@@ -64,7 +64,7 @@ impl SpillList {
         Ok(())
     }
 
-    /// Calls `each` with every item, the last one first.
+    /// Calls `each` with every item, in reverse order.
     pub(crate) fn backward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut end = self.flushed + self.buffer.len() as u64;
         while end > 0 {
@@ -97,7 +97,7 @@ impl SpillList {
     }
 }
 
-/// A file that vanishes with its handle.
+/// A file that disappears when its handle is closed.
 fn unnamed_file(directory: &Path) -> io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let name = format!(
@@ -113,7 +113,8 @@ fn unnamed_file(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// As a section of the wire: a directory's attributes may be long, and have a form there already.
+/// Encoded like a section of a message: a directory's attributes may be long, and already have a form
+/// there.
 pub(crate) fn encode_directory(record: &Record) -> io::Result<Vec<u8>> {
     let mut item = Vec::new();
     let written = RecordWriter::new(&mut item).push(record);
@@ -125,37 +126,37 @@ pub(crate) fn decode_directory(item: &[u8]) -> Option<Record> {
     RecordReader::new(item, 1).ok()?.next()?.ok()
 }
 
-/// A further name of a file that is to be made.
+/// An additional name of a file, to be made at the end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DeferredLink<'a> {
     pub(crate) id: EntryId,
     pub(crate) root: u16,
     pub(crate) path: &'a [u8],
-    /// The name that the file has already.
+    /// The existing name of the file.
     pub(crate) first: &'a [u8],
-    /// Whether the name was taken when it was looked at.
+    /// Whether another entry had the name when it was looked at.
     pub(crate) replace: Replace,
-    /// The entry exists under both names already. If it cannot be linked, the two stay apart.
+    /// The entry already exists under both names. If it cannot be linked, two separate entries stay.
     pub(crate) is_there: bool,
 }
 
-/// In the third field of a link: it may replace an entry that has its name.
+/// Bit of a link's third field: it may replace an entry with its name.
 const REPLACES: u8 = 1;
-/// In the third field of a link: the entry exists already.
+/// Bit of a link's third field: the entry already exists.
 const IS_THERE: u8 = 2;
 
-/// A further name of a file.
+/// Encodes an additional name of a file.
 pub(crate) fn encode_link(record: &Record, replace: Replace) -> Vec<u8> {
     let replaces = u8::from(replace == Replace::Atomically) * REPLACES;
     encode(record, &record.target, replaces)
 }
 
-/// A further name of an entry without contents.
+/// Encodes an additional name of an entry without contents.
 pub(crate) fn encode_first(record: &Record, first: &[u8]) -> Vec<u8> {
     encode(record, first, REPLACES | IS_THERE)
 }
 
-/// A hard link: its number, its root, its kind, its path with the length before it, and the first name.
+/// A hard link: its number, its root, its kind, its path with its length, and the first name.
 fn encode(record: &Record, first: &[u8], how: u8) -> Vec<u8> {
     let mut item = Vec::with_capacity(16 + record.path.len() + first.len());
     item.extend(record.id.0.to_le_bytes());

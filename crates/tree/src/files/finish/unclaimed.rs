@@ -1,5 +1,5 @@
-//! Removes temporary files that no journal claims, from the directories that a transfer's sources went into.
-//! Touches nothing of a transfer that can be resumed here, and nothing young: another machine's transfer may write there.
+//! Removes temporary files that belong to no journal, from the destination directories of a transfer. Keeps files of a transfer that can
+//! be resumed here, and recent files, which another machine's transfer may write.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -11,14 +11,14 @@ use rustix::process::geteuid;
 use crate::files::error::CloseError;
 use crate::files::target::Target;
 
-/// A temporary file that no journal here claims, and that has not changed for this long, is removed. Journals of other machines cannot be
+/// A temporary file that belongs to no journal here is removed if it has not changed for this long. Journals of other machines cannot be
 /// seen. If a transfer of another machine pauses for longer, it sends such a file again.
 const UNCLAIMED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A directory whose own size is larger has some hundred thousand names, and is not listed for this.
+/// A directory larger than this has some hundred thousand names, and is not listed for the sweep.
 const DIRECTORY_BYTES_MAX: u64 = 16 << 20;
 
-/// Removes unclaimed temporary files. Files that cannot be listed or removed stay, for another run.
+/// Removes unclaimed temporary files. Files that cannot be listed or removed stay for another run.
 pub(crate) fn sweep_unclaimed(target: &Target, now: SystemTime) {
     let config = &target.config;
     let Ok(claimed) = JournalDirectory::tags(&config.spill_directory) else {
@@ -41,18 +41,18 @@ pub(crate) fn sweep_unclaimed(target: &Target, now: SystemTime) {
     }
 }
 
-/// The directories that are swept. The sender may write at the place that it asked for, and in no directory above it.
+/// The directories that are swept. The sender may write at the requested destination, but in no directory above it.
 fn swept(mapping: &[RelPath], base: &RelPath) -> HashSet<RelPath> {
     let parents = mapping.iter().filter_map(RelPath::parent);
     parents.filter(|parent| parent.starts_with(base)).collect()
 }
 
-/// The signs of files that may go.
+/// Conditions for files that may be removed.
 struct OldFiles<'a> {
     claimed: &'a HashSet<u64>,
-    /// Seconds of the last change: older ones may go.
+    /// A file may be removed if its last change, in seconds, is older.
     before: u64,
-    /// Their owner, as this process would be; None for the superuser, which may have given them to anybody.
+    /// Required owner: this process's user; `None` for the superuser, whose files may belong to any user.
     owner: Option<u32>,
 }
 
@@ -88,7 +88,7 @@ impl OldFiles<'_> {
     }
 }
 
-/// Why a sweep failed. The sweep covers all below the destination, also where the source has nothing.
+/// The error for a failed sweep. The sweep covers everything below the destination, also directories that the source lacks.
 pub(crate) fn unswept(target: &Target, error: StoreError) -> CloseError {
     let path = match target.config.hides_names {
         true => target.base(),
@@ -97,7 +97,7 @@ pub(crate) fn unswept(target: &Target, error: StoreError) -> CloseError {
     CloseError::Sweep(StoreError { path, ..error })
 }
 
-/// Removes temporary files that earlier attempts of the job left under their own tags. No earlier attempt writes any more: the job has
+/// Removes temporary files of earlier attempts of the job, which have other tags. No earlier attempt writes any more, because the job has
 /// another runner.
 pub(crate) fn sweep_earlier(target: &Target) -> Result<(), StoreError> {
     let config = &target.config;
@@ -127,7 +127,7 @@ mod tests {
             let mapping: Vec<RelPath> = mapping.iter().map(|one| path(one)).collect();
             swept(&mapping, &path(base))
         };
-        // A file under a name that the sender may write alone.
+        // The sender may write only this one name.
         assert!(swept(&["in/new"], "in/new").is_empty());
         assert_eq!(swept(&["in/a"], "in"), HashSet::from([path("in")]));
         let two = swept(&["in/a", "in/deep/b"], "in");

@@ -1,12 +1,11 @@
-//! Remembers files whose content at the destination is not the source's, so that no further name is made of the entries there.
-//! Decides nothing about the names; `links` does.
+//! Remembers files whose content at the destination is not the source's, so that no hard link to such an entry is made. Does not decide
+//! about names; `links` does.
 //!
-//! The set holds hashes, the older ones on disk. Times do not show whether a file is the source's: it may change while it is read, and some
-//! file systems round times.
+//! The set contains hashes, the older ones on disk. Times do not prove that a file is the source's: it may change while it is read, and
+//! some file systems round times.
 //!
-//! A sender without read permission at the destination could otherwise link a file that it never
-//! sent into a readable place. So, for such a sender, the receiver remembers the files that arrived
-//! or had the announced digest; all other files are foreign.
+//! Otherwise a sender without read permission at the destination could link a file that it never sent into a readable place. For such a
+//! sender, the receiver therefore remembers the files that arrived or had the announced digest; all other files are foreign.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -18,21 +17,21 @@ use godwit_store::seen::SeenSet;
 
 use crate::files::error::KeysError;
 
-/// Why a file is not there as the source has it.
+/// Reason why the destination's file is not the source's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undelivered {
-    /// It failed, at either end.
+    /// The file failed, at either end.
     Failed,
-    /// The user's choice for existing files left it unchanged.
+    /// An option for existing files left it unchanged.
     Left,
     /// The destination had no room for it.
     NoRoom,
-    /// Nothing shows that the sender has it, and the sender may not read it.
+    /// Nothing proves that the sender has the file, and the sender may not read it.
     Foreign,
 }
 
 impl Undelivered {
-    /// Why a file is not there that failed with this code.
+    /// The reason for a file that failed with this code.
     pub(crate) fn by(code: FaultCode) -> Self {
         match code {
             FaultCode::NO_SPACE => Self::NoRoom,
@@ -41,7 +40,7 @@ impl Undelivered {
     }
 }
 
-/// Files that did not arrive, by root and path, however many they are.
+/// An unbounded set of files that did not arrive, by root and path.
 pub(crate) struct UndeliveredSet {
     /// The sender may not read the destination.
     is_blind: bool,
@@ -50,10 +49,10 @@ pub(crate) struct UndeliveredSet {
 
 struct Inner {
     seen: SeenSet,
-    /// Files that the sender has; None where it may read them in any case.
+    /// Files that the sender has; `None` if the sender may read the destination.
     proven: Option<SeenSet>,
     any: bool,
-    /// Why not all files could be remembered; nothing is known of any file then.
+    /// The error because of which not all files are remembered; nothing is known of any file then.
     failure: Option<KeysError>,
 }
 
@@ -73,9 +72,9 @@ impl UndeliveredSet {
         }
     }
 
-    /// The sender has this file: it was brought, or has the announced digest.
+    /// Records that the sender has this file: it was delivered, or has the announced digest.
     pub(crate) fn prove(&self, key: impl FnOnce() -> PathKey) {
-        // Most senders may read, and a key costs more than all else that is done for an unchanged file.
+        // Checked first: most senders may read, and a key costs more than all other work for an unchanged file.
         if !self.is_blind {
             return;
         }
@@ -88,7 +87,7 @@ impl UndeliveredSet {
         }
     }
 
-    /// This one is not there as the source has it. One that comes twice does no harm.
+    /// Records that the destination's file is not the source's. Repeating this does no harm.
     pub(crate) fn note(&self, root: u16, path: &[u8], why: Undelivered) {
         let mut inner = lock(&self.inner);
         inner.any = true;
@@ -99,7 +98,7 @@ impl UndeliveredSet {
         }
     }
 
-    /// As [`UndeliveredSet::note`], for an announced entry. One that is no file is nothing to link to.
+    /// Like [`UndeliveredSet::note`], for an announced entry. An entry that is not a file cannot be linked to, and is ignored.
     pub(crate) fn note_record(&self, record: &Record, why: Undelivered) {
         // An entry that the source cannot read may be of any kind; its record has the kind of a failed name.
         if record.kind == EntryKind::FILE || record.flags & RecordFlags::SOURCE_FAILED != 0 {
@@ -107,10 +106,10 @@ impl UndeliveredSet {
         }
     }
 
-    /// Whether the entry is in the set, and why.
+    /// The reason, if the entry is in the set.
     ///
     /// # Errors
-    /// The answer is unknown: not all entries could be remembered.
+    /// The answer is unknown, because not all entries could be remembered.
     pub(crate) fn find(&self, root: u16, path: &[u8]) -> Result<Option<Undelivered>, KeysError> {
         let inner = lock(&self.inner);
         if let Some(failure) = &inner.failure {
@@ -130,7 +129,7 @@ impl UndeliveredSet {
     }
 }
 
-/// Names of such files in memory, at some 36 bytes each.
+/// Most proven names in memory, at some 36 bytes each.
 const PROVEN_IN_MEMORY: usize = 64 << 10;
 
 fn key(root: u16, path: &[u8], why: Undelivered) -> [u8; 17] {

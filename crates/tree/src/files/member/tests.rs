@@ -1,5 +1,5 @@
-//! Tests a closer while another node may be late.
-//! Does not test fences of a node (`godwit_data_port`).
+//! Tests a closer while calls of another node may take effect late. Does not test the fences of a node
+//! (`godwit_data_port`).
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -19,7 +19,7 @@ impl Observer for Deaf {
     fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 }
 
-/// Whether others may be late.
+/// A fence that reports whether calls of others may be late.
 struct Late(bool);
 
 impl Fence for Late {
@@ -32,7 +32,7 @@ impl Fence for Late {
     }
 }
 
-/// Has a member of a claim receive into `out` of a tree, before which `prepare` has done something there.
+/// Lets a member of a claim receive into `out` of a tree, after `prepare` has changed the tree.
 fn receive<T>(
     is_late: bool,
     closer: bool,
@@ -99,7 +99,7 @@ fn directory(id: u64, path: &[u8]) -> Record {
     }
 }
 
-/// The remaining names of the claim's files, when a member has looked at the tree.
+/// The names of the claim's files that remain after a member has looked at the tree.
 fn left(is_late: bool, closer: bool) -> Vec<String> {
     let mut left = Vec::new();
     let prepare = |tree: &Path, tag| {
@@ -148,7 +148,7 @@ fn a_closer_takes_away_what_could_be_renamed_late_before_it_looks() {
     assert_eq!(left(true, false), all, "members may be writing");
 }
 
-/// A call that hangs has the file open, and sets its attributes once everything is right.
+/// A call that hangs has the file open, and would set old attributes after the right ones were set.
 #[test]
 fn what_lacks_attributes_is_another_inode_afterwards_where_one_could_be_late() {
     for is_late in [true, false] {

@@ -1,8 +1,8 @@
-//! Copies contents from one file of the destination to another, and so gives a file new attributes in a separate copy.
-//! Does not decide which files get a copy (`compare`, `writer`).
+//! Copies contents from one file of the destination to another, so that a separate copy gets new attributes. Does not decide which files
+//! are copied (`compare`, `writer`).
 //!
-//! A call that hangs in the kernel of a lost node may set attributes of a file long after they were right. If such a call is possible, the
-//! file that gets attributes is another inode than the target of the call.
+//! A call that hangs in the kernel of a lost node may set attributes of a file long after the right ones were set. If such a call is
+//! possible, the attributes are set on another inode than the target of the call.
 
 use godwit_store::{
     Create, FinalMeta, Kind, Lost, Meta, ReadFile, RelPath, Replace, StoreError, StoreErrorKind,
@@ -12,19 +12,19 @@ use godwit_store::{
 use crate::files::member::copies;
 use crate::files::target::Target;
 
-/// Copied at a time through this process.
+/// Bytes copied at a time through this process.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Copied at a time by the file system, between two looks at the fence.
+/// Bytes copied at a time by the file system, between two checks of the fence.
 const RANGE_BYTES: u64 = 64 << 20;
 
-/// Whether an existing entry is to be made again rather than changed. A file with further names stays, because a copy would split them.
+/// Whether an existing entry must be made again instead of changed. A file with more names stays, because a copy would separate them.
 pub(crate) fn is_due(target: &Target, there: &Meta) -> bool {
     let comparison = target.comparison();
     copies(target) && !comparison.dry_run && there.kind != Kind::Directory && there.links == 1
 }
 
-/// Puts a copy with these attributes in the place of a file; `None` if it cannot be copied, or changes meanwhile.
+/// Replaces a file by a copy with these attributes; `None` if it cannot be copied, or changes meanwhile.
 pub(crate) fn adjust(
     target: &Target,
     path: &RelPath,
@@ -64,7 +64,7 @@ pub(crate) fn adjust(
     }
 }
 
-/// Copies the contents of a file, but for its holes.
+/// Copies the contents of a file, without its holes.
 pub(crate) fn copy_contents(
     target: &Target,
     path: &RelPath,

@@ -1,8 +1,8 @@
-//! Work that must wait for the end of a transfer: links, directory times, names that directories still have, and the lists that a deletion
-//! compares.
-//! The planner fills the agenda while the transfer runs, and the finisher works it off. The agenda performs nothing itself.
+//! Holds work that must wait for the end of a transfer: links, directory times, names of existing directories, and the lists that a
+//! deletion compares. The planner fills the agenda while the transfer runs, and the finisher does the work. The agenda performs nothing
+//! itself.
 //!
-//! Each list has its own lock, held for one call only; no two of them are held at a time.
+//! Each list has its own lock, held for one call only; no two locks are held at once.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -20,21 +20,21 @@ use crate::files::target::spill_error;
 
 /// Work for the end of a transfer. Lists that do not fit in memory are on disk.
 pub(crate) struct Agenda {
-    /// Further names of files.
+    /// Additional names of files.
     pub(crate) links: Mutex<SpillList>,
-    /// Directories that get their mode and times.
+    /// Directories whose mode and times are set at the end.
     directories: Mutex<SpillList>,
-    /// Entries that made way for directories: kind and path of each.
+    /// Entries that were replaced by directories: kind and path of each.
     pub(crate) replaced: Mutex<SpillList>,
-    /// The kind of the entry with the name of the whole destination, if another kind of entry is to replace it.
+    /// The kind of the existing entry with the name of the whole destination, if another kind of entry will replace it.
     pub(crate) way_at_root: Mutex<Option<Kind>>,
-    /// The announced entries, if anything is to be deleted.
+    /// The announced entries, if anything may be deleted.
     pub(crate) announced: Announced,
-    /// Entries that a deletion leaves alone with all their contents.
+    /// Entries that a deletion must not touch, with all their contents.
     pub(crate) spared: Spared,
-    /// Names that a directory still has.
+    /// Entries whose names an existing directory still has.
     pub(crate) deferred: Deferred,
-    /// Attributes of files were set that belong to no batch.
+    /// Whether attributes of files were set outside of any batch.
     adjusted: AtomicBool,
 }
 
@@ -52,19 +52,19 @@ impl Agenda {
         }
     }
 
-    /// The directory gets its mode and times when nothing more is put into it.
+    /// Adds a directory whose mode and times are set when nothing more is put into it.
     pub(crate) fn add_directory(&self, record: &Record, path: &RelPath) -> Result<(), StoreError> {
         encode_directory(record)
             .and_then(|item| lock(&self.directories).push(&item))
             .map_err(|error| spill_error(path, &error))
     }
 
-    /// Calls `each` with every directory, those inside before those around them.
+    /// Calls `each` with every directory, inner before outer ones.
     pub(crate) fn directories_backward(&self, each: impl FnMut(&[u8])) -> std::io::Result<()> {
         lock(&self.directories).backward(each)
     }
 
-    /// The directory that has an entry's name is to go at the end, if all else goes well.
+    /// Records that the directory with an entry's name will be removed at the end, if no entry fails.
     pub(crate) fn expect_way(&self, record: &Record, path: &RelPath) -> Result<(), StoreError> {
         if record.path.is_empty() {
             *lock(&self.way_at_root) = Some(Kind::Directory);

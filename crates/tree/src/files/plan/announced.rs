@@ -1,10 +1,10 @@
-//! Remembers every announced entry in 16 bytes, in sorted runs on disk beyond a bound, and finds entries that only the destination has.
+//! Remembers every announced entry in 16 bytes, beyond a bound in sorted runs on disk, and finds entries that only the destination has.
 //! Removes nothing, and does not know how names are mapped.
 //!
-//! A key is 127 bits of a hash, and whether the entry is a directory. The keys of all announced entries are sorted on disk. A
-//! survey of the destination (names and kinds only) spills its paths in the order found, and sorts their keys with their numbers.
-//! Merging both gives one bit for each entry found. So 10⁷ entries take some 10 MB of memory and 1 GB of disk. A collision of
-//! keys leaves an entry, and never deletes a wanted one.
+//! A key is 127 bits of a hash, and whether the entry is a directory. The keys of all announced entries are sorted on disk. A survey of
+//! the destination (names and kinds only) spills its paths in the order found, and sorts their keys with their numbers. Merging both
+//! gives one bit for each entry found. Therefore 10⁷ entries need some 10 MB of memory and 1 GB of disk. If keys collide, an extra
+//! entry stays; a wanted one is never deleted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,17 @@ use godwit_store::spill::{SpillMerge, SpillSorter};
 
 use crate::files::error::{ExtrasError, KeysError};
 
-/// Held in memory by each of two sorters before it goes to disk: some 80,000 keys.
+/// Memory of each of two sorters before it writes to disk: some 80,000 keys.
 const SORTER_BYTES: usize = 4 << 20;
 
 const KEY_BYTES: usize = 16;
 
-/// The key of an entry, including whether it is a directory: a directory in place of an announced file is a different entry.
+/// The key of an entry, including whether it is a directory: a directory with the name of an announced file is a different entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key([u8; KEY_BYTES]);
 
 impl Key {
-    /// 127 bits of a hash. Two entries with one key are one in 10²⁴ among 10⁷; then one that should go stays.
+    /// 127 bits of a hash. Two of 10⁷ entries share a key with a probability of one in 10²⁴; then an extra entry stays.
     pub(crate) fn new(root: u16, path: &[u8], is_directory: bool) -> Self {
         let mut key = PathKey::new(root, path).0;
         key[KEY_BYTES - 1] = key[KEY_BYTES - 1] & !1 | u8::from(is_directory);
@@ -43,9 +43,9 @@ pub(crate) struct Announced {
 
 struct State {
     sorter: SpillSorter,
-    /// An entry came that is not the directory at the top of a source.
+    /// An entry was announced that is not the top directory of a source.
     has_contents: bool,
-    /// Why not all keys could be kept; nothing is known of any entry then.
+    /// The error because of which not all keys are stored; nothing is known of any entry then.
     failure: Option<KeysError>,
 }
 
@@ -61,7 +61,7 @@ impl Announced {
         }
     }
 
-    /// Notes a manifest. One that comes twice does no harm.
+    /// Adds the entries of a manifest. A repeated manifest does no harm.
     pub(crate) fn note(&self, records: &[Record]) {
         let keys: Vec<Key> = records
             .iter()
@@ -79,22 +79,22 @@ impl Announced {
         self.add(&keys);
     }
 
-    /// Whether the source has nothing but its own directory.
+    /// Whether the source has only its own directory.
     pub(crate) fn is_bare(&self) -> bool {
         !lock(&self.state).has_contents
     }
 
-    /// Counts these as announced.
+    /// Adds keys of announced entries.
     pub(crate) fn add(&self, keys: &[Key]) {
         let mut state = lock(&self.state);
-        // A sorter that cannot write a run tries again with each key, and sorts its keys each time.
+        // Skipped after an error: a sorter that cannot write a run would try again with each key, and sort its keys each time.
         if state.failure.is_none() {
             let pushed = keys.iter().try_for_each(|key| state.sorter.push(&key.0));
             state.failure = pushed.err().map(KeysError::from);
         }
     }
 
-    /// Which of `there` were not announced. Called once, at the end.
+    /// The entries of `there` that were not announced. Called once, at the end.
     pub(crate) fn extras(&self, there: There) -> Result<Extras, ExtrasError> {
         let mut state = lock(&self.state);
         if let Some(failure) = &state.failure {
@@ -125,7 +125,7 @@ impl There {
         }
     }
 
-    /// The next one.
+    /// Adds the next key.
     pub(crate) fn push(&mut self, key: Key) -> io::Result<()> {
         let mut item = [0; KEY_BYTES + 8];
         item[..KEY_BYTES].copy_from_slice(&key.0);
@@ -175,7 +175,7 @@ impl Extras {
         Ok(())
     }
 
-    /// Whether the entry found as number `number`, from 0, was not announced.
+    /// Whether entry `number`, from 0, in the order found was not announced.
     pub(crate) fn has(&self, number: u64) -> bool {
         usize::try_from(number / 64)
             .ok()

@@ -1,5 +1,5 @@
-//! Applies the selection of a transfer between a scan and the entries of one root, and counts the skipped entries.
-//! Does not decide; `select` does.
+//! Applies the selection of a transfer between a scan and the entries of one root, and counts the skipped entries. Does not
+//! evaluate the rules; `select` does.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ pub struct Selecting {
     pub select: Arc<Select>,
     /// Counters of the sending end.
     pub counters: Arc<Counters>,
-    /// Whether entries that the limits skip are announced as such, because the receiver deletes entries that it does not know.
+    /// Whether entries skipped by limits are announced as skipped, because the receiver deletes unknown entries.
     pub announces_passed: bool,
 }
 
 impl Selecting {
-    /// Leaves nothing out.
+    /// A selection of all entries.
     pub fn all() -> Self {
         Self {
             select: Arc::default(),
@@ -30,31 +30,31 @@ impl Selecting {
         }
     }
 
-    /// Whether the rules take an entry below a root, all directories above it being taken.
+    /// Whether the rules select an entry below a root, if all directories above it are selected.
     pub(crate) fn takes_name(&self, below: &[u8], is_directory: bool) -> bool {
         let taken = !self.select.leaves_out(below, is_directory);
         self.counters.entries_excluded.add(u64::from(!taken));
         taken
     }
 
-    /// Whether the limits pass over an entry in this state. Counts it then.
+    /// Whether the limits skip an entry with this metadata. If so, it is counted.
     pub(crate) fn passes_over(&self, meta: &Meta) -> bool {
         let passed = self.select.passes_over(meta);
         self.counters.entries_excluded.add(u64::from(passed));
         passed
     }
 
-    /// Whether a root that is no directory is taken: it is judged by its own name.
+    /// Whether a root that is not a directory is selected; its own name decides.
     pub(crate) fn takes_root(&self, start: &RelPath) -> bool {
         self.takes_name(start.file_name().unwrap_or_default(), false)
     }
 
-    /// Whether another file system is mounted at this path below a root, so that its contents are left out.
+    /// Whether another file system is mounted at this path below a root, so that its contents are skipped.
     pub(crate) fn ends_at(&self, root: &TreeRoot, path: &RelPath) -> bool {
         self.select.keeps_to_one_file_system() && *path != root.start && root.storage.is_mount(path)
     }
 
-    /// The choice for a scan of `root`; `None` if the scan takes everything.
+    /// The choice for a scan of `root`; `None` if the scan takes all entries.
     pub(crate) fn choice(&self, root: &TreeRoot) -> Option<Arc<dyn Choice>> {
         let asks = self.select.has_rules() || self.select.keeps_to_one_file_system();
         asks.then(|| self.choice_in(root, false))

@@ -1,10 +1,9 @@
-//! Compares existing entries with announced ones: the same, the same but for metadata, or to be replaced.
-//! Makes no entries, but sets the metadata of entries that are otherwise the same.
+//! Compares existing entries with announced ones. Results: the same, the same except for metadata, or to be replaced. Makes no entries,
+//! but sets the metadata of entries that are otherwise the same.
 //!
-//! Entries are compared by size and time, by size alone, or by digest (`engine`, `sender::readers::digests`), as
-//! where the file system cannot keep the time. An entry that
-//! differs only in metadata gets its metadata without contents. A dry run plans and counts, takes no journal and asks for no
-//! content.
+//! Entries are compared by size and time, by size alone, or by digest (`engine`, `sender::readers::digests`). The digest is also used if
+//! the file system cannot keep the time. If an entry differs only in metadata, its metadata is set without sending contents. A dry run
+//! plans and counts, opens no journal and requests no content.
 
 use std::sync::Arc;
 
@@ -23,18 +22,18 @@ use crate::files::write::verify;
 
 /// The decision about an announced entry, given the existing one.
 pub(crate) enum Judgement {
-    /// Nothing more has to be done.
+    /// No more work is needed.
     Settled(Verdict),
     /// The receiver wants the contents of the file.
     Wanted,
 }
 
-/// Whether the existing entry has this time, as far as can be seen: some file systems and programs keep fewer digits.
+/// Whether the existing entry has this time, as far as visible: some file systems and programs keep fewer digits.
 pub(crate) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
     matches!(times::kept(there.mtime, mtime), Kept::Exactly | Kept::Cut)
 }
 
-/// Whether two names are of one file.
+/// Whether two names belong to one file.
 pub(crate) fn is_same_file(one: &Meta, other: &Meta) -> bool {
     (one.device, one.inode) == (other.device, other.inode)
 }
@@ -72,7 +71,7 @@ impl Comparer {
         }
     }
 
-    /// Judges a regular file for a regular file.
+    /// Decides about an announced regular file, given an existing regular file.
     pub(crate) fn judge_file(
         &self,
         record: &Record,
@@ -86,22 +85,23 @@ impl Comparer {
             return Ok(Judgement::Settled(Verdict::Skip));
         }
         let mut judge = comparison.judge();
-        // The time proves nothing there. Only a sender that was asked to compare sends a digest.
+        // In these modes the time proves nothing. Only a sender that was asked for a comparison sends a digest.
         if ![Judge::SIZE, Judge::CHECKSUM].contains(&judge)
             && self.target.config.comparison.is_some()
             && times::kept(there.mtime, meta.mtime) == Kept::Clamped
         {
             judge = Judge::CHECKSUM;
         }
-        // A time is easily found, too: by trying, or in a list. A sender that may not read here shows by the contents that it has a file
-        // which is to get further names.
+        // A time is easily found too: by trying, or from a list. A sender without read permission here must prove by the contents that
+        // it has a file that will get more names.
         if judge != Judge::SIZE && self.wants_proof(record) {
             judge = Judge::CHECKSUM;
         }
         let same = there.bytes == record.bytes
             && match judge {
                 Judge::SIZE => true,
-                // Any empty file has the same contents, and it may get others later. So its digest shows nothing.
+                // All empty files have the same contents, and this one may get other contents later. Therefore its digest proves
+                // nothing.
                 Judge::CHECKSUM if record.bytes == 0 => !self.wants_proof(record),
                 Judge::CHECKSUM => match record.digest {
                     None => return Ok(Judgement::Settled(Verdict::Digest)),
@@ -113,7 +113,7 @@ impl Comparer {
                             self.target.config.digest,
                             &|| self.target.acks.is_over(),
                         );
-                        // One that cannot be read is replaced.
+                        // An unreadable file is replaced.
                         matches!(found, Ok(Some(found)) if entry::digest_to_wire(&found) == wanted)
                     }
                 },
@@ -125,7 +125,7 @@ impl Comparer {
             if self.sharers.is_anothers(record, there) {
                 return Ok(Judgement::Wanted);
             }
-            // The size alone is easily guessed: a sender that may not read here does not set the time of a file by it.
+            // The size alone is easily guessed, so a sender without read permission here cannot set a file's time by it.
             if judge == Judge::SIZE && self.target.config.hides_contents {
                 let mtime = there.mtime;
                 let meta = FinalMeta {
@@ -142,7 +142,8 @@ impl Comparer {
         Ok(Judgement::Wanted)
     }
 
-    /// A file is skipped, because it exists or because it does not. Unless it is the same, no further name is made of the existing file.
+    /// Records a file that is skipped because it exists, or because it does not. Unless the existing file is the same, no link to it is
+    /// made.
     pub(crate) fn leave(&self, record: &Record, there: Option<&Meta>) {
         let is_same = |there: &Meta| {
             there.kind == Kind::File
@@ -158,7 +159,7 @@ impl Comparer {
         }
     }
 
-    /// Whether the sender may not read here, and further names of the file may be made at the end.
+    /// Whether the sender may not read here, and more names of the file may be made at the end.
     fn wants_proof(&self, record: &Record) -> bool {
         let config = &self.target.config;
         config.hides_contents
@@ -169,14 +170,14 @@ impl Comparer {
             && !self.target.comparison().dry_run
     }
 
-    /// Whether a further name of a file exists as a link to it, and the file seems to stay unchanged.
+    /// Whether an additional name of a file already exists as a link to it, and the file seems to stay unchanged.
     pub(crate) fn is_linked(&self, record: &Record, there: &Meta, first: &RelPath) -> bool {
         there.kind == Kind::File
             && has_time(there, mtime_of(record))
             && matches!(self.target.look(first), Ok(Some(first)) if is_same_file(&first, there))
     }
 
-    /// As [`Self::adjust`], of a file: where a lost node may be late with the same, in a copy, or else by sending it again.
+    /// Like [`Self::adjust`], for a file. If a call of a lost node may be late, a copy gets the attributes, or the file is sent again.
     fn adjust_file(
         &self,
         path: &RelPath,
@@ -193,7 +194,7 @@ impl Comparer {
         Ok(Judgement::Settled(self.adjusted()))
     }
 
-    /// Whether the existing entry lacks attributes, and is made again to get them.
+    /// Whether the existing entry lacks attributes, and must be made again to get them.
     pub(crate) fn is_to_be_made_again(
         &self,
         path: &RelPath,
@@ -206,7 +207,7 @@ impl Comparer {
             && !storage.agrees(path, there, meta)
     }
 
-    /// An entry has other attributes now.
+    /// Records that an entry's attributes were changed.
     pub(crate) fn adjusted(&self) -> Verdict {
         if !self.target.comparison().dry_run {
             self.agenda.note_adjusted();
@@ -215,7 +216,7 @@ impl Comparer {
         self.target.unless_plain(Verdict::Adjusted, Verdict::Skip)
     }
 
-    /// Sets the metadata of an entry that is otherwise the same, where it differs.
+    /// Sets the metadata of an entry that is otherwise the same, if it differs.
     pub(crate) fn adjust(
         &self,
         path: &RelPath,
@@ -223,7 +224,7 @@ impl Comparer {
         meta: &FinalMeta,
     ) -> Result<Verdict, StoreError> {
         let storage = &self.target.config.storage;
-        // A member leaves entries of others to the closer: no other name stands between a late call and the file.
+        // A member leaves entries of others to the closer: its late call could reach the file, because no temporary name protects it.
         if storage.agrees(path, there, meta) || !self.target.finishes_tree() {
             return Ok(Verdict::Skip);
         }

@@ -1,5 +1,5 @@
-//! The directories of a destination: which ones this transfer made, which have exact names, and the entries that made way for one.
-//! Sets no times and no final modes (the finisher does), and writes no contents.
+//! Manages the directories of a destination: which ones this transfer made, which have exact names, and which entries a directory replaced.
+//! Does not set times or final modes (`finisher`), and writes no contents.
 //!
 //! Lock order: `replacing` comes before everything else here; the other locks are held for one call only.
 
@@ -18,23 +18,23 @@ use crate::files::plan::announced::Key;
 use crate::files::plan::spelling::{LastDirectory, Spelling, taken};
 use crate::files::target::{Target, below, destination_fault, spill_error};
 
-/// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
+/// Most remembered directories of this transfer; beyond that, all are forgotten and looked at again.
 const FRESH_MAX: usize = 64 * 1024;
 
 /// The mode bits that a directory's owner needs while a transfer writes in it.
 pub(crate) const OWNER_BITS: u32 = 0o700;
 
-/// Makes directories, opens those that are closed, and holds entries to the names that were announced.
+/// Makes directories, opens closed ones, and checks that entries have exactly the announced names.
 pub(crate) struct Directories {
     target: Arc<Target>,
     agenda: Arc<Agenda>,
-    /// Which names at the destination are those that were announced.
+    /// Checks which names at the destination are exactly the announced ones.
     pub(crate) spelling: Spelling,
-    /// Directories that this transfer made: nothing in them needs to be looked at.
+    /// Directories that this transfer made: their contents need no look.
     fresh: Mutex<HashSet<Box<[u8]>>>,
     /// Whether directories were made: most repeated runs make none.
     made_any: AtomicBool,
-    /// Held while something makes way for a directory. For a dry run, the entries that would have made way.
+    /// Locked while an entry is replaced by a directory. In a dry run, it contains the entries that would have been replaced.
     replacing: Mutex<SeenSet>,
 }
 
@@ -51,12 +51,12 @@ impl Directories {
         }
     }
 
-    /// The directory of the new file or link still seems to exist.
+    /// Whether this transfer made the directory of `path`, and it still seems to exist.
     pub(crate) fn is_fresh(&self, path: &RelPath) -> bool {
         path.split().is_some_and(|(parent, _)| self.made(parent))
     }
 
-    /// Whether this transfer made the directory at this path, as far as that is remembered.
+    /// Whether this transfer is known to have made the directory at this path.
     pub(crate) fn made(&self, directory: &[u8]) -> bool {
         self.made_any.load(Ordering::Acquire) && lock(&self.fresh).contains(directory)
     }
@@ -80,14 +80,14 @@ impl Directories {
         self.opening(path, &|| storage.make_directory(path, 0o700))
     }
 
-    /// Does an operation in the directory of `path`, and prepares the directory if the operation fails at first.
+    /// Runs an operation in the directory of `path`; if it fails, prepares the directory and tries again.
     pub(crate) fn within_its_directory<T>(
         &self,
         path: &RelPath,
         act: &dyn Fn() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match self.opening(path, act) {
-            // The manifest with its directory may still be in flight, on another stream; or another program has removed it since.
+            // The manifest with the directory may still be in flight, on another stream, or another program has removed the directory.
             Err(error) if error.kind == StoreErrorKind::NotFound => {
                 self.make_parents(path)?;
                 act()
@@ -100,8 +100,8 @@ impl Directories {
         }
     }
 
-    /// Does something in the directory of `path`. If we own the directory but its mode forbids this, the mode is opened first. Its mode is set in
-    /// the end.
+    /// Runs an operation in the directory of `path`. If we own the directory but its mode forbids the operation, the mode is changed first.
+    /// The final mode is set at the end.
     pub(crate) fn opening<T>(
         &self,
         path: &RelPath,
@@ -122,7 +122,7 @@ impl Directories {
         }
     }
 
-    /// Looks at `path`. If a directory above it is closed to its owner although this transfer sets its mode, the owner is let in first. The
+    /// Looks at `path`. If a directory above it denies its owner access although this transfer sets its mode, access is granted first. The
     /// manifest with that directory may still be in flight, on another stream.
     pub(crate) fn looking(
         &self,
@@ -141,7 +141,7 @@ impl Directories {
         }
     }
 
-    /// Lets the owner into the directories above `path`, the outermost first, as far as their modes are this transfer's to set.
+    /// Grants the owner access to the directories above `path`, outermost first, if this transfer sets their modes.
     fn open_above(&self, path: &RelPath) {
         let above: Vec<RelPath> = std::iter::successors(path.parent(), RelPath::parent).collect();
         let storage = &self.target.config.storage;
@@ -154,14 +154,14 @@ impl Directories {
                     there.kind == Kind::Directory && there.mode & OWNER_BITS != OWNER_BITS
                 })
             });
-            // The look that follows reports a directory that cannot be opened.
+            // The following look reports a directory that cannot be opened.
             if closed && storage.open_directory(directory).is_err() {
                 return;
             }
         }
     }
 
-    /// The error for a directory whose own mode lets us make no entries in it.
+    /// The error for a directory in which its own mode forbids us to make entries.
     fn closed(&self, directory: &RelPath) -> Option<StoreError> {
         let there = self.target.config.storage.stat(directory).ok().flatten()?;
         (there.mode & 0o300 != 0o300).then(|| StoreError {
@@ -184,7 +184,7 @@ impl Directories {
         }
     }
 
-    /// Makes the announced directories above `path`, in place of other entries with their names. The manifest with these directories may
+    /// Makes the announced directories above `path`, replacing other entries with their names. The manifest with these directories may
     /// still be in flight, on another stream.
     fn make_way(&self, path: &RelPath) -> Result<(), StoreError> {
         let Some(base) = self.target.config.mapping.first() else {
@@ -208,7 +208,7 @@ impl Directories {
         Ok(())
     }
 
-    /// Makes a directory in place of another kind of entry, whose removal is reported at the end.
+    /// Replaces another kind of entry by a directory; the removal is reported at the end.
     pub(crate) fn replace_by_directory(
         &self,
         path: &RelPath,
@@ -228,7 +228,7 @@ impl Directories {
         let allowed = comparison
             .max_delete
             .is_none_or(|max| self.target.counters.entries_deleted.get() < max);
-        // The user may not know that the named destination of a directory is a link or a device.
+        // The user may not know that the destination is a link or a device.
         let protected = self.target.config.select.excludes(below, false)
             || below.is_empty() && there.kind != Kind::File;
         if !comparison.delete || !allowed || protected {
@@ -240,7 +240,7 @@ impl Directories {
             });
         }
         if comparison.dry_run {
-            // The entry still exists, and is counted here: the survey must not find it as well.
+            // In a dry run the entry still exists. It is counted here, so the survey must not count it again.
             let noted = replaced.insert(path.as_bytes());
             noted.map_err(|error| spill_error(path, &error))?;
             self.agenda.announced.add(&[Key::new(0, below, false)]);
@@ -267,7 +267,7 @@ impl Directories {
     ) -> Result<(), Fault> {
         match self.spelling.suits(path, found, last) {
             Ok(true) => Ok(()),
-            // An entry with a directory's name makes way for the directory before anything is made there.
+            // An entry with a directory's name is replaced by the directory before anything is made there.
             Err(error) if !found && self.target.may_replace(&error) => Ok(()),
             Ok(false) => {
                 self.spelling.note_met();
@@ -302,7 +302,7 @@ impl Directories {
         Ok(there)
     }
 
-    /// Something is about to be made at `path`, where nothing was when that was decided. Costs nothing as long as no entry has met
+    /// Checks again before an entry is made at `path`, where no entry was found before. The check is free as long as no entry has met
     /// another one.
     pub(crate) fn hold_before_making(&self, entry: EntryId, path: &RelPath) -> Result<(), Fault> {
         if !self.spelling.has_met() {
@@ -311,7 +311,7 @@ impl Directories {
         self.hold_to_spelling(entry, path, false, &mut LastDirectory::default())
     }
 
-    /// As [`Directories::hold_to_spelling`], for an existing entry, as an error of the storage.
+    /// Like [`Directories::hold_to_spelling`], for an existing entry, with a storage error as result.
     fn hold_what_is_there(&self, path: &RelPath) -> Result<(), StoreError> {
         let mut last = LastDirectory::default();
         if self.spelling.suits(path, true, &mut last)? {

@@ -1,5 +1,4 @@
-//! Owns the judgement of announced entries: which ones exist already, which are to be made, and which must wait for the end.
-//! Writes no contents.
+//! Judges announced entries: which ones exist, which must be made, and which must wait for the end. Writes no contents.
 
 pub(crate) mod afresh;
 pub(crate) mod agenda;

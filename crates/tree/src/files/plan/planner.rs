@@ -1,6 +1,5 @@
-//! Compares announced entries with the destination, makes directories and entries without contents, and notes work that must wait for the
-//! end.
-//! Writes no file contents (`writer`) and performs nothing that waits for the end (`finisher`).
+//! Compares announced entries with the destination, makes directories and entries without contents, and records work for the end. Does
+//! not write file contents (`writer`) or do the work of the end (`finisher`).
 
 mod at_once;
 mod portions;
@@ -30,7 +29,7 @@ use crate::files::unusable::Unusable;
 use crate::files::write::held::Held;
 use crate::files::write::maker::Maker;
 
-/// Wanted entries whose name is taken already, shared with the code that names files.
+/// Requested entries whose name is already taken, shared with the code that names files.
 pub(crate) type ReplaceSet = Mutex<HashSet<EntryId>>;
 
 /// Gives a verdict on each announced entry.
@@ -43,7 +42,7 @@ pub(crate) struct Planner {
     replace: Arc<ReplaceSet>,
     comparer: Comparer,
     maker: Maker,
-    /// Why nothing can go to the destination at all.
+    /// The reason why nothing can be written to the destination, if known.
     pub(crate) unusable: Unusable,
 }
 
@@ -58,7 +57,7 @@ pub(crate) struct PlannerParts<'a> {
 }
 
 impl Planner {
-    /// `done` holds the entries that earlier forced runs have sent, if this run is forced, too.
+    /// `done` contains the entries that earlier forced runs have sent, if this run is forced too.
     pub(crate) fn new(parts: &PlannerParts<'_>, done: DoneSet) -> Self {
         Self {
             target: Arc::clone(parts.target),
@@ -87,7 +86,7 @@ impl Planner {
             .collect()
     }
 
-    /// `look` looks at the existing entry, `path` is memory for the path of the entry, and `last` holds the facts about its directory.
+    /// `look` looks at the existing entry, `path` is memory for its path, and `last` caches facts about its directory.
     fn plan_one(
         &self,
         record: &Record,
@@ -124,7 +123,7 @@ impl Planner {
         })
     }
 
-    /// Keeps data of an earlier run for the next one if this run does not ask for the file.
+    /// Keeps data of an earlier run for the next one if this run does not request the file.
     fn keep_held(&self, record: &Record) {
         let key = PathKey::new(record.root, &record.path);
         let known = self.held.take(&key);
@@ -196,11 +195,11 @@ impl Planner {
                 Verdict::Done
             }
             _ => {
-                // The directory's own mode comes at the end: until then files must be made in it.
+                // The directory's own mode is set at the end, because files must be made in it before.
                 if dry || self.directories.make_directory(path).map_err(fault)? {
                     self.directories.remember_fresh(path);
                 } else {
-                    // The directory has appeared since, with contents or under another name.
+                    // The directory has appeared meanwhile, with contents or under another name.
                     self.directories
                         .hold_to_spelling(record.id, path, true, last)?;
                 }
@@ -283,9 +282,9 @@ impl Planner {
         Ok(self.held(record, path).unwrap_or(Verdict::Send))
     }
 
-    /// The ranges that the journal vouches for, if the temporary file is unchanged.
+    /// The ranges that the journal records, if the temporary file is unchanged.
     fn held(&self, record: &Record, path: &RelPath) -> Option<Verdict> {
-        // First of all: most transfers resume nothing, and the names of temporary files are hashes.
+        // Checked first: most transfers resume nothing, and the names of temporary files are hashes.
         if self.held.is_empty() {
             return None;
         }
@@ -293,7 +292,7 @@ impl Planner {
         self.held_in(record, path, key, &self.target.temp(path), 0..record.bytes)
     }
 
-    /// As [`held`](Self::held), of an entry that is `within` its file and is written to this temporary file.
+    /// Like [`held`](Self::held), for an entry that is `within` its file and is written to this temporary file.
     fn held_in(
         &self,
         record: &Record,
@@ -319,9 +318,9 @@ impl Planner {
                 && there.is_ok_and(|meta| meta.bytes >= reach)
                 && first >= within.start
                 && reach <= within.end;
-            // More ranges than an answer can name are sent again: it takes thousands of gaps in one file.
+            // If there are more ranges than an answer can name, they are sent again; that takes thousands of gaps in one file.
             if !usable || ranges.len() > limits::HELD_RANGES_MAX {
-                // The entry stays in the map, so that a new start of the file knows of its journal records.
+                // The entry stays in the map, so that a restart of the file knows about its journal records.
                 found.digest = FileDigest::new(found.digest.kind());
                 return None;
             }
@@ -337,7 +336,7 @@ impl Planner {
         })
     }
 
-    /// Notes a further name of a file, which is made once the file exists.
+    /// Records an additional name of a file, which is made once the file exists.
     fn plan_link(
         &self,
         record: &Record,
@@ -371,7 +370,7 @@ impl Planner {
             None => Replace::Never,
             Some(there) if there.kind == Kind::Directory && self.target.defers(record, path) => {
                 self.agenda.expect_way(record, path).map_err(fault)?;
-                // By then it has made way.
+                // By then the directory has been removed.
                 Replace::Never
             }
             Some(there) if there.kind == Kind::Directory => return Err(fault(type_conflict(path))),
@@ -396,7 +395,7 @@ impl Planner {
         Ok(verdict)
     }
 
-    /// Whether the file with the first name is skipped, so that there is nothing to link to.
+    /// Whether the file with the first name is skipped, so that there is no target for a link.
     fn leaves_first(&self, record: &Record, first: &RelPath) -> Result<bool, StoreError> {
         let comparison = self.target.comparison();
         if !comparison.existing && !comparison.ignore_existing && !comparison.update {
@@ -405,7 +404,7 @@ impl Planner {
         if let Ok(Some(Undelivered::Left)) = self.undelivered.find(record.root, &record.target) {
             return Ok(true);
         }
-        // The manifest of the first name may come after this one, or have come so long ago that the file exists.
+        // The manifest of the first name may come after this one, or may be so old that the file already exists.
         let look = self
             .directories
             .looking(first, &mut || self.target.config.storage.stat(first));
@@ -420,19 +419,20 @@ impl Planner {
         })
     }
 
-    /// Whether another closer finishes this directory, directly in a directory that this transfer finishes.
+    /// Whether another closer finishes this directory, and its parent belongs to this transfer.
     fn leaves(&self, record: &Record) -> bool {
         let region = self.target.region();
         region.is_some_and(|region| region.leaves(&record.path))
     }
 
-    /// The limits pass this entry over at the source. So an entry with its name here stays, with all its contents if it is a directory.
+    /// Records an entry that the limits skip at the source. An entry with this name here therefore stays, with all its contents if it is
+    /// a directory.
     fn pass_over(&self, record: &Record) {
         if !self.target.comparison().delete {
             return;
         }
         if record.kind == EntryKind::DIRECTORY && self.leaves(record) {
-            // Whatever is there now: another node may make the directory at any time.
+            // Recorded whether or not the directory exists, because another node may make it at any time.
             self.agenda.spared.leave(&record.path);
             return;
         }
@@ -441,7 +441,7 @@ impl Planner {
             return;
         };
         let there = self.target.config.storage.stat(&path);
-        // An entry that cannot be looked at is not deleted either.
+        // If the look failed, the entry is not deleted either.
         if there.map_or(true, |there| {
             there.is_some_and(|there| there.kind == Kind::Directory)
         }) {
@@ -450,7 +450,7 @@ impl Planner {
     }
 }
 
-/// The source has a directory that no closer has finished: without its contents it would pass for a copy.
+/// The fault of a source directory that no closer has finished: without its contents it would look like a copy.
 fn unfinished(entry: EntryId) -> Fault {
     let message = "the destination lacks this directory, which should be complete by now; it probably appeared or was renamed at the source while the job ended; run the job again".to_owned();
     Fault {
@@ -462,12 +462,12 @@ fn unfinished(entry: EntryId) -> Fault {
     }
 }
 
-/// Asks the sender to announce a further name as a separate file.
+/// Asks the sender to announce an additional name as a separate file.
 fn by_itself(record: &Record) -> Result<Verdict, Fault> {
     if record.digest.is_none() {
         return Ok(Verdict::Digest);
     }
-    // The sender was asked for it before.
+    // The sender was already asked for this.
     let message = "the entry with its first name stays unchanged, and this version of the sender cannot send this name separately; a newer version can";
     let code = FaultCode::UNSUPPORTED;
     Err(destination_fault(record.id, code, message.to_owned()))

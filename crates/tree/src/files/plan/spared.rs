@@ -1,6 +1,5 @@
-//! Directories of the destination that stay with all their contents: the source skipped the entry with their name, or another closer
-//! finishes them.
-//! Looks at no storage and removes nothing.
+//! Remembers directories of the destination that stay with all their contents: the source skipped their names, or other closers
+//! finish them. Reads no storage and removes nothing.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,7 +10,7 @@ use godwit_engine::lock;
 use godwit_store::journal::PathKey;
 use godwit_store::seen::SeenSet;
 
-/// More of them than this is no accident of names; then nothing is deleted at all, rather than memory taken without end.
+/// Most skipped directories; beyond that, nothing is deleted, so that memory stays bounded.
 const SPARED_MAX: usize = 256 << 10;
 
 /// The directories, by the keys of their paths below the counterpart.
@@ -27,15 +26,15 @@ struct Skipped {
     overflowed: bool,
 }
 
-/// Directories that other closers finish, however many they are.
+/// An unbounded set of directories that other closers finish.
 struct Left {
     paths: SeenSet,
-    /// Not all of them could be recorded.
+    /// The error because of which not all directories are recorded.
     failure: Option<io::Error>,
 }
 
 impl Spared {
-    /// None yet. Those that do not fit in memory go to a nameless file in `spill`.
+    /// An empty set. Directories that do not fit in memory go to a nameless file in `spill`.
     pub(crate) fn new(spill: &Path) -> Self {
         Self {
             skipped: Mutex::default(),
@@ -46,7 +45,7 @@ impl Spared {
         }
     }
 
-    /// Another closer finishes this directory.
+    /// Records that another closer finishes this directory.
     pub(crate) fn leave(&self, below: &[u8]) {
         let mut left = lock(&self.left);
         if left.failure.is_none() {
@@ -66,7 +65,7 @@ impl Spared {
         }
     }
 
-    /// This one stays. One that comes twice does no harm.
+    /// Records a directory that stays. Repeating this does no harm.
     pub(crate) fn add(&self, below: &[u8]) {
         let mut inner = lock(&self.skipped);
         let key = PathKey::new(0, below);
@@ -77,7 +76,7 @@ impl Spared {
         }
     }
 
-    /// Whether the entry is one of them, or in one.
+    /// Whether the entry is such a directory, or below one.
     pub(crate) fn has(&self, below: &[u8]) -> bool {
         let inner = lock(&self.skipped);
         if inner.keys.is_empty() {
@@ -92,7 +91,7 @@ impl Spared {
             .any(|key| inner.keys.contains(&key))
     }
 
-    /// There were too many to remember all.
+    /// Whether there were too many to remember.
     pub(crate) fn overflowed(&self) -> bool {
         lock(&self.skipped).overflowed
     }
@@ -118,7 +117,7 @@ mod tests {
         ] {
             assert_eq!(spared.has(path.as_bytes()), is, "{path}");
         }
-        // The source itself was passed over.
+        // The source itself was skipped.
         spared.add(b"");
         assert!(spared.has(b"b") && spared.has(b"") && spared.has(b"c/d"));
     }

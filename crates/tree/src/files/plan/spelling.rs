@@ -1,10 +1,10 @@
-//! Finds out whether a found entry has exactly the announced name, where a directory takes several spellings for one name.
-//! Looks only: it replaces, skips and makes nothing.
+//! Checks whether an existing entry has exactly the announced name, in directories that accept several spellings of one name. Only looks:
+//! replaces, skips and makes nothing.
 //!
-//! First a lookup with one letter's case flipped shows, once for each directory, whether the directory folds case. If it does, and for
-//! names that are not ASCII, a name exists only if the directory lists exactly this spelling. The same holds for the directories above, up
-//! to the path that the user named. Any other hit is a collision of that entry. A rename that replaces nothing catches collisions of new
-//! names, and a link is checked when it is made.
+//! A lookup with one letter's case flipped shows, once for each directory, whether the directory folds case. In a directory that folds
+//! case, and for names that are not ASCII, a name exists only if the directory lists exactly this spelling. The same holds for the
+//! directories above, down from the path that the user named. Any other match is a collision. A rename that replaces nothing catches
+//! collisions of new names, and a link is checked when it is made.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,26 +19,26 @@ use godwit_store::{RelPath, Storage, StoreError, StoreErrorKind, TempName};
 
 use crate::files::target::destination_fault;
 
-/// Directories of which the answers are remembered; beyond it they are asked again.
+/// Most directories whose results are remembered; beyond that, they are examined again.
 const DIRECTORIES_MAX: usize = 32 * 1024;
 
-/// Listings that are kept for the next manifest, beside the listing that each manifest holds while it is planned.
+/// Listings that are kept for the next manifest, in addition to the listing that each manifest uses while it is planned.
 const LISTINGS_MAX: usize = 8;
 
 /// Names of one listing in memory, about 600 KiB; the rest is on disk.
 const LISTING_KEYS: usize = 16 * 1024;
 
-/// Most fresh listings of a directory for one manifest, in case names were added since. Names that a file system spells differently are
-/// missed in each listing.
+/// Most new listings of a directory for one manifest, in case names were added since. A name that the file system spells differently is
+/// missing in each listing.
 const RELISTED_MAX: u32 = 4;
 
-/// Before the folded form of a name in a listing: no name has it in it.
+/// Precedes the folded form of a name in a listing; no name contains this byte.
 const FOLDED: u8 = b'/';
 
-/// Whether a directory takes an ASCII letter in either case for the same.
+/// Whether a directory treats the two cases of an ASCII letter as equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Folds {
-    /// Not asked yet.
+    /// Not examined yet.
     Unknown,
     No,
     Yes,
@@ -47,7 +47,7 @@ enum Folds {
 /// Facts about a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
-    /// Whether its own name, and the names above it, are spelled as they were announced. Otherwise the directory is another one.
+    /// Whether its own name, and the names above it, are spelled exactly as announced. If not, it is another directory.
     is_exact: bool,
     folds: Folds,
 }
@@ -57,7 +57,7 @@ const NOTHING: Known = Known {
     folds: Folds::Unknown,
 };
 
-/// The directory of the last question, which usually is the directory of the next entry too.
+/// The directory of the last query, which usually is the directory of the next entry too.
 #[derive(Default)]
 pub(crate) struct LastDirectory(Option<Last>);
 
@@ -67,21 +67,21 @@ struct Last {
     names: Listed,
 }
 
-/// The listing of a directory, as far as it was needed.
+/// The listing of a directory, if it was needed.
 #[derive(Default)]
 struct Listed {
     listing: Option<Listing>,
-    /// Number of fresh listings.
+    /// Number of new listings.
     again: u32,
 }
 
 impl LastDirectory {
-    /// The directory itself has the announced name, as far as that is known.
+    /// Whether the directory is known to have exactly the announced name.
     pub(crate) fn is_exact(&self) -> bool {
         self.0.as_ref().is_none_or(|last| last.known.is_exact)
     }
 
-    /// Whether it is known already that a look at `path` finds nothing but the announced entry: the usual case, at next to no cost.
+    /// Whether a look at `path` is already known to find only the announced entry; this is the usual case and nearly free.
     pub(crate) fn is_plain(&self, path: &RelPath) -> bool {
         let Some(last) = &self.0 else {
             return false;
@@ -97,18 +97,18 @@ impl LastDirectory {
     }
 }
 
-/// The names that one directory lists, once it was listed.
+/// The names of one directory, once it was listed.
 type Listing = Arc<Mutex<Option<SeenSet>>>;
 
 /// Facts about the directories of a destination.
 pub(crate) struct Spelling {
     storage: Arc<dyn Storage>,
-    /// The path that the user named; its last name may have any spelling that finds it.
+    /// The path that the user named; its last component may have any spelling.
     named: RelPath,
     spill: PathBuf,
     known: Mutex<HashMap<Vec<u8>, Known>>,
     listings: Mutex<VecDeque<(Vec<u8>, Listing)>>,
-    /// An announced entry has met another one.
+    /// Whether an announced entry has met another one.
     met: AtomicBool,
 }
 
@@ -130,7 +130,7 @@ impl Spelling {
         }
     }
 
-    /// Whether `path` leads to the announced entry and no other one: `found` means that an entry exists.
+    /// Whether `path` leads to the announced entry and no other one; `found` means that an entry exists.
     pub(crate) fn suits(
         &self,
         path: &RelPath,
@@ -145,7 +145,7 @@ impl Spelling {
             turned => {
                 *turned = None;
                 let Some(known) = self.known_of(parent)? else {
-                    // The directory does not exist, so nothing in it does, or it has gone since.
+                    // The directory does not exist, or was removed meanwhile, so no entry in it exists.
                     return Ok(true);
                 };
                 turned.insert(Last {
@@ -200,7 +200,7 @@ impl Spelling {
         Ok(Some(known))
     }
 
-    /// An announced entry has met another one.
+    /// Records that an announced entry has met another one.
     pub(crate) fn note_met(&self) {
         self.met.store(true, Ordering::Release);
     }
@@ -209,7 +209,7 @@ impl Spelling {
         self.met.load(Ordering::Acquire)
     }
 
-    /// The directory at `path` was found, and has the announced name.
+    /// Records that the directory at `path` exists with exactly the announced name.
     pub(crate) fn remember_exact(&self, path: &RelPath) {
         if self.remembered(path.as_bytes()).is_none() {
             self.remember(path.as_bytes(), NOTHING);
@@ -228,7 +228,8 @@ impl Spelling {
         directories.insert(path.to_vec(), known);
     }
 
-    /// Whether the entry found at `path` has exactly its last name. Findings about its directory, which is the right one, are kept.
+    /// Whether the entry found at `path` has exactly the name at the end of `path`. Findings about its directory, which is the right one,
+    /// are remembered.
     fn compare(
         &self,
         path: &RelPath,
@@ -257,7 +258,7 @@ impl Spelling {
             return Ok(true);
         }
         match self.lists(&listing(), again, parent, name, *folds) {
-            // If a directory cannot be listed, the look decides, unless it is known to be wrong.
+            // If the directory cannot be listed, the look decides, unless the directory is known to fold case.
             Err(error) if error.kind == StoreErrorKind::Permission && *folds != Folds::Yes => {
                 Ok(true)
             }
@@ -265,8 +266,8 @@ impl Spelling {
         }
     }
 
-    /// Whether a directory folds, by an entry in it and its name in another letter case. By names alone: there are file systems
-    /// that give an entry another number for each spelling.
+    /// Finds out whether a directory folds case, by looking up an entry in it under its name in the other case. Only names are compared,
+    /// because some file systems report another inode number for each spelling.
     fn probe(
         &self,
         path: &RelPath,
@@ -279,7 +280,7 @@ impl Spelling {
         let (Some((parent, one)), Some((_, other))) = (path.split(), other.split()) else {
             return Ok(Folds::Yes);
         };
-        // Two entries, or one that has both names.
+        // There may be two entries, or one with both names.
         let listing = listing();
         let mut listing = lock(&listing);
         let path = RelPath::parse(parent).unwrap_or_default();
@@ -291,8 +292,8 @@ impl Spelling {
         Ok(if both { Folds::No } else { Folds::Yes })
     }
 
-    /// Whether the entry that a survey found at `path` may be an announced entry in another spelling: its directory takes several for one
-    /// name, or this is unknown.
+    /// Whether the entry that a survey found at `path` may be an announced entry in another spelling. True if its directory folds case, or
+    /// this is unknown.
     pub(crate) fn may_be_announced(&self, path: &RelPath) -> bool {
         let Some((parent, _)) = path.split() else {
             return false;
@@ -311,7 +312,7 @@ impl Spelling {
         }
     }
 
-    /// Whether the directory lists this name, under which a look has found something.
+    /// Whether the directory lists this name, under which a look has found an entry.
     fn lists(
         &self,
         listing: &Listing,
@@ -327,11 +328,11 @@ impl Spelling {
             if names.contains(name).map_err(failed)? {
                 return Ok(true);
             }
-            // Only we could have changed its case since, and we do not.
+            // Another spelling was listed: only this program could have changed its case since, and it does not.
             if folds == Folds::Yes && names.contains(&folded(name)).map_err(failed)? {
                 return Ok(false);
             }
-            // The name may have been made since.
+            // The name may have been added since.
             *again += 1;
             if *again > RELISTED_MAX {
                 return Ok(false);
@@ -371,11 +372,11 @@ impl Spelling {
     }
 }
 
-/// Whether a name leads to nothing but itself in a directory of which that is known.
+/// Whether a name in such a directory matches no other spelling.
 fn has_one_spelling(name: &[u8], folds: Folds) -> bool {
     match folds {
         Folds::No => name.is_ascii(),
-        // Without letters there is no other case, but some file systems ignore characters at the end.
+        // Names without letters have no other case, but some file systems ignore characters at the end.
         Folds::Unknown => {
             !matches!(name.last(), Some(b'.' | b' '))
                 && name
@@ -395,7 +396,7 @@ fn unreadable_listing(path: &RelPath, error: &io::Error) -> StoreError {
     }
 }
 
-/// The fault of an entry whose name another one has.
+/// The fault of an entry whose name another entry has.
 pub(crate) fn taken(entry: EntryId, path: &RelPath) -> Fault {
     let message = format!(
         "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten; rename one of the two"
@@ -403,7 +404,7 @@ pub(crate) fn taken(entry: EntryId, path: &RelPath) -> Fault {
     destination_fault(entry, FaultCode::COLLISION, message)
 }
 
-/// The path with one letter of its last name in the other case; `None` if there is no ASCII letter in it.
+/// The path with one letter of its last name in the other case; `None` without an ASCII letter.
 fn in_other_case(path: &RelPath) -> Option<RelPath> {
     let (_, name) = path.split()?;
     let at = name.iter().position(u8::is_ascii_alphabetic)?;
@@ -413,7 +414,7 @@ fn in_other_case(path: &RelPath) -> Option<RelPath> {
     RelPath::parse(&other).ok()
 }
 
-/// The common form of names that differ in letter case only.
+/// The common form of names that differ only in letter case.
 fn folded(name: &[u8]) -> Vec<u8> {
     let mut folded = vec![FOLDED];
     folded.extend(String::from_utf8_lossy(name).to_lowercase().into_bytes());

@@ -1,8 +1,7 @@
-//! Offers parts of files, and files that are put together of parts, as a controller has cut them.
-//! Cuts no file, and reads none.
+//! Offers parts of files, and files that are assembled from parts, as a controller has divided them. Does not divide or read files.
 //!
-//! Each item becomes exactly one record, in order, whatever error its file has: reading the file reports the error. So a listener knows the
-//! items by the order in which they get their numbers.
+//! Each item becomes exactly one record, in order, even if its file cannot be read: reading the file reports the error. Therefore a
+//! listener knows the items by the order of their numbers.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,14 +13,14 @@ use godwit_store::{Kind, RelPath};
 
 use crate::files::read::list::{ListWork, bare};
 
-/// A part of a file to send, or a file to put together of parts.
+/// A part of a file to send, or a file to assemble from parts.
 #[derive(Clone, Debug)]
 pub struct WorkItem {
-    /// Below the source.
+    /// Path below the source.
     path: Vec<u8>,
-    /// Generation of the file when it was cut. If the file has another generation, the item fails.
+    /// Generation of the file when it was divided. If the file has another generation, the item fails.
     generation: u64,
-    /// The least size of the file.
+    /// Minimum size of the file.
     reach: u64,
     extension: Vec<u8>,
     assembles: bool,
@@ -31,7 +30,7 @@ impl WorkItem {
     /// The item of this portion of the file at `path` below the source.
     ///
     /// # Errors
-    /// The portion has no form on the wire.
+    /// The portion cannot be encoded.
     pub fn new(path: Vec<u8>, generation: u64, portion: &Portion) -> Result<Self, WireError> {
         let mut extension = Vec::new();
         let reach = match portion {
@@ -56,12 +55,12 @@ impl WorkItem {
         })
     }
 
-    /// The range that the item is, if it is a part.
+    /// The range of the item, if it is a part.
     pub fn part(&self) -> Option<Part> {
         Part::find(&self.extension).ok().flatten()
     }
 
-    /// A record of a file of which nothing else is known: reading it shows why.
+    /// A record of a file of which nothing else is known; reading the file reports the reason.
     fn unseen(&self) -> Record {
         Record {
             kind: EntryKind::FILE,
@@ -73,7 +72,7 @@ impl WorkItem {
     }
 }
 
-/// A list without names, for a job that has items alone.
+/// A list without names, for a job that only has items.
 pub struct NoNames;
 
 impl Names for NoNames {
@@ -90,7 +89,7 @@ impl ListWork {
         self
     }
 
-    /// Offers a batch of items; false if there was none.
+    /// Offers a batch of items; false if there are none.
     pub(crate) fn give_items(&mut self, out: &mut Offers) -> bool {
         if self.portions.is_empty() {
             return false;
@@ -107,7 +106,7 @@ impl ListWork {
         true
     }
 
-    /// The record of the item's file in its present state, if it is still the file that was cut.
+    /// The record of the item's file in its present state, if the file is unchanged since it was divided.
     fn seen_now(&self, item: &WorkItem) -> Option<Record> {
         RelPath::parse(&item.path).ok()?;
         let (path, meta) = self.look(&item.path).ok().flatten()?;

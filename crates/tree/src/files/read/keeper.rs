@@ -1,7 +1,8 @@
-//! Carries the metadata of an entry: from storage into a record's extensions, and from a record to the storage that applies it.
-//! Reads and applies none of it; storage does. Knows the users and groups of this machine, and which metadata the transfer keeps.
+//! Converts the metadata of an entry: from storage into a record's extensions, and from a record into the form that storage
+//! applies. Does not read or apply metadata; storage does. Knows the users and groups of this machine, and which metadata the
+//! transfer keeps.
 //!
-//! Extensions of files travel in manifests and in last records only. The sender's windows count their bytes.
+//! Extensions of files are sent only in manifests and last records. Their bytes count in the sender's windows.
 
 use godwit_proto::limits::EXTENSIONS_BYTES_MAX;
 use godwit_proto::{
@@ -12,7 +13,7 @@ use godwit_store::{
     AclEntry, AclWho, Acls, Extended, FinalMeta, Kind, Lost, Meta, Timestamp, Xattr,
 };
 
-/// The metadata that a transfer keeps, and the names of users and groups here.
+/// The metadata that a transfer keeps, and the names of this machine's users and groups.
 #[derive(Debug, Default)]
 pub struct Keeper {
     preserve: Preserve,
@@ -33,12 +34,12 @@ impl Keeper {
         &self.preserve
     }
 
-    /// Whether scans are to report more than the state of entries.
+    /// Whether scans must report more than the basic metadata of entries.
     pub fn reads_extended(&self) -> bool {
         self.preserve.xattrs || self.preserve.acls
     }
 
-    /// Why an entry is not sent of which the source could not give all, if that is a reason.
+    /// The reason not to send an entry whose attributes could not all be read, if that is a reason.
     pub(crate) fn lost_at_source(&self, lost: Lost) -> Option<String> {
         (self.preserve.strict && !lost.is_nothing()).then(|| {
             format!(
@@ -88,7 +89,7 @@ impl Keeper {
         if let Some(extensions) = fits(&metadata) {
             return (extensions, Lost::NOTHING);
         }
-        // Storage reads no more than fits, so this takes names or values that the wire has no form for.
+        // Storage reads no more than fits, so the cause is a name or value that cannot be encoded.
         metadata.xattrs.clear();
         if let Some(extensions) = fits(&metadata) {
             return (extensions, Lost::XATTRS);
@@ -99,7 +100,7 @@ impl Keeper {
         (fits(&metadata).unwrap_or_default(), lost)
     }
 
-    /// The metadata that storage is to give the entry of a record.
+    /// The metadata of a record, in the form that storage applies.
     pub(crate) fn final_meta(&self, record: &Record) -> Result<FinalMeta, Fault> {
         let asked = &self.preserve;
         let mut meta = FinalMeta {
@@ -146,7 +147,7 @@ impl Keeper {
         Ok(meta)
     }
 
-    /// The device that a node's record is about, as this kernel packs it.
+    /// The device number of a device node's record, in this kernel's packed form.
     pub(crate) fn device(&self, record: &Record) -> Result<u64, Fault> {
         let (major, minor) = self.metadata(record)?.device.unwrap_or_default();
         Ok(rustix::fs::makedev(major, minor))
@@ -162,7 +163,7 @@ impl Keeper {
         })
     }
 
-    /// By name where it is known here, else by number.
+    /// The id of the name, if the name is known here; otherwise `id`.
     fn id_of(&self, kind: AccountKind, name: &[u8], id: u32) -> u32 {
         if self.preserve.numeric_ids || name.is_empty() {
             return id;

@@ -1,7 +1,7 @@
-//! Walks a list of names below one root: the named entries, the directories above them, and with a slash their contents.
-//! Does not read the list (`names`) and does not judge entries (`select`).
+//! Walks a list of names below one root: the named entries, the directories above them, and the contents if the name ends in a
+//! slash. Does not read the list (`names`) and does not select entries (`select`).
 //!
-//! A list is a `Work` like a scan. Entries that were announced already are kept out (`store::seen`).
+//! Like a scan, a list is a `Work`. Entries that were already announced are skipped (`store::seen`).
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -22,36 +22,36 @@ use crate::files::read::offer::{Offering, source_fault};
 use crate::files::read::own_files::OwnFiles;
 use crate::files::read::source::TreeRoot;
 
-/// Memory for the names of files with several names, before they go to disk.
+/// Memory for the names of files with several names, before they are written to disk.
 const LINKS_BYTES: usize = 1 << 20;
 
-/// Longest beginning of a name that is repeated in a message.
+/// Most bytes of a name that a message quotes.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// Offers the entries of a list, each once, and never more than a batch at a time.
+/// Offers each entry of a list once, at most a batch at a time.
 pub struct ListWork {
     pub(crate) root: TreeRoot,
     pub(crate) offering: Offering,
-    /// Parts of files, and files to put together, that come before the names.
+    /// Parts of files, and files to assemble, which are offered before the names.
     pub(crate) portions: VecDeque<WorkItem>,
     recursive: bool,
     names: Box<dyn Names>,
     ended: bool,
-    /// Names taken from the list, each followed by a zero byte, and how much of them is done with.
+    /// Names read from the list, each followed by a zero byte, and how many bytes of them are processed.
     waiting: Vec<u8>,
     done: usize,
-    /// The directory whose contents are offered.
+    /// A scan of the directory whose contents are being offered.
     scan: Option<Box<dyn Scan>>,
-    /// Processor time of the scans that are over.
+    /// Processor time of the finished scans.
     helpers_cpu: Duration,
     items: Vec<ScanItem>,
     seen: SeenSet,
-    /// The directory that the last name is in, known to be offered.
+    /// The directory of the last name, which was already offered.
     parent: Option<Vec<u8>>,
     links: Links,
 }
 
-/// Files with several names: which belong together is known when all names are.
+/// Files with several names; they are grouped when all names are known.
 enum Links {
     Collecting(SpillSorter),
     Giving {
@@ -61,10 +61,10 @@ enum Links {
     Given,
 }
 
-/// A name of the list, made clean.
+/// A name of the list in its normal form.
 struct Wanted {
     path: RelPath,
-    /// It ended in a slash, or is the root.
+    /// The name ended in a slash, or is the root.
     contents: bool,
 }
 
@@ -89,21 +89,21 @@ impl ListWork {
         }
     }
 
-    /// As [`TreeWork::keeping`](crate::files::TreeWork::keeping).
+    /// Like [`TreeWork::keeping`](crate::files::TreeWork::keeping).
     #[must_use]
     pub fn keeping(mut self, keeper: Arc<Keeper>) -> Self {
         self.offering.keeper = keeper;
         self
     }
 
-    /// As [`TreeWork::without`](crate::files::TreeWork::without).
+    /// Like [`TreeWork::without`](crate::files::TreeWork::without).
     #[must_use]
     pub fn without(mut self, own: Arc<OwnFiles>) -> Self {
         self.offering.own = own;
         self
     }
 
-    /// Looks one name up, and offers it with the directories that lead there.
+    /// Looks a name up, and offers it with the directories above it.
     fn walk(&mut self, name: &[u8], out: &mut Offers) {
         let wanted = match clean(name) {
             Ok(wanted) => wanted,
@@ -143,7 +143,7 @@ impl ListWork {
             );
             return Err(source_fault(EntryId(0), FaultCode::NOT_FOUND, message));
         }
-        // The name may have led to another name, and still be left out itself.
+        // The directories of the name were needed for other names; the name itself may still be excluded.
         if !self.offering.selecting.takes_name(below, is_directory) {
             return Ok(());
         }
@@ -151,7 +151,7 @@ impl ListWork {
             self.offer(&path, &meta, out)?;
         }
         if is_directory && deeper {
-            // A name with a slash has another key than the name without it.
+            // A name with a slash has another key than the same name without it.
             let contents = [below, b"/"].concat();
             if self.see(&contents)? {
                 let selecting = &self.offering.selecting;
@@ -163,7 +163,7 @@ impl ListWork {
         Ok(())
     }
 
-    /// Offers the directories that lead to a name, those that are not offered yet, whatever the rules say of them.
+    /// Offers the directories above a name that are not offered yet, even if rules exclude them.
     pub(crate) fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<(), Fault> {
         let Some(end) = below.iter().rposition(|byte| *byte == b'/') else {
             return Ok(());
@@ -201,7 +201,7 @@ impl ListWork {
             .map(|meta| (path, meta)))
     }
 
-    /// Whether a key comes for the first time.
+    /// Whether a key occurs for the first time.
     fn see(&mut self, key: &[u8]) -> Result<bool, Fault> {
         self.seen.insert(key).map_err(|error| forgotten(&error))
     }
@@ -240,7 +240,7 @@ impl ListWork {
         let more = scan.next_batch(&mut items);
         for item in items.drain(..) {
             let found = match &item {
-                // Names that the scan brings together are brought together with those of the list, too.
+                // Names of one file that the scan returns together are also grouped with those of the list.
                 ScanItem::Entry(found) | ScanItem::Link { entry: found, .. } => found,
                 ScanItem::Fault(_) => {
                     self.offering.offer(&self.root, 0, item, out);
@@ -375,7 +375,7 @@ impl Work for ListWork {
                 }
             }
         }
-        // Nothing is appended to the names while they are walked.
+        // No names are appended while they are walked.
         let waiting = std::mem::take(&mut self.waiting);
         for name in names::split(&waiting[self.done..]) {
             if self.scan.is_some() || out.len() >= limits::MANIFEST_RECORDS {
@@ -394,7 +394,7 @@ impl Work for ListWork {
     }
 }
 
-/// Makes a name of the list a path: components `.` and empty ones are passed over.
+/// Converts a name of the list to a path: `.` and empty components are dropped.
 fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
     if name.first() == Some(&b'/') {
         return Err("the name is absolute; names are relative to the source");
@@ -417,7 +417,7 @@ fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
         })
 }
 
-/// A name that is no valid path.
+/// The failure of a name that is not a valid path.
 fn refused(name: &[u8], why: &str) -> Unoffered {
     let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
     let more = if shown.len() < name.len() { "…" } else { "" };
@@ -464,7 +464,7 @@ fn fault_of(error: &StoreError) -> Fault {
     entry::fault(EntryId(0), Side::SOURCE, error)
 }
 
-/// An entry of which only the state is known.
+/// An entry of which only the metadata is known.
 pub(crate) fn bare(path: &RelPath, meta: Meta) -> ScanEntry {
     ScanEntry {
         path: path.clone(),

@@ -1,5 +1,5 @@
-//! Owns the sending side: scans, lists, offers, and the contents that are read.
-//! Judges nothing at the destination.
+//! Owns the sending side: scans, lists, offers, and the reading of contents. Does not judge the
+//! destination.
 
 pub(crate) mod items;
 pub(crate) mod keeper;

@@ -1,5 +1,5 @@
-//! Makes offers of the entries found below a root, as far as they are selected, with their attributes.
-//! Does not look for entries: scans do, and lists.
+//! Makes offers of the selected entries below a root, with their attributes. Does not search for entries;
+//! scans and lists do.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::files::read::source::TreeRoot;
 pub(crate) struct Offering {
     pub(crate) selecting: Selecting,
     pub(crate) keeper: Arc<Keeper>,
-    /// Left out.
+    /// The files that are left out.
     pub(crate) own: Arc<OwnFiles>,
     first_names: FirstNames,
 }
@@ -26,7 +26,8 @@ pub(crate) struct Offering {
 /// The first names of links and special files with several names, by root, device and inode.
 type FirstNames = Mutex<HashMap<(u16, u64, u64), Vec<u8>>>;
 
-/// First names that are remembered. Beyond them, further names become entries of their own, and are counted.
+/// Most first names that are remembered. Beyond them, additional names become separate entries, and are
+/// counted.
 const FIRST_NAMES_MAX: usize = 64 << 10;
 
 impl Offering {
@@ -42,7 +43,7 @@ impl Offering {
     /// Offers an entry found below `place`, which is root number `root`, if it is selected.
     pub(crate) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem, out: &mut Offers) {
         match item {
-            // Where it goes it is not missed either.
+            // Such an entry is left out at the destination too.
             ScanItem::Entry(found) | ScanItem::Link { entry: found, .. }
                 if self.own.has(&found.meta) =>
             {
@@ -57,7 +58,7 @@ impl Offering {
             ScanItem::Entry(found) => {
                 if found.meta.kind == Kind::Directory && self.selecting.ends_at(place, &found.path)
                 {
-                    // The receiver must not delete the contents of its counterpart.
+                    // The receiver must not delete the contents of the directory's counterpart.
                     self.pass_over(place, root, found.clone(), out);
                 }
                 self.offer_entry(place, root, found, out);
@@ -118,7 +119,7 @@ impl Offering {
         out.entries.push(record);
     }
 
-    /// Notes in the record of a link or special file whether it has a name already.
+    /// Records in the record of a link or special file whether it already has a name.
     fn name_first(&self, root: u16, meta: &Meta, record: &mut Record) {
         if matches!(meta.kind, Kind::File | Kind::Directory) || meta.links < 2 {
             return;
@@ -146,12 +147,12 @@ impl Offering {
         }
     }
 
-    /// Has the receiver leave the contents of a directory alone that are not announced with it.
+    /// Makes the receiver keep the contents of a directory whose contents are not announced.
     pub(crate) fn spare(&self, place: &TreeRoot, found: ScanEntry, out: &mut Offers) {
         self.pass_over(place, 0, found, out);
     }
 
-    /// A skipped entry cannot fail, and its attributes do not matter.
+    /// Announces a skipped entry: it cannot fail, and its attributes do not matter.
     fn pass_over(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
         if self.selecting.announces_passed {
             let mut record = entry::record(root, &found.meta, found.target);

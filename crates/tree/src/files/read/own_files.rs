@@ -1,13 +1,13 @@
-//! Files that a run itself writes and that may lie in the trees that it reads: reports, and their drafts.
-//! Writes none of them.
+//! Identifies files that a run itself writes and that may lie in the trees that it reads: reports and their drafts. Does not
+//! write them.
 //!
-//! A scan leaves new reports and drafts out, and announces them as passed over where the receiver deletes.
+//! A scan leaves out new reports and drafts. It announces them as skipped if the receiver deletes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_store::Meta;
 
-/// A few files, known by device and inode whatever name leads to them.
+/// A few files, identified by device and inode, whatever their names.
 #[derive(Debug, Default)]
 pub struct OwnFiles(Vec<OwnFile>);
 
@@ -29,8 +29,8 @@ impl OwnFiles {
         Self(files.collect())
     }
 
-    /// Whether a scan came across the file with this number in the order in which they were given, and whether that had other
-    /// names, which are left out with it.
+    /// Whether a scan found the file with this number in the order of `new`, and whether the file had other names, which are
+    /// left out too.
     pub fn met(&self, number: usize) -> (bool, bool) {
         self.0.get(number).map_or((false, false), |file| {
             let of = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
@@ -38,7 +38,7 @@ impl OwnFiles {
         })
     }
 
-    /// Whether this is one of them. Notes that it was met.
+    /// Whether this is one of the files. If so, records that it was found.
     pub(crate) fn has(&self, meta: &Meta) -> bool {
         let key = (meta.device, meta.inode);
         let Some(file) = self.0.iter().find(|file| file.key == key) else {

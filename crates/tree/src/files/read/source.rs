@@ -17,17 +17,17 @@ use crate::files::read::keeper::Keeper;
 use crate::files::read::offer::{Offering, source_fault};
 use crate::files::read::own_files::OwnFiles;
 
-/// One source argument of a transfer: a place in a storage, and all below it.
+/// One source argument of a transfer: a path in a storage, and everything below it.
 #[derive(Clone)]
 pub struct TreeRoot {
-    /// Where it is.
+    /// The storage.
     pub storage: Arc<dyn Storage>,
-    /// The entry itself, relative to the storage; empty for all of the storage.
+    /// The entry, relative to the storage; empty for the whole storage.
     pub start: RelPath,
 }
 
 impl TreeRoot {
-    /// The storage path of `below` the root; `None` if it is no valid path.
+    /// The storage path of `below` the root; `None` if it is not a valid path.
     pub(crate) fn path(&self, below: &[u8]) -> Option<RelPath> {
         if below.is_empty() {
             Some(self.start.clone())
@@ -65,18 +65,18 @@ pub fn root_fault(error: &StoreError) -> Fault {
 
 /// Reads the files of some roots.
 pub struct TreeSource {
-    /// `None` where nothing can be read.
+    /// `None` for a root that cannot be read.
     roots: Vec<Option<TreeRoot>>,
     keeper: Arc<Keeper>,
 }
 
 impl TreeSource {
-    /// Roots in the order in which records number them.
+    /// Roots in the order of their numbers in records.
     pub fn new(roots: Vec<TreeRoot>) -> Self {
         Self::found(roots.into_iter().map(Ok).collect())
     }
 
-    /// As [`TreeSource::new`], where some may not have been found.
+    /// Like [`TreeSource::new`], but some roots may not have been found.
     pub fn found(roots: Vec<FoundRoot>) -> Self {
         Self {
             roots: roots.into_iter().map(Result::ok).collect(),
@@ -84,7 +84,7 @@ impl TreeSource {
         }
     }
 
-    /// Reports attributes of changed entries, as far as the keeper was asked for them. Pass the same keeper as to the work.
+    /// Reports attributes of changed entries, as far as the keeper keeps them. Pass the same keeper to the work.
     #[must_use]
     pub fn keeping(self, keeper: Arc<Keeper>) -> Self {
         Self { keeper, ..self }
@@ -213,7 +213,7 @@ impl SourceFile for TreeFile {
     }
 }
 
-/// Most files that are remembered because they have names in other roots; further files are not reported.
+/// Most files with names in other roots that are remembered; more files are not reported.
 const SEVERAL_MAX: usize = 64 << 10;
 
 /// Scans some roots, one after the other.
@@ -225,22 +225,22 @@ pub struct TreeWork {
     /// Files with several names, by device and inode: the root in which each was found first. Only used with several roots.
     several: HashMap<(u64, u64), u16>,
     items: Vec<ScanItem>,
-    /// Processor time of the scans that are over.
+    /// Processor time of the finished scans.
     helpers_cpu: Duration,
 }
 
 impl TreeWork {
-    /// Everything below some roots, in the order in which records number them.
+    /// Everything below some roots, in the order of their numbers in records.
     pub fn new(roots: Vec<TreeRoot>) -> Self {
         Self::choosing(roots, Selecting::all())
     }
 
-    /// As [`TreeWork::new`]; entries that `selecting` excludes are not looked at.
+    /// Like [`TreeWork::new`], but entries that `selecting` excludes are not looked at.
     pub fn choosing(roots: Vec<TreeRoot>, selecting: Selecting) -> Self {
         Self::found(roots.into_iter().map(Ok).collect(), selecting)
     }
 
-    /// As [`TreeWork::choosing`], where some may not have been found: those fail, and keep their numbers.
+    /// Like [`TreeWork::choosing`], but some roots may not have been found; those fail, and keep their numbers.
     pub fn found(roots: Vec<FoundRoot>, selecting: Selecting) -> Self {
         Self {
             roots,
@@ -253,14 +253,14 @@ impl TreeWork {
         }
     }
 
-    /// Leaves files out that this run itself writes.
+    /// Leaves out files that this run itself writes.
     #[must_use]
     pub fn without(mut self, own: Arc<OwnFiles>) -> Self {
         self.offering.own = own;
         self
     }
 
-    /// Reports extended attributes of entries, as far as the keeper was asked for them. Attributes that cannot be read are counted in the
+    /// Reports extended attributes of entries, as far as the keeper keeps them. Attributes that cannot be read are counted in the
     /// counters of the selection.
     #[must_use]
     pub fn keeping(mut self, keeper: Arc<Keeper>) -> Self {
@@ -269,7 +269,7 @@ impl TreeWork {
     }
 }
 
-/// Whether the file has a name in an earlier root, so that it becomes two files.
+/// Whether the file has a name in an earlier root too, so that it becomes two files.
 fn is_split(
     several: &mut HashMap<(u64, u64), u16>,
     roots: usize,

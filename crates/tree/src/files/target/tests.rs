@@ -1,5 +1,4 @@
-//! Names that a hostile sender may say.
-//! Does not test names of honest ones.
+//! Tests names that a hostile sender may send. Does not test names of honest senders.
 
 use godwit_engine::{Observer, Sink, Slice};
 use godwit_proto::{BlockHeader, Generation, RecordFlags, Seq, TransferId};
@@ -81,7 +80,7 @@ fn no_sender_delivers_an_entry_with_a_temporary_name() {
             if kind != EntryKind::FILE {
                 continue;
             }
-            // A sender that does not ask first.
+            // A sender that writes without a request.
             let faults = sink.write_bundle(Seq(id), std::slice::from_ref(&record), &[b"x"]);
             assert_eq!(faults.len(), 1, "{path}");
             let whole = Record {

@@ -1,21 +1,21 @@
-//! Remembers entries that failed or were started again, so that late bytes for them are not written.
-//! Decides nothing about the entries; the sink does.
+//! Remembers entries that failed or were restarted, so that late bytes for them are not written. Does not decide about the entries; the
+//! sink does.
 
 use std::collections::{HashMap, VecDeque};
 
 use godwit_engine::limits;
 use godwit_proto::{EntryId, Record};
 
-/// For entries that failed or were started again, the lowest attempt whose bytes are still written. Bytes of older attempts may come late,
-/// on a slower stream, and must not bring a temporary file back. Only the latest floors are kept: a sender's bytes in flight bound the late
-/// bytes.
+/// For entries that failed or were restarted: the lowest attempt whose bytes are still written. Bytes of older attempts may arrive late, on
+/// a slower stream, and must not create a temporary file again. Only the latest floors are kept, because the sender's bytes in flight bound
+/// the late bytes.
 #[derive(Default)]
 pub(crate) struct Floors {
     lowest: HashMap<EntryId, u16>,
     order: VecDeque<EntryId>,
 }
 
-/// Nothing more is taken of the entry.
+/// No more data of the entry is accepted.
 pub(crate) const FLOOR_FAILED: u16 = u16::MAX;
 
 impl Floors {

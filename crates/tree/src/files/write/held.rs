@@ -1,7 +1,7 @@
-//! Data that earlier runs left of unfinished files, and data of this run that a later run may resume from.
-//! Removes nothing; the committer sweeps.
+//! Holds data that earlier runs left of unfinished files, and data of this run from which a later run may
+//! resume. Removes nothing; the committer sweeps.
 //!
-//! The only lock, on the journal's knowledge, is held for one call only.
+//! The only lock, on the journal's contents, is held for one call only.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,15 +15,16 @@ use crate::files::finish::leftovers::Leftovers;
 
 /// Unfinished files, of earlier runs and of this one.
 pub(crate) struct Held {
-    /// There was an earlier run.
+    /// Whether there was an earlier run.
     pub(crate) resumed: bool,
-    /// The journal's ranges of files that this run has not asked for yet.
+    /// The journal's ranges of files that this run has not requested yet.
     partial: Mutex<HashMap<PathKey, Partial>>,
     /// The files that a sweep keeps.
     pub(crate) leftovers: Leftovers,
-    /// Something was kept of a file that has failed.
+    /// Whether data of a failed file was kept.
     has_kept: AtomicBool,
-    /// A file of unknown size was announced: its bytes come from a pipe, so no later run can resume it.
+    /// Whether a file of unknown size was announced: its bytes come from a pipe, so no later run can
+    /// resume it.
     comes_once: AtomicBool,
 }
 
@@ -38,12 +39,13 @@ impl Held {
         }
     }
 
-    /// The data that an earlier run brought of the file, which this run now asks for or gives up.
+    /// Removes and returns the data that an earlier run delivered of the file, which this run now requests
+    /// or gives up.
     pub(crate) fn take(&self, key: &PathKey) -> Option<Partial> {
         lock(&self.partial).remove(key)
     }
 
-    /// Looks at the data that an earlier run brought of the file, if any.
+    /// Calls a function with the data that an earlier run delivered of the file, if any.
     pub(crate) fn with<T>(
         &self,
         key: &PathKey,
@@ -55,17 +57,17 @@ impl Held {
             .and_then(look)
     }
 
-    /// Whether an earlier run left anything.
+    /// Whether earlier runs left nothing.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.partial).is_empty()
     }
 
-    /// The journal's files that this run did not ask for.
+    /// The journal's files that this run did not request.
     pub(crate) fn take_rest(&self) -> Vec<PathKey> {
         lock(&self.partial).drain().map(|(key, _)| key).collect()
     }
 
-    /// Keeps the data of a file for the next run; the journal still vouches for it.
+    /// Keeps the data of a file for the next run; the journal still records it.
     pub(crate) fn keep(&self, temp: TempName) {
         self.has_kept.store(true, Ordering::Relaxed);
         self.leftovers.keep(temp);

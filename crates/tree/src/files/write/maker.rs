@@ -11,7 +11,7 @@ use crate::files::plan::directories::Directories;
 use crate::files::plan::spelling::{LastDirectory, taken};
 use crate::files::target::Target;
 
-/// Makes symbolic links and special files, and knows them again.
+/// Makes symbolic links and special files, and recognises those that it made.
 pub(crate) struct Maker {
     target: Arc<Target>,
     directories: Arc<Directories>,
@@ -72,7 +72,8 @@ impl Maker {
         }
     }
 
-    /// The name of a new entry is taken, although nothing was there before: fine if the entry was made from the same record.
+    /// Called if the name of a new entry is taken although no entry was there before: succeeds if the existing entry was
+    /// made from the same record.
     fn made_before(&self, record: &Record, path: &RelPath) -> Result<(), Fault> {
         let stat = self.target.config.storage.stat(path);
         let there = stat.map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
@@ -84,7 +85,7 @@ impl Maker {
         }
     }
 
-    /// Whether the existing entry is the announced symbolic link or special file, but for its metadata.
+    /// Whether the existing entry is the announced symbolic link or special file, except for its metadata.
     pub(crate) fn is_made(
         &self,
         record: &Record,

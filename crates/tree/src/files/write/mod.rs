@@ -1,5 +1,5 @@
-//! Owns contents on their way to temporary names: files that are open, their ranges, and entries that have no contents.
-//! Gives no entry its own name (`finish`).
+//! Owns the writing under temporary names: open files, their ranges, and entries without contents. Assigns no final
+//! names (`finish`).
 
 pub(crate) mod floors;
 pub(crate) mod held;

@@ -1,5 +1,4 @@
-//! A large file that is not complete yet: its final state, and how much of it is written and durable.
-//! Writes nothing (`write`) and makes nothing durable (`commit`).
+//! A large incomplete file: its final state, and how much of it is written and durable. Does not write (`write`) or sync (`commit`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +13,7 @@ use godwit_store::{FinalMeta, RelPath, Replace, TempName, WriteFile};
 use crate::files::member::key_of;
 use crate::files::write::ranges::RangeShare;
 
-/// Large files that are not durable as a whole yet.
+/// Large files that are not completely durable yet.
 pub(crate) type OpenFiles = Mutex<HashMap<EntryId, Arc<OpenFile>>>;
 
 /// A large file that is not complete yet.
@@ -23,13 +22,13 @@ pub(crate) struct OpenFile {
     pub(crate) root: u16,
     pub(crate) path: RelPath,
     pub(crate) temp: TempName,
-    /// Other transfers write to the temporary file, too: it is never removed here.
+    /// Other transfers also write to the temporary file, so it is never removed here.
     pub(crate) shared: bool,
-    /// The file that it is a copy of, which others may still write.
+    /// The file that this file is a copy of; others may still write to it.
     pub(crate) copied: Option<TempName>,
-    /// The range that this transfer brings, if it is not the whole file.
+    /// The range that this transfer delivers, if it is not the whole file.
     pub(crate) part: Option<Part>,
-    /// The ranges of a file that is put together.
+    /// The ranges of a file that is assembled.
     pub(crate) elsewhere: Vec<HeldRange>,
     pub(crate) key: PathKey,
     pub(crate) generation: u64,
@@ -37,7 +36,7 @@ pub(crate) struct OpenFile {
     pub(crate) bytes: AtomicU64,
     pub(crate) attempt: u16,
     pub(crate) replace: Replace,
-    /// The record as received, if an observer wants it.
+    /// The record as received, if an observer needs it.
     pub(crate) record: Option<Box<Record>>,
     pub(crate) file: Box<dyn WriteFile>,
     pub(crate) progress: Mutex<Progress>,
@@ -56,7 +55,7 @@ impl OpenFile {
     pub(crate) fn takes(&self, offset: u64, bytes: u64) -> bool {
         match self.part {
             Some(part) => offset >= part.offset && offset.saturating_add(bytes) <= part.end(),
-            // All parts of an assembled file are there.
+            // All parts of an assembled file are already there.
             None => !self.shared,
         }
     }
@@ -67,7 +66,7 @@ impl OpenFile {
 
     /// The journal's record for the whole file; `None` for a part.
     pub(crate) fn done_record(&self) -> Option<DoneRecord> {
-        // Without holes, because received bytes are counted so: the difference of the two is the loss of a crash.
+        // Counted without holes, like received bytes: their difference is the loss of a crash.
         let bytes = lock(&self.progress).written.covered();
         self.part.is_none().then_some(DoneRecord {
             key: self.key,
@@ -76,7 +75,7 @@ impl OpenFile {
         })
     }
 
-    /// The record with the digest of the whole.
+    /// The record with the digest of the whole file.
     pub(crate) fn finished_record(&self) -> Option<Record> {
         let digest = lock(&self.progress)
             .end
@@ -89,7 +88,7 @@ impl OpenFile {
     }
 }
 
-/// The range that an entry is of its file, if it is not all.
+/// The range of an entry in its file, if it is not the whole file.
 pub(crate) fn part_of(portion: &Portion) -> Option<Part> {
     match portion {
         Portion::Part(part) => Some(*part),
@@ -101,9 +100,9 @@ pub(crate) struct Progress {
     pub(crate) written: FileDigest,
     pub(crate) durable: FileDigest,
     pub(crate) share: RangeShare,
-    /// Content that is counted as durable, in bytes.
+    /// Content counted as durable, in bytes.
     pub(crate) counted: u64,
-    /// Digest of the whole, and how much of the file its slices cover.
+    /// Digest of the whole file, and the number of bytes that its slices cover.
     pub(crate) end: Option<(digest::Digest, u64)>,
     /// The final metadata, from the last record.
     pub(crate) meta: FinalMeta,
@@ -111,7 +110,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Whether the file takes no more data although it is not whole.
+    /// Whether the file is incomplete but accepts no more data.
     pub(crate) fn is_stale(&self) -> bool {
         let whole = self
             .end
@@ -120,8 +119,8 @@ impl Progress {
         self.over && !whole
     }
 
-    /// Stops the reception of the file. Unless it is whole, its records are dropped at once: its slices may wait in a batch for long.
-    /// Returns the counted bytes that are not to be delivered.
+    /// Stops the reception of the file. Unless it is complete, its records are dropped at once, because its slices may wait in a
+    /// batch for long. Returns the counted bytes that will not be delivered.
     pub(crate) fn abandon(&mut self) -> u64 {
         if !std::mem::replace(&mut self.over, true) {
             let none = FileDigest::new(self.written.kind());

@@ -1,16 +1,16 @@
-//! Counts the ranges that all large files in progress have digests of, and refuses one too many.
-//! Keeps no digests; the open files do.
+//! Counts the digested ranges of all unfinished large files, and refuses more than the limit. Does not store digests;
+//! the open files do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most ranges for all files in progress together. Honest senders stay far below: `limits::FILE_RANGES_MAX`.
+/// Most ranges of all unfinished files together. Honest senders stay far below: `limits::FILE_RANGES_MAX`.
 pub(crate) struct RangeBudget {
     taken: AtomicUsize,
     max: usize,
 }
 
-/// The share of one file in the budget; returned when the file is forgotten.
+/// The share of one file in the budget; returned when this value is dropped.
 pub(crate) struct RangeShare {
     budget: Arc<RangeBudget>,
     taken: usize,
@@ -33,7 +33,8 @@ impl RangeBudget {
 }
 
 impl RangeShare {
-    /// The file has `count` ranges now. False, with nothing changed, if that is more than all files may have together.
+    /// Sets the number of ranges of the file to `count`. Returns false, with nothing changed, if all files together
+    /// would exceed the budget.
     pub(crate) fn set(&mut self, count: usize) -> bool {
         let taken = &self.budget.taken;
         if count > self.taken {

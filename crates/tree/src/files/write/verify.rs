@@ -1,11 +1,10 @@
-//! Reads a file back from storage and takes its digest.
-//! Does not judge it.
+//! Reads a file back from storage and computes its digest. Does not compare it.
 
 use godwit_proto::HeldRange;
 use godwit_store::digest::{self, Digest, DigestKind, FileDigest};
 use godwit_store::{ReadFile, RelPath, Storage, StoreError, StoreErrorKind, TempName};
 
-/// Unit of reading back: a power of two, so that slices of BLAKE3's tree can be put together.
+/// Unit of reading back: a power of two, so that slices can be combined in BLAKE3's tree.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// Bytes read back between two checks for a stop; a multiple of the chunk.
@@ -14,8 +13,8 @@ const STOP_EVERY_BYTES: u64 = 64 << 20;
 /// Files up to this size are read in one call.
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// Digest of the data in storage under a temporary name, past the page cache if the file system allows it. `None` once `stop`, which is
-/// asked now and then, says yes.
+/// Digest of the data in storage under a temporary name, read without the page cache if the file system allows it. `None` once `stop`,
+/// which is called now and then, returns true.
 pub(crate) fn digest_of(
     storage: &dyn Storage,
     path: &RelPath,
@@ -29,7 +28,7 @@ pub(crate) fn digest_of(
     digest_of_opened(&*file, path, bytes, kind, stop)
 }
 
-/// Digest of a file that has its name, which is expected to have `bytes` bytes. `None` as above.
+/// Digest of a file with its final name and an expected length of `bytes`. `None` as for `digest_of`.
 pub(crate) fn digest_of_file(
     storage: &dyn Storage,
     path: &RelPath,

@@ -1,7 +1,7 @@
-//! Writes received data under temporary names, and knows the missing ranges of each unfinished file.
-//! Compares nothing (`planner`), and makes nothing durable or final (`commit`).
+//! Writes received data under temporary names, and knows the missing ranges of each unfinished file. Does not compare (`planner`) or
+//! commit (`commit`).
 //!
-//! Lock order: `files`, then `floors` or a file's `progress`, then the committer's own.
+//! Lock order: `files`, then `floors` or a file's `progress`, then the committer's locks.
 
 mod create;
 
@@ -35,16 +35,16 @@ pub(crate) struct Writer {
     pub(crate) held: Arc<Held>,
     pub(crate) undelivered: Arc<UndeliveredSet>,
     pub(crate) committer: Arc<Committer>,
-    /// Wanted entries whose name is taken already.
+    /// Requested entries whose name is already taken.
     pub(crate) replace: Arc<ReplaceSet>,
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) ranges: Arc<RangeBudget>,
-    /// Attempts of failed or restarted entries whose bytes may still come.
+    /// Lowest valid attempts of failed or restarted entries whose older bytes may still arrive.
     pub(crate) floors: Mutex<Floors>,
 }
 
 impl Writer {
-    /// Places a slice: see [`godwit_engine::Sink::write_slice`].
+    /// Writes a slice: see [`godwit_engine::Sink::write_slice`].
     pub(crate) fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         let seq = slice.header.seq;
         let epoch = self.committer.epoch();
@@ -79,7 +79,7 @@ impl Writer {
                 }
             }
             if !self.target.config.no_sync {
-                // A disk that is idle until the batch is synced is lost time.
+                // Starts writing to disk now, because a disk that is idle until the batch is synced loses time.
                 let begin = slice.header.offset;
                 file.file
                     .write_out(begin..begin + u64::from(slice.header.length));
@@ -94,7 +94,7 @@ impl Writer {
         result
     }
 
-    /// Places the files of a bundle: see [`godwit_engine::Sink::write_bundle`].
+    /// Writes the files of a bundle: see [`godwit_engine::Sink::write_bundle`].
     pub(crate) fn write_bundle(
         &self,
         seq: Seq,
@@ -109,7 +109,7 @@ impl Writer {
         let mut path = RelPath::root();
         for (record, content) in records.iter().zip(contents) {
             if record.flags & RecordFlags::SOURCE_FAILED != 0 {
-                // A source that is away for a whole run may come back; one that went while it was sent will not.
+                // A source that is unavailable for a whole run may come back; one that was removed during the transfer will not.
                 let may_return = record.path.is_empty() && !self.has_gone(record);
                 self.note_unseen(record, may_return);
                 self.give_up(record, Undelivered::Failed, may_return);
@@ -152,7 +152,7 @@ impl Writer {
         faults
     }
 
-    /// The open file of an entry, made when its first bytes come. `None` for bytes of an earlier attempt.
+    /// The open file of an entry, created when its first bytes arrive. `None` for bytes of an earlier attempt.
     fn open_file(&self, record: &Record) -> Result<Option<Arc<OpenFile>>, Fault> {
         let mut files = lock(&self.files);
         if !lock(&self.floors).takes(record) {
@@ -187,7 +187,7 @@ impl Writer {
         Ok(Some(file))
     }
 
-    /// Notes the written range, and passes the file on once it is whole.
+    /// Records the written range, and passes the file on once it is complete.
     fn note(
         &self,
         file: &Arc<OpenFile>,
@@ -237,7 +237,7 @@ impl Writer {
             .as_ref()
             .is_some_and(|(_, covered)| progress.written.covered() >= *covered);
         progress.over = complete;
-        // Under the progress lock: the thread that completes the file must add it to a batch after all its slices.
+        // Called under the progress lock: the thread that completes the file must add it to a batch after all its slices.
         self.committer.add_slice(
             place,
             file,
@@ -249,13 +249,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Stops counting the delivered bytes of a file that fails, or starts again: they are content of no file.
+    /// Subtracts the delivered bytes of a file that fails or restarts, because they are no longer content of a file.
     fn abandon(&self, file: &OpenFile) {
         let counted = lock(&file.progress).abandon();
         self.target.counters.bytes_durable.take_back(counted);
     }
 
-    /// Gives a file up; its data is kept only if room was lacking.
+    /// Gives a file up; its data is kept only if the cause was lack of space.
     fn give_up_by(&self, record: &Record, code: FaultCode) {
         let why = Undelivered::by(code);
         self.give_up(record, why, why == Undelivered::NoRoom);
@@ -270,7 +270,7 @@ impl Writer {
         lock(&self.replace).remove(&record.id);
         let portion = record.portion().unwrap_or(Portion::Whole);
         if portion != Portion::Whole {
-            // Others write to the temporary file, and their data stays.
+            // If others write to the temporary file, their data stays.
             if !keep {
                 self.committer.restart(key_of(record, part_of(&portion)));
             }
@@ -289,8 +289,8 @@ impl Writer {
         }
     }
 
-    /// Writes a small file, in the memory of `path`, and gives it its name where nothing has to come before that. None where the transfer
-    /// ended in the call: another attempt may have gone on without this one, so that the file goes again.
+    /// Writes a small file, using the memory of `path`, and names it if nothing has to be done before that. `None` if the transfer ended
+    /// during the call: another attempt may have continued without this one, so the file is removed.
     fn write_small(
         &self,
         record: &Record,
@@ -303,7 +303,7 @@ impl Writer {
         let temp = self.target.temp(path);
         let meta = self.target.config.keeper.final_meta(record)?;
         let replace = self.replace_of(record.id);
-        // A file that is read back first, or waits for another entry to go, gets its name later.
+        // A file that is read back first, or waits for another entry to be removed, gets its name later.
         let later = self.target.config.verify || self.agenda.deferred.expects(record.id);
         let storage = &self.target.config.storage;
         let sync = !self.target.config.no_sync;
@@ -321,7 +321,7 @@ impl Writer {
         }
         let is_named = match written {
             Ok((lost, is_named)) => {
-                // The claim may have ended during the call, and so may the sweep that would remove the file.
+                // During the call the claim may have ended, and the sweep that would have removed the file as well.
                 if !is_named && let Err(fault) = self.target.hold_fence(record.id) {
                     let _ = storage.discard(path, &temp);
                     return Err(fault);
@@ -363,7 +363,7 @@ impl Writer {
             .then(|| Box::new(record.clone()))
     }
 
-    /// A file that was large in an earlier attempt comes whole: nothing of the earlier one is taken any more.
+    /// A file that was large in an earlier attempt is now sent as a whole: data of the earlier attempt is no longer accepted.
     fn begin_anew(&self, record: &Record) {
         let mut files = lock(&self.files);
         lock(&self.floors).raise(record.id, record.attempt);
@@ -372,14 +372,14 @@ impl Writer {
         }
     }
 
-    /// The source has failed at an entry, and perhaps at all that is in it.
+    /// Records that the source has failed at an entry, and perhaps at everything below it.
     fn note_unseen(&self, record: &Record, may_return: bool) {
         if self.held.resumed {
             let path = self
                 .target
                 .mapped(record.root, &record.path)
                 .unwrap_or_default();
-            // A whole source may be away for a while, and received data is worth keeping.
+            // A whole source may be unavailable for a while, and received data is worth keeping.
             let code = match may_return {
                 true => FaultCode::IO,
                 false => entry::fault_of(record).code,
@@ -388,13 +388,13 @@ impl Writer {
         }
     }
 
-    /// A file that this run had begun to write is not at the source any more.
+    /// Whether a file that this run has begun to write no longer exists at the source.
     fn has_gone(&self, record: &Record) -> bool {
         entry::fault_of(record).code == FaultCode::NOT_FOUND
             && lock(&self.files).contains_key(&record.id)
     }
 
-    /// Gives this end up unfinished. Files that no later run can resume are removed.
+    /// Stops this end with the transfer unfinished. Files that no later run can resume are removed.
     pub(crate) fn suspend(&self) {
         let files = std::mem::take(&mut *lock(&self.files));
         if !self.held.comes_once() {

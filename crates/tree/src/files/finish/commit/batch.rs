@@ -1,12 +1,10 @@
-//! Defines a batch: its contents, its size, and the size that is enough.
-//! Fills and empties none.
+//! Defines a batch: its contents, its size, and when it is full enough. Does not fill or commit batches.
 //!
-//! A failed sync names no file. Its batch, and everything written while it ran, count as unwritten (the committer's epoch). At
-//! most two batches are written and not durable; beyond that streams stop reading, and TCP carries the back-pressure to the
-//! sender.
+//! A failed sync does not identify files. Its batch, and all data written during the sync, count as unwritten (the committer's epoch). At
+//! most two batches are written and not yet durable. Beyond that, streams stop reading, and TCP passes the back-pressure to the sender.
 //!
-//! Only the committer writes into the journal while it is synced, so streams leave their records to the committer. There is one exception:
-//! a file that the journal may know already, and that is started again or given up, is noted by the stream itself.
+//! Only the committer writes to the journal while it is synced, so streams pass their records to the committer. There is one exception: if
+//! a file that the journal may know is restarted or given up, the stream itself writes the record.
 
 use std::sync::Arc;
 
@@ -19,19 +17,19 @@ use godwit_store::{RelPath, Replace, TempName};
 use super::Batch;
 use crate::files::write::open::OpenFile;
 
-/// A small file that is written, with times and mode.
+/// A small file whose content, times and mode are written.
 pub(crate) struct SmallFile {
     pub(crate) id: EntryId,
     pub(crate) key: PathKey,
     pub(crate) generation: u64,
     pub(crate) bytes: u64,
-    /// The record as received, if an observer wants it.
+    /// The record as received, if an observer needs it.
     pub(crate) record: Option<Box<Record>>,
-    /// Facts for making the file durable and naming it; `None` if the file has its name.
+    /// Data needed to sync and name the file; `None` if the file already has its name.
     pub(crate) unnamed: Option<Box<Unnamed>>,
 }
 
-/// Facts about a small file until it has its name.
+/// Data about a small file until it gets its name.
 pub(crate) struct Unnamed {
     pub(crate) root: u16,
     pub(crate) digest: Option<Digest>,
@@ -40,13 +38,13 @@ pub(crate) struct Unnamed {
     pub(crate) replace: Replace,
 }
 
-/// A part of a large file under its temporary name.
+/// A range of a large file under its temporary name.
 pub(super) struct Range {
     pub(super) file: Arc<OpenFile>,
     pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) digest: Digest,
-    /// Without holes.
+    /// Bytes of content, without holes.
     pub(super) content: u64,
 }
 

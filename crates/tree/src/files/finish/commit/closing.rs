@@ -1,5 +1,5 @@
-//! The end of a destination: everything durable, leftovers swept, the journal removed or kept for a later run.
-//! Makes no batch durable itself; the committer's thread does.
+//! Ends a destination: makes everything durable, sweeps leftovers, removes the journal or keeps it for a later run. Makes no batch
+//! durable; the committer's thread does.
 
 use std::sync::atomic::Ordering;
 
@@ -32,36 +32,37 @@ impl Committer {
         }
     }
 
-    /// The reason why nothing more becomes durable, if there is one.
+    /// The reason why no more data becomes durable, if there is one.
     pub(crate) fn failure(&self) -> Option<CommitError> {
         lock(&self.state).failure.clone()
     }
 
-    /// This end stops: long work is left to a later run.
+    /// Whether this end is stopping; long work is then left to a later run.
     pub(super) fn is_stopping(&self) -> bool {
         lock(&self.state).stopping
     }
 
-    /// Makes the received data durable and stops. The journal stays for a later run, unless none has `begun` and nothing came.
+    /// Makes the received data durable and stops. The journal stays for a later run, unless this transfer has not `begun` and no data has
+    /// arrived.
     pub(crate) fn stop(&self, begun: bool) {
         lock(&self.state).stopping = true;
         self.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic there has been printed; data without a journal record counts as not written.
+            // A panic there was already printed; data without a journal record counts as not written.
             let _ = thread.join();
         }
         if let Some(journal) = lock(&self.journal).take()
             && !begun
             && self.received.load(Ordering::Relaxed) == 0
         {
-            // The remaining files are those that any interrupted run leaves.
+            // The remaining files are the same as after any interrupted run.
             let _ = journal.finish();
         }
     }
 
-    /// The last steps of a complete transfer. With entries missing, the files that a later run can resume stay. Files that the source no
-    /// longer has go, from the journal too: `rest` lists the files of the journal that this run did not ask for. If nothing was made and
-    /// nothing is kept, the journal goes.
+    /// Does the last steps of a complete transfer. If entries are missing, the files that a later run can resume stay. Files that the
+    /// source no longer has are removed, also from the journal: `rest` lists the journal's files that this run did not request. If
+    /// nothing was made and nothing is kept, the journal is removed.
     pub(crate) fn close(
         &self,
         resumed: bool,
@@ -74,12 +75,12 @@ impl Committer {
             let keep = |path: &RelPath| !clean && leftovers.has(path);
             match self.sweep(&keep) {
                 Err(error) if clean => return Err(unswept(&self.target, error)),
-                // The next run does it.
+                // The next run sweeps again.
                 _ => {}
             }
         }
         let journal = lock(&self.journal).take();
-        // Another batch of the same member may resume the files that this one did not ask for.
+        // Another batch of the same member may resume the files that this batch did not request.
         let rests = !self.target.finishes_tree() && !rest.is_empty();
         if let Some(journal) = &journal
             && !clean
@@ -87,7 +88,7 @@ impl Committer {
             && leftovers.all_seen()
         {
             for key in rest {
-                // A later run that finds a record without its file starts that file again.
+                // If this fails, a later run finds a record without its file, and restarts that file.
                 let _ = journal.append_restart(*key);
             }
         }
@@ -97,7 +98,7 @@ impl Committer {
             let _ = thread.join();
         }
         match journal {
-            // With entries missing the transfer is unfinished: the same command resumes from here.
+            // If entries are missing, the transfer is unfinished, and the same command resumes here.
             Some(journal) if !rests && (clean || !made && leftovers.is_empty()) => {
                 journal.finish().map_err(CloseError::Journal)
             }
@@ -105,8 +106,8 @@ impl Committer {
         }
     }
 
-    /// Removes temporary files with the tag of this transfer below its destinations; for a member, files with the tag of its claim in its
-    /// region.
+    /// Removes temporary files with the tag of this transfer below its destinations. A member removes files with the tag of its claim in
+    /// its region.
     pub(crate) fn sweep(&self, keep: &dyn Fn(&RelPath) -> bool) -> Result<(), StoreError> {
         let config = &self.target.config;
         if let Some(region) = self.target.region().and_then(Region::directories) {

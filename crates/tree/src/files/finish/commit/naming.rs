@@ -1,10 +1,10 @@
-//! Checks a whole file and gives it its final name; an error here fails its entry alone.
-//! Syncs nothing and journals nothing; the batch does, before and after.
+//! Checks a complete file and renames it to its final name; an error here fails only its entry. Does not sync or write the journal; the
+//! batch does, before and after.
 //!
-//! In two cases the thread that wrote a small file names it at once, while its directory is open (`Storage::write_named`): nothing can be
-//! made durable (tmpfs, ramfs), or nothing has to be (`--no-sync`). Only the record and the acknowledgement wait for the batch. Files that
-//! are read back first, or that wait for a directory to go, are named by the batch. If another file system below the same root fails to
-//! sync, files that have their names are sent again and replace themselves.
+//! In two cases the thread that wrote a small file names it at once, while its directory is open (`Storage::write_named`). Either nothing
+//! can be made durable (tmpfs, ramfs), or nothing must be (`--no-sync`). Then only the record and the acknowledgement wait for the batch.
+//! Files that are read back first, or that wait for a directory to be removed, are named by the batch. If another file system below the
+//! same root fails to sync, files with final names are sent again and replace themselves.
 
 use std::collections::HashSet;
 
@@ -21,16 +21,16 @@ use crate::files::target::{Target, destination_fault};
 use crate::files::write::open::OpenFile;
 use crate::files::write::verify::wrong_range;
 
-/// A file under its temporary name, and how both ends call it.
+/// A file under its temporary name, and its identification at both ends.
 struct Named<'a> {
     seq: Seq,
     id: EntryId,
     root: u16,
     path: &'a RelPath,
     temp: &'a TempName,
-    /// Content that is counted as durable, in bytes.
+    /// Content counted as durable, in bytes.
     counted: u64,
-    /// The temporary file is not this transfer's alone.
+    /// Other transfers also use the temporary file.
     shared: bool,
     /// The ranges of an assembled file that other transfers wrote.
     elsewhere: &'a [HeldRange],
@@ -51,14 +51,14 @@ impl OpenFile {
     }
 }
 
-/// Whether the claim of this member has ended. Nothing more becomes final then, and small files that wait for their names go: nothing
-/// resumes them.
+/// Whether the claim of this member has ended. Then no more files become final, and small files that wait for their names are removed,
+/// because nothing resumes them.
 pub(super) fn is_fenced(committer: &Committer, batch: &Batch) -> bool {
     let fenced = committer.target.is_fenced();
     if fenced {
         let files = batch.small.iter();
         for unnamed in files.filter_map(|(_, file)| file.unnamed.as_deref()) {
-            // A file that cannot be removed now keeps its temporary name, by which later runs know it.
+            // A file that cannot be removed now keeps its temporary name, by which later runs recognise it.
             let storage = &committer.target.config.storage;
             let _ = storage.discard(&unnamed.path, &unnamed.temp);
         }
@@ -68,7 +68,7 @@ pub(super) fn is_fenced(committer: &Committer, batch: &Batch) -> bool {
 }
 
 impl Committer {
-    /// Counts the contents of a batch, which are durable and have no names yet. The bytes of a file that gets no name are subtracted again.
+    /// Counts the contents of a batch, which are durable but have no names yet. The bytes of a file that gets no name are subtracted again.
     pub(super) fn count(&self, batch: &Batch) {
         let durable = &self.target.counters.bytes_durable;
         for range in &batch.ranges {
@@ -83,11 +83,11 @@ impl Committer {
         }
     }
 
-    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. False if it has failed, or if
-    /// this end gives up while a large hole is hashed: received data is kept then.
+    /// Checks a complete file and sets its size, mode and times, before the sync that makes them durable. Returns false if the file has
+    /// failed, or if this end gives up while a large hole is hashed; received data is kept then.
     pub(super) fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
         let progress = lock(&file.progress);
-        // A copy: streams need not wait for a large hole to be hashed.
+        // Copied, so that streams need not wait while a large hole is hashed.
         let written = progress.written.clone();
         let expected = progress.end.as_ref().map(|(digest, _)| *digest);
         let meta = progress.meta.clone();
@@ -168,7 +168,7 @@ impl Committer {
     }
 
     fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
-        // This node may have been stopped since the file before.
+        // The claim may have ended since the previous file, because this node may have been suspended.
         if self.target.is_fenced() {
             return false;
         }
@@ -178,7 +178,7 @@ impl Committer {
             .take(file.id, file.root, file.path, file.counted)
         {
             Ok(false) => {}
-            // Not done yet: should this run end before the last step, the next one sends it again.
+            // The name is deferred and the file is not reported done: if this run ends before the last step, the next run sends it again.
             Ok(true) => return false,
             Err(error) => {
                 let message = format!("a step left for later cannot be recorded: {error}");
@@ -245,7 +245,7 @@ impl Committer {
     }
 }
 
-/// The message for a file that differs when it is read back.
+/// The message for a file that differs when read back.
 fn differs(target: &Target, file: &Named<'_>, bytes: u64) -> String {
     let config = &target.config;
     let (storage, temp) = (&*config.storage, (file.path, file.temp));
@@ -263,7 +263,7 @@ fn differs(target: &Target, file: &Named<'_>, bytes: u64) -> String {
     }
 }
 
-/// The path of a destination file below its root, as the sender names it.
+/// The path of a destination file below its root, in the sender's terms.
 fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8] {
     let prefix = mapping
         .get(usize::from(root))
@@ -272,11 +272,11 @@ fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8]
     rest.strip_prefix(b"/").unwrap_or(rest)
 }
 
-/// The directories above some names: they are durable when all those names are.
+/// The directories above some names; they are durable once all those names are.
 #[derive(Default)]
 pub(super) struct Ancestors {
     directories: HashSet<RelPath>,
-    /// The directory of the last name, which usually is the directory of the next one too.
+    /// The directory of the previous name, which usually is the directory of the next one too.
     last: Option<Vec<u8>>,
 }
 

@@ -1,5 +1,4 @@
-//! Owns the refusal of a deletion that would empty the destination because the source is empty.
-//! Removes nothing.
+//! Refuses a deletion that would empty the destination because the source is empty. Removes nothing.
 
 use godwit_engine::Ending;
 use godwit_proto::Notice;
@@ -8,8 +7,8 @@ use super::Deleter;
 use crate::files::plan::announced::Extras;
 
 impl Deleter<'_> {
-    /// Whether an empty source would empty the destination, and the user has allowed no number of deletions. Such a source is often a
-    /// file system that is not mounted.
+    /// Whether an empty source would empty the destination, and the user has set no maximum number of deletions. Such a source is
+    /// often a file system that is not mounted.
     pub(super) fn would_empty(&self, extras: &Extras, ending: &mut Ending<'_>) -> bool {
         let comparison = self.target.comparison();
         let would =

@@ -1,5 +1,5 @@
-//! Surveys what a deletion looks at: the whole tree, or the region that a closer finishes.
-//! Decides about no entry.
+//! Surveys the part of the tree that a deletion covers: the whole tree, or the region that a closer finishes. Does not decide which
+//! entries are removed.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::files::region::{Region, place};
 use crate::files::target::{below, spill_error};
 
 impl Deleter<'_> {
-    /// Lists the entries that may have to go, a directory before its contents.
+    /// Lists the entries that may have to be removed, a directory before its contents.
     pub(super) fn survey(
         &self,
         base: &RelPath,
@@ -30,7 +30,7 @@ impl Deleter<'_> {
             let Some(start) = place(base, path) else {
                 continue;
             };
-            // The source has it. So temporary files in it are kept for the transfers that may resume with them.
+            // The source has this directory. Therefore temporary files in it are kept for the transfers that may resume with them.
             let key = Key::new(0, below(base, &start), true);
             self.agenda.announced.add(&[key]);
             match flat {
@@ -41,7 +41,8 @@ impl Deleter<'_> {
         Ok(())
     }
 
-    /// As a survey of the directory, without the contents of directories that the source has, too: their own closers look at those.
+    /// Like a survey of the directory, but without the contents of directories that the source has too, because other closers
+    /// handle those.
     fn survey_flat(
         &self,
         base: &RelPath,
@@ -89,7 +90,7 @@ impl Deleter<'_> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Whether the contents of this directory are no concern of this survey.
+    /// Whether another closer handles the contents of this directory.
     fn has_closer(&self, below: &[u8]) -> io::Result<bool> {
         let spared = &self.agenda.spared;
         Ok(spared.has(below) || spared.is_left(below)?)

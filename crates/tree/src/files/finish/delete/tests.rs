@@ -1,5 +1,5 @@
-//! Tests that nothing is deleted once the transfer has ended, nor for an empty source, nor outside of a region.
-//! Tests of the binary cover all other deletions.
+//! Tests that nothing is deleted after the transfer has ended, for an empty source, or outside of a region. Tests of the binary cover all
+//! other deletions.
 
 mod region;
 
@@ -12,7 +12,7 @@ use godwit_testkit::MemoryStorage;
 
 use crate::files::plan::spelling::tests::{Run, at, put};
 
-/// Deletes entries that the source does not have.
+/// A comparison that deletes entries missing at the source.
 fn deletes() -> Comparison {
     Comparison {
         delete: true,
@@ -21,7 +21,7 @@ fn deletes() -> Comparison {
     }
 }
 
-/// Deletes until this many entries are gone; returns how many of the five are left, and whether the transfer was finished.
+/// Ends the transfer after this many deletions; returns how many of five entries are left, and whether the transfer finished.
 fn left_of_five(deleted_most: u32) -> (usize, bool) {
     let storage = MemoryStorage::new();
     let names: Vec<String> = (0..5).map(|n| format!("out/extra{n}")).collect();
@@ -51,8 +51,8 @@ fn a_transfer_that_has_ended_deletes_nothing_more() {
     assert_eq!(left_of_five(u32::MAX), (0, true));
 }
 
-/// Finishes a transfer of the source's own directory, and of one file if the source is not empty. Returns whether the transfer succeeded,
-/// and whether the extra entry is left.
+/// Finishes a transfer of the source's directory, and of one file if the source is not empty. Returns whether the transfer succeeded, and
+/// whether the extra entry is left.
 fn of_bare_source(comparison: Comparison, has_file: bool) -> (bool, bool) {
     let storage = MemoryStorage::new();
     put(&storage, "out/extra", "theirs");

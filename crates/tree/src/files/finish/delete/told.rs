@@ -1,5 +1,4 @@
-//! Reports entries that only the destination has: by name, or by number to a peer that may not list them.
-//! Removes nothing.
+//! Reports entries that only the destination has: by name, or only their number if the peer may not list them. Removes nothing.
 
 use godwit_engine::{Ending, entry};
 use godwit_proto::{EntryKind, Notice, NoticeKind, Seq, Side};
@@ -8,12 +7,12 @@ use godwit_store::{StoreError, TempName};
 use super::Deleter;
 use crate::files::target::below;
 
-/// Replaces the name of an entry that only the destination has, for a peer that may not list it: one for each such entry.
+/// Replaces the name of an entry that only the destination has, if the peer may not list it.
 const HIDDEN: &str = "(a name that you may not list)";
 
 impl Deleter<'_> {
-    /// Counts and reports that an entry was removed, or would be. A directory with a temporary name is that of a node, not of a user: the
-    /// closers of a job make one each, and remove those of the others.
+    /// Counts and reports that an entry was removed, or would be. A directory with a temporary name belongs to a node, not to a user:
+    /// each closer of a job makes one, and removes those of the others. It is not reported.
     pub(super) fn tell_deleted(&self, entry: EntryKind, path: &[u8], ending: &mut Ending<'_>) {
         let name = path.rsplit(|byte| *byte == b'/').next();
         if entry == EntryKind::DIRECTORY && name.is_some_and(TempName::is_temp) {
@@ -32,7 +31,7 @@ impl Deleter<'_> {
         });
     }
 
-    /// Returns `open`, a text that names extra entries of the destination, or `hidden` if the peer may not list these entries.
+    /// Returns `open`, a text that names extra entries of the destination, or `hidden` if the peer may not list them.
     pub(super) fn open_or<'a>(&self, open: &'a str, hidden: &'a str) -> &'a str {
         match self.target.config.hides_names {
             true => hidden,
@@ -40,7 +39,7 @@ impl Deleter<'_> {
         }
     }
 
-    /// Something went wrong with an entry that only the destination has.
+    /// Reports a fault of an entry that only the destination has.
     pub(super) fn fault_there(&self, error: &StoreError) {
         let fault = entry::fault(self.nobody(), Side::DESTINATION, error);
         if self.target.config.hides_names {

@@ -1,5 +1,5 @@
-//! Tests that a sender which may not read the destination gives no file of others a further name.
-//! Whole transfers with such names are in the tests of the binary.
+//! Tests that a sender without read permission at the destination cannot make another name of an existing file. Tests of
+//! the binary cover whole transfers with such names.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
 
 use crate::files::plan::spelling::tests::{Run, at, put};
 
-/// The destination has a file that the sender names as the first name of a link. The link goes where another user may read.
+/// The sender names an existing file of the destination as the first name of a link. Another user may read the place of the
+/// link.
 fn linked(announced: Option<&str>, comparison: Option<Comparison>) -> (Option<Vec<u8>>, String) {
     let storage = MemoryStorage::new();
     put(&storage, "out/secret", "secret");
@@ -34,7 +35,7 @@ fn a_file_of_others_gets_no_further_name_from_who_may_not_read_it() {
     let (content, fault) = linked(None, None);
     assert_eq!(content, None, "{fault}");
     assert!(fault.contains("the sender may not read it"), "{fault}");
-    // Its size is easily guessed.
+    // The size of a file is easily guessed.
     let by_size = Comparison {
         judge: Judge::SIZE.0,
         ..Comparison::default()
@@ -43,7 +44,7 @@ fn a_file_of_others_gets_no_further_name_from_who_may_not_read_it() {
     assert_eq!(content, None, "{fault}");
 }
 
-/// A transfer that goes by size sets times.
+/// A transfer that compares by size sets times.
 #[test]
 fn who_guesses_the_size_of_a_file_does_not_get_its_time_right_by_it() {
     let storage = MemoryStorage::new();
@@ -74,7 +75,7 @@ fn a_file_that_was_sent_gets_its_further_names() {
     );
 }
 
-/// The time of a file can be found out, so size and time show nothing.
+/// The time of a file can be found out, so size and time prove nothing.
 #[test]
 fn a_file_that_is_there_gets_a_further_name_by_its_digest_alone() {
     for (content, is_made) in [("secret", true), ("guess!", false)] {
@@ -98,13 +99,13 @@ fn a_file_that_is_there_gets_a_further_name_by_its_digest_alone() {
         };
         assert_eq!(run.plan(&file), expected);
     }
-    // A sender of an older version does not say that the file has further names.
+    // A sender of an older version does not announce that the file has more names.
     let (content, fault) = linked(Some("secret"), Some(Comparison::default()));
     assert_eq!(content, None, "{fault}");
     assert!(fault.contains("proven by its digest"), "{fault}");
 }
 
-/// Any empty file has the same contents, and it may get others later.
+/// All empty files have the same contents, and this one may get other contents later.
 #[test]
 fn an_empty_file_gets_no_further_name_by_its_digest() {
     let by_digest = Comparison {
@@ -120,14 +121,14 @@ fn an_empty_file_gets_no_further_name_by_its_digest() {
     assert_eq!(run.plan(&link), Verdict::Done);
     let told = run.finish();
     assert_eq!(storage.content(&at("out/public")), None, "{told:?}");
-    // The sender claims that the file gets contents: its own empty file takes the place.
+    // The sender claims that the file has contents; the empty file that it sends replaces the existing one.
     let mut run = Run::blind(Arc::new(storage), Some(by_digest));
     let mut file = run.record(EntryKind::FILE, "secret", "");
     file.flags = RecordFlags::HAS_NAMES;
     assert_ne!(run.plan(&file), Verdict::Skip);
 }
 
-/// A user who groups failures by code has all names of the file in one group.
+/// All names of the file must be in one group when failures are grouped by code.
 #[test]
 fn a_further_name_of_a_file_without_room_has_the_code_of_the_file() {
     let mut faults = Faults::new(1);

@@ -1,5 +1,5 @@
-//! Plans entries without contents: symbolic links and special files are made as soon as they are announced.
-//! Makes none itself (`maker`), and no further names (`links`).
+//! Plans entries without contents: makes symbolic links and special files as soon as they are announced. Leaves the
+//! calls to `maker`, and additional names to `links`.
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{Fault, FaultCode, Record, Side, Verdict};
@@ -87,12 +87,12 @@ impl Planner {
         Ok(Verdict::Done)
     }
 
-    /// Whether the existing file belongs to this entry alone, or to further names that the source has too.
+    /// Whether the existing file belongs to this entry alone, or to names that are linked at the source too.
     fn is_its_own(&self, record: &Record, there: &Meta) -> bool {
         record.first_name().is_some() || !self.comparer.sharers.is_anothers(record, there)
     }
 
-    /// Whether the entry is a further name at the source, and not here.
+    /// Whether the entry is an additional name at the source, but not here.
     fn is_to_be_linked(&self, record: &Record, there: &Meta) -> bool {
         record.first_name().is_some_and(|first| {
             let first = self.target.mapped(record.root, first);
@@ -103,7 +103,7 @@ impl Planner {
         })
     }
 
-    /// Notes that the entry becomes a further name of the entry with its first name, which is made or at least planned.
+    /// Records that the entry will become a link to the entry with its first name, which exists or is planned.
     fn link_later(&self, record: &Record) -> Result<(), StoreError> {
         match record.first_name() {
             Some(first) if !self.target.comparison().dry_run => {

@@ -1,5 +1,5 @@
-//! Gives a verdict on parts of files, and on entries that are put together of parts.
-//! Writes nothing; parts are checked against their file, and an assemble against the ranges that it names.
+//! Decides about parts of files, and about files that are assembled from parts. Writes nothing. Checks parts against their file, and
+//! an assembly against the ranges that it names.
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{Fault, FaultCode, HeldRange, Judge, Part, Portion, Record, Side, Verdict};
@@ -12,7 +12,7 @@ use crate::files::plan::spelling::LastDirectory;
 use crate::files::target::{destination_fault, spares_newer, stays_out, type_conflict};
 
 impl Planner {
-    /// The verdict on an entry that is no whole file; `None` for one that is.
+    /// The verdict on an entry that is not a whole file; `None` for a whole file.
     pub(super) fn plan_portion(
         &self,
         record: &Record,
@@ -77,7 +77,7 @@ impl Planner {
             return Err(destination_fault(record.id, FaultCode::NOT_FOUND, message));
         }
         let there = self.look_for_portion(record, path, last)?;
-        // First of all: a part that came once more since then has made another temporary file, with nothing else in it.
+        // Checked first: a part that was sent again afterwards has created another temporary file that contains nothing else.
         if there.is_some_and(|there| is_assembled(record, &there))
             && !rereads_assembled(&self.target)
         {
@@ -108,7 +108,7 @@ impl Planner {
         Ok(Verdict::Partial { held: ranges })
     }
 
-    /// Whether the whole file is there already, by size or time. The close of the tree decides the same, and sets its attributes.
+    /// Whether the whole file already exists, by size or time. The closer of the tree decides the same, and sets its attributes.
     fn is_same(&self, record: &Record, there: &Meta) -> bool {
         let is_same = match self.target.comparison().judge() {
             Judge::SIZE => there.kind == Kind::File && there.bytes == record.bytes,
@@ -118,14 +118,15 @@ impl Planner {
         is_same && !self.target.config.force
     }
 
-    /// Whether the file of a portion stays as it is, because of the existing file (`--existing`, `--ignore-existing`, `--update`). The
-    /// close of the tree decides the same about the whole file.
+    /// Whether an option (`--existing`, `--ignore-existing`, `--update`) leaves the existing file of a portion unchanged. The closer
+    /// of the tree decides the same about the whole file.
     fn leaves_whole(&self, record: &Record, there: Option<&Meta>) -> bool {
         let is_newer = |there| spares_newer(self.target.comparison(), record, there);
         stays_out(self.target.comparison(), record.kind, there) || there.is_some_and(is_newer)
     }
 
-    /// The transfer that named the file may have failed to make the name durable. A file reported as done must be durable.
+    /// Syncs the name of a finished file, because the transfer that named it may have failed to do so. A file reported as done must be
+    /// durable.
     fn sync_name(&self, path: &RelPath) -> Result<(), StoreError> {
         if self.target.config.no_sync {
             return Ok(());
@@ -135,7 +136,7 @@ impl Planner {
         self.target.config.storage.sync_directories(&directories)
     }
 
-    /// The entry with the name of the file; a directory is in the way.
+    /// The existing entry with the name of the file; an error if it is a directory.
     fn look_for_portion(
         &self,
         record: &Record,
@@ -153,12 +154,12 @@ impl Planner {
     }
 }
 
-/// Whether the file seems to have been put together before.
+/// Whether the file seems to be assembled already.
 fn is_assembled(record: &Record, there: &Meta) -> bool {
     there.kind == Kind::File && there.bytes == record.bytes && has_time(there, mtime_of(record))
 }
 
-/// The first range of the file that is not among `ranges`, which ascend and do not overlap; or the first range beyond its end.
+/// The first range of the file that is missing in `ranges`, which ascend and do not overlap; or the first range beyond its end.
 fn missing(ranges: &[HeldRange], file_bytes: u64) -> Option<(u64, u64)> {
     let mut at = 0;
     for range in ranges {

@@ -1,5 +1,5 @@
-//! Entries whose names differ only in spelling, in storage that takes the names for one.
-//! Whole transfers into a file system of that kind are in the tests of the binary.
+//! Tests entries whose names differ only in spelling, in a storage that treats the names as equal. Tests of
+//! the binary cover whole transfers into a file system of that kind.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -25,7 +25,7 @@ impl Observer for FailedEntries {
     }
 }
 
-/// A transfer into one destination, by hand.
+/// A transfer into one destination, driven step by step.
 pub(crate) struct Run {
     pub(crate) sink: Arc<TreeSink>,
     told: Arc<FailedEntries>,
@@ -133,7 +133,7 @@ impl Run {
         self.sink.write_bundle(seq, records, &[content.as_bytes()])
     }
 
-    /// Announces a file, and brings it if it is wanted.
+    /// Announces a file, and sends it if it is requested.
     pub(crate) fn file(&mut self, path: &str, content: &str) -> Verdict {
         let record = self.record(EntryKind::FILE, path, content);
         let verdict = self.plan(&record);
@@ -275,7 +275,7 @@ fn what_was_planned_before_its_directory_met_another_one_is_not_put_there() {
     let record = run.record(EntryKind::FILE, "sub/f", "ours");
     assert_eq!(run.plan(&record), Verdict::Send);
     assert_eq!(run.directory("Sub"), Verdict::Done);
-    // In a directory that this transfer has made there is no search: the creation itself shows the conflict.
+    // In a directory that this transfer made there is no search: making the entry shows the conflict.
     assert_eq!(run.directory("Sub/In"), Verdict::Done);
     refused(&run.directory("Sub/in"));
     refused(&run.directory("sub"));
@@ -294,7 +294,7 @@ fn links_and_special_names_keep_to_their_spelling() {
     let other = run.record(EntryKind::SYMLINK, "d/link", "x");
     assert_eq!(run.plan(&link), Verdict::Done);
     refused(&run.plan(&other));
-    // The same once more, as after the loss of a stream.
+    // The same again, as after the loss of a stream.
     assert_eq!(run.plan(&link), Verdict::Done);
     run.finish();
     let run = Run::new(Arc::new(storage.clone()));
@@ -356,7 +356,7 @@ fn what_the_user_has_named_may_be_spelled_in_any_way() {
     let storage = MemoryStorage::folding();
     put(&storage, "in/README", "old");
     put(&storage, "in/Dir/f", "old");
-    // One file onto an existing name, as cp does.
+    // One file over an existing name, as in cp.
     let mut run = Run::to(Arc::new(storage.clone()), "in/readme", &["x"], None);
     assert_eq!(run.file("", "newer"), Verdict::Send);
     assert!(run.finish().is_empty());
@@ -368,7 +368,7 @@ fn what_the_user_has_named_may_be_spelled_in_any_way() {
     refused(&run.file("F", "other"));
     assert!(run.finish().is_empty());
     has(&storage, "in/Dir/f", "newer");
-    // Several bring their own names.
+    // Several sources keep their own names.
     let mut run = Run::to(Arc::new(storage.clone()), "IN", &["new", "readme"], None);
     assert_eq!(run.file("", "one"), Verdict::Send);
     let mut record = run.record(EntryKind::FILE, "", "two");
@@ -379,7 +379,7 @@ fn what_the_user_has_named_may_be_spelled_in_any_way() {
     has(&storage, "in/new", "one");
 }
 
-/// A second run over existing files; returns how often entries were looked at, and directories listed.
+/// A second run over existing files; returns the number of looks at entries and of listings.
 fn second_run(storage: &MemoryStorage, names: &[String]) -> [u64; 2] {
     let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let counting = Arc::clone(&counts);
@@ -414,14 +414,14 @@ fn what_is_there_under_its_name_costs_one_look_more_a_directory() {
         .collect();
     let [plain, folding] = [MemoryStorage::new(), MemoryStorage::folding()];
     let [looks, listings] = second_run(&plain, &names);
-    // At the base, at each of ten directories; and one for the destination itself.
+    // One look at the base, at each of ten directories, and at the destination itself.
     assert!(looks <= 1000 + 10 + 3, "{looks} looks");
     assert_eq!(listings, 0);
-    // Where case folds each directory is listed once.
+    // Each directory that folds case is listed once.
     let [looks, listings] = second_run(&folding, &names);
     assert!(looks <= 1000 + 2 * 11 + 2, "{looks} looks");
     assert_eq!(listings, 11);
-    // Names that may be written in several ways are compared with one listing of their directory.
+    // Names with several possible spellings are compared with one listing of their directory.
     let names: Vec<String> = (0..100).map(|number| format!("d/\u{e9}{number}")).collect();
     assert_eq!(second_run(&plain, &names)[1], 1);
     // Digits have no case.
@@ -458,7 +458,7 @@ fn a_name_that_came_after_a_listing_is_found_by_another_one() {
     put(&storage, "out/Second", "2");
     assert!(suits("out/Second"));
     assert!(!suits("out/second"));
-    // A missing directory suits too; once it exists, it is looked at again.
+    // A missing directory suits too; once it exists, it is examined again.
     assert!(spelling.suits(&at("out/D/f"), false, &mut last).unwrap());
     put(&storage, "out/d/f", "3");
     assert!(!spelling.suits(&at("out/D/f"), true, &mut last).unwrap());
@@ -470,7 +470,7 @@ fn a_name_that_came_after_a_listing_is_found_by_another_one() {
     run.sink.suspend();
 }
 
-/// A manifest may come before the manifest of its directories.
+/// A manifest may arrive before the manifest of its directories.
 #[test]
 fn what_has_yet_to_make_way_for_a_directory_is_no_fault() {
     let place = tempfile::tempdir().unwrap();

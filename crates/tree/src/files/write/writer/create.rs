@@ -1,5 +1,4 @@
-//! Makes or opens the temporary file of a large file, which may be shared with other members of a claim.
-//! Writes no contents to it.
+//! Creates or opens the temporary file of a large file, which may be shared with other members of a claim. Writes no contents to it.
 
 use std::sync::Mutex;
 
@@ -17,8 +16,8 @@ use crate::files::target::destination_fault;
 use crate::files::write::open::{OpenFile, Progress, part_of};
 
 impl Writer {
-    /// Makes the temporary file of an entry, or opens the existing one. `None` if the transfer ended during the call: another attempt may
-    /// have continued without this one, so the new file is removed.
+    /// Creates the temporary file of an entry, or opens the existing one. `None` if the transfer ended during the call: another attempt
+    /// may have continued without this one, so the new file is removed.
     pub(super) fn create(&self, record: &Record) -> Result<Option<OpenFile>, Fault> {
         let path = self.target.mapped(record.root, &record.path)?;
         self.directories.hold_before_making(record.id, &path)?;
@@ -31,7 +30,7 @@ impl Writer {
         };
         let key = key_of(record, part);
         let known = self.held.take(&key);
-        // If data of failed files was kept, the journal may know this file although its failure is forgotten here.
+        // If data of failed files was kept, the journal may contain this file although its failure is no longer remembered here.
         let is_in_journal = known.is_some() || record.attempt > 0 || self.held.has_kept();
         let held = known
             .filter(|partial| {
@@ -72,7 +71,8 @@ impl Writer {
             self.copy(record, &path, from, &*file)?;
         }
         if held.is_none() {
-            // Only for a file that may be known: an append to the journal waits for its sync, and all streams wait while a file is opened.
+            // Only for a file that may be in the journal: an append waits for a sync of the journal, and all streams wait while a file is
+            // opened.
             if is_in_journal {
                 self.committer.restart(key);
             }
@@ -117,7 +117,7 @@ impl Writer {
         }))
     }
 
-    /// Copies the data that members have written of a file, but for its holes.
+    /// Copies the data that members have written of a file, without its holes.
     fn copy(
         &self,
         record: &Record,
@@ -128,16 +128,16 @@ impl Writer {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
         let storage = &self.target.config.storage;
         let from = storage.open_temp(path, from).map_err(fault)?;
-        // Another node may have written a part of the file.
+        // The cache may be stale, because another node may have written a part of the file.
         from.drop_cache();
         copy_contents(&self.target, path, &*from, to).map_err(fault)
     }
 
-    /// The ranges of a file that other transfers hold.
+    /// The ranges of a file that other transfers have written.
     fn elsewhere(&self, ranges: &[HeldRange]) -> FileDigest {
         let mut digest = FileDigest::new(self.target.config.digest);
         for range in ranges {
-            // A range that does not fit leaves a gap, and the digest of the whole shows it.
+            // A range that does not fit leaves a gap, which the digest of the whole file reveals.
             let _ = digest.add(
                 range.offset,
                 range.bytes,
@@ -147,7 +147,7 @@ impl Writer {
         digest
     }
 
-    /// How to treat an entry that has the name. Another member of the same claim may have brought the same entry meanwhile.
+    /// How to treat an existing entry with the name. Another member of the same claim may have delivered the same entry meanwhile.
     pub(super) fn replace_of(&self, id: EntryId) -> Replace {
         match self.target.config.member.is_some() || lock(&self.replace).contains(&id) {
             true => Replace::Atomically,

@@ -1,5 +1,5 @@
-//! Tests that the sink refuses senders that break the bounds.
-//! The simulation covers honest senders.
+//! Tests that the sink refuses senders that exceed the limits. The simulation covers honest
+//! senders.
 
 use godwit_engine::{Acks, Counters, Observer, Sink};
 use godwit_proto::{BlockHeader, EntryKind, Generation, TransferId};
@@ -82,7 +82,7 @@ fn write_byte(sink: &TreeSink, entry: u64, offset: u64) -> Result<(), Fault> {
 fn scattered_slices_fail_their_file_before_their_digests_take_all_memory() {
     let journals = tempfile::tempdir().unwrap();
     let sink = sink(100, journals.path());
-    // In order they are one range, however many.
+    // Slices in order form one range, whatever their number.
     for offset in 0..1000 {
         write_byte(&sink, 1, offset).unwrap();
     }
@@ -92,7 +92,7 @@ fn scattered_slices_fail_their_file_before_their_digests_take_all_memory() {
     let fault = write_byte(&sink, 2, 500).unwrap_err();
     assert_eq!((fault.code, fault.entry), (FaultCode::LIMIT, EntryId(2)));
     assert!(fault.message.contains("the sender"), "{}", fault.message);
-    // The ranges are free for others, and the sender that kept to the rules continues.
+    // The ranges become free for others, and the sender that obeyed the rules continues.
     for index in 0..99 {
         write_byte(&sink, 3, index * 2).unwrap();
     }

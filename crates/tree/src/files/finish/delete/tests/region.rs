@@ -1,6 +1,5 @@
-//! Tests closers of a region: their deletions end at directories that other closers finish, and none takes an unfinished directory for a
-//! copy.
-//! Leaves the division of a tree into regions to the controller.
+//! Tests closers of a region: their deletions stop at directories of other closers, and an unfinished directory never counts as a copy.
+//! Does not test how the controller divides a tree into regions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +17,7 @@ use crate::files::plan::spelling::tests::{at, put};
 use crate::files::region::Region;
 use crate::{DestinationPlace, DestinationRequest, TreeSink};
 
-/// A fence that holds.
+/// A fence that never ends.
 struct Holds;
 
 impl Fence for Holds {
@@ -136,7 +135,7 @@ impl Closer {
         }
     }
 
-    /// Ends the closer, to which so many entries failed at the source; returns the reported faults.
+    /// Ends the closer, with this many failed entries at the source; returns the reported faults.
     fn finish(self, failed: u64) -> HashMap<String, Fault> {
         let mut ending = Ending {
             failed,
@@ -208,7 +207,7 @@ fn temporary_files_of_other_transfers_stay_in_the_directories_of_a_region() {
 fn a_directory_that_another_node_makes_late_keeps_its_contents() {
     let storage = with(&["out/file"]);
     let mut closer = Closer::of(&storage, &[""], true);
-    // At this moment a look finds nothing.
+    // The destination does not have the directory yet.
     closer.leaves(&["set"]);
     put(&storage, "out/set/in", "ours");
     closer.directories(&["", "set"]);
