@@ -1,5 +1,5 @@
-//! Sends buffers and receives them as buffers, with no files at all: own work, own source, own sink.
-//! Shows the least that each of the three traits asks for; both ends run in this process.
+//! Sends and receives buffers without any files: implements work, source and sink itself. Shows the minimum that each
+//! of the three traits requires; both ends run in this process.
 //!
 //! ```text
 //! cargo run -p godwit-engine --example buffers
@@ -100,8 +100,8 @@ impl SourceFile for Open {
     }
 }
 
-/// The sink: keeps the received buffers. A program that must not lose them acknowledges durability only once they are
-/// safe.
+/// The sink: keeps the received buffers. A program that must not lose buffers acknowledges durability only once they
+/// are safe.
 struct Inbox {
     acks: Arc<Acks>,
     buffers: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
@@ -111,7 +111,7 @@ impl Inbox {
     fn place(&self, record: &Record, offset: usize, bytes: &[u8]) {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let buffer = buffers.entry(record.path.clone()).or_default();
-        // This program announced the sizes itself; a sink that serves strangers checks them before it allocates memory.
+        // This program announced the sizes itself; a sink for untrusted peers checks them before it allocates memory.
         let end = offset + bytes.len();
         if buffer.len() < end {
             buffer.resize(end, 0);

@@ -1,5 +1,5 @@
-//! The receiving end's outbox: acknowledgements and faults to send back, and those to repeat after a stream dies.
-//! Sends nothing itself; streams take from it.
+//! The receiving end's outbox: acknowledgements and faults to send, and those to repeat after a stream dies. Sends
+//! nothing itself; streams take messages from it.
 //!
 //! After the loss of a stream, everything that may have been lost with it is sent again, in ranges. A busy stream sends
 //! its own acknowledgements after at most `limits::ACK_DELAY`; only other threads wake a stream to send one.
@@ -26,7 +26,7 @@ pub struct Acks {
     observer: Arc<dyn Observer>,
     counters: Arc<Counters>,
     inner: Mutex<Inner>,
-    /// The transfer has ended; results of comparisons still running are ignored.
+    /// Whether the transfer has ended; results of comparisons still running are then ignored.
     over: AtomicBool,
     /// Whether something failed because the storage at this end was full.
     pub no_space: AtomicBool,
@@ -36,19 +36,19 @@ pub struct Acks {
 struct Inner {
     queue: VecDeque<AckRange>,
     faults: VecDeque<EntryFailed>,
-    /// Sent before; sent again after the loss of a stream.
+    /// Acknowledgements sent before, which are repeated after the loss of a stream.
     durable: SeqSet,
     written: SeqSet,
     in_process: SeqSet,
-    /// Requested again and not yet arrived.
+    /// Items requested again that have not arrived yet.
     lost: SeqSet,
-    /// Copies of these items were dropped while the first copy was in process.
+    /// Items of which a copy was dropped while the first copy was being processed.
     dropped: SeqSet,
     faults_said: Vec<EntryFailed>,
     faults_bytes: usize,
     failed: Failed,
     wakers: Vec<(u64, Waker)>,
-    /// Busy streams, which take from this outbox when they finish their current step.
+    /// Number of busy streams, which take from this outbox when they finish their current step.
     working: usize,
     /// Answers that were not ready when their manifest arrived, each with the number of the manifest's stream.
     answers: Vec<(u64, Vec<u8>)>,
@@ -60,10 +60,9 @@ struct Inner {
 pub(crate) enum Arrival {
     /// New: process it.
     Process,
-    /// In process on another stream, or already processed: an acknowledgement was or will be sent.
+    /// Being processed on another stream, or already processed: an acknowledgement was or will be sent.
     Known,
-    /// New, but the arrived numbers are scattered over more ranges than a correct sender can leave: a protocol
-    /// violation.
+    /// New, but the arrived numbers form more ranges than a correct sender can leave: a protocol violation.
     Scattered,
 }
 
@@ -80,7 +79,7 @@ impl Acks {
         }
     }
 
-    /// The item's contents are durable.
+    /// Records that these items' contents are durable.
     pub fn durable(&self, seqs: &[Seq]) {
         let mut inner = crate::lock(&self.inner);
         for seq in seqs {
@@ -91,7 +90,7 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// The item's contents were lost before they were durable: they must be sent again.
+    /// Records that these items' contents were lost before they were durable, and must be sent again.
     pub fn resend(&self, seqs: &[Seq]) {
         let mut inner = crate::lock(&self.inner);
         inner.ending = None;
@@ -103,9 +102,8 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// An entry failed while the item `seq` (0 for none) was processed or made durable. The sender
-    /// knows the entry as `path` below its source number `root`; `shown` is the entry's name at
-    /// this end.
+    /// Records that an entry failed while the item `seq` (0 for none) was processed or made durable. The sender knows
+    /// the entry as `path` below its source number `root`; `shown` is the entry's name at this end.
     pub fn fault(&self, seq: Seq, fault: Fault, root: u16, path: &[u8], shown: &[u8]) {
         if fault.code == FaultCode::NO_SPACE {
             self.no_space.store(true, Ordering::Relaxed);
@@ -119,7 +117,7 @@ impl Acks {
             });
         }
         let mut inner = crate::lock(&self.inner);
-        // Further failures are only counted; the sender learns their number at the end.
+        // More failures are only counted; the sender learns their number at the end.
         if inner.faults.len() < limits::FAULTS_KEPT_MAX {
             inner.faults.push_back(EntryFailed {
                 transfer: self.transfer,
@@ -151,7 +149,7 @@ impl Acks {
         self.observer.wants_entries()
     }
 
-    /// An entry is complete at this end.
+    /// Reports that an entry is complete at this end.
     pub fn done(&self, record: &Record) {
         self.observer.entry_done(record);
     }
@@ -205,15 +203,15 @@ impl Acks {
         let dropped = inner.dropped.contains(seq.0);
         inner.dropped.remove(seq.0);
         if inner.lost.contains(seq.0) {
-            // The item was requested again before the writing thread came here. WRITTEN would now make the sender
-            // release the item. A copy that came too early was dropped.
+            // The item was requested again before the writing thread arrived here. WRITTEN would now make the sender
+            // release the item, but a copy that came too early was dropped.
             if dropped {
                 inner.push(seq, AckStatus::RESEND);
                 inner.wake_one();
             }
             return;
         }
-        // A small batch can be durable before the writing thread comes here.
+        // A small batch can be durable before the writing thread arrives here.
         if !inner.durable.contains(seq.0) {
             inner.written.insert(seq.0);
         }
@@ -221,7 +219,7 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// The item was not accepted: the sender must send it again.
+    /// Records that the item was not accepted: the sender must send it again.
     pub(crate) fn rejected(&self, seq: Seq) {
         let mut inner = crate::lock(&self.inner);
         inner.ending = None;
@@ -232,8 +230,8 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// The sender waits only for durability. Items requested again and still missing are requested once more, because
-    /// an older acknowledgement on another stream may have overtaken the request.
+    /// Called when the sender waits only for durability. Requests missing items once more, because an older
+    /// acknowledgement on another stream may have overtaken the request.
     pub(crate) fn ask_again(&self) {
         crate::lock(&self.inner).say_all(|inner| &inner.lost, AckStatus::RESEND);
     }
@@ -243,7 +241,7 @@ impl Acks {
         crate::lock(&self.inner).faults_said.clone()
     }
 
-    /// Takes the acknowledgements and faults that the calling stream is to send.
+    /// Takes the acknowledgements and faults that the calling stream must send.
     pub(crate) fn take(&self, ranges: &mut Vec<AckRange>, faults: &mut Vec<EntryFailed>) {
         let mut inner = crate::lock(&self.inner);
         ranges.extend(inner.queue.drain(..));
@@ -259,13 +257,14 @@ impl Acks {
         }
     }
 
-    /// Marks the calling stream as busy until the result is dropped; the stream takes from here soon after.
+    /// Marks the calling stream as busy until the result is dropped; the stream takes from this outbox soon after.
     pub(crate) fn work(&self) -> Working<'_> {
         crate::lock(&self.inner).working += 1;
         Working(self)
     }
 
-    /// Queues the answer to a manifest on the `stream` that brought it. If that stream dies, the manifest comes again.
+    /// Queues the answer to a manifest on the `stream` on which the manifest arrived. If that stream dies, the manifest
+    /// is sent again.
     pub(crate) fn answer(&self, stream: u64, answer: Vec<u8>) {
         let mut inner = crate::lock(&self.inner);
         if let Some((_, waker)) = inner.wakers.iter().find(|(id, _)| *id == stream) {
@@ -285,7 +284,7 @@ impl Acks {
         });
     }
 
-    /// The transfer has ended.
+    /// Records that the transfer has ended.
     pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
@@ -299,20 +298,21 @@ impl Acks {
         crate::lock(&self.inner).wakers.push((stream, waker));
     }
 
-    /// A stream is about to leave in order: everything that it took from here arrives.
+    /// Records that a stream is about to leave in order, so that everything it took from here arrives.
     pub(crate) fn leave(&self, stream: u64) {
         let mut inner = crate::lock(&self.inner);
         inner.wakers.retain(|(id, _)| *id != stream);
         inner.wake_one();
     }
 
-    /// A stream is lost, perhaps with acknowledgements that it had taken: all acknowledgements are sent again.
+    /// Handles the loss of a stream, perhaps with acknowledgements that it had taken: all acknowledgements are sent
+    /// again.
     pub(crate) fn detach(&self, stream: u64) {
         let mut inner = crate::lock(&self.inner);
         inner.wakers.retain(|(id, _)| *id != stream);
         // The items that were on this stream are sent again, and may fail this time.
         inner.ending = None;
-        // Its manifests come again on another stream.
+        // Its manifests arrive again on another stream.
         inner.answers.retain(|(id, _)| *id != stream);
         inner.queue.clear();
         inner.say_all(|inner| &inner.durable, AckStatus::DURABLE);
@@ -362,7 +362,7 @@ impl Inner {
         });
     }
 
-    /// Wakes a stream to send the queue; a busy stream sends it anyway.
+    /// Wakes an idle stream to send the queue; a busy stream sends it anyway.
     fn wake_one(&self) {
         if self.working == 0
             && let Some((_, waker)) = self.wakers.first()

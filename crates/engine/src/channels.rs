@@ -1,13 +1,13 @@
-//! Owns what one end of a transfer knows of its channels: figures of each, and a watch that cuts off dead streams.
-//! Makes no connections; `session::link` replaces a stream that was cut off.
+//! Owns the state of the channels at one end of a transfer: measurements of each, and a watch that cuts off dead streams. Does not
+//! connect; `session::link` replaces a stream that was cut off.
 //!
-//! The watch starts once streams of two channels are attached, at either end. One thread checks every stream five times
-//! a second through a `Pulse`, a second handle of the socket. A cut is a `shutdown`: the wait of the stream's thread
-//! ends, other streams carry the stream's blocks, and `session::link` retries over the same channel until it works
-//! again. The sending end cuts without being asked, so a pull does not wait for the client to notice.
+//! The watch starts, at either end, once streams of two channels are attached. One thread checks every stream five times a second
+//! through a `Pulse`, a second handle of the socket. A cut is a `shutdown`: the wait of the stream's thread ends, other streams carry
+//! the stream's blocks, and `session::link` retries over the same channel until it works again. The sending end cuts without being
+//! asked, so a pull does not wait for the client to notice.
 //!
-//! In the background, the watch starts before the first thread of a second channel lowers its priority, so the watch
-//! keeps normal priority.
+//! In the background, the watch starts before the first thread of a second channel lowers its priority, so the watch keeps normal
+//! priority.
 
 mod timers;
 mod verdict;
@@ -23,7 +23,7 @@ use self::timers::Timers;
 use self::verdict::{ASK_AFTER, Sign, dead};
 use crate::{StreamLoss, lock};
 
-/// How often the watch checks: a dead channel is noticed this much later at most.
+/// How often the watch checks; a dead channel is noticed at most this much later.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The channels of one end of a transfer. Cheap to clone.
@@ -86,7 +86,7 @@ impl Totals {
 }
 
 impl ChannelTable {
-    /// Registers an attached stream and returns its number here, or `None` if it runs over no channel.
+    /// Registers an attached stream and returns its number in this table, or `None` if it uses no channel.
     pub(crate) fn attach(&self, stream: &dyn Stream) -> Option<u64> {
         let pulse = stream.pulse()?;
         let channel = stream.channel();
@@ -118,7 +118,7 @@ impl ChannelTable {
         Some(id)
     }
 
-    /// Removes a stream that ended like this; if it was cut off because its channel is dead, the returned loss says so.
+    /// Removes a stream that ended with this result; if it was cut off because its channel is dead, the returned loss says so.
     pub(crate) fn detach(
         &self,
         id: Option<u64>,
@@ -225,8 +225,7 @@ impl Inner {
         totals.map_or_else(String::new, |totals| totals.name.clone())
     }
 
-    /// Adds the bytes of all streams to the figures. Returns the signs of life of the streams that are not cut off,
-    /// each with its time.
+    /// Adds the bytes of all streams to the figures. Returns the signs of life of all streams that are not cut off, each with its time.
     fn count(&mut self) -> Vec<(u64, Vital, Instant)> {
         let Self {
             members, channels, ..
@@ -236,7 +235,7 @@ impl Inner {
             let Ok(vital) = member.pulse.vital() else {
                 continue;
             };
-            // The clock is read here and not earlier, because a thread that had to wait in between would count its own wait as silence.
+            // The clock is read here and not earlier, because a thread that waits between the two would count its own wait as silence.
             let now = Instant::now();
             let Some(totals) = channels.get_mut(&member.channel) else {
                 continue;
@@ -266,7 +265,7 @@ impl Inner {
         signs
     }
 
-    /// Sets each socket's buffer to what its channel carries in a moment.
+    /// Sets each socket's buffer to the amount that its channel sends in a moment.
     fn hold(&mut self, now: Instant) {
         for member in self.members.values_mut() {
             let bytes = member.counted_bytes;
@@ -278,7 +277,7 @@ impl Inner {
         }
     }
 
-    /// Probes the streams that were silent lately.
+    /// Probes the streams that were recently silent.
     fn ask(&self, signs: &[(u64, Sign)]) {
         for (id, sign) in signs {
             if sign.quiet >= ASK_AFTER

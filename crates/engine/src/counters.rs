@@ -17,8 +17,8 @@ macro_rules! counters {
         $($(#[$doc:meta])* $name:ident),* $(,)?;
         $($(#[$gauge_doc:meta])* $gauge:ident),* $(,)?
     ) => {
-        /// The counters. Each only grows, except `bytes_durable`, which loses the bytes of files that failed, and the
-        /// gauges (from `streams` on), which are momentary values.
+        /// The counters. Each counter only grows, with two exceptions: `bytes_durable` loses the bytes of files that
+        /// failed, and gauges (from `streams` on) are momentary values.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($(#[$doc])* pub $name: Counter,)*
@@ -27,7 +27,7 @@ macro_rules! counters {
             pub(crate) channels: ChannelTable,
         }
         impl Counters {
-            /// All counters as they stand; each is exact, the set is not one instant.
+            /// All counters; each is exact, but they are not read at one instant.
             pub fn snapshot(&self) -> Snapshot {
                 self.table.settle(self);
                 Snapshot { $($name: self.$name.get(),)* $($gauge: self.$gauge.get(),)* }
@@ -39,7 +39,7 @@ macro_rules! counters {
 godwit_tuner::each_counter!(counters);
 
 impl Counters {
-    /// The streams attached now, one by one.
+    /// The currently attached streams.
     pub fn streams(&self) -> Vec<StreamFigures> {
         self.table.figures()
     }
@@ -134,12 +134,12 @@ pub struct CpuMeter {
 const SETTLE_EVERY: Duration = Duration::from_millis(200);
 
 impl CpuMeter {
-    /// Adds the time since the last call.
+    /// Adds the time used since the last call.
     pub fn settle(&mut self, counters: &Counters) {
         let now = thread_cpu_time();
         counters.cpu_ns.add_time(now.saturating_sub(self.counted));
         self.counted = now;
-        // Costs a microsecond or two: not each time.
+        // Not done each time, because it takes a microsecond or two.
         if self.is_due(Instant::now())
             && let Some(waited) = thread_cpu_waiting()
         {

@@ -1,5 +1,5 @@
-//! Owns the priority of a thread that works for a transfer, which follows the transfer's own while it runs.
-//! Decides nothing: a user does.
+//! Sets the priority of a thread that works for a transfer; it follows the transfer's priority. Does not
+//! choose the priority; a user does.
 
 use crate::Live;
 
@@ -25,7 +25,7 @@ impl Courtesy {
         true
     }
 
-    /// Whether it yields to others.
+    /// Whether the priority is lowered.
     pub(crate) const fn is_lowered(&self) -> bool {
         self.lowered
     }

@@ -1,4 +1,4 @@
-//! Tuning decisions of both ends: keeps this end's for the other end to show, and shows the other end's here.
+//! Keeps this end's tuning decisions for the other end to show, and reports the other end's decisions here.
 //! Decides nothing itself (`tuner`).
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use crate::{Observer, lock};
 #[derive(Debug, Default)]
 pub(crate) struct Decided {
     own: Mutex<Own>,
-    /// Number of the other end's last decision that was reported.
+    /// Number of the other end's latest decision that was reported.
     told: Mutex<u64>,
 }
 
@@ -25,17 +25,17 @@ struct Own {
     latest: VecDeque<Tuned>,
 }
 
-/// Highest accepted number. A correct end decides at most once a second, and ever more rarely.
+/// Highest accepted number. A correct end decides at most once a second, and less and less often.
 const NUMBER_MAX: u64 = 10_000;
 
 impl Decided {
-    /// Reports a decision of this end here, and to the other end from the next STATUS on.
+    /// Reports a decision of this end here, and to the other end with the next STATUS.
     pub(crate) fn decide(&self, decision: &Decision, observer: &dyn Observer) {
         observer.tuned(decision, None);
         let what = match decision.knob {
             Knob::Readers => Tuned::READERS,
             Knob::Writers => Tuned::WRITERS,
-            // The client decides on streams, and reports that itself.
+            // The client decides the number of streams, and reports that itself.
             Knob::Streams => return,
         };
         let mut own = lock(&self.own);
@@ -53,12 +53,12 @@ impl Decided {
         });
     }
 
-    /// The decisions that a STATUS carries.
+    /// The decisions to send in a STATUS.
     pub(crate) fn latest(&self) -> Vec<Tuned> {
         lock(&self.own).latest.iter().cloned().collect()
     }
 
-    /// Reports the other end's new decisions. Any stream may repeat any of them.
+    /// Reports the other end's new decisions. Any stream may repeat any decision.
     pub(crate) fn hear(&self, theirs: &[Tuned], observer: &dyn Observer) {
         let mut told = lock(&self.told);
         for tuned in theirs {
@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(near.take(), [format!("own writers 0 -> {to}: so")]);
             said.push(here.latest());
         }
-        // One decision was lost with its stream; others come late or again.
+        // One decision was lost with its stream; others arrive late or twice.
         let told: [(usize, &[u32]); 5] =
             [(0, &[]), (2, &[1, 2]), (1, &[]), (5, &[3, 4, 5]), (4, &[])];
         for (at, told) in told {
@@ -166,7 +166,7 @@ mod tests {
             to,
             reason: "so".to_owned(),
         };
-        // A number that would silence all later ones, a number that does not exist, and an unknown kind.
+        // A number that would suppress all later ones, an invalid number, and an unknown kind.
         let wrong = [
             said(u64::MAX, Tuned::WRITERS, 1),
             said(0, Tuned::WRITERS, 1),

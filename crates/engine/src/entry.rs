@@ -161,7 +161,7 @@ pub(crate) fn is_portion(record: &Record) -> bool {
     !matches!(record.portion(), Ok(Portion::Whole))
 }
 
-/// Known size of the entry: of the file, or of its part.
+/// Known size of the file, or of its part.
 pub(crate) fn known_bytes(record: &Record) -> u64 {
     if let Some(part) = part(record) {
         part.bytes
@@ -296,7 +296,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// The judgement of a receiving client, which knows the sender only from a STATUS; `change` alters that STATUS.
+    /// The judgement of a receiving client, which knows the sender only from a STATUS; `change` modifies that
+    /// STATUS.
     fn told(change: fn(&mut Status)) -> crate::Finding {
         let side = Snapshot {
             streams: 2,

@@ -1,5 +1,5 @@
-//! Divides buffer memory, threads and open files of a process among its transfers; one for each process.
-//! Decides nothing itself (`core`), and begins or ends no transfer.
+//! Divides buffer memory, threads and open files of a process among its transfers; each process has one governor. Does
+//! not compute shares (`core`), and does not start or end transfers.
 
 mod core;
 mod needs;
@@ -24,7 +24,7 @@ pub struct Governor(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     core: Mutex<Core>,
-    /// A transfer has left, or no longer waits.
+    /// Signals that a transfer has left, or no longer waits.
     changed: Condvar,
 }
 
@@ -39,12 +39,12 @@ struct Seat {
     governor: Governor,
 }
 
-/// Amounts in use, as a governor sees them.
+/// Amounts in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// The total amounts.
     pub budget: Amounts,
-    /// Bytes of buffers that transfers hold …
+    /// Bytes of buffers that transfers currently hold …
     pub held: u64,
     /// … and the most that they ever held at one moment.
     pub held_most: u64,
@@ -89,7 +89,7 @@ impl Governor {
         loop {
             if let Some(seats) = core.poll_admission(ticket) {
                 drop(core);
-                // The next transfer may have room, too.
+                // The next transfer may have room too.
                 self.0.changed.notify_all();
                 let seats = seats.into_iter().zip(needs);
                 return Some(seats.map(|(id, needs)| self.lease(id, *needs)).collect());
@@ -160,7 +160,7 @@ impl Lease {
         usize::try_from(blocks).unwrap_or(usize::MAX)
     }
 
-    /// Counts memory that the end holds beside its blocks until it leaves; its admission included that memory.
+    /// Counts memory that the end holds outside of its blocks until it leaves; its admission included that memory.
     pub fn keep(&self, bytes: u64) {
         lock(&self.0.governor.0.core).grow(self.0.id, bytes, true);
     }

@@ -1,5 +1,5 @@
-//! A transfer's decision about one entry, for users and programs that want it per entry.
-//! Decides nothing itself, and prints nothing.
+//! Describes a transfer's decision about one entry, for users and programs that want a report for each entry. Does not
+//! decide or print.
 
 use godwit_proto::{EntryKind, Record, RecordFlags, Verdict};
 
@@ -34,8 +34,8 @@ pub struct Item<'a> {
 }
 
 impl Action {
-    /// The action of a verdict. `None` for a verdict that is not final, for a failure (reported elsewhere), and for an
-    /// entry that is passed over.
+    /// The action of a verdict. `None` for a verdict that is not final, for a failure (reported elsewhere), and for a
+    /// skipped entry.
     pub(crate) fn of(record: &Record, verdict: &Verdict) -> Option<Self> {
         match verdict {
             _ if record.flags & RecordFlags::PASSED_OVER != 0 => None,

@@ -1,7 +1,7 @@
-//! Reads the peer's last frames after a send to it has failed.
-//! Looks only for how the transfer ended: all else is sent again on another stream.
+//! Reads the peer's last frames after a send to it has failed. Reads only how the transfer ended: all other frames
+//! are sent again on another stream.
 //!
-//! A peer that hung up with a closed window would block a send for a minute or more. The send is given up after one
+//! A peer that hung up with a closed window could block a send for a minute or more. The send is given up after one
 //! second without room; frames that the peer sent before are still read.
 
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use godwit_proto::{Frame, FrameKind, decode};
 
 use crate::{End, StreamLoss};
 
-/// How long to wait for last frames after the sending direction broke: they pass through other programs, each at its
-/// own pace.
+/// How long to wait for last frames after the sending direction broke: other programs relay them, each at its own
+/// speed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Payload is dropped in pieces of this size.

@@ -1,12 +1,12 @@
-//! Carries one transfer from end to end: slices, reads, sends, receives, writes, acknowledges, resumes.
-//! Does not know jobs, exports, users or the command line; `run` and `node` give it work and end points.
+//! Runs one transfer from end to end: slices, reads, sends, receives, writes, acknowledges, resumes. Does not know jobs, exports,
+//! users or the command line; `run` and `node` supply work and ends.
 //!
 //! # The library
 //!
 //! A transfer has two ends, which need not be on the sides that dialled and accepted:
 //!
 //! * [`Sender`] takes [`Work`] (which entries there are) and a [`Source`] (their bytes);
-//! * [`Receiver`] gives what arrives to a [`Sink`].
+//! * * [`Receiver`] passes arriving data to a [`Sink`].
 //!
 //! Streams are attached to either with `run_stream`, which serves one [`godwit_net::Stream`] on the calling thread until the
 //! transfer ends or the stream breaks. Any number of streams may come and go at any time; any item may travel on any of them.
@@ -63,7 +63,7 @@ use godwit_net::Waker;
 use godwit_proto::{Cancel, DigestKind, Error as WireFailure, ErrorCode, Fault, Record};
 use godwit_store::digest;
 
-/// Returns the peak memory of this process, where it can be attributed to this transfer alone.
+/// Returns the peak memory of this process, if it can be attributed to this transfer alone.
 pub type Resources = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 /// Converts the wire's number of a digest kind; `None` if this program does not have that kind.
@@ -103,7 +103,7 @@ pub enum End {
 }
 
 impl End {
-    /// Ends the wait of a stream: at once, unless the transfer finished and the peer may ask for the last frame again.
+    /// Ends the wait of a stream: at once, unless the transfer finished and the peer may still ask for the last frame.
     pub(crate) fn tell(&self, waker: &Waker) {
         match self {
             Self::Finished(_) => waker.wake(),
@@ -134,7 +134,7 @@ impl End {
         frame
     }
 
-    /// The end that follows from the other side's failure or refusal.
+    /// The end that results from the other side's failure or refusal.
     pub(crate) fn by_failure(failure: WireFailure) -> Self {
         Self::Failed {
             code: ErrorCode::heard(failure.code),
@@ -143,7 +143,7 @@ impl End {
         }
     }
 
-    /// The end that follows when the other side stopped in good order: it may be available again soon.
+    /// The end that results when the other side stopped in good order: it may be available again soon.
     pub(crate) fn by_peer(reason: &str) -> Self {
         Self::Failed {
             code: ErrorCode::CANCELLED,
@@ -166,7 +166,7 @@ pub struct FailedEntry<'a> {
     pub fault: &'a Fault,
 }
 
-/// Receives events that users want to see at once.
+/// Receives events that users want to see immediately.
 pub trait Observer: Send + Sync {
     /// An entry failed. Called once for each entry.
     fn entry_failed(&self, failed: &FailedEntry<'_>);
@@ -176,18 +176,18 @@ pub trait Observer: Send + Sync {
         false
     }
 
-    /// An entry is complete at the destination. A file that was already there has no digest in its record. At the
-    /// sending end, the entry's failure may still follow.
+    /// An entry is complete at the destination. A file that already existed has no digest in its record. At the sending end, the
+    /// entry's failure may still follow.
     fn entry_done(&self, record: &Record) {
         let _ = record;
     }
 
-    /// A part of a file, or an entry assembled from parts, got its number. Called only at the sending end.
+    /// A part of a file, or an assembled file, got its number. Called only at the sending end.
     fn portion_announced(&self, record: &Record) {
         let _ = record;
     }
 
-    /// Reports something worth knowing that needs no action.
+    /// Reports a fact that needs no action.
     fn note(&self, message: &str) {
         let _ = message;
     }
@@ -209,12 +209,12 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Takes a lock even if a holder panicked: the state behind our locks is valid at every point that can panic.
+/// Takes a lock even if a holder panicked: the protected state is valid at every point that can panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a function if the thread panics before this is dropped: others may wait for its unfinished work.
+/// Runs a function if the thread panics before this value is dropped, because others may wait for its unfinished work.
 pub struct IfPanicking<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for IfPanicking<F> {

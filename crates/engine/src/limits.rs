@@ -1,5 +1,5 @@
-//! The bounds of every queue, window and buffer in the engine, each a sum that names its holders.
-//! Decides nothing at run time: the values that a transfer uses are in `live` and in the configurations.
+//! The bounds of every queue, window and buffer in the engine, each with its arithmetic. Contains no run-time settings:
+//! the values that a transfer uses are in `live` and in the configurations.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ pub const fn bundle_file_bytes_max(block_bytes: u32) -> u64 {
     block_bytes as u64 / 2
 }
 
-/// Files up to this size that occupy as much room as their size are read without a lookup of holes, which takes 9 µs
-/// for each MiB in memory. A missed hole is no larger: allocated but unwritten room, or a hole hidden by room allocated
-/// elsewhere.
+/// Files up to this size that occupy at least their size on disk are read without a lookup of holes, which takes 9 µs
+/// for each MiB in memory. A missed hole is at most this large: allocated but unwritten space, or a hole hidden by
+/// space allocated elsewhere.
 pub const UNSOUNDED_BYTES_MAX: u64 = 8 << 20;
 
 /// Most files in one bundle: their records (64 bytes and a name each) stay well below the frame's head limit.
@@ -29,10 +29,10 @@ pub const BUNDLE_RECORDS_MAX: usize = 1024;
 /// Longest encoding of a bundle's or manifest's records; the next record starts another one. The wire allows 1 MiB.
 pub const RECORD_SECTION_BYTES: usize = 256 * 1024;
 
-/// Small files that are hashed in one go and announced together.
+/// Small files that are hashed together and announced together.
 pub const DIGESTS_AT_ONCE: usize = 256;
 
-/// Manifests waiting for digests of the receiver's files; a correct sender puts at most [`MANIFEST_RECORDS`]
+/// Manifests that wait for digests of the receiver's files; a correct sender puts at most [`MANIFEST_RECORDS`] entries
 /// into each.
 pub const CHECKS_WAITING_MAX: usize = 512;
 
@@ -47,41 +47,42 @@ pub const NOTICES_KEPT_BYTES: usize = 16 << 20;
 /// Entries in one manifest.
 pub const MANIFEST_RECORDS: usize = 1024;
 
-/// Entries announced and not yet answered: 650,000 a second at an RTT of 50 ms, faster than any storage creates files.
+/// Entries announced and not yet answered: enough for 650,000 a second at an RTT of 50 ms, faster than any storage
+/// creates files.
 pub const UNANSWERED_RECORDS_MAX: usize = 32 * 1024;
 
 /// Paths whose memory is kept for reuse, and the bytes of one of them.
 pub(crate) const USED_PATHS_MAX: usize = 4 * MANIFEST_RECORDS;
 pub(crate) const USED_PATH_BYTES_MAX: usize = 256;
 
-/// Answers that the receiver keeps for repeats: one for each manifest that may be unanswered, of one entry each at
-/// worst …
+/// Answers that the receiver keeps for repetition: one for each manifest that may be unanswered, with one entry each in
+/// the worst case …
 pub const ANSWERS_KEPT_MAX: usize = UNANSWERED_RECORDS_MAX + MANIFEST_RECORDS;
 
-/// … and at most this many bytes of them: 8 bytes for each entry of full windows would be half a megabyte, a fault or a
-/// held range of each tenfold. A manifest whose answer was forgotten is planned again.
+/// … and most bytes of these answers. Full windows need half a megabyte at 8 bytes an entry; a fault or held range for
+/// each entry needs ten times that. If the answer to a manifest was dropped, the manifest is planned again.
 pub const ANSWERS_KEPT_BYTES_MAX: usize = 16 << 20;
 
-/// Entries that the receiver wants and that are not yet read.
+/// Entries that the receiver has requested and that are not yet read.
 pub const WANTED_RECORDS_MAX: usize = 32 * 1024;
 
-/// Entries that failed at the sender and are not yet reported to the receiver, before the scan waits: 32 bundles of
-/// them.
+/// Failed entries of the sender that are not yet reported to the receiver; the scan waits beyond this number. 16 full
+/// bundles.
 pub const NOTICES_MAX: usize = 16 * BUNDLE_RECORDS_MAX;
 
 /// Entries sent and not yet durable, whose records the sender keeps for reading them again.
 pub const UNDURABLE_RECORDS_MAX: usize = 32 * 1024;
 
-/// Attributes and access lists of entries that the sender holds, separately for announced or sent entries and for
-/// wanted ones. Far above what files usually have within the windows of records; one batch of a scan and one bundle may
-/// come on top.
+/// Bytes of attributes and access lists that the sender holds, separately for announced or sent entries and for
+/// requested ones. Files usually have far less within the windows of records; one batch of a scan and one bundle may
+/// exceed the bound.
 pub const EXTENSIONS_HELD_BYTES_MAX: usize = 8 << 20;
 
-/// Large files being read at one time: one for each stream would suffice, two more hide the change from one file to the
+/// Large files being read at a time: one for each stream would suffice, two more hide the change from one file to the
 /// next.
 pub const LARGE_FILES_ACTIVE_MAX: usize = 4;
 
-/// Slices of a large file that are cut ahead for a random order: 32 MiB of it in blocks of [`BLOCK_BYTES`].
+/// Slices of a large file that are cut in advance for a random order: 32 MiB in blocks of [`BLOCK_BYTES`].
 pub const ORDER_WINDOW_SLICES: usize = 64;
 
 /// Small files among which a random order chooses the next one.
@@ -93,7 +94,7 @@ pub const LARGE_FILES_OPEN_MAX: usize = 1024;
 /// Slices of 512 KiB that may be in flight without known durability; bounds the sender's table.
 pub const OUTSTANDING_ITEMS_MAX: usize = 16 * 1024;
 
-/// Ranges that the arrived item numbers may form at a receiver. Gaps are what takes memory; a sender leaves at most one
+/// Ranges that the arrived item numbers may form at a receiver. Gaps are what need memory; a sender leaves at most one
 /// gap for each item that it has numbered and that has not arrived.
 pub const ITEM_RANGES_MAX: usize = 128 * 1024;
 const _: () = assert!(
@@ -107,7 +108,7 @@ const _: () = assert!(
 /// Pieces being read at one time: one for each stream, and one for each reader beyond any useful number.
 const READING_MAX: usize = STREAMS_MAX as usize + 1024;
 
-/// Entries written at the receiver and not yet durable: a correct sender's window, the bundle that passes that bound,
+/// Entries written at the receiver and not yet durable: a correct sender's window, the bundle that exceeds that window,
 /// and one item for each block.
 pub const UNDURABLE_ENTRIES_MAX: usize =
     UNDURABLE_RECORDS_MAX + BUNDLE_RECORDS_MAX + OUTSTANDING_ITEMS_MAX;
@@ -123,11 +124,11 @@ const _: () = assert!(
         <= FILE_RANGES_MAX
 );
 
-/// Ranges of one file that an answer names as held; a file in more pieces is sent whole.
+/// Ranges of one file that an answer can name as held; a file with more ranges is sent whole.
 pub const HELD_RANGES_MAX: usize = 8192;
 
-/// Content written at the receiver and not yet durable: the cost of a crash. Two batches: one that fills, one that is
-/// being synced.
+/// Content written at the receiver and not yet durable, which a crash would lose. Two batches: one that fills, and one
+/// that is being synced.
 pub const UNDURABLE_BYTES_MAX: u64 = 2 * BATCH_BYTES;
 
 /// A batch is synced when it holds this much content …
@@ -139,54 +140,54 @@ pub const BATCH_FILES: usize = 4096;
 /// … or when its oldest content is this old.
 pub const BATCH_AGE: Duration = Duration::from_millis(500);
 
-/// How often a file that changes while it is read is tried before it is reported as failed.
+/// Number of attempts to send a file that changes while it is read, before it counts as failed.
 pub const ATTEMPTS_MAX: u16 = 8;
 
-/// Pause before the second try. Each further pause is twice as long: 250 ms × (2⁷ − 1) is 32 s for all seven.
+/// Pause before the second try. Each later pause is twice as long: 250 ms × (2⁷ − 1) is 32 s for all seven.
 pub const RETRY_GAP_FIRST: Duration = Duration::from_millis(250);
 
 /// Entries waiting for their next try; beyond this number the first due entry is tried at once. The receiver may have
-/// each open as a large file, and half of the open files are for files that do not change.
+/// each of them open as a large file, and half of the open files are reserved for files that do not change.
 pub const RESTING_MAX: usize = LARGE_FILES_OPEN_MAX / 2;
 
 /// Blocks with a wrong digest on arrival before the transfer fails as broken.
 pub const DIGEST_FAILURES_MAX: u64 = 16;
 
 /// Failed entries that the receiver reports again after a stream dies, and those waiting to be reported; beyond this
-/// only their number is reported, at the end.
+/// number, only their count is reported, at the end.
 pub const FAULTS_KEPT_MAX: usize = 16 * 1024;
 
-/// Bytes of the names and messages of these entries together: 1 KiB each.
+/// Total bytes of the names and messages of these entries: 1 KiB each.
 pub const FAULTS_KEPT_BYTES_MAX: usize = FAULTS_KEPT_MAX * 1024;
 
-/// Ranges of entry numbers in which each end remembers failures: twice the repeated number, so the sender recognises
-/// the receiver's repeats.
+/// Ranges of entry numbers in which each end remembers failures: twice the number of repeated ones, so that the sender
+/// recognises the receiver's repetitions.
 pub const FAILED_RANGES_MAX: usize = 2 * FAULTS_KEPT_MAX;
 
 /// Streams of one transfer.
 pub const STREAMS_MAX: u32 = godwit_tuner::STREAMS_MAX;
 
-/// Minimum of received blocks between two flushes of acknowledgements while more data keeps coming; [`ACK_DELAY`] must
-/// pass, too.
+/// Minimum of received blocks between two flushes of acknowledgements while more data arrives; [`ACK_DELAY`] must pass
+/// too.
 pub const ACK_EVERY_BLOCKS: u32 = 4;
 
-/// An acknowledgement waits until there are [`ACK_EVERY_BLOCKS`] and this time has passed, or until no block comes for
-/// this time. So it shares a frame, a record and a system call at both ends with the next. Only the end of a transfer
-/// waits for an acknowledgement.
+/// An acknowledgement waits until [`ACK_EVERY_BLOCKS`] blocks have arrived and this time has passed, or until no block
+/// arrives for this time. Therefore it shares a frame, a record and a system call at both ends with the next ones. Only
+/// the end of a transfer waits for an acknowledgement.
 pub const ACK_DELAY: Duration = Duration::from_millis(1);
 
 /// How often each end sends its STATUS.
 pub const STATUS_EVERY: Duration = Duration::from_millis(500);
 
-/// An idle stream sends a ping this often, so that the other end knows it is alive.
+/// Interval at which an idle stream sends a ping, so that the other end knows it is alive.
 pub const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// A stream that was silent for this long is given up; a blocked disk at the other end may well take a minute.
+/// A stream that is silent for this long is given up; a blocked disk at the other end may take a minute.
 pub const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 const _: () = assert!(BLOCK_BYTES.is_power_of_two());
 const _: () = assert!(RECORD_SECTION_BYTES * 2 < godwit_proto::HEAD_BYTES_MAX as usize);
-// The cost of a crash must stay within the promise of 256 MiB: undurable content and a full pool.
+// The loss in a crash must stay within the promised 256 MiB: undurable content and a full pool.
 const _: () = assert!(UNDURABLE_BYTES_MAX + POOL_BYTES as u64 <= 256 << 20);
 
 /// Ranges in one acknowledgement frame: 24 bytes each, far below the head limit.

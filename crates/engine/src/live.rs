@@ -1,8 +1,8 @@
-//! Settings that may change while a transfer runs: the rate limit and the parallelism of each stage.
-//! Does not decide the values; a user does, or the tuner.
+//! Settings that may change while a transfer runs: the rate limit and the parallelism of each stage. Does not choose the
+//! values; a user or the tuner does.
 //!
-//! The limit is a token bucket. Where the daemon sends, the client asks it (LIMIT) until its STATUS says that the limit is
-//! obeyed; a client that sends takes no limit from the other end.
+//! The limit is a token bucket. If the daemon sends, the client requests the limit (LIMIT) until the daemon's STATUS shows
+//! that the limit is obeyed; a sending client accepts no limit from the other end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -25,18 +25,18 @@ pub struct Live {
     congestion: String,
     background: AtomicBool,
     lease: Option<Lease>,
-    /// The blocks of this end, and the most that it uses.
+    /// The blocks of this end, and their maximum number.
     pool: OnceLock<(Pool, usize)>,
-    /// Helpers that the share last allowed.
+    /// Number of helpers that the share allowed last.
     helpers_max: AtomicUsize,
 }
 
 /// The initial settings of a transfer for its share of the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Share {
-    /// The congestion control of sockets that send contents, by the kernel's name; empty leaves it to the end that sends.
+    /// The congestion control of sockets that send contents, by the kernel's name; if empty, the sending end chooses.
     pub congestion: String,
-    /// The transfer yields to all others: on the network, at processors and disks.
+    /// The transfer yields to all others: on the network, on processors and on disks.
     pub background: bool,
 }
 
@@ -89,7 +89,7 @@ impl Live {
         crate::lock(&self.writer_tuner).step(now, sample)
     }
 
-    /// The same settings, with a behaviour towards others.
+    /// The same settings, with a behaviour towards other traffic.
     #[must_use]
     pub fn sharing(self, share: Share) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Live {
         self.background.store(background, Ordering::Relaxed);
     }
 
-    /// The same settings within the share of a process. Without a lease the transfer gets all that it asks for.
+    /// The same settings within the share of a process. Without a lease the transfer gets all resources that it requests.
     #[must_use]
     pub fn governed(self, lease: Option<Lease>) -> Self {
         let live = Self { lease, ..self };
@@ -150,12 +150,12 @@ impl Live {
     /// Updates the number of helpers from the share; returns whether that number changed.
     pub(crate) fn take_helpers(&self) -> bool {
         let allowed = self.lease.as_ref().map_or(usize::MAX, Lease::helpers_max);
-        // Data that can be read only once needs one reader, however small the share.
+        // Data that can be read only once needs one reader, even with a small share.
         let allowed = allowed.max(1);
         self.helpers_max.swap(allowed, Ordering::Relaxed) != allowed
     }
 
-    /// Readers or writers wanted, whatever the share allows.
+    /// Readers or writers requested, before the share is applied.
     pub(crate) fn helpers_wanted(&self) -> usize {
         // An end has either readers or writers.
         self.readers.load(Ordering::Relaxed) + self.writers.load(Ordering::Relaxed)
@@ -201,7 +201,7 @@ impl Live {
 pub struct RateLimit {
     rate: AtomicU64,
     changes: AtomicU64,
-    /// When the bytes granted so far will have been paid for.
+    /// Time until which the granted bytes use up the rate.
     paid_until: Mutex<Option<Instant>>,
 }
 
@@ -217,7 +217,7 @@ impl RateLimit {
         }
     }
 
-    /// Changes the limit; 0 lifts it. Waits under the old limit are void: a waiting thread sees by
+    /// Changes the limit; 0 removes it. Waits under the old limit become invalid: a waiting thread sees by
     /// [`RateLimit::changes`] that it must reserve again.
     pub fn set(&self, bytes_per_second: u64) {
         let mut paid_until = crate::lock(&self.paid_until);
@@ -255,8 +255,8 @@ impl RateLimit {
         start.saturating_duration_since(now)
     }
 
-    /// Returns an unused reservation of `bytes`, so the next caller need not wait for it. `changes` is the count when
-    /// the reservation was made: a changed limit has voided it.
+    /// Returns an unused reservation of `bytes`, so the next caller need not wait for it. `changes` is the count when the
+    /// reservation was made: a change of the limit since then has cancelled the reservation.
     pub fn give_back(&self, bytes: u64, changes: u64) {
         let mut paid_until = crate::lock(&self.paid_until);
         let rate = self.get();
@@ -327,7 +327,7 @@ mod tests {
         limit.give_back(60_000, limit.changes());
         let wait = limit.reserve(1, now);
         assert!((4..5).contains(&wait.as_secs()), "{wait:?}");
-        // Under a changed limit the reservation costs nothing.
+        // Once the limit is changed, the old reservation costs nothing.
         let before = limit.changes();
         limit.set(2_000);
         limit.reserve(60_000, now);

@@ -1,5 +1,5 @@
-//! Why a stream no longer serves a transfer.
-//! Says nothing about the transfer itself, which continues on other streams.
+//! The reasons why a stream no longer serves a transfer. Does not concern the transfer itself,
+//! which continues on other streams.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub enum StreamLoss {
     /// The connection failed.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// Received bytes that are no frame.
+    /// The received bytes are not a valid frame.
     #[error("{peer}: the peer broke the protocol: {error}")]
     Wire {
         /// The other end.
@@ -20,7 +20,7 @@ pub enum StreamLoss {
         /// The decoder's error.
         error: WireError,
     },
-    /// A frame that is not allowed here.
+    /// A frame is not allowed here.
     #[error("{peer}: the peer broke the protocol: {what}")]
     Peer {
         /// The other end.
@@ -28,7 +28,7 @@ pub enum StreamLoss {
         /// The peer's violation.
         what: String,
     },
-    /// The stream's channel is dead, while others live.
+    /// The stream's channel is dead, but others are alive.
     #[error("{channel}: channel silent for {:.1} s; its blocks move to other channels", quiet.as_secs_f64())]
     Cut {
         /// The channel.
@@ -36,7 +36,7 @@ pub enum StreamLoss {
         /// Length of the silence.
         quiet: Duration,
     },
-    /// Nothing arrived, not even a ping.
+    /// No data arrived, not even a ping.
     #[error("{peer}: silent for {seconds} s")]
     Silent {
         /// The other end.
@@ -58,7 +58,7 @@ impl StreamLoss {
         }
     }
 
-    /// Whether a new connection may do better.
+    /// Whether a new connection may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Stream(error) => error.is_retryable(),

@@ -1,5 +1,5 @@
-//! A set of sequence numbers kept as ranges: small as long as the numbers are dense.
-//! Does not know the meaning of the numbers.
+//! A set of sequence numbers stored as ranges: small as long as the numbers are dense. Does not
+//! know the meaning of the numbers.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Where the bytes of a transfer go: the `Sink` trait and the acknowledgements that a sink gives.
-//! Does not know streams; digests of what arrives are checked before a sink sees it.
+//! Defines the destination of a transfer's bytes: the `Sink` trait and the acknowledgements of a sink. Does not know
+//! streams; digests of arriving data are checked before the sink gets the data.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use godwit_proto::{BlockHeader, ErrorCode, Fault, Notice, Range, Record, Seq, Ve
 use crate::PANICKED;
 use crate::acks::Acks;
 
-/// Takes entries and their bytes. Called from many threads at once.
+/// Receives entries and their bytes. Called from many threads at once.
 pub trait Sink: Send + Sync {
-    /// Compares announced entries with existing ones, and makes those that need no contents. Returns one verdict for
-    /// each record, in order.
+    /// Compares announced entries with existing ones, and makes those that need no contents. Returns one verdict for each
+    /// record, in order.
     fn plan(&self, records: &[Record]) -> Vec<Verdict>;
 
-    /// Places a slice. Its contents are written when this returns. They become durable later; the sink reports success
+    /// Writes a slice. Its contents are written when this call returns. They become durable later; the sink reports success
     /// or failure through its [`Acks`] by `seq`. Late identical copies are harmless.
     ///
     /// # Errors
@@ -30,41 +30,41 @@ pub trait Sink: Send + Sync {
         false
     }
 
-    /// Whether the sink accepts more; after `false` the sink calls [`Acks::wake_all`] when it has room again.
+    /// Whether the sink accepts more; after returning `false` the sink calls [`Acks::wake_all`] when it has room again.
     fn has_room(&self) -> bool {
         true
     }
 
-    /// The sender waits for durability: filling a batch further gains nothing.
+    /// Called when the sender waits for durability, so that filling a batch further has no use.
     fn hurry(&self) {}
 
-    /// The failure that ended the sink before the transfer, if any; afterwards nothing more becomes durable.
+    /// The failure that ended the sink before the transfer, if any; afterwards no more data becomes durable.
     fn failure(&self) -> Option<SinkFailure> {
         None
     }
 
-    /// Everything was sent: makes all of it durable and final. Called once, after all writes have returned. Entries
-    /// that fail now are reported through [`Acks::fault`], other news through `ending`.
+    /// Called once, after all writes have returned: makes everything durable and final. Entries that fail now are reported
+    /// through [`Acks::fault`], other news through `ending`.
     ///
     /// # Errors
     /// The failure of the whole transfer.
     fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure>;
 
-    /// The transfer ends unfinished: makes the received data durable so that a later run can resume.
+    /// Called when the transfer ends unfinished: makes the received data durable so that a later run can resume.
     fn suspend(&self);
 
     /// Path of an entry at the destination, for messages.
     fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8>;
 }
 
-/// A slice that arrived and whose digest was right.
+/// A slice that arrived with the right digest.
 #[derive(Debug)]
 pub struct Slice<'a> {
     /// Its header.
     pub header: &'a BlockHeader,
     /// The entry.
     pub record: &'a Record,
-    /// Data ranges within the slice, empty if all of it is data.
+    /// Data ranges within the slice; empty if all of it is data.
     pub ranges: &'a [Range],
     /// Bytes of the ranges, one after the other.
     pub payload: &'a [u8],
@@ -76,9 +76,9 @@ pub struct Ending<'a> {
     pub failed: u64,
     /// Places of the source that could not be examined: entries below them were not announced.
     pub scan_faults: u64,
-    /// Takes news for the other end and its user; `None` is a sign of life.
+    /// Sends news to the other end and its user; `None` is a keep-alive.
     pub say: &'a mut dyn FnMut(Option<Notice>),
-    /// Whether the transfer continues. It may end while the sink closes, for instance when its grant is revoked.
+    /// Whether the transfer continues. It may end while the sink closes, for example when its grant is revoked.
     pub goes_on: &'a dyn Fn() -> bool,
 }
 
@@ -105,10 +105,10 @@ pub struct FinishReport {
 /// next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SinkFailure {
-    /// Nothing can be written to the place that the user named.
+    /// Nothing can be written at the user's destination.
     #[error("{0}")]
     Unusable(String),
-    /// The destination lies in the source.
+    /// The destination is inside the source.
     #[error("{0}")]
     IntoItself(String),
     /// The storage did not make the written data durable.

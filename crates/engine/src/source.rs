@@ -1,5 +1,5 @@
-//! Where the bytes of a transfer come from: the `Source` trait and the payload of a block.
-//! Does not know how entries are found (`work`), nor how blocks travel.
+//! Defines the source of a transfer's bytes: the `Source` trait and the payload of a block. Does not know how entries
+//! are found (`work`), nor how blocks are sent.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use godwit_proto::{EntryId, Fault, FaultCode, Record, Side};
 use godwit_store::pool::Block;
 
-/// Gives the bytes of entries. Called from many threads at once.
+/// Supplies the bytes of entries. Called from many threads at once.
 pub trait Source: Send + Sync {
     /// Opens a file that is sent in slices.
     ///
@@ -19,7 +19,7 @@ pub trait Source: Send + Sync {
     /// byte.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] when the file has left the generation that `record` names.
+    /// [`ReadError::Changed`] when the file no longer has the generation that `record` names.
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError>;
 
     /// Whether bytes can be read a second time. If so, a block is released once it is sent, and read again in the rare
@@ -28,8 +28,8 @@ pub trait Source: Send + Sync {
         true
     }
 
-    /// Whether one thread per file reads as fast as all threads taking turns at each file. Reading apart costs less:
-    /// the other end writes the files apart, too.
+    /// Whether one thread per file reads as fast as all threads taking turns at each file. Reading apart costs less,
+    /// because the other end then also writes the files apart.
     fn reads_apart(&self) -> bool {
         false
     }
@@ -37,7 +37,7 @@ pub trait Source: Send + Sync {
     /// Called when the transfer ends. Blocked reads must return promptly.
     fn close(&self) {}
 
-    /// Describes the entry as it is now: same name and number, today's size, times and generation.
+    /// Describes the current state of the entry: same name and number, today's size, times and generation.
     ///
     /// # Errors
     /// The entry is gone or cannot be examined.
@@ -49,10 +49,11 @@ pub trait SourceFile: Send + Sync {
     /// Fills `buffer` from `offset`.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] when the file ended early or its generation has moved on since it was opened.
+    /// [`ReadError::Changed`] when the file ended early or its generation has changed since it was opened.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError>;
 
-    /// The next bytes of a file of unknown size, and whether they are its last. Fills `buffer` unless they are.
+    /// The next bytes of a file of unknown size, and whether they are the last. Fills `buffer` unless they are the
+    /// last.
     ///
     /// # Errors
     /// The file cannot be read, or has a known size.
@@ -61,7 +62,7 @@ pub trait SourceFile: Send + Sync {
         Err(ReadError::Changed)
     }
 
-    /// The bytes themselves, if the source keeps them in memory for its whole life; saves the copy.
+    /// The bytes themselves, if the source keeps them in memory for its whole life; this saves a copy.
     fn lend(&self, offset: u64, bytes: usize) -> Option<&'static [u8]> {
         let _ = (offset, bytes);
         None

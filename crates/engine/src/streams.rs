@@ -1,10 +1,9 @@
-//! Measurements of one end's streams, one by one and summed into the counters.
-//! Measures nothing itself and decides nothing.
+//! Collects measurements of one end's streams, separately and summed in the counters. Does not measure or decide.
 //!
-//! A stream measures itself at most five times a second, in the middle of a blocked send too (`godwit_net::meter`):
-//! bytes, time without room, time without data, and the kernel's figures of its socket. A snapshot of the counters adds
-//! the new figures of all streams. STATUS brings the counters of the other end, and SENDING the kernel's figures of
-//! each stream that sends, so both ends know each stream.
+//! A stream measures itself at most five times a second, also during a blocked send (`godwit_net::meter`): bytes, time
+//! without room, time without data, and the kernel's figures of its socket. A snapshot of the counters adds the new
+//! figures of all streams. STATUS contains the counters of the other end, and SENDING the kernel's figures of each
+//! sending stream, so both ends know each stream.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,21 +16,21 @@ use godwit_proto::Sending;
 use crate::lock;
 use crate::{Counters, PathSample};
 
-/// One stream of a transfer, as this end sees it.
+/// One stream of a transfer, as measured at this end.
 #[derive(Debug, Clone)]
 pub struct StreamFigures {
     /// Number of the stream, assigned by its end of the transfer.
     pub id: u64,
-    /// Number of the channel that it runs over, as the client counts them.
+    /// Number of the stream's channel, assigned by the client.
     pub channel: u32,
     /// Whether the stream carries contents.
     pub carries_blocks: bool,
-    /// How long the stream has been attached.
+    /// Time since the stream was attached.
     pub age: Duration,
     /// Measurements of the stream at this end.
     pub measure: StreamMeasure,
-    /// The connection as the kernel of the **sending** end sees it: from here if this end sends, else from the sender's
-    /// last report. `None` if it is not TCP, or without a report yet.
+    /// The connection according to the kernel of the **sending** end: measured here if this end sends, otherwise from
+    /// the sender's latest report. `None` if it is not TCP, or no report has arrived yet.
     pub sending: Option<Sending>,
 }
 
@@ -48,7 +47,7 @@ pub(crate) struct StreamTable {
     rows: Mutex<BTreeMap<u64, Row>>,
     /// Bytes a second of each channel in the background; locked after the rows.
     paces: Mutex<BTreeMap<u32, u64>>,
-    /// Initial pace of a channel without measurements; 0 is no bound.
+    /// Initial pace of a channel without measurements; 0 is no limit.
     pace_first: AtomicU64,
     began: Instant,
 }
@@ -91,7 +90,7 @@ impl StreamTable {
             counted,
         };
         self.insert(id, row);
-        // The pace holds from the first byte on, not only from the next measurement on.
+        // The pace applies from the first byte on, not only from the next measurement.
         stream.measure();
     }
 
@@ -139,7 +138,7 @@ impl StreamTable {
             .set(nanoseconds(now.duration_since(self.began)));
     }
 
-    /// Totals of each channel's streams since they began, for the pace of a transfer in the background.
+    /// Totals of each channel's streams since their start, for the pace of a transfer in the background.
     pub(crate) fn paths(&self) -> BTreeMap<u32, PathSample> {
         let mut paths: BTreeMap<u32, PathSample> = BTreeMap::new();
         for row in lock(&self.rows).values().filter(|row| row.carries_blocks) {
@@ -147,7 +146,7 @@ impl StreamTable {
                 continue;
             };
             let path = paths.entry(row.channel).or_default();
-            // Queueing delay of its packets, above the minimum RTT: streams may take different paths.
+            // Queueing delay of its packets, above the minimum RTT, because streams may take different paths.
             path.round_trip += tcp.round_trip.saturating_sub(tcp.round_trip_min);
             if path.round_trip_min.is_zero() || tcp.round_trip_min < path.round_trip_min {
                 path.round_trip_min = tcp.round_trip_min;
@@ -164,12 +163,12 @@ impl StreamTable {
         paths
     }
 
-    /// The pace of a new channel until [`set_pace`](Self::set_pace); 0 is no bound.
+    /// Sets the pace of new channels until [`set_pace`](Self::set_pace); 0 is no limit.
     pub(crate) fn set_pace_first(&self, bytes_per_second: u64) {
         self.pace_first.store(bytes_per_second, Ordering::Relaxed);
     }
 
-    /// Sets the pace of a channel's streams together, including future ones; 0 is no bound.
+    /// Sets the total pace of a channel's streams, including future ones; 0 is no limit.
     pub(crate) fn set_pace(&self, channel: u32, bytes_per_second: u64) {
         let rows = lock(&self.rows);
         lock(&self.paces).insert(channel, bytes_per_second);

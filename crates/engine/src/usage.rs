@@ -1,5 +1,4 @@
-//! Reads this process's peak memory and CPU time from the kernel.
-//! Cannot tell transfers of one process apart.
+//! Reads this process's peak memory and CPU time from the kernel. Cannot distinguish transfers of one process.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -25,7 +24,7 @@ pub fn keep_peak() {
     peak();
 }
 
-/// Resets the peak to the memory in use now. Best effort: some systems do not permit it.
+/// Resets the peak to the current memory use. Best effort: some systems do not permit it.
 pub fn reset_peak_rss() {
     if let Some(mut file) = peak() {
         // "5" resets the peak (proc(5), clear_refs).
@@ -38,7 +37,7 @@ fn peak() -> Option<&'static File> {
     PEAK.get_or_init(|| open().ok()).as_ref()
 }
 
-/// CPU time of all threads of the process, ended ones included.
+/// CPU time of all threads of the process, including ended ones.
 pub fn process_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(

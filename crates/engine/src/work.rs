@@ -1,8 +1,8 @@
-//! Where a transfer's work comes from: the `Work` trait, fed by a scan here, by leases from a controller later.
-//! Does not read contents (`source`) and does not know the destination's entries.
+//! Defines the source of a transfer's work: the `Work` trait. Does not read contents (`source`) and does not know the
+//! destination's entries.
 //!
-//! Paths circulate where entries come by the million: `Offers::used_paths` brings the memory of answered and delivered paths back
-//! to the scan, within `limits::USED_PATHS_MAX`.
+//! Memory of paths is reused, because there may be millions of entries: `Offers::used_paths` returns the paths of answered and
+//! delivered entries to the scan, within `limits::USED_PATHS_MAX`.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use godwit_proto::{Fault, Record};
 pub struct Offers {
     /// Entries to send, in the order of [`Work`]. The sender numbers them.
     pub entries: Vec<Record>,
-    /// Things that cannot be offered. Their order relative to the entries does not matter.
+    /// Names that cannot be offered. Their order relative to the entries does not matter.
     pub faults: Vec<Unoffered>,
     /// Paths of earlier entries that are no longer needed. A [`Work`] may reuse their memory.
     pub used_paths: Vec<Vec<u8>>,
 }
 
-/// Something below `path` cannot be offered.
+/// A name below `path` that cannot be offered.
 #[derive(Debug)]
 pub struct Unoffered {
     /// Root that the path is relative to.
@@ -42,7 +42,7 @@ impl Offers {
     }
 }
 
-/// Supplies entries in an order where a directory comes before its entries, and a file before its further hard links.
+/// Supplies entries in an order in which a directory comes before its entries, and a file before its additional hard links.
 pub trait Work: Send {
     /// Appends up to [`crate::limits::MANIFEST_RECORDS`] offers; `false` once no more will come. May block.
     fn next_batch(&mut self, out: &mut Offers) -> bool;

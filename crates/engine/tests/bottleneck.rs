@@ -1,5 +1,5 @@
-//! Checks that the slowest stage is named: real engines over TLS and TCP, where each stage in turn is the slowest.
-//! The judgement itself, from given counters, is tested beside it.
+//! Checks that the slowest stage is reported: real engines over TLS and TCP, where each stage in turn is the
+//! slowest. Unit tests check the decision for given counters.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 #[path = "support/mod.rs"]
@@ -28,14 +28,14 @@ const RIGHT_MIN: usize = 95;
 
 const BLOCK_BYTES: u32 = 64 << 10;
 
-/// Time for buffers to fill, and time that is judged: less than a second is not judged.
+/// Time for buffers to fill, and time that is measured: less than a second is not judged.
 const SETTLE: Duration = Duration::from_millis(300);
 const JUDGED: Duration = Duration::from_millis(1_050);
 
-/// Bytes a second that the slowest stage lets through, with a processor for itself.
+/// Bytes a second of the slowest stage, with a processor for itself.
 const SLOWEST: u32 = 12_000_000;
 
-/// Cases at the same time; fewer of them may use processors.
+/// Cases that run at the same time; only some of them may use processors.
 const AT_ONCE: usize = 6;
 
 struct Silent;
@@ -96,7 +96,7 @@ impl Case {
         let rate = if stage == self.slow {
             f64::from(SLOWEST)
         } else {
-            // Stages that burn a processor may have two.
+            // A stage that burns processor time may use two processors, so the other stages are twice as fast.
             f64::from(SLOWEST) * self.factor * if self.burns() { 2.0 } else { 1.0 }
         };
         Arc::new(Pace::rate(rate))

@@ -1,6 +1,5 @@
-//! Ends that come before they are asked for, blocks on streams that carry few, and blocks that wait: whole engines, the other
-//! end by hand.
-//! Honest ends over bad streams and storage are in `simulation`.
+//! Tests ends that arrive before a request, blocks on streams that carry few, and blocks that wait: whole engines, with the
+//! other end driven by hand. `simulation` tests honest ends over bad streams and storage.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -231,7 +230,7 @@ fn a_sender_that_hashes_a_large_hole_listens_and_gives_signs_of_life() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("src")).unwrap();
     let file = std::fs::File::create(place.path().join("src/hole")).unwrap();
-    // Minutes of hashing, which the test does not wait for.
+    // Hashing takes minutes, which the test does not wait for.
     file.set_len(1 << 40).unwrap();
     let storage = FsStorage::open(place.path(), Confine::Local, place.path()).unwrap();
     let sender = sender_with(Arc::new(storage), DigestKind::BLAKE3, &Arc::default(), None);
@@ -252,7 +251,8 @@ fn a_sender_that_hashes_a_large_hole_listens_and_gives_signs_of_life() {
 
 #[test]
 fn a_block_that_waits_for_the_limit_counts_while_it_does_and_is_not_sent_after_the_end() {
-    // Too large for a bundle. The first goes at once and is paid for afterwards: at this limit the other waits for an hour.
+    // Too large for a bundle. The first file is sent at once and counts afterwards: at this limit the second one waits for an
+    // hour.
     let content = vec![7; BLOCK_BYTES as usize];
     let sender = idle_sender(&[("a", &content), ("b", &content)], &Arc::default());
     sender.live().rate().set(1);
@@ -279,7 +279,7 @@ fn a_block_that_waits_for_the_limit_counts_while_it_does_and_is_not_sent_after_t
 
 #[test]
 fn a_stream_that_waits_for_the_limit_leaves_at_once_and_another_sends_its_block_once() {
-    // Too large for a bundle. The first goes at once; the turn of the other comes in an hour.
+    // Too large for a bundle. The first file is sent at once; the second one must wait an hour.
     let content = vec![7; BLOCK_BYTES as usize];
     let sender = idle_sender(&[("a", &content), ("b", &content)], &Arc::default());
     sender.live().rate().set(1);
@@ -317,7 +317,7 @@ fn a_stream_that_waits_for_the_limit_leaves_at_once_and_another_sends_its_block_
     assert_eq!(counters.bytes_resent.get(), 0);
 }
 
-/// A right to send that another node takes over.
+/// A permission to send that another node can take over.
 #[derive(Default)]
 struct Right(AtomicBool);
 

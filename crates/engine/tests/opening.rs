@@ -1,5 +1,5 @@
-//! How often a client tries to open a transfer, and what it does not open at an older daemon.
-//! Nothing is transferred here.
+//! Tests how often a client tries to open a transfer, and which requests it does not send to an older daemon.
+//! No data is transferred here.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
 use godwit_proto::hello::capability;
 use godwit_proto::{DigestKind, Direction, ErrorCode, Frame, Hello, Open};
 
-/// Refuses for a while like a peer that is away, and then for good.
+/// Refuses for a while like an unavailable peer, and then permanently.
 struct Away {
     attempts: AtomicU32,
 }
@@ -61,7 +61,7 @@ impl Connector for Older {
     }
 }
 
-/// An older daemon would ignore the field, and name what the owner of the job may not see.
+/// An older daemon would ignore the field, and report names that the owner of the job may not see.
 #[test]
 fn a_push_that_hides_what_its_owner_may_not_see_is_not_opened_at_a_daemon_that_hides_nothing() {
     let connector = Arc::new(Older {

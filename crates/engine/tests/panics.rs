@@ -1,5 +1,5 @@
-//! Threads that panic: the whole transfer ends with an error, and no thread hangs.
-//! The possible places of mistakes are not tested.
+//! Tests threads that panic: the whole transfer ends with an error, and no thread hangs. Does not
+//! test where panics may occur.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Parts of one file through several receivers over one storage, each with its own cache, by seeds: crashes, failed
-//! syncs, broken streams, lost claims, repeats, any order.
-//! In the end the file equals the source's, and no other content ever has its name.
+//! Transfers parts of one file through several receivers over one storage, each with its own cache. Seeds choose
+//! crashes, failed syncs, broken streams, lost claims, repetitions, and the order. In the end the file equals the
+//! source's, and no other content ever has its name.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -223,7 +223,7 @@ impl World {
         (done, end, said)
     }
 
-    /// Keeps a stream up until the transfer ends.
+    /// Keeps a stream running until the transfer ends.
     fn carry(
         &self,
         random: &mut Random,
@@ -273,7 +273,7 @@ impl World {
         end
     }
 
-    /// No content but the source's ever has the name.
+    /// Checks that only the source's content ever has the name.
     fn check_name(&self) -> bool {
         let there = self.inner.content(&path(&format!("out/{NAME}")));
         if let Some(there) = &there {
@@ -282,7 +282,7 @@ impl World {
         there.is_some()
     }
 
-    /// A part's reported digest is that of its bytes, whichever node reports it.
+    /// Checks that a part's reported digest is the digest of its bytes, whichever node reports it.
     fn check_digest(&self, part: Part, digest: godwit_proto::Digest) {
         let [start, end] = [part.offset, part.end()].map(|at| usize::try_from(at).unwrap());
         let expected = digest_slice(
@@ -310,7 +310,7 @@ impl World {
     }
 }
 
-/// A controller that loses nodes and answers, and assigns work again.
+/// A controller that loses nodes and answers, and reassigns work.
 fn job(seed: u64) {
     let random = &mut Random(seed);
     let world = World::new(seed, random);
@@ -332,7 +332,7 @@ fn job(seed: u64) {
             assembled |= done.contains_key(&0);
             assert!(!assembled || world.check_name(), "seed {seed}: no file");
         } else {
-            // Two nodes at a time, with parts that may be the same.
+            // Two nodes at a time, perhaps with the same parts.
             let orders: Vec<(Vec<Part>, u64, i64)> = nodes
                 .iter()
                 .map(|_| {

@@ -1,5 +1,5 @@
-//! Each end against a peer that breaks the protocol, is silent or sends late: whole engines, frames by hand.
-//! Honest ends over bad streams and storage are in `simulation`.
+//! Tests each end against a peer that breaks the protocol, is silent or sends late: whole engines, with
+//! frames by hand. `simulation` tests honest ends over bad streams and storage.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -170,7 +170,7 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
     assert!(thread.join().unwrap().is_err());
     let (mut second, thread) = attach(&receiver);
     second.say(&announced);
-    // Messages that may have been lost with the first stream come again.
+    // Messages that may have been lost with the first stream are sent again.
     let again = loop {
         match second.hear() {
             Frame::Answer(again) => break again,
@@ -263,7 +263,7 @@ fn a_failure_that_is_told_after_its_item_was_durable_is_named() {
         .iter()
         .find(|record| record.path == b"dir/x")
         .unwrap();
-    // Reported on one stream and on another, for an item and, as for a link, without an item.
+    // Reported on both streams: for an item, and without an item, as for a link.
     for item in [2, 2, 0] {
         hand.say(&failed(item, file.id.0, "dir/x"));
     }
@@ -300,7 +300,8 @@ fn a_failure_that_is_heard_after_the_end_is_counted_once() {
     let seen = Arc::new(Seen::default());
     let (sender, mut hand, thread) = sender_of(&["x"], &seen);
     let (seq, _) = take_all(&mut hand);
-    // Like an end that arrives first on another stream: in one piece, so that both are received.
+    // Like an end that arrives first on another stream; both frames are sent in one piece, so that both are
+    // received.
     let mut frames = Vec::new();
     finished(seq, 1).encode(&mut frames).unwrap();
     failed(0, 1000, "x").encode(&mut frames).unwrap();
@@ -393,7 +394,7 @@ fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
     receiver.join();
 }
 
-/// A stream on which no send succeeds, and on which the other end then sends these frames.
+/// A stream on which no send succeeds, but the other end then sends these frames.
 fn hung_up(frames: &[Frame]) -> Flaky {
     let (inner, other) = local_pair(&StreamOptions::default()).unwrap();
     let mut said = Vec::new();
@@ -449,7 +450,7 @@ fn what_was_said_before_hanging_up_is_heard_though_nothing_can_be_sent() {
     };
     assert!(message.contains("stopped by its user"), "{message}");
     receiver.join();
-    // A stream without such a message is lost, and the transfer continues.
+    // If a stream breaks without such a message, it is lost, and the transfer continues.
     let receiver = null_receiver();
     let loss = receiver.run_stream(&mut hung_up(&[])).unwrap_err();
     assert!(loss.is_retryable(), "{loss}");

@@ -1,5 +1,5 @@
-//! Whole transfers between two ends in one process, over streams that die and storage that fails, by seeds.
-//! Each seed must end, and end correctly: judged by the content of the storage.
+//! Runs whole transfers between two ends in one process, over streams that die and storage that fails,
+//! chosen by seeds. Each seed must end correctly, judged by the content of the storage.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -56,7 +56,7 @@ struct Setup {
     comparison: Option<Comparison>,
 }
 
-/// Every other run compares as sync does, some of them by digest.
+/// Every other run compares like sync, some of them by digest.
 fn comparison_of(seed: u64) -> Option<Comparison> {
     seed.is_multiple_of(2).then(|| Comparison {
         judge: if seed.is_multiple_of(4) {
@@ -86,7 +86,7 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
             },
             b"me".to_vec(),
             vec![b"/src".to_vec()],
-            // Into the directory itself, so that a second run goes where the first one went.
+            // The source goes into the directory itself, so that a second run has the same destination.
             vec![Vec::new()],
             setup.journals.clone(),
         )
@@ -165,7 +165,7 @@ fn start_receiver(
     Receiver::start(config, make, live, counters).unwrap()
 }
 
-/// Keeps two streams up until the transfer ends.
+/// Keeps two streams running until the transfer ends.
 fn carry(
     seed: u64,
     random: &mut Random,
@@ -176,7 +176,7 @@ fn carry(
     let breaks = Arc::new(AtomicI64::new(breaks));
     let mut keepers = Vec::new();
     for index in 0..2 {
-        // Every third time one of the two carries few blocks.
+        // In every third run, one of the two streams carries few blocks.
         let early = index == 0 && seed % 3 == 1;
         let mut random = Random(random.below(u64::MAX));
         let (sender, receiver, breaks) = (
@@ -185,7 +185,7 @@ fn carry(
             Arc::clone(&breaks),
         );
         keepers.push(std::thread::spawn(move || {
-            // A finished receiver is asked again by a sender that lost its final frame.
+            // A sender that lost the final frame asks a finished receiver again.
             while sender.end().is_none() && matches!(receiver.end(), None | Some(End::Finished(_)))
             {
                 let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();
@@ -211,7 +211,7 @@ fn carry(
     }
     let start = std::time::Instant::now();
     let end = loop {
-        // In every fourth run, streams leave all the time at the request of either end.
+        // In every fourth run, streams leave continually at the request of either end.
         let restless = seed % 4 == 3;
         let pause = if restless { 1 } else { 20 };
         if let Some(end) = sender.wait(Duration::from_millis(pause)) {
@@ -301,7 +301,7 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
         };
         let breaks = i64::try_from(random.below(6)).unwrap();
         let (end, _said) = run(&setup, random, breaks);
-        // Power failure: only data that the storage promised to keep remains.
+        // Power failure: only data that the storage reported as durable remains.
         hostile.crash();
         check_final_names(seed, &inner, &known.versions);
         if matches!(&end, End::Finished(finished) if finished.failed == 0) {
@@ -316,7 +316,7 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
             matches!(&end, End::Finished(finished) if finished.failed == 0),
             "seed {seed}: a healthy run ended with {end:?}: {said:?}"
         );
-        // Promised data is durable, without help from a system that writes back at its own pace.
+        // Acknowledged data is durable, even though the system has written nothing back at its own pace.
         healthy.crash();
         let deleted = comparison_of(seed).is_some();
         assert_eq!(inner.content(&stray).is_none(), deleted, "seed {seed}");
@@ -359,7 +359,7 @@ fn what_has_its_name_already_comes_again_and_replaces_itself() {
             finished += 1;
         }
     }
-    // The other runs met three failures in a row.
+    // The other runs had three failures in a row.
     assert!(finished > 30, "{finished}");
 }
 

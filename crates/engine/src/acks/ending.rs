@@ -1,33 +1,33 @@
-//! The end that a sender announces in advance, so that its receiver finishes unasked, and the events that void it.
-//! Finishes nothing itself.
+//! Handles the end that a sender announces in advance, so that its receiver finishes without FINISH; and the events
+//! that cancel the announcement. Finishes nothing itself.
 //!
-//! A sender that has sent everything announces the end in STATUS. The receiver then waits for no batch to fill, and
-//! finishes as soon as all items are DURABLE. So FINISHED arrives one round trip after the last block. Any loss voids
-//! the announcement, and the sender asks with FINISH. FINISHED ends a sender only if the sender knows that all items
-//! are DURABLE.
+//! A sender that has sent all items announces the end in STATUS. The receiver then commits without waiting for a full
+//! batch, and finishes as soon as all items are DURABLE. Therefore FINISHED arrives one round trip after the last
+//! block. Any loss cancels the announcement, and the sender asks with FINISH. FINISHED ends the sender only once the
+//! sender knows that all items are DURABLE.
 
 use godwit_proto::Seq;
 
 use super::{Acks, Inner};
 use crate::seqs::SeqSet;
 
-/// The announced end: the items sent so far are all, unless one of them is lost.
+/// The announced end: no item follows the items sent so far, unless one of them is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// Number of the last item.
     pub(crate) last: u64,
     pub(crate) entries_failed: u64,
     pub(crate) scan_faults: u64,
-    /// All items are written, and the sink was asked to hurry.
+    /// Whether all items are written and the sink was asked to hurry.
     pub(crate) hurried: bool,
 }
 
 /// How near an announced end is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Nearness {
-    /// No end is announced, or an item is still to come.
+    /// No end is announced, or an item is missing.
     Far,
-    /// All items are written, so waiting for more gains nothing. Returned once.
+    /// All items are written, so waiting for more has no use. Returned once.
     Written,
     /// All items are durable. Returned once.
     Durable(Ending),
@@ -45,7 +45,7 @@ impl Acks {
         let Some(ending) = &inner.ending else {
             return Nearness::Far;
         };
-        // A durable item may still be in the hands of the thread that wrote it, which has yet to report failures.
+        // A durable item may still be with the thread that wrote it, which has not yet reported failures.
         if inner.in_process.range_count() > 0 {
             return Nearness::Far;
         }
@@ -63,7 +63,7 @@ impl Acks {
 }
 
 impl Inner {
-    /// Voids the announced end if this item comes after it.
+    /// Cancels the announced end if this item comes after it.
     pub(super) fn outdate(&mut self, seq: Seq) {
         if self
             .ending

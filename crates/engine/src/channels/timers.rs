@@ -1,8 +1,8 @@
-//! Owns what the watch knows of one stream between two checks: the event it waits for, and since when. Time is an argument.
-//! Looks at no socket, and does not judge; `verdict` does.
+//! Owns the state of one stream between two checks of the watch: the event that the watch waits for, and since when. Time
+//! is an argument. Reads no socket and does not judge; `verdict` does.
 //!
-//! Any sign of life since a probe, or since data was first seen in flight, is an answer, however late the watch checks.
-//! After a gap of more than two checks all timers restart, because the machine may have been suspended.
+//! Any sign of life since a probe, or since data was first seen in flight, counts as an answer, however late the watch
+//! checks. After a gap of more than two checks all timers restart, because the machine may have been suspended.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use godwit_net::Vital;
 use super::LOOK_EVERY;
 use super::verdict::{ASK_AFTER, Sign};
 
-/// A longer gap between two checks voids what was seen before: the machine may have been suspended.
+/// A longer gap between two checks invalidates earlier observations: the machine may have been suspended.
 const UNWATCHED: Duration = LOOK_EVERY.saturating_mul(2);
 
 /// Timers of one stream, kept by the watch.
@@ -31,8 +31,8 @@ impl Timers {
         let before = self.looked.replace(now).unwrap_or(now);
         let was_watched = now.saturating_duration_since(before) <= UNWATCHED;
         let passed = |since: Instant| now.saturating_duration_since(since);
-        // Any sign of life since then answers both a probe and the data in flight; the current state then counts from
-        // now.
+        // Any sign of life since then answers both a probe and the data in flight; the timer restarts with the current
+        // state.
         let goes_on = |since: &Instant| was_watched && vital.quiet >= passed(*since);
         let since = |before: Option<Instant>, is_so: bool| {
             is_so.then(|| before.filter(goes_on).unwrap_or(now))
@@ -97,8 +97,8 @@ mod tests {
     const EVERY: u64 = 200;
     const CUT_AT: u64 = 4_000;
 
-    /// Time at which the watch notices a path that is cut at [`CUT_AT`]. The last sign of life came a moment before;
-    /// data has been in flight since `sent_at`.
+    /// Time at which the watch notices a path that is cut at [`CUT_AT`]. The last sign of life came shortly before; data
+    /// has been in flight since `sent_at`.
     fn noticed(heard_before: u64, first_look: u64, round_trip: u64, sent_at: Option<u64>) -> u64 {
         let mut world = World::new(round_trip);
         let heard = CUT_AT - heard_before;
@@ -143,7 +143,7 @@ mod tests {
     fn an_answer_that_came_while_nobody_looked_is_one() {
         let mut world = World::new(20);
         assert!(!world.is_cut(0, 1_050, false));
-        // The answer came at 20; the next check is late.
+        // The answer arrived at 20 ms, but the next check is late.
         assert!(!world.is_cut(1_800, 1_780, false));
         assert!(!world.is_cut(2_000, 180, false));
     }
@@ -186,7 +186,7 @@ mod tests {
             let mut heard: Vec<u64> = vec![0];
             let mut now = 0;
             for (gap, sends) in looks {
-                // The worst case: the kernel sends no probes on its own account.
+                // The worst case: the kernel itself sends no probes.
                 let sends = sends.into_iter().filter(|after| *after <= gap).map(|after| now + after);
                 sent.extend(sends);
                 now += gap;

@@ -1,14 +1,13 @@
-//! Judges which streams run over a dead channel: a pure function of signs of life.
-//! Looks at no socket and cuts nothing.
+//! Decides which streams run over a dead channel: a pure function of signs of life. Reads no socket and cuts no stream.
 //!
 //! A stream is dead if the peer's kernel is silent for 1.25 s while data is in flight, or leaves three keepalive probes
-//! unanswered. Where three round trips and half a second are longer than 1.25 s, they are the limit. A dead stream is
-//! cut only if no stream of its channel lives and another channel lives. So a cut comes within 2 s, and two round trips
-//! later on a long path.
+//! unanswered. If three round trips and half a second are longer than 1.25 s, they are the limit instead. A dead stream
+//! is cut only if no stream of its channel is alive and another channel is alive. Therefore a cut comes within 2 s, and
+//! two round trips later on a long path.
 //!
-//! Where the peer's window is full because its disk is slow, only the kernel probes, at intervals that double. A cut
-//! then takes 7 s and two round trips. Acknowledgements of any kind count as life, so losses and retransmissions do not
-//! look like a dead channel, and a wrong cut costs one new connection.
+//! If the peer's window is full because its disk is slow, only the kernel probes, at intervals that double. A cut then
+//! takes 7 s and two round trips. Acknowledgements of any kind count as life, so losses and retransmissions do not look
+//! like a dead channel, and a wrong cut costs one new connection.
 
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ pub(super) struct Sign {
 /// After this silence the watch probes an idle stream at every check; the kernel does not probe sooner.
 pub(super) const ASK_AFTER: Duration = Duration::from_secs(1);
 
-/// A channel is alive if anything was heard on it within this time and two round trips.
+/// A channel is alive if a sign of life arrived within this time and two round trips.
 const ALIVE: Duration = Duration::from_millis(1_100);
 
 /// Silence after which a stream with data in flight is dead: on a usual path the first two retransmissions are
@@ -48,7 +47,7 @@ const ASKED: Duration = Duration::from_millis(600);
 /// and 6.4 s are normal.
 const FULL: Duration = Duration::from_secs(7);
 
-/// Indices of the streams to cut off: their channel is silent, while another channel is alive.
+/// Indices of the streams to cut off: their channel is silent, but another channel is alive.
 pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
     let is_alive = |channel: u32| {
         signs
@@ -63,7 +62,7 @@ pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
     let is_dead = |sign: &Sign| {
         let silent = match sign.in_flight {
             Some(time) => {
-                // On a long round trip, retransmissions are missed correspondingly later.
+                // With a long RTT, missing retransmissions are noticed correspondingly later.
                 let limit = IN_FLIGHT.max(3 * sign.round_trip + Duration::from_millis(500));
                 sign.quiet.min(time) >= limit
             }
@@ -199,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the signs, at least one stream remains, on a channel that was heard.
+        /// Whatever the signs, at least one stream remains, on a channel with signs of life.
         #[test]
         fn never_are_all_cut_off(signs in signs()) {
             let dead = dead(&signs);
@@ -220,7 +219,7 @@ mod tests {
             prop_assert_eq!(dead(&single), []);
         }
 
-        /// A stream whose peer is heard every second is left alone, however much is retransmitted.
+        /// A stream whose peer sends a sign of life every second is never cut, however much is retransmitted.
         #[test]
         fn a_stream_of_which_something_is_heard_is_left_alone(signs in signs()) {
             for at in dead(&signs) {

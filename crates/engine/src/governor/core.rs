@@ -1,5 +1,5 @@
-//! Divides a process's resources among its transfers: who is admitted, in which order, and how much each may use.
-//! Never blocks and allocates no resource; the governor calls this module and obeys.
+//! Divides a process's resources among its transfers: which are admitted, in which order, and how much each may use. Never blocks
+//! and allocates no resource; the governor calls this module and enforces its results.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,8 +19,8 @@ pub struct Amounts {
 pub enum Class {
     /// This process begins the transfer.
     Own,
-    /// A peer begins the transfer. An own transfer waits for an accepted one at the peer, so neither class takes the other's room:
-    /// otherwise two full processes would wait for each other.
+    /// A peer begins the transfer. An own transfer waits for an accepted one at the peer, so neither class may use the other's
+    /// room: otherwise two full processes would wait for each other.
     Accepted,
 }
 
@@ -138,12 +138,12 @@ impl Core {
         before.filter(|(_, of, _)| *of == class).count()
     }
 
-    /// The transfer no longer waits.
+    /// Removes a transfer that no longer waits.
     pub(super) fn give_up(&mut self, ticket: Ticket) {
         self.queue.retain(|(of, ..)| *of != ticket);
     }
 
-    /// The end has left; its memory is free.
+    /// Removes an end; its memory becomes free.
     pub(super) fn leave(&mut self, id: SeatId) {
         if let Some(seat) = self.seats.remove(&id) {
             self.held -= seat.held;
@@ -243,7 +243,7 @@ impl Core {
         id
     }
 
-    /// Gives each end the same of every amount, except for ends that cannot use it or need more.
+    /// Gives each end the same share of every amount, except for ends that cannot use it or need more.
     fn divide(&mut self) {
         let room = self.budget.part(SHARED, SHARED + SPARE);
         let all: Vec<Want> = self.seats.values().map(|seat| seat.want).collect();
@@ -267,7 +267,7 @@ impl Core {
 
 /// Parts of the budget that are divided …
 const SHARED: u64 = 3;
-/// … and those that are not: a new transfer starts in them, before the running ones release anything.
+/// … and parts that stay free: a new transfer starts with them, before the running ones release anything.
 const SPARE: u64 = 1;
 
 /// The highest equal share, each within its bounds, that fits into `room`.

@@ -7,15 +7,15 @@ use crate::limits;
 /// Resources that one end of a transfer needs and can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Bytes of blocks that the end needs as a minimum.
+    /// Minimum of block bytes.
     pub memory_least: u64,
-    /// Bytes of blocks that the end uses at most.
+    /// Maximum of block bytes.
     pub memory_most: u64,
-    /// Bytes of blocks that each stream takes exclusively; 0 if streams can wait for each other's blocks.
+    /// Bytes of blocks that each stream holds exclusively; 0 if streams can wait for each other's blocks.
     pub memory_a_stream: u64,
-    /// Streams that the end uses at most.
+    /// Maximum number of streams.
     pub streams: u32,
-    /// Threads that the end uses at most to read or write for its streams.
+    /// Maximum number of threads that read or write for the streams.
     pub helpers: u32,
 }
 
@@ -23,7 +23,8 @@ pub struct Needs {
 /// pace.
 const THREADS_LEAST: u64 = 4;
 
-/// Descriptors of an end with one stream: its journal, its root, files read or written apart, a listed directory, a spill; and the stream.
+/// Descriptors of an end with one stream: its journal, its root, a file read or written separately, a listed directory, a spill; and the
+/// stream.
 const FILES_LEAST: u64 = 8 + FILES_A_STREAM;
 
 /// Descriptors of a stream: its socket, a second handle for the watch, its waker, and the file in use with that file's
@@ -61,7 +62,7 @@ impl Needs {
         }
     }
 
-    /// The same needs, with `bytes` more beside the blocks.
+    /// The same needs, with `bytes` more outside of the blocks.
     #[must_use]
     pub fn beside(self, bytes: u64) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! Random transfers against the rules of the division, and pools against a governor.
-//! Moves no data.
+//! Checks the rules of the division with random transfers, and pools with a governor. Moves no
+//! data.
 
 use proptest::prelude::*;
 
@@ -149,7 +149,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// An admitted end, as the test knows it.
+/// The test's record of an admitted end.
 struct Known {
     id: SeatId,
     want: Want,
@@ -184,7 +184,7 @@ proptest! {
                         seats.push(Known { id: found[0], want: *want, held: 0 });
                         false
                     });
-                    // An empty process admits at once.
+                    // A process without transfers admits at once.
                     prop_assert!(!seats.is_empty() || queue.is_empty());
                 }
                 Step::GiveUp(index) => {

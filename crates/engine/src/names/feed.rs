@@ -1,4 +1,4 @@
-//! The client's side of a streamed list: reads it ahead by a bounded amount, and keeps each part until the daemon has taken it.
+//! The client's side of a streamed list: reads a bounded amount in advance, and keeps each part until the daemon has taken it.
 //! Sends nothing itself; streams take parts from it.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use godwit_proto::{NameList, TransferId};
 use super::{NAMES_WAIT, Names, Supply};
 use crate::{IfPanicking, PANICKED, lock};
 
-/// A list on its way to a daemon. Holds at most [`PARTS_AHEAD_MAX`] parts.
+/// A list being sent to a daemon. Holds at most [`PARTS_AHEAD_MAX`] parts.
 pub(crate) struct NameFeed {
     transfer: TransferId,
     inner: Mutex<Inner>,
@@ -65,7 +65,7 @@ impl NameFeed {
     }
 
     fn read(&self, names: &mut dyn Names, watch: &dyn FeedWatch) {
-        // The daemon would wait for the rest.
+        // Without this, the daemon would wait for the rest.
         let _panic = IfPanicking(|| {
             watch.failed(PANICKED);
             self.push(Vec::new(), true);
@@ -136,7 +136,7 @@ impl NameFeed {
         })
     }
 
-    /// The daemon has taken all parts up to this number. False if there is no such part.
+    /// Records that the daemon has taken all parts up to this number. Returns false if there is no such part.
     pub(crate) fn taken(&self, number: u64) -> bool {
         let mut inner = lock(&self.inner);
         if number > inner.read {
@@ -150,7 +150,8 @@ impl NameFeed {
         true
     }
 
-    /// The stream is lost, perhaps with parts that it carried. True if another stream must send a part again.
+    /// Records the loss of the stream, perhaps with parts that it carried. Returns true if another stream must send a part
+    /// again.
     pub(crate) fn detach(&self, stream: u64) -> bool {
         let mut lost = false;
         for part in lock(&self.inner).parts.values_mut() {
@@ -167,7 +168,7 @@ impl NameFeed {
         lock(&self.inner).stopping = true;
         self.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic of that thread has been printed.
+            // If that thread panicked, the panic was already printed.
             let _ = thread.join();
         }
     }
@@ -225,7 +226,7 @@ mod tests {
 
     impl FeedWatch for Ready {
         fn ready(&self) {
-            // The test may have seen enough.
+            // The test may already have ended.
             let _ = lock(&self.0).try_send(());
         }
 

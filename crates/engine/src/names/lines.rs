@@ -1,5 +1,5 @@
-//! Cuts a list into names: one a line, or each followed by a zero byte.
-//! Does not open lists and does not judge names.
+//! Splits a list into names: one per line, or each followed by a zero byte. Does not open lists and does not check
+//! names.
 
 use std::io;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use godwit_proto::PATH_BYTES_MAX;
 
 use super::{Names, Supply};
 
-/// The bytes of a list, which may still be coming. Can be read again from the beginning.
+/// The bytes of a list that may still be arriving. The list can be read again from its beginning.
 pub trait ListBytes: Send + Sync {
-    /// Reads available bytes at `offset`, at most `buffer`; `Some(0)` at the end, `None` if nothing arrived within
-    /// `wait`.
+    /// Reads available bytes at `offset`, at most a full `buffer`; `Some(0)` at the end, `None` if no bytes arrived
+    /// within `wait`.
     ///
     /// # Errors
     /// The list cannot be read further.
     fn read_at(&self, offset: u64, buffer: &mut [u8], wait: Duration) -> io::Result<Option<usize>>;
 }
 
-/// Bytes read at once. Together with the line before them, they fit a part of a list on the wire.
+/// Bytes read at a time. Together with the incomplete line before them, they fit into a part of a list in the protocol.
 const READ_BYTES: usize = 64 * 1024;
 
 /// The names in the bytes of a list.
@@ -27,9 +27,9 @@ pub struct LineNames {
     list: Arc<dyn ListBytes>,
     offset: u64,
     separator: u8,
-    /// A name that has begun.
+    /// The beginning of an incomplete name.
     begun: Vec<u8>,
-    /// Bytes of that name that were not kept.
+    /// Whether bytes of that name were dropped.
     dropped: bool,
     buffer: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl LineNames {
     }
 }
 
-/// More than a name may have.
+/// One byte more than the maximum of a name.
 const CUT_BYTES: usize = godwit_proto::NAME_BYTES_MAX + 1;
 
 impl Names for LineNames {
@@ -95,7 +95,7 @@ impl Names for LineNames {
                     rest = &rest[at + 1..];
                 }
                 self.extend(rest);
-                // A zero byte inside a line would end the name early for its reader.
+                // A line may not contain a zero byte, because the reader would take it as the end of the name.
                 let zero = self.separator != 0 && buffer[..bytes].contains(&0);
                 if zero {
                     out.truncate(before);

@@ -1,5 +1,5 @@
-//! The daemon's side of a streamed list: received parts in the order of their numbers, and the count of taken parts to report.
-//! Sends nothing itself; streams report the count.
+//! The daemon's side of a streamed list: orders received parts by number, and counts the taken parts for a report. Sends
+//! nothing itself; streams report the count.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use godwit_proto::limits::PARTS_AHEAD_MAX;
 use super::{Names, Supply};
 use crate::lock;
 
-/// Parts of a list between the streams that bring them and the walk that takes them. Holds at most [`PARTS_AHEAD_MAX`].
+/// Parts of a list between the streams on which they arrive and the walk that uses them. Holds at most [`PARTS_AHEAD_MAX`].
 #[derive(Debug, Default)]
 pub struct NameQueue {
     inner: Mutex<Inner>,
@@ -75,13 +75,13 @@ impl NameQueue {
         inner.taken > inner.said
     }
 
-    /// The last report may be lost: the count is due again.
+    /// Makes the count due again, because the last report may be lost.
     pub(crate) fn say_again(&self) {
         lock(&self.inner).said = 0;
     }
 }
 
-/// Takes the names of a queue.
+/// Reads the names from a queue.
 #[derive(Debug)]
 pub struct QueueNames(pub Arc<NameQueue>);
 

@@ -1,5 +1,5 @@
-//! Answers manifests: counts and reports the sink's decision about each entry; manifests that need digests are handled by separate threads.
-//! Does not decide.
+//! Answers manifests: counts and reports the sink's decision about each entry. Separate threads handle manifests that need digests. Does
+//! not decide about entries.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,16 +18,16 @@ use crate::acks::Arrival;
 use crate::counters::{Counters, CpuMeter};
 use crate::{Action, entry, limits, lock};
 
-/// Most threads that hash files of the destination.
+/// Most threads that hash files at the destination.
 const CHECKERS_MAX: usize = 8;
 
 /// Outcome of a manifest.
 pub(super) enum Answered {
-    /// The answer's frame was appended.
+    /// The frame of the answer was appended.
     Frame,
     /// No answer: the transfer has ended, and the destination may soon belong to another transfer.
     Over,
-    /// The numbers of the sender's items break the rules.
+    /// The numbers of the sender's items violate the protocol.
     Scattered,
 }
 
@@ -45,7 +45,7 @@ struct Queue {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Counts of one manifest, gathered before they are added to the counters that all streams share.
+/// Counts of one manifest, collected before they are added to the counters that all streams share.
 #[derive(Default)]
 struct Tally {
     entries: u64,
@@ -83,7 +83,7 @@ impl Answerer {
         }
     }
 
-    /// Whether some file's data comes from a pipe: no later run can send it again.
+    /// Whether the data of some file comes from a pipe, so that no later run can send it again.
     pub(super) fn comes_once(&self) -> bool {
         self.comes_once.load(Ordering::Relaxed)
     }
@@ -123,7 +123,7 @@ impl Answerer {
             .counters
             .storage_writing_ns
             .time(|| self.shared.sink.plan(&manifest.records));
-        // Entries that fail because the sink failed are not reported one by one.
+        // If the sink failed, its entries are not reported one by one.
         if let Some(failure) = self.shared.sink.failure() {
             self.shared.fail(failure.code(), &failure.to_string());
             return Answered::Over;
@@ -156,7 +156,7 @@ impl Answerer {
             verdicts,
         };
         if answer.encode(out).is_err() {
-            // Files whose held ranges do not fit into one answer are sent whole; late copies do no harm.
+            // Files whose held ranges do not fit into one answer are sent whole; redundant data does no harm.
             for verdict in &mut answer.verdicts {
                 if matches!(verdict, Verdict::Partial { .. }) {
                     *verdict = Verdict::Send;
@@ -175,7 +175,7 @@ impl Answerer {
         if done && self.shared.config.observer.wants_entries() {
             self.shared.config.observer.entry_done(record);
         }
-        // The entry comes again, with its digest, and is counted then.
+        // The entry arrives again with its digest, and is counted then.
         if *verdict != Verdict::Digest {
             tally.entries += 1;
             tally.files += u64::from(record.kind != EntryKind::DIRECTORY);
@@ -259,7 +259,7 @@ impl Answerer {
         };
         self.checks.changed.notify_all();
         for thread in threads {
-            // A thread's panic has been printed, and has ended the transfer.
+            // A thread's panic was already printed, and has ended the transfer.
             let _ = thread.join();
         }
     }

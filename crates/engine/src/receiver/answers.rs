@@ -1,4 +1,4 @@
-//! Keeps given answers, so that a repeated manifest gets the same answer and is planned once.
+//! Keeps earlier answers, so that a repeated manifest gets the same answer and is planned once.
 //! Does not plan (the sink does) and does not send (`stream` does).
 
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +15,7 @@ pub(super) struct Answers {
 
 #[derive(Default)]
 struct Inner {
-    /// `None` while it is being planned.
+    /// `None` while the manifest is being planned.
     kept: HashMap<u64, Option<Arc<[u8]>>>,
     order: VecDeque<u64>,
     bytes: usize,
@@ -29,14 +29,16 @@ pub(super) enum ManifestTask<'a> {
     AnswerAgain(Arc<[u8]>),
 }
 
-/// The one thread that plans a manifest; threads with a copy of the manifest wait for this.
+/// Guards the planning of a manifest by one thread; threads with a copy of the manifest wait for
+/// it.
 pub(super) struct Planning<'a> {
     answers: &'a Answers,
     seq: u64,
 }
 
 impl Answers {
-    /// Waits while another thread plans the same manifest: its stream may be the one that died.
+    /// Waits while another thread plans the same manifest, because its stream may be the one that
+    /// died.
     pub(super) fn begin(&self, seq: u64) -> ManifestTask<'_> {
         let mut inner = lock(&self.inner);
         loop {
@@ -78,7 +80,7 @@ impl Planning<'_> {
 }
 
 impl Drop for Planning<'_> {
-    /// Without an answer, a waiting thread plans the manifest itself: the planning thread has panicked.
+    /// If the planning thread has panicked, a waiting thread plans the manifest itself.
     fn drop(&mut self) {
         let mut inner = lock(&self.answers.inner);
         if matches!(inner.kept.get(&self.seq), Some(None)) {

@@ -1,5 +1,5 @@
-//! Requests of the receiving client to the sender while the transfer runs (limit, priority), and when to repeat them.
-//! Sends nothing. Time is an argument.
+//! Holds the requests of the receiving client to the sender while the transfer runs (limit, priority), and decides
+//! when to repeat them. Sends nothing. Time is an argument.
 
 use std::time::{Duration, Instant};
 
@@ -30,18 +30,17 @@ impl Asked {
         (self.limit, self.background)
     }
 
-    /// Whether the sender reports that it runs in the background; `None` while unknown.
+    /// Whether the sender reports that it runs in the background; `None` if unknown.
     pub(crate) fn background(&self) -> Option<bool> {
         self.obeyed.and_then(|(_, background)| background)
     }
 
-    /// The sender obeys this limit: it reported so, or was opened with it.
+    /// Records that the sender obeys this limit: it reported so, or was opened with it.
     pub(crate) fn hear(&mut self, limit: u64, number: u32) {
         self.obeyed = Some((limit, priority::is_background(number)));
     }
 
-    /// The request to send now: a new request at once, and a request that the sender does not obey again from time to
-    /// time.
+    /// The request to send now: a new request immediately, a request that the sender does not obey at intervals.
     pub(super) fn poll_limit(&mut self, now: Instant) -> Option<Limit> {
         let known = self.obeyed;
         let is_obeyed = self
@@ -56,7 +55,7 @@ impl Asked {
         if waits {
             return None;
         }
-        // A changed priority alone is sent with the current limit, as soon as that limit is known.
+        // A changed priority is sent with the current limit, as soon as that limit is known.
         let bytes_per_second = self.limit.or_else(|| known.map(|(limit, _)| limit))?;
         self.said = Some(now);
         Some(Limit {
@@ -66,7 +65,7 @@ impl Asked {
     }
 }
 
-/// Repeated as often as the sender reports its state.
+/// Requests are repeated as often as the sender reports its state.
 const SAY_EVERY: Duration = limits::STATUS_EVERY;
 
 #[cfg(test)]

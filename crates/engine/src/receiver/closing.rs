@@ -1,5 +1,5 @@
-//! Closes the sink, reports its progress meanwhile, and keeps the final frame.
-//! Decides nothing about entries.
+//! Closes the sink, reports its progress meanwhile, and stores the final frame. Does not decide
+//! about entries.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -36,7 +36,7 @@ pub(super) struct Closing {
     shared: Arc<Shared>,
     /// The final frame, once the sink is closed.
     pub(super) finished: Mutex<Option<Finished>>,
-    /// Frames of notices, kept for repeats.
+    /// Frames of notices, kept for repetition.
     pub(super) said: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -89,7 +89,7 @@ impl Closing {
         (report, sent)
     }
 
-    /// Reports to the user at this end, if there is one.
+    /// Reports a notice to the user at this end, if there is one.
     fn tell_here(&self, notice: &Notice) {
         if notice.kind == NoticeKind::DELETED {
             self.shared.config.observer.item(&Item {
@@ -118,7 +118,7 @@ impl NoticeSender<'_> {
         }
     }
 
-    /// Sends the waiting notices; a frame without notices is a sign of life.
+    /// Sends the waiting notices; an empty frame is a sign of life.
     fn flush(&mut self) {
         let notices = Notices {
             transfer: self.transfer,

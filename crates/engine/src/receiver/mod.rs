@@ -1,5 +1,5 @@
-//! The receiving end of a transfer: answers manifests, checks what arrives, gives it to the sink, acknowledges it.
-//! Does not dial, and does not know where the sink puts things.
+//! The receiving end of a transfer: answers manifests, checks arriving data, passes it to the sink, acknowledges it. Does not dial,
+//! and does not know where the sink stores data.
 //!
 //! | part | work | own state |
 //! | --- | --- | --- |
@@ -145,7 +145,7 @@ impl Receiver {
         limit.into_iter().for_each(|limit| asked.ask_limit(limit));
         if let Some(background) = background {
             asked.ask_background(background);
-            // The threads of this end yield, too.
+            // The threads of this end yield too.
             self.shared.live.set_background(background);
         }
         drop(asked);
@@ -177,7 +177,7 @@ impl Receiver {
         self.shared.lock_state().answered >= question
     }
 
-    /// Whether some file's data comes from a pipe: no later run can send it again.
+    /// Whether the data of some file comes from a pipe, so that no later run can send it again.
     pub fn comes_once(&self) -> bool {
         self.answerer.comes_once()
     }
@@ -233,7 +233,7 @@ impl Receiver {
         self.streams.peer().counters()
     }
 
-    /// Peak memory of the sending process, where that process could attribute it to this transfer.
+    /// Peak memory of the sending process, if that process could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         self.streams.peer().max_rss()
     }

@@ -1,5 +1,5 @@
-//! State that all parts of a receiver share: its configuration, sink and outbox, its end, and leave to write.
-//! Does none of the work; `answer`, `writers` and `streams` do it.
+//! State that all parts of a receiver share: its configuration, sink and outbox, its end, and the permission to
+//! write. Does none of the work; `answer`, `writers` and `streams` do it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     pub(super) counters: Arc<Counters>,
     pub(super) decided: Decided,
     state: Mutex<State>,
-    /// The end has come, a stream is gone, or the last writing thread has left the sink.
+    /// Signals that the transfer has ended, a stream is gone, or the last writing thread has left the sink.
     changed: Condvar,
 }
 
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Frames built by this end always fit; if one does not, the transfer must fail.
+    /// Fails the transfer if a frame of this end does not fit, which should be impossible.
     pub(super) fn encoded(&self, result: Result<(), WireError>) {
         if let Err(error) = result {
             self.fail(
@@ -142,13 +142,13 @@ impl Shared {
         }
     }
 
-    /// Ends the transfer if a thread of this end panics: others would wait for it.
+    /// Ends the transfer if a thread of this end panics, because others would wait for the thread.
     pub(super) fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
         IfPanicking(|| self.fail(ErrorCode::INTERNAL, PANICKED))
     }
 
-    /// Leave to write until the result is dropped; `None` after the end, when the destination may soon belong to
-    /// another transfer.
+    /// Permission to write until the result is dropped; `None` after the end, when the destination may soon
+    /// belong to another transfer.
     pub(super) fn begin_write(&self) -> Option<Writing<'_>> {
         let mut state = lock(&self.state);
         if state.end.is_some() {
@@ -158,7 +158,7 @@ impl Shared {
         Some(Writing(self))
     }
 
-    /// Waits until no thread is inside the sink; call after the end has come.
+    /// Waits until no thread is inside the sink; call after the transfer has ended.
     pub(super) fn wait_while_writing(&self) {
         let mut state = self.lock_state();
         while state.writing > 0 {

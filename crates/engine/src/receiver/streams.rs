@@ -65,8 +65,8 @@ impl Streams {
         self.shared.counters.streams_attached.add(1);
         self.shared.counters.table.attach(id, stream);
         let member = self.shared.counters.channels.attach(stream);
-        // The watch of the channels was started above: started by a loop with low priority, it would notice dead
-        // channels late.
+        // The watch of the channels was started above. If a loop with low priority started it, it would notice
+        // dead channels late.
         let (result, left) = StreamLoop::new(self, id, stream).run();
         self.shared
             .counters

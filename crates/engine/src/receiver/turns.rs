@@ -1,8 +1,8 @@
-//! Lets one thread at a time write into one entry, and lets the others hand over their blocks to it.
-//! Writes nothing itself and keeps no order: blocks of an entry may be written in any order.
+//! Lets one thread at a time write to an entry; other threads hand over their blocks to that thread. Does not write or
+//! preserve order: blocks of an entry may be written in any order.
 //!
 //! A receiving stream checks and writes its blocks itself, unless a writer is idle. The kernel serialises buffered
-//! writes to one inode, so a thread that finds its file taken hands the checked block to the writing thread, and
+//! writes to one inode. A thread that finds its file busy therefore hands the checked block to the writing thread, and
 //! continues receiving.
 
 use std::collections::{HashMap, VecDeque};
@@ -15,21 +15,21 @@ use crate::lock;
 /// Blocks that may wait for the thread that writes into their entry; beyond this number their own threads wait.
 const LEFT_MAX: usize = 2;
 
-/// Blocks of others that a thread writes before it hands over to a waiting thread: meanwhile its own stream is not
-/// served.
+/// Blocks of other threads that a thread writes before a waiting thread takes over, because its own stream is not
+/// served meanwhile.
 const OTHERS_MAX: u32 = 16;
 
-/// The thread that writes into each entry.
+/// Records which thread writes to each entry.
 ///
-/// The kernel lets one thread at a time write into a file. If this limits a transfer, waiting
-/// threads would need a wake-up for each block, and the file would be idle until they run.
+/// The kernel lets one thread at a time write into a file. If blocks were not handed over, waiting threads would need a
+/// wake-up for each block, and the file would be idle until they run.
 pub(super) struct Turns<J> {
     turns: Mutex<HashMap<EntryId, Turn<J>>>,
     changed: Condvar,
 }
 
 struct Turn<J> {
-    /// A thread writes, or a waiting thread is about to.
+    /// Whether a thread writes, or a waiting thread is about to.
     taken: bool,
     left: VecDeque<J>,
     waiting: u32,
@@ -60,8 +60,8 @@ impl<J> Turns<J> {
         }
     }
 
-    /// The calling thread has `job` for `entry`. Returns a job to run, after which the thread must call [`Self::next`],
-    /// or `None` if another thread runs it.
+    /// Called by a thread that has `job` for `entry`. Returns a job to run, after which the thread must call
+    /// [`Self::next`], or `None` if another thread runs it.
     fn enter(&self, entry: EntryId, job: J) -> Option<J> {
         let mut turns = lock(&self.turns);
         let mut waited = false;
@@ -94,7 +94,8 @@ impl<J> Turns<J> {
         }
     }
 
-    /// The calling thread finished its job. Returns another job of the same entry, or `None` if the thread is free.
+    /// Called by a thread that has finished its job. Returns another job of the same entry, or `None` if the thread is
+    /// free.
     fn next(&self, entry: EntryId) -> Option<J> {
         let mut turns = lock(&self.turns);
         let turn = turns.get_mut(&entry)?;
@@ -121,7 +122,7 @@ impl<J> Turns<J> {
     }
 }
 
-/// A turn that a panic ends.
+/// Ends the turn if the thread panics.
 struct Taken<'a, J> {
     turns: &'a Turns<J>,
     entry: EntryId,

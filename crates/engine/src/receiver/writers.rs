@@ -1,5 +1,5 @@
-//! Checks a block's digest and gives it to the sink, on the stream's own thread or on a writer's.
-//! Does not receive and does not acknowledge durability.
+//! Checks a block's digest and passes it to the sink, on the stream's thread or on a writer's. Does not receive
+//! blocks or acknowledge durability.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,10 +23,10 @@ use crate::sink::Slice;
 use crate::tuner::StageSample;
 use crate::{End, StreamLoss, entry, limits, lock};
 
-/// A block that arrived: its head and its contents.
+/// An arrived block: its head and its contents.
 type Job = (WireBlock, Block);
 
-/// Blocks that wait for a writer; never more than there are idle writers.
+/// Blocks that wait for a writer; there are never more than idle writers.
 #[derive(Default)]
 struct WriteQueue {
     inner: Mutex<Queue>,
@@ -95,8 +95,8 @@ impl Writers {
             let what = format!("a block of the unknown kind {}", wire.header.kind.0);
             return Err(self.shared.refuse(stream, what));
         }
-        // A block counts as received only once it is complete: this stream may break, and another stream bring the
-        // block.
+        // A block counts as received only once it is complete: this stream may break, and another stream may send
+        // the block again.
         stream.recv_payload(&mut block[..bytes])?;
         let arrival = self.shared.acks.arrive(wire.header.seq);
         self.shared.counters.receiving_ns.add_since(start);
@@ -113,7 +113,7 @@ impl Writers {
         Ok(())
     }
 
-    /// Checks one block and writes it, or hands it to the thread that writes into its entry; then writes blocks that
+    /// Checks one block and writes it, or hands it to the thread that writes to its entry; then writes blocks that
     /// others handed over.
     fn check_and_write(&self, wire: WireBlock, block: Block) {
         let Some(_busy) = self.shared.begin_write() else {
@@ -164,7 +164,7 @@ impl Writers {
         true
     }
 
-    /// Gives one slice to the sink and acknowledges it.
+    /// Passes one slice to the sink and acknowledges it.
     fn write_slice(&self, wire: &WireBlock, payload: &[u8]) {
         let seq = wire.header.seq;
         if let Some(record) = wire.records.first() {
@@ -186,7 +186,7 @@ impl Writers {
         self.written(seq, payload);
     }
 
-    /// Gives one bundle to the sink and acknowledges it.
+    /// Passes one bundle to the sink and acknowledges it.
     fn write_bundle(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) {
         let seq = wire.header.seq;
         for record in wire
@@ -194,7 +194,7 @@ impl Writers {
             .iter()
             .filter(|record| record.flags & RecordFlags::SOURCE_FAILED != 0)
         {
-            // A batch that could not be synced is sent again, with the entries that failed.
+            // If a batch could not be synced, it is sent again, including the entries that failed.
             if !self.shared.acks.count_failure(record.id) {
                 continue;
             }
@@ -322,7 +322,7 @@ impl Writers {
         }
     }
 
-    /// Changes the number of threads that write for the streams; with all writers busy, a stream writes itself.
+    /// Changes the number of threads that write for the streams; if all writers are busy, a stream writes itself.
     ///
     /// # Errors
     /// A thread cannot be started; fewer run than requested.
@@ -392,7 +392,7 @@ impl Writers {
         };
         self.queue.changed.notify_all();
         for thread in threads {
-            // A thread's panic has been printed, and has ended the transfer.
+            // A thread's panic was already printed, and has ended the transfer.
             let _ = thread.join();
         }
     }

@@ -15,7 +15,7 @@ use crate::{Action, End, Item, entry, lock};
 pub(super) struct Feedback {
     shared: Arc<Shared>,
     scan: Arc<Scan>,
-    /// The receiver's counters, as last reported.
+    /// The receiver's counters in its latest report.
     counters: Mutex<Option<Snapshot>>,
 }
 
@@ -28,12 +28,12 @@ impl Feedback {
         }
     }
 
-    /// The receiver's counters, as last reported.
+    /// The receiver's counters in its latest report.
     pub(super) fn counters(&self) -> Option<Snapshot> {
         *lock(&self.counters)
     }
 
-    /// The receiver has finished. The transfer ends once everything is known to be durable.
+    /// Records that the receiver has finished. The transfer ends once everything is known to be durable.
     pub(super) fn take_finished(&self, finished: Finished) {
         if let Some(status) = &finished.counters {
             self.take_peer(status);
@@ -81,7 +81,7 @@ impl Feedback {
                 delivered.extend(item);
             }
         }
-        // Released before the end is published, because others may act on the end.
+        // Released before the end is published, because other threads may react to the end.
         drop(state);
         self.shared.tell_done(&done);
         for item in delivered {
@@ -174,14 +174,14 @@ impl Feedback {
         }
     }
 
-    /// The file has failed at the receiver.
+    /// Gives up a file that has failed at the receiver.
     fn abandon(&self, file: &LargeFile) {
         if file.kill() {
             self.shared.give_up(file.take_rest());
         }
     }
 
-    /// An entry failed at the receiving end.
+    /// Records an entry that failed at the receiving end.
     pub(super) fn take_failure(&self, failed: &EntryFailed) {
         let state = self.shared.lock_state();
         let record = state
@@ -215,7 +215,7 @@ impl Feedback {
         }
     }
 
-    /// The receiver reports failed entries one by one up to a bound, and counts all of them. Reports sent on other
+    /// The receiver reports failed entries one by one up to a limit, and counts all of them. Reports sent on other
     /// streams may still arrive.
     fn count_unnamed(&self, failed: u64) {
         let mut state = self.shared.lock_state();
@@ -224,7 +224,7 @@ impl Feedback {
         state.unnamed += unnamed;
     }
 
-    /// Reports the number of failed entries without names, once no stream is left that could bring the names.
+    /// Reports the number of failed entries without names, once no stream is left on which the names could arrive.
     pub(super) fn tell_unnamed(&self) {
         let mut state = self.shared.lock_state();
         if state.end.is_none() || state.streams.count() > 0 {

@@ -1,10 +1,10 @@
-//! A large file in flight: cut into slices, read by any threads, its digest combined from theirs.
+//! A large file in flight: cut into slices that any thread may read; its digest is combined from the slices' digests.
 //! Does not read; the sender does, and reports each result here.
 //!
 //! Slices are aligned powers of two, cut around holes and around ranges that the receiver holds. Holes are looked up
-//! (`SEEK_DATA`, `SEEK_HOLE`) in files above `limits::UNSOUNDED_BYTES_MAX`, and in smaller files that occupy less room
-//! than their size: file systems in memory walk their pages for each question. A smaller file sends allocated but
-//! unwritten room as zeros.
+//! (`SEEK_DATA`, `SEEK_HOLE`) in files above `limits::UNSOUNDED_BYTES_MAX`, and in smaller files that occupy less
+//! space than their size. Other small files are not examined, because file systems in memory walk their pages for each
+//! lookup. A smaller file sends allocated but unwritten space as zeros.
 
 mod cuts;
 
@@ -23,15 +23,15 @@ use crate::{entry, limits};
 
 pub(crate) struct LargeFile {
     pub(crate) record: Record,
-    /// Extensions that only the file's last record carries. The other records carry just the part that is sent;
-    /// otherwise each slice would repeat them.
+    /// Extensions that only the file's last record carries. The other records contain only the extension of the part
+    /// that is sent; otherwise each slice would repeat all of them.
     extensions: Vec<u8>,
     pub(crate) file: Arc<dyn SourceFile>,
     pub(crate) dense: bool,
     /// The receiver wants only the digest of the file.
     pub(crate) digest_only: bool,
     block_bytes: u64,
-    /// How many slices are cut ahead, for a random choice.
+    /// Number of slices that are cut in advance, for a random choice.
     window: usize,
     /// The part that is sent, if not the whole file.
     part: Option<Part>,
@@ -39,7 +39,7 @@ pub(crate) struct LargeFile {
     dead: AtomicBool,
     /// The reader that has begun the file, if each reader has its own file; 0 for none.
     reader: AtomicU64,
-    /// Bytes passed over (held by the receiver, or holes) that are not yet counted.
+    /// Skipped bytes (held by the receiver, or holes) that are not yet counted.
     passed: AtomicU64,
     progress: Mutex<Progress>,
 }
@@ -47,13 +47,13 @@ pub(crate) struct LargeFile {
 struct Progress {
     /// Lowest possible start of the next slice.
     next: u64,
-    /// Everything before this offset was cut or passed over.
+    /// Everything before this offset was cut or skipped.
     settled: u64,
     /// The data range at or after `next` from the last lookup.
     data: Option<std::ops::Range<u64>>,
-    /// Ranges from `next` on that the receiver holds: ascending, and none touches another.
+    /// Ranges from `next` on that the receiver holds, in ascending order; they do not touch each other.
     held: VecDeque<(u64, u64)>,
-    /// Slices that are cut and not taken.
+    /// Slices that are cut and not yet taken.
     prepared: Vec<SliceCut>,
     exhausted: bool,
     /// Why the rest of the file could not be looked up.
@@ -147,7 +147,7 @@ impl LargeFile {
         let cut = progress.prepared.swap_remove(next);
         progress.reading += 1;
         progress.undurable += 1;
-        // A failed lookup fails the slice being taken: otherwise the rest would pass for a hole.
+        // A failed lookup fails the slice being taken: otherwise the rest would look like a hole.
         if let Err(error) = self.prepare(&mut progress) {
             progress.fault = Some(error);
         }
@@ -164,8 +164,8 @@ impl LargeFile {
         self.is_dead() || crate::lock(&self.progress).prepared.is_empty()
     }
 
-    /// A slice was read. Returns whether the slice was the last one, and so must carry the end record. While a large
-    /// hole is hashed, `stop` is called now and then.
+    /// Records that a slice was read. Returns whether it was the last slice, which must carry the end record. While a
+    /// large hole is hashed, `stop` is called now and then.
     pub(crate) fn slice_read(
         &self,
         cut: &SliceCut,
@@ -189,7 +189,7 @@ impl LargeFile {
             .map(|end| self.end_record(end, progress.bytes))
     }
 
-    /// A slice is durable. Returns the end record once, when the whole file is durable.
+    /// Records that a slice is durable. Returns the end record once, when the whole file is durable.
     pub(crate) fn slice_durable(&self) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         progress.undurable = progress.undurable.saturating_sub(1);
@@ -214,7 +214,7 @@ impl LargeFile {
         None
     }
 
-    /// Runs without the lock: a thread that looks for work, under the sender's lock, must not wait while a large hole
+    /// Runs without the lock: a thread that searches for work under the sender's lock must not wait while a large hole
     /// is hashed.
     fn finish<'a>(
         &'a self,
@@ -238,7 +238,7 @@ impl LargeFile {
         self.part.map_or(self.record.bytes, |part| part.end())
     }
 
-    /// Whether the size becomes known only at the end.
+    /// Whether the size is known only at the end.
     pub(crate) fn is_endless(&self) -> bool {
         self.record.bytes == UNKNOWN_BYTES
     }
@@ -251,7 +251,7 @@ impl LargeFile {
         progress.exhausted = true;
     }
 
-    /// The file turned out to be empty: the slice that was taken does not exist.
+    /// Ends a file that turned out to be empty: the slice that was taken does not exist.
     pub(crate) fn end_empty(&self, stop: &dyn Fn() -> bool) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         progress.reading = progress.reading.saturating_sub(1);
@@ -272,7 +272,7 @@ impl LargeFile {
         !self.dead.swap(true, Ordering::Relaxed)
     }
 
-    /// Bytes passed over since the last call: the receiver holds them, or they are holes.
+    /// Bytes skipped since the last call: the receiver holds them, or they are holes.
     pub(crate) fn take_passed(&self) -> u64 {
         if self.passed.load(Ordering::Relaxed) == 0 {
             return 0;
@@ -280,7 +280,7 @@ impl LargeFile {
         self.passed.swap(0, Ordering::Relaxed)
     }
 
-    /// Bytes in no slice that was taken and not yet counted. Called once, for a file that is given up.
+    /// Bytes that are neither in a taken slice nor counted yet. Called once, for a file that is given up.
     pub(crate) fn take_rest(&self) -> u64 {
         if self.is_endless() {
             return 0;
@@ -293,7 +293,7 @@ impl LargeFile {
         left + prepared + self.take_passed()
     }
 
-    /// Everything before `next` is in slices or passed over; the last slice holds `content` bytes.
+    /// Records that everything before `next` is in slices or skipped; the last slice holds `content` bytes.
     fn settle(&self, progress: &mut Progress, next: u64, content: u64) {
         if !self.is_endless() {
             let passed = next
@@ -308,7 +308,7 @@ impl LargeFile {
         self.dead.load(Ordering::Relaxed)
     }
 
-    /// The record as slices carry it.
+    /// The record in the form that slices carry.
     pub(crate) fn slice_record(&self) -> Record {
         let mut record = self.record.clone();
         if self.dense {
@@ -427,8 +427,8 @@ impl Progress {
     }
 }
 
-/// Whether to look up holes. Lookups take time for each file, so for files up to a few blocks the reported block count
-/// is trusted instead.
+/// Whether to look up holes. Lookups take time for each file, so for files up to a few blocks the reported number of
+/// disk blocks decides instead.
 pub(super) fn may_have_holes(record: &Record) -> bool {
     record.flags & RecordFlags::SPARSE != 0
         || !(1..=limits::UNSOUNDED_BYTES_MAX).contains(&record.bytes)

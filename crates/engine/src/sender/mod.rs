@@ -1,5 +1,5 @@
-//! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
-//! Does not dial, and does not know whether it is the client's end or the daemon's.
+//! The sending end of a transfer: announces entries, reads requested ones, sends them, and keeps their descriptions until they
+//! are durable. Does not dial, and does not know whether it is the client's end or the daemon's.
 //!
 //! | part | work | own state |
 //! | --- | --- | --- |
@@ -8,8 +8,8 @@
 //! | [`Streams`] | send items and listen, one loop for each stream | when a status is due, the receiver's counters |
 //! | [`Shared`] | what the parts share | [`state::State`]: items, wanted entries, attached streams, the end |
 //!
-//! Lock order: the threads of `Readers`, then the state of `Shared`, then one of those that hold no other lock: the progress of
-//! a large file, the decisions of the tuner, the tables of the counters. All other locks are taken alone.
+//! Lock order: the threads of `Readers`, then the state of `Shared`, then one of several locks that are held last: the progress
+//! of a large file, the decisions of the tuner, the tables of the counters. All other locks are taken alone.
 
 mod feedback;
 mod large;
@@ -50,7 +50,7 @@ pub struct SenderConfig {
     pub block_bytes: u32,
     /// Memory for blocks.
     pub pool_bytes: usize,
-    /// Order in which slices and bundles leave; ignored if contents can be read only once.
+    /// Order in which slices and bundles are sent; ignored if contents can be read only once.
     pub order: Order,
     /// Receives failed entries and other events.
     pub observer: Arc<dyn Observer>,
@@ -62,7 +62,7 @@ pub struct SenderConfig {
     pub comparison: Option<Comparison>,
     /// Whether the observer receives the decision about every entry.
     pub itemise: bool,
-    /// Says before each item whether the transfer may still send, if the right can end.
+    /// Decides before each item whether the transfer may still send, if that permission can end.
     pub fence: Option<Arc<dyn Fence>>,
 }
 
@@ -77,7 +77,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Starts the sender: the scan runs at once; blocks go out as soon as a stream is attached.
+    /// Starts the sender: the scan runs at once; blocks are sent as soon as a stream is attached.
     ///
     /// # Errors
     /// The digest is unknown to this program, a thread cannot be started, or there are no random numbers.
@@ -157,7 +157,7 @@ impl Sender {
         self.shared.lock_state().streams.wants_stream
     }
 
-    /// Everything is read and handed to streams; only their data still moves.
+    /// Whether everything is read and handed to streams, and only their data is still moving.
     pub(crate) fn is_ending(&self) -> bool {
         self.shared.lock_state().is_ending()
     }
@@ -193,7 +193,7 @@ impl Sender {
         self.shared.stop();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
-            // A thread's panic has been printed; the transfer's end does not depend on it.
+            // If a thread panicked, the panic was already printed; the transfer's end does not depend on it.
             let _ = thread.join();
         }
         self.readers.join();

@@ -1,7 +1,7 @@
-//! Keeps the pace of a transfer in the background: asks the controller of each channel, and sets the pace of its streams.
-//! Does not judge; `background` of the tuner does.
+//! Controls the pace of a transfer in the background: asks the controller of each channel, and sets the pace of its
+//! streams. Does not compute the pace; `background` of the tuner does.
 //!
-//! The pace bounds each socket (`SO_MAX_PACING_RATE`), so the kernel spaces the packets under any congestion control. A
+//! The pace limits each socket (`SO_MAX_PACING_RATE`), so the kernel spaces the packets under any congestion control. A
 //! new stream has its share of the pace from its first byte. Threads of a transfer in the background lower their
 //! priorities, and its packets carry the code point LE (RFC 8622).
 
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use super::shared::Shared;
 use crate::{Background, PathSample};
 
-/// As often as streams measure themselves.
+/// Equals the interval at which streams measure themselves.
 const PACE_EVERY: Duration = Duration::from_millis(200);
 
 /// Name of the thread that keeps the pace.
 const THREAD: &str = "gw-pace";
 
-/// Has a thread keep the pace as long as the transfer is in the background.
+/// Starts a thread that controls the pace while the transfer is in the background.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -59,7 +59,7 @@ fn keep(shared: &Shared) {
         looked = now;
         for (channel, sum) in shared.counters.table.paths() {
             let (background, before, pace) = paths.entry(channel).or_default();
-            // Where streams came and went, the sums may have shrunk.
+            // The sums may have shrunk if streams were added or removed.
             let sample = PathSample {
                 acknowledged_bytes: sum
                     .acknowledged_bytes
@@ -76,7 +76,7 @@ fn keep(shared: &Shared) {
             shared.counters.table.set_pace(channel, *pace);
         }
     }
-    // The transfer ended or left the background: its sending is not bounded any more.
+    // The transfer ended or left the background, so its sending is no longer limited.
     shared.counters.table.set_pace_first(0);
     for channel in paths.into_keys() {
         shared.counters.table.set_pace(channel, 0);

@@ -1,8 +1,8 @@
-//! Reads for a sender: the pool of blocks, the threads that read ahead, and their number.
-//! Does not choose what is read; the state does.
+//! Reads for a sender: the pool of blocks, the threads that read ahead, and their number. Does not choose the data to read;
+//! the state does.
 //!
-//! There are no reading threads until the tuner finds that streams wait for storage. So the parallelism of storage and of the
-//! network change independently while a transfer runs.
+//! There are no reading threads until the tuner finds that streams wait for storage. Therefore the parallelism of storage and
+//! of the network change independently while a transfer runs.
 
 mod bundle;
 mod changed;
@@ -68,7 +68,7 @@ impl Readers {
     /// # Errors
     /// A thread cannot be started; fewer run than requested.
     pub(super) fn set_count(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
-        // Data that can be read only once is read in order, and perhaps slowly: by a single dedicated thread.
+        // Data that can be read only once is read in order, and perhaps slowly, so a single dedicated thread reads it.
         let count = if self.shared.source.reads_again() {
             count
         } else {
@@ -92,14 +92,14 @@ impl Readers {
                 );
             }
         }
-        // A reader that still saw the old number is waiting once this lock is taken, and so gets the notification.
+        // A reader that saw the old number is waiting once this lock is taken, so it receives the notification.
         drop(self.shared.lock_state());
         self.shared.notify();
         Ok(())
     }
 
-    /// Tunes the number of threads that read ahead; call some times a second. A fixed number stays unchanged, and data
-    /// that can be read only once is not read ahead.
+    /// Tunes the number of threads that read ahead; call some times a second. A fixed number stays unchanged, and data that
+    /// can be read only once has its own reader.
     pub(super) fn tune(self: &Arc<Self>) {
         self.shared.live.fit_pool();
         if !self.shared.source.reads_again() || self.shared.is_over() {
@@ -110,7 +110,7 @@ impl Readers {
             let _ = self.set_count(self.shared.live.helpers_wanted());
         }
         let own = self.shared.counters.snapshot();
-        // With readers, an idle stream waits for them.
+        // If there are readers, an idle stream waits for them.
         let starved = if self.shared.live.readers() > 0 {
             own.starved_ns
         } else {
@@ -155,12 +155,12 @@ impl Readers {
     pub(super) fn join(&self) {
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
-            // A thread's panic has been printed; the transfer's end does not depend on it.
+            // If a thread panicked, the panic was already printed; the transfer's end does not depend on it.
             let _ = thread.join();
         }
     }
 
-    /// Body of a thread that reads ahead, with `index` among the allowed ones.
+    /// Main function of a thread that reads ahead, with its `index` among the allowed threads.
     fn read_ahead(&self, index: usize) {
         let _panic = self.shared.if_panicking();
         let mut courtesy = Courtesy::default();
@@ -178,7 +178,7 @@ impl Readers {
     }
 
     fn wait_for_piece(&self, index: usize) -> Option<Piece> {
-        // Streams are numbered from 0 upwards, these readers from the top down.
+        // Streams are numbered from 0 upwards, these readers from the maximum downwards.
         let reader = u64::MAX - index as u64;
         let mut state = self.shared.lock_state();
         loop {
@@ -188,8 +188,7 @@ impl Readers {
             }
             let now = Instant::now();
             state.take_rested(now);
-            // At most half of the pool waits for streams; the rest is for blocks in streams and for unacknowledged
-            // ones.
+            // At most half of the pool waits for streams; the rest is for blocks being sent and for unacknowledged ones.
             if state.items.ready_blocks() * 2 <= self.pool.counters().blocks_max
                 && let Some(piece) = state.next_piece(reader, self.shared.config.block_bytes)
             {

@@ -19,7 +19,7 @@ use crate::names::NameQueue;
 use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits, lock};
 
-/// Finds entries, announces them, and takes the answers.
+/// Finds entries, announces them, and processes the answers.
 pub(super) struct Scan {
     shared: Arc<Shared>,
     /// The queue for the parts of a list that the other end streams.
@@ -62,7 +62,7 @@ impl Scan {
         }
     }
 
-    /// Body of the thread that scans.
+    /// Main function of the scanning thread.
     pub(super) fn run(&self, mut work: Box<dyn Work>) {
         let _panic = self.shared.if_panicking();
         let mut courtesy = Courtesy::default();
@@ -80,7 +80,7 @@ impl Scan {
             offers.used_paths.clear();
             self.announce(&mut offers);
             if self.names.get().is_some() {
-                // The other end may be waiting for the report that a part was taken.
+                // The other end may be waiting for the report about the taken part.
                 self.shared.lock_state().streams.wake_one();
             }
             meter.settle(&self.shared.counters);
@@ -99,7 +99,7 @@ impl Scan {
         self.shared.notify();
     }
 
-    /// Waits until the windows have room. False when the transfer has ended.
+    /// Waits until the windows have room. Returns false if the transfer has ended.
     fn wait_for_scan_window(&self) -> bool {
         let mut state = self.shared.lock_state();
         while state.end.is_none() && !has_room(&state) {
@@ -119,7 +119,7 @@ impl Scan {
             fault.entry = EntryId(self.numbers(1));
             self.fail_named(root, path, fault);
         }
-        // The manifest's readers share these records: none is moved from here on.
+        // The streams that send the manifest share these records, so none may move from here on.
         let mut records = std::mem::take(&mut offers.entries);
         let first = self.numbers(records.len());
         for (record, id) in records.iter_mut().zip(first..) {
@@ -152,7 +152,7 @@ impl Scan {
         }
     }
 
-    /// Reports a failure of something that is not an entry: `path` may be a line of a user's list.
+    /// Reports a failure of a name that is not an entry: `path` may be a line of a user's list.
     fn fail_named(&self, root: u16, path: Vec<u8>, fault: Fault) {
         if godwit_proto::path::validate(&path).is_ok() {
             let record = entry::unknown_record(fault.entry, root, path);
@@ -172,7 +172,7 @@ impl Scan {
         self.shared.say_failed(notice);
     }
 
-    /// Entries come by the million: new paths reuse the memory of settled ones.
+    /// Reuses the memory of settled entries' paths for new ones, because there may be millions of entries.
     pub(super) fn reuse_paths(&self, paths: impl IntoIterator<Item = Vec<u8>>) {
         let mut used = lock(&self.used_paths);
         let room = limits::USED_PATHS_MAX.saturating_sub(used.len());
@@ -207,7 +207,7 @@ fn has_room(state: &State) -> bool {
         && state.notices.len() < limits::NOTICES_MAX
 }
 
-/// How many of the records (at least one) fit into one manifest.
+/// Number of records (at least one) that fit into one manifest.
 fn fitting(records: &[Record]) -> usize {
     let mut section = 0;
     let within = records.iter().take(limits::MANIFEST_RECORDS);

@@ -30,7 +30,7 @@ pub(super) struct Shared {
     waiting: AtomicUsize,
     /// Signals the end.
     ended: Condvar,
-    /// Whether the end has come, for threads that must not wait for the state's lock.
+    /// Whether the transfer has ended, for threads that must not wait for the state's lock.
     over: AtomicBool,
 }
 
@@ -62,8 +62,8 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Notifies threads that scan or read ahead of a change. They count themselves under the state's lock. So a caller
-    /// that changed the state under the lock before this call misses none of them.
+    /// Notifies threads that scan or read ahead about a change. They count themselves under the state's lock. Therefore a
+    /// caller that changed the state under the lock before this call misses none of them.
     pub(super) fn notify(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.changed.notify_all();
@@ -109,7 +109,7 @@ impl Shared {
     pub(super) fn finish(&self, end: End) {
         self.source.close();
         if let End::Finished(finished) = &end {
-            // The receiver knows which of these bytes belong to failed entries.
+            // The receiver knows which bytes belong to failed entries.
             let durable = &self.counters.bytes_durable;
             durable.take_back(durable.get().saturating_sub(finished.bytes));
             self.counters.files_done.set(finished.files);
@@ -120,13 +120,13 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// Tells all threads to stop. The end is not changed.
+    /// Makes all threads stop. The recorded end stays unchanged.
     pub(super) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
         self.notify();
     }
 
-    /// Whether the transfer may still send. Ends it where it may not.
+    /// Whether the transfer may still send. If not, the transfer is ended.
     pub(super) fn may_send(&self) -> bool {
         let fence = self.config.fence.as_ref();
         let holds = fence.is_none_or(|fence| fence.holds());
@@ -145,7 +145,7 @@ impl Shared {
         });
     }
 
-    /// Ends the transfer if a thread of this end panics: others would wait for it.
+    /// Ends the transfer if a thread of this end panics, because others would wait for the thread.
     pub(super) fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
         IfPanicking(|| self.fail(ErrorCode::INTERNAL, PANICKED))
     }
@@ -174,7 +174,7 @@ impl Shared {
         self.notify();
     }
 
-    /// Once nothing is left, announces that to the receiver.
+    /// Announces the finish to the receiver once no work is left.
     pub(super) fn finish_if_done(&self, state: &mut State) {
         if !state.should_finish() {
             return;
@@ -230,7 +230,7 @@ impl Shared {
         let mut state = self.lock_state();
         let is_first = state.failed.is_first(fault.entry);
         if is_first {
-            // Under the state's lock, like the comparison with the receiver's number.
+            // Changed under the state's lock, like the comparison with the receiver's number.
             match &mut state.unnamed {
                 0 => self.counters.entries_failed.add(1),
                 counted => *counted -= 1,
@@ -257,8 +257,8 @@ impl Shared {
         }
     }
 
-    /// An entry is no longer wanted. A source that can be read only once has no other entry: it is closed, so its
-    /// remaining data is not read, and its writer sees a closed pipe.
+    /// Records that an entry is no longer wanted. A source that can be read only once has no other entry, so the source is
+    /// closed: its remaining data is not read, and its writer sees a closed pipe.
     pub(super) fn let_go(&self) {
         if !self.source.reads_again() {
             self.source.close();

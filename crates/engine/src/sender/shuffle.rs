@@ -1,20 +1,20 @@
-//! Chooses the next of a sender's ready things: the first, or a random one.
-//! The numbers come from a generator that a listener cannot predict. Owns no queue.
+//! Chooses the next of several ready objects of a sender: the first, or a random one. An observer
+//! of the network cannot predict the random numbers. Owns no queue.
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{RngExt as _, SeedableRng as _};
 
-/// The order in which slices and bundles leave.
+/// The order in which slices and bundles are sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Order {
-    /// As the source is read.
+    /// The order of the source.
     #[default]
     Source,
-    /// Random, within a bounded window.
+    /// A random order, within a bounded window.
     Random,
 }
 
-/// Takes the next one of several.
+/// Chooses the next of several objects.
 #[derive(Default)]
 pub(crate) struct Shuffle(Option<StdRng>);
 
@@ -36,7 +36,7 @@ impl Shuffle {
         self.0.is_some()
     }
 
-    /// The index of the next one of `count`; 0 for the usual order, or if `count` is 0.
+    /// The index of the next of `count` objects; 0 for the usual order, or if `count` is 0.
     pub(crate) fn pick(&mut self, count: usize) -> usize {
         match &mut self.0 {
             Some(random) if count > 1 => random.random_range(0..count),

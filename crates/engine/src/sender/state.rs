@@ -1,5 +1,5 @@
-//! A sender's state between two events: items in flight, waiting work, and the room that the windows leave.
-//! Reads nothing and sends nothing; every method is a step under the sender's one lock.
+//! A sender's state between two events: items in flight, waiting work, and the room in the windows. Reads and sends
+//! nothing; every method is a step under the sender's one lock.
 
 mod attached;
 mod desc;
@@ -40,12 +40,12 @@ pub(crate) struct Image {
 pub(crate) enum Head {
     /// The head's bytes, as sent.
     Image(Vec<u8>),
-    /// The head of a manifest of these records, encoded by the stream that sends it: the scan is the slower side if
-    /// little must be sent, and records take less memory without the encoded bytes.
+    /// The head of a manifest of these records. The stream that sends it encodes it, because the scan is slower if
+    /// little must be sent, and records need less memory than the encoded bytes.
     Manifest(Arc<Vec<Record>>),
 }
 
-/// Something to read.
+/// A piece of data to read.
 pub(crate) enum Piece {
     Open {
         record: Record,
@@ -95,28 +95,28 @@ pub(crate) struct State {
     pub(crate) wanted: Wanted,
     pub(crate) files: OpenFiles,
     pub(crate) unanswered: usize,
-    /// Pieces taken and not yet turned into items.
+    /// Pieces that were taken and are not yet items.
     pub(crate) reading: usize,
     pub(crate) scan_done: bool,
     finish_queued: bool,
-    /// Last item when the receiver was informed that nothing more comes before durability.
+    /// Number of the last item when the receiver was informed that no more items come before durability.
     drained_said: u64,
     /// Number of the last item in the announcement of the end.
     ending_said: u64,
-    /// The receiver has finished, but some of its earlier messages have not arrived yet.
+    /// The receiver's final frame, if some of its earlier messages have not arrived yet.
     finished: Option<Finished>,
     pub(crate) end: Option<End>,
     pub(crate) streams: Attached,
     shuffle: Shuffle,
     pub(crate) failed: Failed,
-    /// Entries that the receiver counted as failed and that are counted here without their names.
+    /// Entries that the receiver counted as failed, counted here without their names.
     pub(crate) unnamed: u64,
-    /// Number of the receiver's last notice that was reported.
+    /// Number of the receiver's latest notice that was reported.
     pub(crate) noticed: u64,
 }
 
 impl State {
-    /// `apart`: large files are read by one reader each.
+    /// `apart`: each large file is read by one reader.
     pub(crate) fn new(apart: bool, shuffle: Shuffle) -> Self {
         Self {
             shuffle,
@@ -166,7 +166,7 @@ impl State {
         }
     }
 
-    /// The next step of the stream `stream`; `read` says whether the stream may read for itself.
+    /// The next step of the stream `stream`; `read` is true if the stream may read data itself.
     pub(crate) fn next(&mut self, stream: u64, read: bool, block_bytes: u32) -> Next {
         if let Some(next) = self.items.next(stream) {
             return next;
@@ -177,7 +177,7 @@ impl State {
         Next::Nothing
     }
 
-    /// Something to read for `reader`: the number of a stream, or of a thread that reads ahead.
+    /// The next piece for `reader`: the number of a stream, or of a thread that reads ahead.
     pub(crate) fn next_piece(&mut self, reader: u64, block_bytes: u32) -> Option<Piece> {
         if self.end.is_some() {
             return None;
@@ -268,10 +268,10 @@ impl State {
         }
     }
 
-    /// The receiver requests the item again: it is sent from memory if still there, else read again under the same
-    /// number.
+    /// Resends an item that the receiver requests again: from memory if it is still there, otherwise it is read
+    /// again under the same number.
     pub(crate) fn resend(&mut self, seq: u64) {
-        // Reading the item again may give another result.
+        // Reading the item again may have another result.
         self.ending_said = 0;
         let Some(item) = self.items.outstanding.get_mut(&seq) else {
             return;

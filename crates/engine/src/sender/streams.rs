@@ -30,7 +30,7 @@ pub(super) struct Streams {
     feedback: Feedback,
     /// When one of the streams must send the next STATUS.
     status_due: Mutex<Instant>,
-    /// The client at the other end may change the limit.
+    /// Whether the client at the other end may change the limit.
     obeys_limits: AtomicBool,
 }
 
@@ -61,10 +61,10 @@ impl Streams {
         self.shared.counters.streams_attached.add(1);
         self.shared.counters.table.attach(id, stream);
         let member = self.shared.counters.channels.attach(stream);
-        // The watch of the channels was started above: started by a loop with low priority, it would notice dead
-        // channels late.
+        // The watch of the channels was started above. If a loop with low priority started it, it would notice
+        // dead channels late.
         let result = match StreamLoop::new(self, id, stream).run() {
-            // There was no room for the last word.
+            // The final message could not be sent, because the socket had no room.
             Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
                 stream.shutdown();
                 Ok(())
@@ -94,7 +94,7 @@ impl Streams {
         result
     }
 
-    /// The receiver's counters, as last reported.
+    /// The receiver's counters in its latest report.
     pub(super) fn peer_counters(&self) -> Option<Snapshot> {
         self.feedback.counters()
     }

@@ -1,5 +1,5 @@
-//! A client's side of a transfer: opens it, watches it, retries, opens it again when the other end forgot it.
-//! Knows nothing of the transferred data; the caller makes the engine, and a connector the connections.
+//! A client's side of a transfer: opens it, watches it, retries, and opens it again if the other end no longer knows
+//! it. Does not know the transferred data; the caller makes the engine, and a connector makes the connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +32,8 @@ pub struct Client {
     pub streams: Bounds,
     /// How long to keep trying without any stream.
     pub retry_for: Duration,
-    /// Set if a forgotten transfer cannot be opened again, because its data can be read or written only once; the text
-    /// says why.
+    /// Set if an unknown transfer cannot be opened again, because its data can be read or written only once; the text
+    /// gives the reason.
     pub once: Option<&'static str>,
     /// The connection that opens the transfer is retried like any other. Otherwise it has one attempt.
     pub retries_first: bool,
@@ -72,7 +72,7 @@ impl Watcher<'_> {
         (self.watch)(Watch { engine, outage })
     }
 
-    /// Notes that no stream exists; the outage lasts since the first such call.
+    /// Records that no stream exists; the outage began with the first such call.
     fn note_loss(&mut self, why: String, now: Instant) {
         match &mut self.outage {
             Some(outage) if !why.is_empty() => outage.why = why,
@@ -103,8 +103,8 @@ pub struct ClientReport {
 }
 
 /// Runs a transfer from its opening to its end. `begin` makes this side's engine from the daemon's answer, and is
-/// called again if the daemon forgot the transfer. `watch` is called several times a second, with the engine if there
-/// is one, and returns whether to continue.
+/// called again if the daemon no longer knows the transfer. `watch` is called several times a second, with the engine
+/// if there is one, and returns whether to continue.
 pub fn run(
     client: &Client,
     open: &Open,
@@ -169,7 +169,7 @@ fn keep_open(
                 let outcome = run_engine(client, open, &engine, begun, watch);
                 engine.join();
                 let counted = engine.counters();
-                // Entries that needed no data are progress, too.
+                // Entries that needed no data are progress too.
                 let moved = [
                     &counted.bytes_written,
                     &counted.files_done,
@@ -178,8 +178,8 @@ fn keep_open(
                 .into_iter()
                 .any(|counter| counter.get() > 0);
                 report.engine = Some(engine);
-                // A stopped or forgetful daemon is asked again; the patience restarts each time that the daemon made
-                // progress.
+                // A stopped daemon, or one that lost the transfer, is asked again; the time limit restarts each time
+                // that the daemon made progress.
                 if moved {
                     alive = Instant::now();
                 }
@@ -263,7 +263,8 @@ pub(super) fn open_watched(
             let _ = tell.send(open_transfer(client, open, stops));
         });
         if opens.is_err() {
-            // If no thread starts, the display is not updated, and an interrupt has no effect until the answer comes.
+            // If no thread can be started, the display is not updated, and an interrupt has no effect until the answer
+            // arrives.
             return open_transfer(client, open, stops);
         }
         loop {
@@ -276,7 +277,7 @@ pub(super) fn open_watched(
     })
 }
 
-/// The user's patience is exhausted; the same command resumes the transfer.
+/// The end when the time limit is over; the same command resumes the transfer.
 fn given_up(code: ErrorCode, message: String) -> End {
     End::Failed {
         code,
@@ -293,8 +294,8 @@ fn without_connection(client: &Client, why: &str) -> End {
     )
 }
 
-/// Cancels a transfer that the other end has opened, or opens later, but that this side abandons. Otherwise the other
-/// end would wait for its full retry time.
+/// Cancels a transfer that the other end has opened, or opens later, but that this side has abandoned. Otherwise the
+/// other end would wait for its full retry time.
 fn call_off(stream: &mut Connection) {
     stream.set_stall_limit(Duration::from_secs(1));
     // The connection closes either way.
@@ -340,7 +341,7 @@ fn run_engine(
     watch: &mut Watcher<'_>,
 ) -> Option<End> {
     if let Engine::Receiver(receiver) = engine {
-        // A sender that waits for its limit may send nothing for long.
+        // A sender that waits for its limit may send nothing for a long time.
         receiver.asked().hear(open.limit_bytes_per_second, 0);
     }
     let early = begun.first.early_bytes_left() > 0;
@@ -383,7 +384,7 @@ fn supervise(
     watch: &mut Watcher<'_>,
 ) -> Option<End> {
     let mut alive = Instant::now();
-    // Figures that follow from the first connection are used at once.
+    // Settings computed from the first connection are used at once.
     tuning.look(alive, engine, link);
     loop {
         if let Some(end) = engine.wait(WATCH_EVERY) {
@@ -397,7 +398,7 @@ fn supervise(
         if link.is_forgotten() {
             return None;
         }
-        // If no further thread can be started, the existing ones continue.
+        // If no more threads can be started, the existing ones continue.
         let _ = link.spread(engine, bounds.at_most(engine.streams_max()), None);
         engine.tune();
         tuning.look(Instant::now(), engine, link);
@@ -438,7 +439,7 @@ fn open_transfer(client: &Client, open: &Open, stops: &AtomicBool) -> Opening {
     let mut stream = client.connector.open(&head)?;
     let theirs = expect_hello(&mut stream)?;
     if needed != 0 {
-        // An older daemon would ignore the request, and perhaps write where nothing may be written.
+        // An older daemon would ignore the request, and perhaps write where it must not.
         require_capability(&theirs, needed, &stream.peer())?;
         stream.send_all(&request).map_err(GreetError::from)?;
     }

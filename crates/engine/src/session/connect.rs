@@ -1,8 +1,8 @@
-//! The trait for making a client's connections, and the reasons for failure.
-//! Makes none (`daemon`), opens no transfer and keeps no stream up (`client`, `link`).
+//! Defines the trait for making a client's connections, and the reasons for failure. Does not connect (`daemon`), open
+//! transfers or keep streams running (`client`, `link`).
 //!
-//! The session asks a connector for each connection, and so does not know whether a daemon is dialled or ssh starts an agent. A
-//! connector says how many channels there are, and connects over a given one.
+//! The session gets each connection from a connector, and therefore does not know whether a daemon is dialled or ssh starts an
+//! agent. A connector reports how many channels there are, and connects over a given one.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::GreetError;
 
 /// Makes the connections of one transfer.
 pub trait Connector: Send + Sync {
-    /// The connection that opens the transfer, with `first` sent on it; each call may start the other end.
+    /// The connection that opens the transfer, after `first` was sent on it; each call may start the other end.
     ///
     /// A connection that carries no blocks, or few, is used for everything else, and not replaced when it is lost.
     ///
@@ -21,9 +21,9 @@ pub trait Connector: Send + Sync {
     /// Why there is no connection.
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal>;
 
-    /// The other end has answered the latest opening, and announced where else it may be reached. From now on further
-    /// channels are searched beside the transfer. Each proves the identity of the other end in TLS before it carries
-    /// contents, also those in clear.
+    /// Called when the other end has answered the latest opening and announced its other addresses. From now on, more channels
+    /// are searched while the transfer runs. Each channel proves the identity of the other end in TLS before it carries
+    /// contents, even unencrypted ones.
     ///
     /// # Errors
     /// A channel that the user requested cannot be used.
@@ -32,19 +32,19 @@ pub trait Connector: Send + Sync {
         Ok(())
     }
 
-    /// Number of channels, numbered from 0, the channel of the connection that opened. Only grows, and restarts with
-    /// each [`Self::open`]. Below [`CHANNELS_MAX`](godwit_proto::CHANNELS_MAX).
+    /// Number of channels; 0 is the channel of the connection that opened. It only grows, and restarts with each
+    /// [`Self::open`]. It is below [`CHANNELS_MAX`](godwit_proto::CHANNELS_MAX).
     fn channels(&self) -> u32 {
         1
     }
 
-    /// One more connection to the end that was last opened, over the channel of this number.
+    /// One more connection, over the channel of this number, to the end that was last opened.
     ///
     /// # Errors
     /// Why there is no connection. After [`Refusal::Gone`] the transfer is opened again once no stream is left.
     fn join(&self, channel: u32) -> Result<Connection, Refusal>;
 
-    /// Whether [`join`](Self::join) can make any number of connections, because this end makes them.
+    /// Whether [`join`](Self::join) can make any number of connections, because this end dials.
     fn makes_more(&self) -> bool {
         true
     }
@@ -52,20 +52,20 @@ pub trait Connector: Send + Sync {
     /// The other end, for messages.
     fn peer(&self) -> String;
 
-    /// The end is known: pending connections are no longer wanted, unless the transfer is opened again.
+    /// Called when the transfer has ended: pending connections are no longer wanted, unless the transfer is opened again.
     fn give_up(&self) {}
 
-    /// No connection is wanted any more. After a `complete` transfer the other end needs nothing from this one;
+    /// Called when no connection is wanted any more. After a `complete` transfer the other end needs nothing from this end;
     /// otherwise it may have to be stopped.
     fn end(&self, complete: bool) {
         let _ = complete;
     }
 }
 
-/// A peer that closes connections at once for this long is not a flooded daemon.
+/// If a peer closes connections immediately for this long, it is not a flooded daemon.
 const FLOODED_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a transfer could not begin or continue.
+/// Reason why a transfer could not begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// No connection could be made.
@@ -74,7 +74,7 @@ pub enum Refusal {
     /// The first frames failed.
     #[error(transparent)]
     Greet(#[from] GreetError),
-    /// The daemon refused.
+    /// The daemon refused the request.
     #[error("{peer}: {message}")]
     Daemon {
         /// The daemon.
@@ -89,7 +89,7 @@ pub enum Refusal {
     /// The other end could not be started.
     #[error("{peer}: {message}")]
     Start {
-        /// The machine that it was to run on.
+        /// The machine on which it was to run.
         peer: String,
         /// The reason, and what to do.
         message: String,
@@ -179,8 +179,8 @@ impl Refusal {
         }
     }
 
-    /// How long to retry the connection that opens a transfer: a flooded daemon closes connections before it knows the
-    /// client, and a full daemon reports that. Any other failure is reported to the user at once.
+    /// How long to retry the connection that opens a transfer. A flooded daemon closes connections before it knows the client,
+    /// and a full daemon reports that it is full. Any other failure is reported to the user at once.
     pub fn load_patience(&self) -> Option<Duration> {
         match self {
             Self::Dial(DialError::Broken { .. } | DialError::Deadline { .. }) => {

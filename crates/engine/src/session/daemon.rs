@@ -1,5 +1,5 @@
-//! Makes the connections of a transfer with a daemon that is dialled, over one channel or several.
-//! Opens no transfer and keeps no stream up (`client`, `link`).
+//! Makes the connections of a transfer to a daemon that is dialled, over one or more channels. Does not open
+//! transfers or keep streams running (`client`, `link`).
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ use crate::lock;
 
 /// Options for dialling a daemon.
 pub struct DaemonOptions {
-    /// Its address.
+    /// Address of the daemon.
     pub address: PeerAddress,
     /// Our key and ciphers.
     pub tls: ClientTls,
@@ -40,11 +40,11 @@ pub struct DaemonOptions {
 pub struct DaemonConnector {
     options: DaemonOptions,
     channels: Channels,
-    /// Wishes without a remote address that are not fulfilled yet.
+    /// Channel wishes without a remote address that are not fulfilled yet.
     unfulfilled: Mutex<Vec<ChannelWish>>,
     /// Connections made during the opening, for the first streams that join.
     early: Early<Connection>,
-    /// All wishes were fulfilled once: a later failure may be temporary.
+    /// All wishes were fulfilled once, so a later failure may be temporary.
     fulfilled: AtomicBool,
 }
 
@@ -61,13 +61,13 @@ impl DaemonConnector {
         }
     }
 
-    /// The connection that opens, without wishes of the user: name and routing choose the path.
+    /// The connection that opens, if the user requested no channels: name and routing choose the path.
     fn dial_by_name(&self) -> Result<Connection, DialError> {
         let options = self.options.dialling();
         Ok(dial(&self.options.address, &self.options.tls, &options)?.0)
     }
 
-    /// On a long path, connections for the first further streams are made while the transfer is being opened.
+    /// On a long path, makes connections for the first additional streams while the transfer is being opened.
     fn begin_early(&self, round_trip: Duration) {
         let count = early::count(self.options.streams_max, round_trip);
         let (address, tls) = (self.options.address.clone(), self.options.tls.clone());
@@ -125,7 +125,7 @@ impl DaemonConnector {
         })
     }
 
-    /// Connects to the first of the daemon's addresses that is reachable from the wished local end.
+    /// Connects to the first of the daemon's addresses that is reachable from the requested local end.
     fn prove_by_name(
         &self,
         wish: &ChannelWish,
@@ -196,12 +196,12 @@ impl Connector for DaemonConnector {
     }
 
     fn join(&self, channel: u32) -> Result<Connection, Refusal> {
-        // With one channel, name and routing decide again for each connection.
+        // With one channel, name and routing decide for each connection.
         if (self.channels.count() > 1 || !self.options.wishes.is_empty())
             && let Some(connected) = self.channels.connect(channel)
         {
             match connected {
-                // The local address may be gone, or may never have had a path to the daemon: the first channel then
+                // The local address may be gone, or may never have had a path to the daemon, so the first channel
                 // falls back to the name.
                 Err(DialError::Connect { .. })
                     if channel == 0 && self.options.wishes.is_empty() => {}

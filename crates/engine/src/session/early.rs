@@ -1,5 +1,5 @@
-//! Connections that are made while a transfer is being opened, so that its further streams need not wait for TCP and TLS.
-//! Opens and joins nothing; on a short path it makes none.
+//! Makes connections while a transfer is being opened, so that its additional streams need not wait for TCP and TLS. Does
+//! not open or join; makes none on a short path.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::lock;
 
-/// Minimum RTT from which early connections are worth their threads: on shorter paths three round trips cost nothing.
+/// Minimum RTT from which early connections are worth their threads; on shorter paths three round trips are negligible.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(20);
 
-/// Most early connections besides the one that opens: a daemon that does not know us yet has few places for us.
+/// Most early connections besides the one that opens, because a daemon that does not know us yet has few places for us.
 const EARLY_MAX: u32 = 7;
 
-/// The daemon may have dropped a connection that was unused for this long: its handshake deadline is ten seconds.
+/// The daemon may have dropped a connection that was unused for longer: its handshake deadline is ten seconds.
 const FRESH_FOR: Duration = Duration::from_secs(5);
 
 /// Number of connections to make early, for a transfer with at most `streams_max` streams and this RTT.
@@ -35,7 +35,7 @@ struct Inner<C> {
 }
 
 struct State<C> {
-    /// Counts openings: a thread of an earlier opening adds nothing.
+    /// Counts openings, so that a thread of an earlier opening adds no connection.
     generation: u64,
     made: VecDeque<(Instant, C)>,
     pending: u32,
@@ -59,8 +59,8 @@ impl<C> Default for Early<C> {
 }
 
 impl<C: Send + 'static> Early<C> {
-    /// Makes `count` connections, one thread each. Connections for an earlier opening are dropped; failed ones are
-    /// missing.
+    /// Makes `count` connections, one thread each. Connections for an earlier opening are dropped; failed ones are left
+    /// out.
     pub(super) fn begin(&self, count: u32, make: impl Fn() -> Option<C> + Clone + Send + 'static) {
         let generation = {
             let mut state = lock(&self.inner.state);
@@ -89,7 +89,7 @@ impl<C: Send + 'static> Early<C> {
         }
     }
 
-    /// Takes a connection that was made early. Waits for one being made, since a new one would take longer. `None` if
+    /// Takes a connection that was made early. Waits for one being made, because a new one would take longer. `None` if
     /// there is none.
     pub(super) fn take(&self, now: impl Fn() -> Instant) -> Option<C> {
         let mut state = lock(&self.inner.state);
@@ -110,7 +110,7 @@ impl<C: Send + 'static> Early<C> {
         }
     }
 
-    /// No connection is wanted any more.
+    /// Called when no connection is wanted any more.
     pub(super) fn end(&self) {
         let mut state = lock(&self.inner.state);
         state.generation += 1;

@@ -1,4 +1,4 @@
-//! A verification over one connection, the daemon's side: manifests are given to the threads that read, answers go back.
+//! The daemon's side of a verification over one connection: passes manifests to the reading threads and sends answers.
 //! Does not know where the copy is, or who may read it.
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub trait Examination {
     /// Called for announced entries, in the order of the numbers.
     ///
     /// # Errors
-    /// Ends the verification with these words.
+    /// The text with which the verification ends.
     fn announced(&mut self, records: &[Record]) -> Result<(), String>;
 
     /// Called with the verdicts of some entries, once they were sent.

@@ -1,5 +1,5 @@
-//! The first frames of a connection: hello both ways, one frame with a deadline, an error as the final frame.
-//! Decides nothing about rights.
+//! Exchanges the first frames of a connection: hello both ways, one frame with a deadline, an error as the
+//! final frame. Does not decide rights.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use godwit_proto::{
 /// How long the other side may take for its hello, and for the frame after it.
 pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Why the first frames led nowhere.
+/// Reason why the first frames failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GreetError {
     /// The connection failed.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// Received bytes that are no frame.
+    /// The received bytes are not a valid frame.
     #[error("{peer}: the peer broke the protocol: {error}")]
     Wire {
         /// The other side.
@@ -28,7 +28,7 @@ pub enum GreetError {
         /// The decoder's error.
         error: WireError,
     },
-    /// Another frame than the expected one.
+    /// Another frame arrived than the expected one.
     #[error("{peer}: the peer broke the protocol: {what}")]
     Unexpected {
         /// The other side.
@@ -36,7 +36,7 @@ pub enum GreetError {
         /// The frame that arrived.
         what: String,
     },
-    /// Nothing came in time.
+    /// No frame arrived in time.
     #[error("{peer}: no answer within {} s", deadline.as_secs())]
     Deadline {
         /// The other side.
@@ -83,7 +83,7 @@ pub fn our_hello() -> Hello {
 /// Makes sure that the other side knows all of `needed`.
 ///
 /// # Errors
-/// Names the program that is too old, and the missing capability.
+/// Contains the program that is too old, and the missing capability.
 pub fn require_capability(theirs: &Hello, needed: u64, peer: &str) -> Result<(), GreetError> {
     let lacking = needed & !theirs.capabilities;
     if lacking == 0 {
@@ -99,12 +99,12 @@ pub fn require_capability(theirs: &Hello, needed: u64, peer: &str) -> Result<(),
 /// Waits for one frame without payload.
 ///
 /// # Errors
-/// The connection's, the frame's, or none came within `deadline`.
+/// The connection or the frame failed, or no frame arrived within `deadline`.
 pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Frame, GreetError> {
     receive_frame_while(stream, deadline, deadline, &|| true)
 }
 
-/// As [`receive_frame`]; `goes_on` is called after every `every`, and ends the wait by returning false.
+/// Like [`receive_frame`]; `goes_on` is called after every `every`, and ends the wait by returning false.
 pub(super) fn receive_frame_while(
     stream: &mut dyn Stream,
     deadline: Duration,
@@ -187,7 +187,7 @@ pub fn receive_rest(
     whole.finish().map_err(wire)
 }
 
-/// The accepting side's part: takes the client's hello, answers with its own.
+/// The accepting side's part: receives the client's hello and answers with its own.
 ///
 /// # Errors
 /// No hello, or no common version; the client has then received the reason.
@@ -224,7 +224,7 @@ pub fn send_error(stream: &mut dyn Stream, code: ErrorCode, message: &str, retry
         retryable,
     }
     .encode(&mut head);
-    // The peer receives this or finds the connection closed.
+    // The peer receives this, or finds the connection closed.
     let _ = stream.send(&head, &[]);
     stream.shutdown();
 }

@@ -1,5 +1,5 @@
-//! Keeps the streams of a client's transfer up: one thread each, which rejoins when its stream is lost.
-//! Opens no transfer, and does not know how connections are made.
+//! Keeps the streams of a client's transfer running: one thread each, which rejoins when its stream is lost. Opens no
+//! transfer, and does not know how connections are made.
 //!
 //! The link grows by threads that join, and shrinks by streams that retire.
 
@@ -21,23 +21,24 @@ use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
 use crate::tuner::Bounds;
 use crate::{limits, lock};
 
-/// Waiting time before the first new attempt; doubles up to [`BACKOFF_MAX`].
+/// Backoff before the first retry; doubles up to [`BACKOFF_MAX`].
 pub(super) const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// Initial streams of the first channel where the tuner chooses: it adds those that a long path needs after measuring.
+/// Initial streams of the first channel if the tuner chooses: after measuring, it adds the streams that a long path
+/// needs.
 const STREAMS_FIRST: u32 = 2;
-/// After a stream that was up for this long, the next attempt waits only for [`BACKOFF_FIRST`].
+/// After a stream that ran for this long, the next attempt waits only for [`BACKOFF_FIRST`].
 const LASTED: Duration = Duration::from_secs(1);
 /// Most tokens that are kept.
 const TOKENS_MAX: usize = 2 * limits::STREAMS_MAX as usize;
 
-/// Shared by the threads that keep streams up.
+/// State shared by the threads that keep streams running.
 pub(super) struct Link {
     connector: Arc<dyn Connector>,
     transfer: TransferId,
     plain_payload: bool,
-    /// The first stream carries some blocks while no other stream exists, which may suffice for the whole transfer.
+    /// The first stream carries some blocks while no other stream exists; they may suffice for the whole transfer.
     early: bool,
     tokens: Mutex<Vec<Token>>,
     state: Mutex<LinkState>,
@@ -50,13 +51,13 @@ struct LinkState {
     /// The daemon no longer knows the transfer: it was restarted, or gave up the transfer.
     forgotten: bool,
     last_loss: Option<String>,
-    /// Streams that carry blocks now.
+    /// Number of streams that carry blocks now.
     carriers: usize,
     /// Whether a stream ever carried blocks.
     carried: bool,
-    /// Streams that the engine has, of any kind.
+    /// Number of the engine's streams of all kinds.
     running: usize,
-    /// Why no stream that carries blocks could be made, and none will be.
+    /// The reason why no stream for blocks could be made, and none will be.
     refused: Option<(ErrorCode, String)>,
     /// The channels, by their numbers.
     per_channel: Vec<ChannelStreams>,
@@ -66,10 +67,10 @@ struct LinkState {
     retires: bool,
 }
 
-/// A stream that the engine has, or is about to get.
+/// A stream that is, or will be, attached to the engine.
 pub(super) struct Running {
     connection: Connection,
-    // Dropped after the connection: a thread that waits for this finds the connection closed.
+    // Dropped after the connection, so that a thread that waits for this drop finds the connection closed.
     link: Arc<Link>,
 }
 
@@ -80,7 +81,7 @@ impl Drop for Running {
     }
 }
 
-/// Body of a thread that keeps one stream up, over one channel, until the transfer ends.
+/// Main function of a thread that keeps one stream running, over one channel, until the transfer ends.
 fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Option<Running>) {
     let carries = |stream: &Running| stream.connection.carries_blocks();
     let mut thread = stream
@@ -105,7 +106,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                 Err(loss) => {
                     lock(&link.state).last_loss = Some(loss.to_string());
                     if !loss.is_retryable() && engine.stream_count() == 0 {
-                        // The peer broke the protocol, and no other thread can continue with it.
+                        // The peer broke the protocol, so no other thread can continue with it.
                         engine.fail(loss.code(), &loss.to_string());
                         return;
                     }
@@ -117,8 +118,8 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             if !link.rest(backoff, engine) {
                 return;
             }
-            // The backoff does not reset with a new stream: a daemon that accepts and drops every stream would be asked
-            // without pause.
+            // The backoff does not restart with a new stream, because a daemon that accepts and drops every stream
+            // would be asked without pause.
             backoff = (backoff * 2).min(BACKOFF_MAX);
         }
         if thread.as_mut().is_some_and(Thread::leaves_surplus) {
@@ -142,7 +143,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                     return;
                 }
             }
-            // Room appears as soon as streams of other channels have left.
+            // There will be room as soon as streams of other channels have left.
             Err(Refusal::Daemon {
                 code: ErrorCode::LIMIT,
                 ..
@@ -188,7 +189,7 @@ impl Link {
         }
     }
 
-    /// The daemon no longer knows the transfer.
+    /// Whether the daemon no longer knows the transfer.
     pub(super) fn is_forgotten(&self) -> bool {
         lock(&self.state).forgotten
     }
@@ -204,7 +205,7 @@ impl Link {
         lock(&self.state).last_loss.clone().unwrap_or_default()
     }
 
-    /// Gives a stream to the engine; `None` if the transfer is over.
+    /// Attaches a stream to the engine; `None` if the transfer has ended.
     pub(super) fn begin(self: &Arc<Self>, connection: Connection) -> Option<Running> {
         let mut state = lock(&self.state);
         if state.stopping {
@@ -218,8 +219,8 @@ impl Link {
         })
     }
 
-    /// Keeps streams up over every known channel, each within its part of `bounds`; older channels give up the share of
-    /// new ones. The first channel already has `first`.
+    /// Keeps streams running over every known channel, each within its part of `bounds`; older channels release the
+    /// share of new ones. The first channel already has `first`.
     ///
     /// # Errors
     /// No thread can be started.
@@ -243,7 +244,7 @@ impl Link {
         for channel in known..channels {
             let usual = if channel == 0 { STREAMS_FIRST } else { 1 };
             let wanted = bounds.part(channel, channels).hold(usual);
-            // A stream that carries no blocks comes on top of those that do.
+            // A stream that carries no blocks is added to those that do.
             let extra = first
                 .as_ref()
                 .is_some_and(|first| !first.connection.carries_blocks());
@@ -258,7 +259,7 @@ impl Link {
         Ok(())
     }
 
-    /// Starts a thread that keeps one stream up. The thread ends with its stream, or when it has no stream and the
+    /// Starts a thread that keeps one stream running. The thread ends with its stream, or when it has no stream and the
     /// transfer is over.
     fn keep(
         self: &Arc<Self>,
@@ -287,7 +288,7 @@ impl Link {
         if counts && let Some(channel_streams) = state.streams_of(channel) {
             channel_streams.threads += 1;
         }
-        // Released here: a thread that cannot be started drops its stream, which takes this lock.
+        // Released here, because a thread that cannot be started drops its stream, which takes this lock.
         drop(state);
         let spawned = std::thread::Builder::new().name(name).spawn(body);
         let mut state = lock(&self.state);
@@ -306,7 +307,7 @@ impl Link {
         Ok(())
     }
 
-    /// Why the transfer cannot continue for lack of streams, if so.
+    /// The reason why the transfer cannot continue for lack of streams, if so.
     pub(super) fn stuck(&self, engine: &Engine) -> Option<(ErrorCode, String)> {
         let state = lock(&self.state);
         if state.running > 0 && !engine.wants_stream() {
@@ -315,8 +316,8 @@ impl Link {
         state.refused.clone()
     }
 
-    /// Stops the threads that keep streams up, and waits until no stream is left. Connections still being made are not
-    /// waited for: they are dropped once made.
+    /// Stops the threads that keep streams running, and waits until no stream is left. Connections still being made are
+    /// not waited for: they are dropped once made.
     pub(super) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopping = true;
@@ -329,7 +330,7 @@ impl Link {
         }
     }
 
-    /// Notes the other end's capabilities.
+    /// Stores the other end's capabilities.
     pub(super) fn note_hello(&self, theirs: &Hello) {
         lock(&self.state).retires = theirs.capabilities & capability::RETIRE != 0;
     }
@@ -358,7 +359,7 @@ impl Link {
         }
     }
 
-    /// Pauses. False if the transfer has ended meanwhile.
+    /// Pauses. Returns false if the transfer has ended meanwhile.
     fn rest(&self, time: Duration, engine: &Engine) -> bool {
         let until = Instant::now() + time;
         let mut state = lock(&self.state);
@@ -400,9 +401,9 @@ impl Link {
                     code: ErrorCode::BAD_TOKEN | ErrorCode::UNKNOWN_TRANSFER,
                     ..
                 } => {}
-                // The token was not examined: it is good for another attempt.
+                // The token was not examined, so it can be used for another attempt.
                 Refusal::Daemon { .. } => lock(&self.tokens).push(token),
-                // Unknown whether the token arrived: it is retried when no other is left.
+                // It is unknown whether the token arrived; it is retried when no other is left.
                 _ => lock(&self.tokens).insert(0, token),
             }
             refusal
@@ -414,7 +415,7 @@ impl Link {
         match answer.map_err(|error| back(error.into()))? {
             Frame::Joined(joined) => {
                 let mut tokens = lock(&self.tokens);
-                // Keeps as many as are ever useful, whatever number a daemon sends.
+                // Keeps as many as can ever be useful, whatever number a daemon sends.
                 let room = TOKENS_MAX.saturating_sub(tokens.len());
                 tokens.extend(
                     joined

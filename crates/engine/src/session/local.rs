@@ -1,5 +1,4 @@
-//! Both ends in one process, joined by streams that never leave it.
-//! Encrypts nothing: the data stays inside this process.
+//! Runs both ends in one process, connected by streams inside it. Encrypts nothing: the data stays inside this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +23,7 @@ pub fn run_local(
     for index in 0..streams.max(1) {
         let (mut near, mut far) = local_pair(&StreamOptions::default())?;
         let (sending, receiving) = (Arc::clone(sender), Arc::clone(receiver));
-        // A stream of a socket pair breaks only when the other end has stopped.
+        // A stream over a socket pair breaks only when the other end has stopped.
         let send = move || drop(sending.run_stream(&mut near));
         let receive = move || drop(receiving.run_stream(&mut far));
         threads.push(
@@ -60,7 +59,7 @@ pub fn run_local(
         receiver.cancel("the sending end stopped");
     }
     for thread in threads {
-        // A thread's panic has been printed.
+        // If a thread panicked, the panic was already printed.
         let _ = thread.join();
     }
     receiver.join();

@@ -1,10 +1,10 @@
-//! Brings streams to a transfer: dialling, opening, joining and retrying for a client, and both ends in one process.
-//! Does not read, write or schedule; the two ends do.
+//! Connects a transfer: dialling, opening, joining and retrying for a client; also runs both ends in one process. Does
+//! not read, write or schedule; the two ends do.
 //!
-//! A cold transfer of one small file takes five round trips: one each for TCP, for TLS 1.3, for OPEN (which leaves with
-//! the end of the TLS handshake), and for the first manifest with its answer; the contents and FINISHED take the fifth.
-//! In a pull the first manifest comes with OPENED. There are no further waits. `docs/tuning.md` has the table, and
-//! `crates/cli/tests/godwit/distance` holds the program to it.
+//! A new transfer of one small file takes five round trips: TCP, TLS 1.3, OPEN (sent with the end of the TLS
+//! handshake), the first manifest with its answer, and the contents with FINISHED. In a pull the first manifest comes
+//! with OPENED. There are no further waits. `docs/tuning.md` has the table, and `crates/cli/tests/godwit/distance`
+//! checks that the program matches it.
 
 mod client;
 mod connect;
@@ -153,8 +153,8 @@ impl Engine {
         self.counters().streams()
     }
 
-    /// Changes the limit of the transfer, in bytes of content a second; 0 is none. A sending daemon gets a request, and
-    /// [`limit`](Self::limit) shows when it obeys.
+    /// Changes the limit of the transfer, in bytes of content a second; 0 is no limit. A sending daemon gets a request,
+    /// and [`limit`](Self::limit) shows when it obeys.
     pub fn set_limit(&self, bytes_per_second: u64) {
         match self {
             Self::Sender(sender) => sender.live().rate().set(bytes_per_second),
@@ -162,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// The limit that the sending end obeys, 0 for none; `None` while that is not known.
+    /// The limit that the sending end obeys, 0 for none; `None` if unknown.
     pub fn limit(&self) -> Option<u64> {
         match self {
             Self::Sender(sender) => Some(sender.live().rate().get()),
@@ -181,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// Whether the sending end yields to all others; `None` while that is not known.
+    /// Whether the sending end yields to all others; `None` if unknown.
     pub fn background(&self) -> Option<bool> {
         match self {
             Self::Sender(sender) => Some(sender.live().background()),
@@ -221,8 +221,7 @@ impl Engine {
         }
     }
 
-    /// The most that this end's kernel buffers for one connection in the direction of the contents, in bytes; 0 if
-    /// unknown.
+    /// Most bytes that this end's kernel buffers for one connection in the direction of the contents; 0 if unknown.
     pub fn buffer_bytes(&self) -> u64 {
         let name = match self {
             Self::Sender(_) => "/proc/sys/net/ipv4/tcp_wmem",
@@ -234,7 +233,7 @@ impl Engine {
             .unwrap_or(0)
     }
 
-    /// Peak memory of the other end's process, where that process could attribute it to this transfer.
+    /// Peak memory of the other end's process, if that process could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         match self {
             Self::Sender(sender) => match sender.end() {
@@ -245,7 +244,7 @@ impl Engine {
         }
     }
 
-    /// The other end's counters, as last reported.
+    /// The other end's counters in its latest report.
     pub fn peer_counters(&self) -> Option<Snapshot> {
         match self {
             Self::Sender(sender) => sender.peer_counters(),

@@ -1,7 +1,8 @@
-//! Feeds the streams' measurements to the tuner of each channel, and makes the link obey it; the client's side only.
-//! Decides nothing itself (`tuner`), and starts or ends no stream itself (`link`).
+//! Passes the streams' measurements to the tuner of each channel, and applies its decisions to the link; only on the
+//! client's side. Does not decide (`tuner`), and does not start or end streams (`link`).
 //!
-//! The tuner runs five times a second, in a push and in a pull. STATUS and SENDING bring the figures of the other end.
+//! The tuner runs five times a second, in a push and in a pull. STATUS and SENDING contain the figures of the other
+//! end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use crate::{Bottleneck, Shares, Snapshot, StreamFigures};
 /// Tunes the streams of one transfer.
 pub(super) struct Tuning {
     bounds: Bounds,
-    /// Streams that the process's share last allowed.
+    /// Number of streams that the process's share allowed last.
     allowed: u32,
     /// Content bytes a second that the user allows; 0 for no limit.
     limit: u64,
-    /// The most that both kernels buffer for one connection; 0 if unknown.
+    /// Most bytes that both kernels buffer for one connection; 0 if unknown.
     buffer_bytes: u64,
     began: Instant,
     per_channel: Vec<ChannelTuning>,
-    /// Both ends' counters when the current window for naming the bottleneck began.
+    /// Both ends' counters at the start of the current window for determining the bottleneck.
     shares: Shares,
     named: Instant,
     holdup: Holdup,
@@ -51,7 +52,7 @@ struct Seen {
     buffer_limited_ns: u64,
 }
 
-/// How often the bottleneck is named: a shorter window gives random results.
+/// How often the bottleneck is determined; a shorter window gives random results.
 const NAME_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a decision is applied repeatedly, in case streams were just starting or leaving.
@@ -96,7 +97,7 @@ impl Tuning {
         }
         self.name_holdup(now, engine);
         if self.is_ending(engine) {
-            // Streams finish one after the other here: the total says nothing about their number.
+            // Streams finish one after another here, so the total rate says nothing about their number.
             return;
         }
         let streams = engine.streams();
@@ -140,7 +141,7 @@ impl Tuning {
         }
     }
 
-    /// Whether the sending end has nothing left to hand to streams. Of a remote sender only the counters are known.
+    /// Whether the sending end has nothing left to hand to streams. For a remote sender only the counters are known.
     fn is_ending(&self, engine: &Engine) -> bool {
         match engine {
             Engine::Sender(sender) => sender.is_ending(),
@@ -161,10 +162,11 @@ impl Tuning {
     }
 }
 
-/// The transfer's limiting factor, as seen by streams, from both ends' counters over a window.
+/// The limiting factor of the transfer's streams, from both ends' counters over a window.
 fn holdup(since: &Shares) -> Holdup {
     match since.bottleneck() {
-        // The pace limits itself, so the total says nothing about streams; and each further stream must yield, too.
+        // The pace is the limit, so the total rate says nothing about streams; and each additional stream must yield
+        // too.
         Some(Bottleneck::Network) | None if since.is_at_pace() => {
             Holdup::Elsewhere("the pace of background transfers")
         }
@@ -185,7 +187,8 @@ fn has_stopped_sending(since: &Shares) -> bool {
     })
 }
 
-/// Whether an end has processors that this transfer's threads neither use nor wait for; other programs are unknown.
+/// Whether an end has processors that this transfer's threads neither use nor wait for; the use by other programs is
+/// unknown.
 fn has_idle(end: Option<Snapshot>) -> bool {
     end.is_some_and(|end| {
         let wanted = end.cpu_ns.saturating_add(end.cpu_waiting_ns);
@@ -197,7 +200,7 @@ fn has_idle(end: Option<Snapshot>) -> bool {
 /// An end is idle if less than this share of its processors is in use or wanted.
 const IDLE: f64 = 0.6;
 
-/// Inputs for a channel whose first stream has come.
+/// Inputs for a channel whose first stream is attached.
 struct Beginning<'a> {
     bounds: Bounds,
     limit: u64,
@@ -205,14 +208,14 @@ struct Beginning<'a> {
     engine: &'a Engine,
 }
 
-/// A transfer that runs for this long is no small file, whatever is known of its size.
+/// A transfer that runs for this long is not a small file, whatever is known of its size.
 const SMALL_FOR: Duration = Duration::from_secs(2);
 
-/// Number of entries that take more than a moment, however small they are.
+/// A number of entries that takes more than a moment, however small they are.
 const ENTRIES_MANY: u64 = 1000;
 
 impl Beginning<'_> {
-    /// Whether more data is known to be left than the `wanted` streams take in one go. Each further stream costs a
+    /// Whether more data is known to be left than the `wanted` streams send at once. Each additional stream costs a
     /// handshake at both ends, and for a small file it comes too late.
     fn is_worth_streams(&self, now: Duration, wanted: u32) -> bool {
         let known = self.engine.counters().snapshot();
@@ -257,7 +260,7 @@ impl ChannelTuning {
             let reason = begin
                 .reason
                 .or_else(|| (wanted < least).then(|| format!("at least {least} were requested")));
-            // Without a reason, a channel begins with its share of the streams.
+            // Without a reason, a channel starts with its share of the streams.
             let streams = match reason {
                 Some(_) => begin.streams.max(wanted),
                 None => wanted,

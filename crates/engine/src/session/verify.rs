@@ -1,5 +1,5 @@
-//! A verification over one connection, the client's side: entries go in manifests, findings come back as verdicts.
-//! Does not read users' manifests, and does not know how a finding is called there.
+//! The client's side of a verification over one connection: sends entries in manifests, and receives results as verdicts. Does not read
+//! users' manifests, and does not format the results.
 //!
 //! A verification has no transfer and no journal, and needs no resume.
 
@@ -22,8 +22,8 @@ use crate::{StreamLoss, limits};
 /// Manifests announced and not yet answered.
 const WINDOW: usize = 32;
 
-/// Frames that either end takes in one turn. Bounded, so that the other end, which may never pause, cannot keep the rest of the loop from its
-/// turn.
+/// Most frames that either end processes in one turn. The limit ensures that an other end which never pauses does not block the rest of the
+/// loop.
 pub(super) const FRAMES_A_TURN: usize = 64;
 
 /// Longest wait before the user's interrupt, or the daemon's end, is checked.
@@ -57,8 +57,8 @@ pub enum VerifyEnd {
     Interrupted,
 }
 
-/// Lets a daemon check entries. A lost connection is made again within the patience of `client`. If names of extra
-/// entries are requested this is not possible, because the daemon must see all entries on one connection.
+/// Lets a daemon check entries. A lost connection is replaced within the retry time of `client`. This is impossible if names of extra
+/// entries are requested, because the daemon must see all entries on one connection.
 ///
 /// # Errors
 /// Why the verification failed; some entries may have been reported before.
@@ -129,7 +129,7 @@ fn verify(
     }
 }
 
-/// A client's state that outlives a connection.
+/// A client's state that is kept across connections.
 struct Asking {
     unanswered: BTreeMap<u64, Vec<Record>>,
     next_seq: u64,
@@ -138,7 +138,7 @@ struct Asking {
 }
 
 enum Trouble {
-    /// The connection was lost; another one may work.
+    /// The connection was lost; a new one may work.
     Lost(String),
     Final(Refusal),
 }
@@ -302,7 +302,7 @@ pub(super) fn broke(stream: &dyn Stream, what: &str) -> StreamLoss {
     }
 }
 
-/// Sends signs of life on a connection, and notices when the other end is silent.
+/// Sends keep-alives on a connection, and notices when the other end is silent.
 pub(super) struct Pulse {
     pub(super) heard: Instant,
     spoke: Instant,

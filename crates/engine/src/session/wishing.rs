@@ -1,7 +1,7 @@
-//! Fulfils the user's channel wishes: each is proven, or an error names it.
-//! Knows neither daemons nor agents.
+//! Fulfils the user's channel wishes: each channel is proven, or an error names the wish. Does not know daemons or
+//! agents.
 //!
-//! `--channel` replaces the search for channels. Each wish is proven before data moves.
+//! `--channel` replaces the search for channels. Each channel is proven before data is sent.
 
 use std::net::SocketAddr;
 
@@ -20,13 +20,13 @@ pub struct Wishing<'a> {
     pub channels: &'a Channels,
     /// The other end, for messages.
     pub peer: String,
-    /// All wishes were fulfilled once: a later failure may be temporary.
+    /// All wishes were fulfilled once, so a later failure may be temporary.
     pub again: bool,
 }
 
 impl Wishing<'_> {
-    /// Finds and proves the remote address of each wish, from the other side's announcement. A wish without any other
-    /// remote leads to `named`.
+    /// Finds and proves the remote address of each wish, from the other side's announcement. A wish without another
+    /// remote address connects to `named`.
     ///
     /// # Errors
     /// Names the wish that cannot be fulfilled.
@@ -94,7 +94,7 @@ impl Wishing<'_> {
         own: &[InterfaceAddress],
     ) -> Result<(Channel, Connection), Refusal> {
         let mut dialled = self.channels.dial(&channel);
-        // With an address, the user may accept the routing's choice of interface.
+        // If the wish is an address, the user may accept the routing's choice of interface.
         if wish.is_address()
             && matches!(dialled, Err(DialError::Connect { .. }))
             && let Some(local) = &mut channel.local
@@ -114,7 +114,7 @@ impl Wishing<'_> {
         }
     }
 
-    /// A wish is an order: a channel that cannot be used ends the transfer, unless it worked before.
+    /// If a requested channel cannot be used, the transfer ends, unless the channel worked before.
     pub fn refusal(&self, error: impl std::fmt::Display) -> Refusal {
         if self.again {
             return Refusal::Daemon {
@@ -128,6 +128,6 @@ impl Wishing<'_> {
     }
 }
 
-/// Why a named interface is not certain to be used.
+/// The reason why a named interface is not certain to be used.
 const UNBOUND: &str = "this kernel lets only the administrator bind a connection to an interface (since Linux 5.7 any user can), and the routing \
                        would use a different interface; set up source routing (ip rule add from ADDRESS table N), and name the address";

@@ -1,5 +1,4 @@
-//! A stream that breaks in the middle of things.
-//! Knows nothing of frames.
+//! A stream that breaks at any point. Knows nothing of frames.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

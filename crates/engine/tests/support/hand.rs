@@ -1,5 +1,5 @@
-//! One end of a transfer, with the other end played by hand, frame by frame.
-//! Knows no rules: a hand may send anything.
+//! Drives one end of a transfer, with the other end played by hand, frame by frame. Enforces no rules: a hand may
+//! send anything.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -170,7 +170,7 @@ pub(crate) fn idle_sender(files: &[(&str, &[u8])], seen: &Arc<Seen>) -> Arc<Send
     fenced_sender(files, seen, None)
 }
 
-/// The same, with a right to send that may end.
+/// The same, with a permission to send that may end.
 pub(crate) fn fenced_sender(
     files: &[(&str, &[u8])],
     seen: &Arc<Seen>,
@@ -193,7 +193,8 @@ pub(crate) fn fenced_sender(
     sender_with(Arc::new(source), DigestKind::CRC64_NVME, seen, fence)
 }
 
-/// A sender of the entries below `src` of a storage, without any stream, perhaps with a right to send that may end.
+/// A sender of the entries below `src` of a storage, without any stream, perhaps with a permission to send that may
+/// end.
 pub(crate) fn sender_with(
     storage: Arc<dyn Storage>,
     digest: DigestKind,

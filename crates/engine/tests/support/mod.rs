@@ -1,4 +1,3 @@
-//! Numbers that look random and are the same for the same seed.
-//! Knows nothing of transfers.
+//! Random numbers that are the same for the same seed. Knows nothing of transfers.
 
 pub(crate) use godwit_seeded::Seeded as Random;

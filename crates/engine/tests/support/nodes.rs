@@ -1,5 +1,5 @@
-//! Receiving nodes that see one storage, each through its own cache, and the acknowledgements that a sending end gets.
-//! Runs no transfer.
+//! Receiving nodes that share one storage, each through its own cache, and the acknowledgements that a sending end
+//! gets. Runs no transfer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +45,7 @@ impl Node {
         }
     }
 
-    /// Restarts the node, or sets its claim again: unsynced data is lost.
+    /// Restarts the node, or sets its claim again; unsynced data is lost.
     pub(crate) fn restart(
         &mut self,
         inner: &MemoryStorage,
@@ -56,7 +56,7 @@ impl Node {
         self.claim = Arc::default();
         self.epoch += 1;
         if random.below(3) == 0 {
-            // The node stops in the middle of something.
+            // The node stops in the middle of an operation.
             let (claim, left) = (Arc::clone(&self.claim), AtomicU64::new(random.below(60)));
             faults.hook = Some(Arc::new(move |_, _| {
                 if left.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -101,7 +101,7 @@ impl Observer for Items {
     }
 }
 
-/// One kind of trouble.
+/// Chooses one kind of failure.
 pub(crate) fn faults(random: &mut Random) -> Faults {
     let mut faults = Faults::new(random.below(u64::MAX));
     (faults.writer_cache, faults.names_at_once) = (true, true);

@@ -1,5 +1,5 @@
-//! Edges that are slow on purpose: a source, a sink and a line that sleep or burn processor time.
-//! The engine between them is real; this module judges nothing.
+//! Slow ends for tests: a source, a sink and a line that sleep or burn processor time. The engine
+//! between them is real; this module checks nothing.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -27,7 +27,7 @@ pub(crate) enum Pace {
     Free,
     /// A rate in bytes a second for all threads together; they sleep.
     Rate(f64, Mutex<Option<Instant>>),
-    /// So many nanoseconds of a processor for each byte.
+    /// Processor time for each byte, in nanoseconds.
     Burn(f64),
 }
 
@@ -194,7 +194,7 @@ fn small_buffers(tcp: &TcpStream) {
     rustix::net::sockopt::set_socket_recv_buffer_size(tcp, BUFFER_BYTES).unwrap();
 }
 
-/// Passes bytes on at the pace of the line, until one side closes.
+/// Relays bytes at the pace of the line, until one side closes.
 fn pass(mut from: TcpStream, mut to: TcpStream, pace: Arc<Pace>) {
     thread::spawn(move || {
         let mut buffer = [0; 16 << 10];
@@ -209,7 +209,8 @@ fn pass(mut from: TcpStream, mut to: TcpStream, pace: Arc<Pace>) {
     });
 }
 
-/// Both ends of a stream with TLS over TCP, through a line of this pace (from the first to the second).
+/// Both ends of a stream with TLS over TCP, through a line of this pace (from the first to the
+/// second).
 pub(crate) fn line(pace: &Arc<Pace>, plain: bool) -> (Connection, Connection) {
     let listen = || {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

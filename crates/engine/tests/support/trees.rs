@@ -1,5 +1,5 @@
-//! Owns the trees of the simulation: the state of the source, the destination's entries before, and the allowed ones after.
-//! Does not run anything between them.
+//! Owns the trees of the simulation: the state of the source, the destination's entries before, and the entries allowed
+//! afterwards. Does not run transfers.
 
 use std::collections::HashMap;
 
@@ -29,13 +29,13 @@ pub(super) fn content(random: &mut Random, bytes: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Every state that each file ever had, by its name below the root; the destination's first state, if any, comes first.
+/// All states that each file ever had, by its name below the root; the destination's first state, if any, comes first.
 pub(super) type Versions = HashMap<String, Vec<Vec<u8>>>;
 
 /// The final state of the source.
 pub(super) struct Known {
     pub(super) versions: Versions,
-    /// Further names, each with the first name of its file.
+    /// Additional names, each with the first name of its file.
     pub(super) links: Vec<(String, String)>,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn make_source(random: &mut Random) -> (MemoryStorage, Known) {
         versions,
         links: Vec::new(),
     };
-    // In half of the runs some files have further names, which sort before or after the first of them.
+    // In half of the runs some files have additional names, which sort before or after the first name.
     if random.below(2) == 0 {
         for index in 0..1 + random.below(8) {
             let first = known.name(random);
@@ -116,7 +116,7 @@ pub(super) fn make_source(random: &mut Random) -> (MemoryStorage, Known) {
     (storage, known)
 }
 
-/// An older state of the tree at the destination, in half of the runs: something else under each wanted name.
+/// In half of the runs, makes an older state of the tree at the destination, with other contents or kinds under each name.
 pub(super) fn make_older(random: &mut Random, target: &MemoryStorage, known: &mut Known) {
     if random.below(2) == 0 {
         return;
@@ -154,7 +154,7 @@ pub(super) fn make_older(random: &mut Random, target: &MemoryStorage, known: &mu
     }
 }
 
-/// Every content under a final name is a complete state that the source once had, or that existed before.
+/// Checks that all contents under final names are complete states that the source once had, or that existed before.
 pub(super) fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Versions) {
     for found in target.paths() {
         let name = found.file_name().unwrap_or_default();
@@ -166,7 +166,7 @@ pub(super) fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Ve
         };
         let name = String::from_utf8(found.as_bytes().to_vec()).unwrap();
         if name.contains("/stray/") {
-            // The file existed before, and is removed at the end if at all.
+            // The file existed before, and is removed only at the end.
             continue;
         }
         let states = &versions[name.strip_prefix("out/").unwrap()];
@@ -177,7 +177,7 @@ pub(super) fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Ve
     }
 }
 
-/// Every entry exists in its last state.
+/// Checks that every entry exists in its final state.
 pub(super) fn check_contents(seed: u64, target: &MemoryStorage, known: &Known) {
     for (name, states) in &known.versions {
         let there = target.content(&path(&format!("out/{name}")));
@@ -201,7 +201,7 @@ pub(super) fn check_contents(seed: u64, target: &MemoryStorage, known: &Known) {
     }
 }
 
-/// As [`check_contents`], and no other entry exists.
+/// Like [`check_contents`], and checks that no other entry exists.
 pub(super) fn check_complete(seed: u64, target: &MemoryStorage, known: &Known) {
     check_contents(seed, target, known);
     for found in target.paths() {

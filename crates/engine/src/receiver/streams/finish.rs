@@ -8,7 +8,7 @@ use crate::acks::Nearness;
 use crate::{End, StreamLoss, lock};
 
 impl StreamLoop<'_> {
-    /// Acts on an announced end without waiting for the sender's FINISH.
+    /// Handles an announced end without waiting for the sender's FINISH.
     pub(super) fn mind_ending(&mut self) -> Result<(), StreamLoss> {
         match self.shared.acks.nearness() {
             Nearness::Far => Ok(()),
@@ -47,7 +47,7 @@ impl StreamLoop<'_> {
                 }
                 finished.clone()
             }
-            // Closing failed for the first FINISH, whose stream carries the reason.
+            // Closing failed for the first FINISH, and the stream of that FINISH carries the reason.
             None if self.shared.end().is_some() => return Ok(()),
             None => {
                 let (report, notices) = closing.close_sink(&mut *self.stream, finish);
@@ -101,8 +101,8 @@ impl StreamLoop<'_> {
         drop(finishing);
         self.flush()?;
         self.outgoing.clear();
-        // A failure reported on another stream may arrive after this stream's final frame, which ends the sender. So
-        // failures are repeated here; a repeat does no harm.
+        // A failure reported on another stream may arrive after this stream's final frame, which ends the sender.
+        // Therefore failures are repeated here; a repetition does no harm.
         for fault in self.shared.acks.faults_said() {
             self.shared.encoded(fault.encode(&mut self.outgoing));
         }
@@ -111,7 +111,7 @@ impl StreamLoop<'_> {
             self.outgoing.clear();
         }
         finished.encode(&mut self.outgoing);
-        // Set before the frame is sent: other streams may see the sender hang up at once.
+        // Set before the frame is sent, because other streams may see the sender hang up immediately.
         self.shared.finish(End::Finished(finished));
         Ok(self.stream.send(&self.outgoing, &[])?)
     }

@@ -1,5 +1,5 @@
-//! Takes the sender's frames from a stream, and passes each to its consumer.
-//! Does not judge contents; `answer` and `writers` do.
+//! Receives the sender's frames from a stream, and passes each to its consumer. Does not check contents;
+//! `answer` and `writers` do.
 
 use std::time::Instant;
 
@@ -101,7 +101,7 @@ impl StreamLoop<'_> {
     }
 
     pub(super) fn answer(&mut self, manifest: Manifest) -> Result<(), StreamLoss> {
-        // Hashing a large file takes long, and a stream that is silent meanwhile would be considered dead.
+        // Hashing a large file takes long, and a stream that is silent meanwhile would count as dead.
         let Some(mut manifest) = self.streams.answerer.offer(self.id, manifest) else {
             return Ok(());
         };

@@ -1,5 +1,5 @@
-//! How a receiver's stream leaves while the transfer continues.
-//! Does not choose the stream: the client does, at either end.
+//! Lets a receiver's stream leave while the transfer continues. Does not choose the stream; the client
+//! does, at either end.
 
 use std::time::{Duration, Instant};
 
@@ -25,9 +25,9 @@ impl StreamLoop<'_> {
         Ok(self.stream.send(&self.outgoing, &[])?)
     }
 
-    /// The sender has nothing more for this stream: sends everything pending, then that it was the last.
+    /// Called when the sender has no more items for this stream: sends everything pending, then RETIRED.
     pub(super) fn leave(&mut self) -> Result<(), StreamLoss> {
-        // From here on no thread queues anything for this stream.
+        // From here on no thread queues messages for this stream.
         self.shared.acks.leave(self.id);
         self.flush()?;
         self.outgoing.clear();

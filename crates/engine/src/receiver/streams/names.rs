@@ -1,5 +1,4 @@
-//! Sends a list of names to the sending end, part by part, as it takes them.
-//! Does not read the list (`names`).
+//! Sends a list of names to the sending end, part by part, as the sending end takes them. Does not read the list (`names`).
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ impl Streams {
             observer: Arc::clone(&self.shared.config.observer),
         };
         let feed = NameFeed::start(self.shared.config.transfer, names, Arc::new(events))?;
-        // No one waits for a second list.
+        // The sender does not wait for a second list.
         if let Err(second) = self.feed.set(feed) {
             second.stop();
         }

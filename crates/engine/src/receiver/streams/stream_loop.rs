@@ -1,5 +1,5 @@
-//! Serves one stream of a receiver: receives frames, sends acknowledgements, and waits.
-//! Does not judge frames (`frames`), check contents (`writers`) or place them (the sink).
+//! Serves one stream of a receiver: receives frames, sends acknowledgements, and waits. Does not check frames
+//! (`frames`) or contents (`writers`), and does not store data (the sink).
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::last_words::last_words;
 use crate::receiver::shared::Shared;
 use crate::{End, StreamLoss, limits};
 
-/// How long a finished receiver keeps its streams for a sender that may ask again.
+/// How long a finished receiver keeps its streams for a sender that may ask for the end again.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// One stream, and its state between frames.
@@ -31,12 +31,12 @@ pub(super) struct StreamLoop<'a> {
     /// The last liveness question that this stream has sent.
     asked: u64,
     pub(super) outgoing: Vec<u8>,
-    /// The previous manifest's memory, reused for the next one: there can be one for every thousand entries.
+    /// Reuses the memory of the previous manifest, because there can be one manifest for every thousand entries.
     pub(super) manifest: Manifest,
     ack: Ack,
     faults: Vec<EntryFailed>,
     pub(super) meter: CpuMeter,
-    /// Steps of leaving: the sender was asked to end this stream; it has nothing more for the stream; both have
+    /// Steps of leaving: the sender was asked to end this stream, it has no more items for the stream, both have
     /// confirmed.
     pub(super) asked_to_leave: bool,
     pub(super) leaves: bool,
@@ -77,7 +77,7 @@ impl<'a> StreamLoop<'a> {
         let result = self.serve();
         self.meter.settle(&self.shared.counters);
         let result = match (result, self.shared.end()) {
-            // After the final frame the sender hangs up; an error then does not matter.
+            // After the final frame the sender hangs up, so an error does not matter.
             (Err(_), Some(End::Finished(_))) => Ok(()),
             (Err(loss), Some(end)) => {
                 say_goodbye(self.stream, &end);
@@ -108,7 +108,7 @@ impl<'a> StreamLoop<'a> {
                     break;
                 };
                 self.heard = Instant::now();
-                // A stream that always has frames never waits, so it settles its measurements here, too.
+                // A stream that always has frames never waits, so its measurements are settled here too.
                 self.meter.settle_if_due(self.heard, &self.shared.counters);
                 self.handle(&prelude, &head)?;
                 if self.leaves {
@@ -152,7 +152,7 @@ impl<'a> StreamLoop<'a> {
                 None => {}
             }
             self.meter.settle(&self.shared.counters);
-            // One part at a time: arriving frames come before the rest of a list.
+            // Only one part at a time, because arriving frames take precedence over the rest of a list.
             if !self.send_part()? {
                 self.wait_stream()?;
             }

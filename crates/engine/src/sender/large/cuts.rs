@@ -1,16 +1,15 @@
-//! Cuts a large file into aligned windows around the ranges that the receiver holds.
-//! Knows no holes; the file does.
+//! Cuts a large file into aligned windows around the ranges that the receiver holds. Does not know holes; the file does.
 
 use std::collections::VecDeque;
 
 use godwit_proto::Range;
 
-/// A slice: an aligned power-of-two window of the file, the last one of a file perhaps shorter.
+/// A slice: an aligned power-of-two window of the file; the last slice of a file may be shorter.
 #[derive(Debug, Clone)]
 pub(crate) struct SliceCut {
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// Data ranges within; empty when all of it is data.
+    /// Data ranges within the slice; empty if all of it is data.
     pub(crate) ranges: Vec<Range>,
 }
 
@@ -37,8 +36,8 @@ pub(super) fn merged(mut ranges: Vec<(u64, u64)>) -> VecDeque<(u64, u64)> {
     merged
 }
 
-/// Largest aligned power-of-two window at `offset`, at most a block, that neither leaves the file nor reaches `held_from`, the
-/// next byte that is held.
+/// Largest aligned power-of-two window at `offset`. It is at most a block, and ends before the end of the file and before
+/// `held_from`, the next byte that is held.
 pub(super) fn window(
     offset: u64,
     file_bytes: u64,

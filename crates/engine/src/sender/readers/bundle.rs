@@ -16,7 +16,8 @@ use crate::source::{Payload, ReadError};
 impl PieceReader {
     pub(super) fn read_bundle(&self, mut records: Vec<Record>, seq: Option<u64>, mut block: Block) {
         let mut filled = 0_usize;
-        // Reads the clock after each step, but adds the sums only once: thousands of small files pass in a moment.
+        // The clock is read after each step, but sums are added only once, because thousands of small files pass in a
+        // moment.
         let (mut reading, mut digesting) = (Duration::ZERO, Duration::ZERO);
         let mut at = Instant::now();
         let lap = |at: &mut Instant| {
@@ -106,8 +107,8 @@ impl PieceReader {
         );
     }
 
-    /// Replaces a requested item that has become pointless by an empty one of the same number, so that the receiver's
-    /// memory of numbers has no gap.
+    /// Replaces a useless requested item by an empty one with the same number, so that the receiver's set of numbers
+    /// has no gap.
     pub(super) fn forget(&self, seq: Option<u64>) {
         if seq.is_some() {
             self.file_bundle(Vec::new(), seq, Payload::Empty, 0);

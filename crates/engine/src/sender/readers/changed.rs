@@ -1,5 +1,5 @@
-//! Retries entries that changed while they were read, and counts bytes that never move.
-//! Does not read contents and does not choose when an entry is retried; the state does.
+//! Retries entries that changed while they were read, and counts bytes that are never sent. Does not read
+//! contents and does not choose when an entry is retried; the state does.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::entry;
 use crate::sender::large::{LargeFile, SliceCut};
 use crate::sender::state::Retry;
 
-/// The fault of a part whose file left the generation that the parts were cut from.
+/// The fault of a part whose file no longer has the generation from which the parts were cut.
 fn moved_on(record: &Record) -> Fault {
     Fault {
         entry: record.id,
@@ -22,7 +22,7 @@ fn moved_on(record: &Record) -> Fault {
 }
 
 impl PieceReader {
-    /// Drops a slice that was taken.
+    /// Drops a taken slice.
     pub(super) fn drop_slice(&self, file: &LargeFile, cut: &SliceCut, seq: Option<u64>) {
         if seq.is_none() && !file.digest_only && !file.is_endless() {
             self.shared.give_up(cut.content());
@@ -30,13 +30,13 @@ impl PieceReader {
         self.forget(seq);
     }
 
-    /// The entry changed since it was announced: it is retried later, in its new generation.
+    /// Retries later, in its new generation, an entry that changed since it was announced.
     pub(super) fn offer_again(&self, old: Record) {
         let rest = entry::known_bytes(&old);
         self.offer_anew(old, rest);
     }
 
-    /// Like [`offer_again`](Self::offer_again), where all but `rest` was sent or passed over.
+    /// Like [`offer_again`](Self::offer_again), if all except `rest` was sent or skipped.
     pub(super) fn offer_anew(&self, old: Record, rest: u64) {
         self.try_later(Retry {
             record: old,
@@ -45,7 +45,7 @@ impl PieceReader {
         });
     }
 
-    /// The file to hash changed since it was announced: it is announced again later, in its new generation.
+    /// Announces later, in its new generation, a file to hash that changed since it was announced.
     pub(super) fn announce_again(&self, old: &Record) {
         self.try_later(Retry {
             rest: entry::known_bytes(old),
@@ -56,7 +56,8 @@ impl PieceReader {
 
     fn try_later(&self, retry: Retry) {
         if entry::is_portion(&retry.record) {
-            // Parts of two generations must not be mixed: the side that cut the file must cut it again.
+            // Parts of two generations must not be mixed, so the side that divided the file must divide it
+            // again.
             self.shared.give_up(retry.rest);
             return self
                 .shared
@@ -82,7 +83,7 @@ impl PieceReader {
         }
     }
 
-    /// The entry's pause is over: starts the next try.
+    /// Starts the next try of an entry after its pause.
     pub(super) fn try_again(&self, retry: Retry) {
         self.shared.give_up(retry.rest);
         let old = retry.record;

@@ -1,11 +1,9 @@
-//! Computes the digests that the receiver requests, and announces the entries again with them; further names of files are announced as
-//! separate files.
-//! Does not compare: the receiver does, with its own files.
+//! Computes the digests that the receiver requests, and announces the entries again with them. Additional names of files are announced
+//! as separate files. Does not compare digests; the receiver does, with its own files.
 //!
-//! A comparison by digest takes no extra wait: the receiver answers `digest`; a stream thread of the sender reads the
-//! file (a piece like any other, large files by slices) and announces the entry again with its digest; threads of the
-//! receiver (`receiver::answer`) read their own file, and answer on the stream that the manifest came on. If that
-//! stream dies, the digest is requested again.
+//! A comparison by digest causes no extra wait. The receiver answers `digest`. A stream thread of the sender reads the file (a piece
+//! like any other, large files by slices) and announces the entry again with its digest. Threads of the receiver (`receiver::answer`)
+//! read their own file, and answer on the stream of the manifest. If that stream dies, the digest is requested again.
 
 use godwit_proto::{Digest, EntryKind, Record, RecordFlags};
 use godwit_store::pool::Block;
@@ -16,7 +14,7 @@ use crate::entry;
 use crate::source::ReadError;
 
 impl PieceReader {
-    /// Reads small files one after the other into `block`, and announces those that have not changed.
+    /// Reads small files one after another into `block`, and announces those that have not changed.
     pub(super) fn read_digests(&self, records: Vec<Record>, mut block: Block) {
         let mut announced = Vec::with_capacity(records.len());
         for record in records {
@@ -51,8 +49,8 @@ impl PieceReader {
         }
     }
 
-    /// Turns a further name of a file into a separate file: the destination's entry with the first name stays, and is a
-    /// different file.
+    /// Converts an additional name of a file to a separate file: the destination's entry with the first name stays, and is a different
+    /// file.
     fn by_itself(&self, link: &Record) -> Option<Record> {
         match self.shared.source.refresh(link) {
             Ok(mut record) => {
@@ -68,7 +66,7 @@ impl PieceReader {
         }
     }
 
-    /// The digest of a large file is known.
+    /// Announces a large file whose digest is now known.
     pub(super) fn announce_digest(&self, record: &Record, digest: Option<Digest>) {
         if let Some(digest) = digest {
             self.shared

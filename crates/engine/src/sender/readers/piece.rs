@@ -13,7 +13,7 @@ use crate::sender::state::Piece;
 use crate::source::{Payload, ReadError};
 use crate::{entry, limits};
 
-/// Reads pieces, on whichever thread calls.
+/// Reads pieces on the calling thread.
 pub(super) struct PieceReader {
     pub(super) shared: Arc<Shared>,
 }
@@ -70,8 +70,8 @@ impl PieceReader {
                     },
                 )?;
                 large.digest_only = digest_only;
-                // The offset of the first data was looked up after the generation; without a slice no later check of
-                // the generation follows.
+                // The offset of the first data was looked up after the generation; if there is no slice, no later check
+                // of the generation follows.
                 if may_have_holes(&record) || large.is_spent() {
                     self.check_generation(&large)?;
                 }

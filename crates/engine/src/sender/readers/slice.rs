@@ -50,7 +50,7 @@ impl PieceReader {
         match read {
             Ok(read) => self.take_slice(file, cut, seq, read, block, stop),
             Err(error) => {
-                // The first thread to notice acts; the others only stop.
+                // Only the first thread to notice acts; the others stop.
                 if file.kill() {
                     match error {
                         ReadError::Changed if file.digest_only => self.announce_again(&file.record),
@@ -103,7 +103,7 @@ impl PieceReader {
         self.file_slice(file, cut, seq, &digest, end.as_ref(), payload);
     }
 
-    /// The next slice of a file whose size is not known: its digest and length; `None` if the file is empty.
+    /// The next slice of a file of unknown size: its digest and length; `None` if the file is empty.
     fn next_payload(
         &self,
         file: &LargeFile,

@@ -1,5 +1,5 @@
-//! Processes the receiver's decisions about announced entries.
-//! Does not decide what is read or sent next; the state does.
+//! Processes the receiver's decisions about announced entries. Does not decide which data is read
+//! or sent next; the state does.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Scan {
         let mut settled = Vec::new();
         let done = self.done_by_answer(&records, &answer.verdicts);
         let (mut skipped, mut bytes_skipped, mut bytes_unmoved) = (0, 0, 0);
-        // A second reference exists while the manifest is being sent once more.
+        // A second reference exists while the manifest is being sent again.
         let records = Arc::try_unwrap(records).unwrap_or_else(|shared| shared.to_vec());
         for (record, verdict) in records.into_iter().zip(answer.verdicts) {
             if verdict == Verdict::Skip {
@@ -62,7 +62,7 @@ impl Scan {
                     verdict,
                     Verdict::Send | Verdict::Digest | Verdict::Partial { .. }
                 );
-                // Entries passed over by the selection's limits were not counted.
+                // Entries that limits skipped were not counted.
                 if !moves && record.flags & RecordFlags::PASSED_OVER == 0 {
                     bytes_unmoved += entry::known_bytes(&record);
                 }

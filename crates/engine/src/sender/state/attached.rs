@@ -1,5 +1,5 @@
-//! The streams attached to a sender: which of them are idle and wait, and which must leave.
-//! Does not decide what they send.
+//! The streams attached to a sender: which are idle and wait, and which must leave. Does not choose
+//! the items that they send.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(crate) struct Attached {
     parked: Vec<u64>,
     /// Parked streams that carry no blocks.
     parked_without_blocks: Vec<u64>,
-    /// Streams that must leave: they get no more items.
+    /// Streams that must leave and get no more items.
     retiring: Vec<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Attached {
         self.wakers.len() > self.without_blocks.len()
     }
 
-    /// Marks a stream that must leave, and wakes it. Returns whether that is new.
+    /// Marks a stream that must leave, and wakes it. Returns whether the mark is new.
     pub(super) fn retire(&mut self, stream: u64) -> bool {
         if !self.wakers.contains_key(&stream) || self.is_retiring(stream) {
             return false;
@@ -108,7 +108,7 @@ impl Attached {
         }
     }
 
-    /// Tells all streams of the end.
+    /// Reports the end to all streams.
     pub(super) fn end(&mut self, end: &End) {
         self.parked.clear();
         for waker in self.wakers.values() {

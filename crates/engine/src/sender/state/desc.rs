@@ -1,9 +1,8 @@
-//! Describes an item, so that it can be read and sent again.
-//! Holds none of its bytes; the item does.
+//! Describes an item, so that it can be read and sent again. Does not contain its bytes; the item does.
 //!
-//! If the source can be read again, a block's buffer is free once the kernel has taken the bytes; otherwise the buffer
-//! is kept until WRITTEN. The description stays until DURABLE. After a lost stream or RESEND the bytes are read again
-//! from the description, under the same number.
+//! If the source can be read again, a block's buffer is released once the kernel has accepted the bytes; otherwise the
+//! buffer is kept until WRITTEN. The description stays until DURABLE. After a lost stream or RESEND the bytes are read
+//! again from the description, under the same number.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ pub(crate) enum Desc {
 }
 
 impl Desc {
-    /// Memory that the extensions of its records take, in bytes.
+    /// Memory of the extensions in its records, in bytes.
     pub(super) fn extension_bytes(&self) -> usize {
         match self {
             Self::Bundle(records) | Self::Manifest(records) => {

@@ -1,15 +1,15 @@
 //! Chooses items for a stream that carries no blocks, and the few blocks allowed on it while no other stream exists.
-//! Does not know the amount; each stream does.
+//! Does not know the allowed amount; each stream does.
 //!
 //! Only a stream through ssh carries no blocks. While no other stream exists, it may carry the first
-//! `limits::EARLY_BYTES` of content, so a small file needs no second connection. If more waits, the sending end
-//! requests a stream for blocks.
+//! `limits::EARLY_BYTES` of content, so a small file needs no second connection. If more blocks wait, the sending
+//! end requests a stream for blocks.
 
 use super::files::NOBODY;
 use super::{Next, Piece, State};
 
 impl State {
-    /// The next step of a stream that carries no blocks; `early_bytes` is how much of their content the stream may
+    /// The next step of a stream that carries no blocks; `early_bytes` is how much block content the stream may
     /// carry while no other stream exists.
     pub(crate) fn next_without_blocks(&mut self, stream: u64, early_bytes: u64) -> Next {
         let early_bytes = if self.streams.has_carrier() {
@@ -43,7 +43,7 @@ impl State {
         Next::Nothing
     }
 
-    /// Something to read for a stream that carries few blocks, once everything read before has been sent.
+    /// The next piece for a stream that carries few blocks, once everything read before has been sent.
     pub(crate) fn next_early_piece(&mut self, early_bytes: u64, block_bytes: u32) -> Option<Piece> {
         if early_bytes == 0 || self.streams.has_carrier() || !self.items.ready.is_empty() {
             return None;
@@ -51,7 +51,7 @@ impl State {
         self.next_piece(NOBODY, block_bytes)
     }
 
-    /// Notes whether blocks wait for a stream that carries them, after a stream without blocks found nothing to do.
+    /// Records whether blocks wait for a stream that can carry them, after a stream without blocks found no work.
     /// Returns whether that changed.
     pub(crate) fn note_want(&mut self, early_bytes: u64) -> bool {
         let waits = self.items.any_waits();

@@ -1,14 +1,13 @@
-//! Whether anything is left to do.
-//! Does not end anything.
+//! Decides whether work is left. Does not end the transfer.
 
 use godwit_proto::Finished;
 
 use super::{Desc, State};
 
 impl State {
-    /// True once, when nothing is left but to announce that.
+    /// True once: when no work is left except to announce that.
     pub(crate) fn should_finish(&mut self) -> bool {
-        // The thread that took the last cut does not come back for a file without any.
+        // The thread that took the last cut does not remove the file from the list.
         self.files.drop_spent();
         let idle = self.is_all_taken() && self.items.outstanding.is_empty();
         idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
@@ -20,12 +19,12 @@ impl State {
             && std::mem::replace(&mut self.drained_said, self.items.last_seq) != self.items.last_seq
     }
 
-    /// Everything is written, and only durability is waited for.
+    /// Whether everything is written, and the sender waits only for durability.
     pub(crate) fn only_waits(&self) -> bool {
         self.is_all_taken() && self.items.unwritten() == 0 && !self.items.outstanding.is_empty()
     }
 
-    /// The number of the last item, once for each: everything is sent, and unless something is lost nothing follows.
+    /// The number of the last item, once for each: everything is sent, and no item follows unless one is lost.
     pub(crate) fn foretold_end(&mut self) -> Option<u64> {
         let all_sent =
             self.is_ending() && !self.items.outstanding.is_empty() && !self.finish_queued;
@@ -34,14 +33,14 @@ impl State {
             .then_some(self.items.last_seq)
     }
 
-    /// Everything is read and handed to streams; only their data still moves.
+    /// Whether everything is read and handed to streams, and only their data is still moving.
     pub(crate) fn is_ending(&mut self) -> bool {
         self.files.drop_spent();
         self.is_all_taken() && !self.items.any_waits()
     }
 
-    /// The receiver has finished. Returns its final frame once everything is known to be durable: the frame may arrive
-    /// before acknowledgements on other streams.
+    /// Stores the receiver's final frame. Returns it once everything is known to be durable, because the frame may
+    /// arrive before acknowledgements on other streams.
     pub(crate) fn take_finished(&mut self, finished: Option<Finished>) -> Option<Finished> {
         self.finished = finished.or_else(|| self.finished.take());
         let all = |desc: &Desc| matches!(desc, Desc::Finish);
@@ -52,7 +51,7 @@ impl State {
         }
     }
 
-    /// Something is left to be read.
+    /// Whether any data is left to read.
     pub(super) fn has_work(&self) -> bool {
         !(self.again.is_empty()
             && self.notices.is_empty()
@@ -60,7 +59,7 @@ impl State {
             && self.files.active.is_empty())
     }
 
-    /// All is found, answered and read.
+    /// Whether all entries are found, answered and read.
     fn is_all_taken(&self) -> bool {
         let idle = self.reading == 0 && !self.has_work() && self.resting.is_empty();
         self.scan_done && self.unanswered == 0 && idle

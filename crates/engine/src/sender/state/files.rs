@@ -1,11 +1,10 @@
-//! Chooses the large file of the next slice, and when to open one more.
-//! Cuts no slices; the file does.
+//! Chooses the large file of the next slice, and decides when to open another one. Does not cut slices; the file does.
 //!
 //! On storage that does not seek, large files are read apart: each stream continues its own file, or begins a file that
-//! no stream has. So one stream writes each file at the other end, and no block changes threads there. At most three
-//! files are read apart, and a fourth is open ahead; further streams take turns at the first file. On a disk that seeks
-//! (`store`, `fs::medium`), and for a pipe, all streams take turns at the first file. In a random order each slice is
-//! of any open file.
+//! no other stream reads. Therefore one stream writes each file at the other end, and no block changes threads there.
+//! At most three files are read apart, and a fourth is open in advance; more streams take turns at the first file. On a
+//! disk that seeks (`store`, `fs::medium`), and for a pipe, all streams take turns at the first file. In a random order
+//! each slice may belong to any open file.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ pub(crate) struct OpenFiles {
     pub(crate) active: Vec<Arc<LargeFile>>,
     /// Large files that are being opened.
     opening: usize,
-    /// Whether each reader has its own file, as far as there are enough files.
+    /// Whether each reader has its own file, if there are enough files.
     apart: bool,
 }
 
@@ -56,7 +55,7 @@ impl State {
 }
 
 impl OpenFiles {
-    /// `apart`: large files are read by one reader each.
+    /// `apart`: each large file is read by one reader.
     pub(super) fn new(apart: bool) -> Self {
         Self {
             apart,
@@ -79,12 +78,12 @@ impl OpenFiles {
         self.opening += 1;
     }
 
-    /// Ends what [`begin_opening`](Self::begin_opening) began: the file is open, or could not be opened.
+    /// Ends [`begin_opening`](Self::begin_opening): the file is open, or could not be opened.
     pub(in crate::sender) fn end_opening(&mut self) {
         self.opening = self.opening.saturating_sub(1);
     }
 
-    /// Forgets files that are read completely.
+    /// Removes files that are read completely.
     pub(super) fn drop_spent(&mut self) {
         self.active.retain(|file| !file.is_spent());
     }
@@ -111,12 +110,12 @@ impl OpenFiles {
         }
     }
 
-    /// Index of the file for `reader`: the file that it has begun, else a file without reader, else the first.
-    /// [`NOBODY`] never gets a file for itself.
+    /// Index of the file for `reader`: the file that it has begun, otherwise a file without reader, otherwise the
+    /// first. [`NOBODY`] never gets a file for itself.
     fn file_of(&self, reader: u64) -> Option<usize> {
         let of = |reader| self.active.iter().position(|file| file.reader() == reader);
         let begun = self.active.iter().filter(|file| file.reader().is_some());
-        // One file is open ahead of those being read.
+        // One file is open in advance, besides those being read.
         let one_more = begun.count() < limits::LARGE_FILES_ACTIVE_MAX - 1;
         if self.apart
             && reader != NOBODY
@@ -172,12 +171,12 @@ mod tests {
         }
     }
 
-    /// A state with open files of so many slices each, numbered from 1.
+    /// A state with open files of these numbers of slices, numbered from 1.
     fn state(apart: bool, files: &[u64]) -> State {
         with_files(State::new(apart, Shuffle::default()), files, 1)
     }
 
-    /// Adds files, of each of which so many slices are cut ahead.
+    /// Adds files with these numbers of slices; `window` slices of each are cut in advance.
     fn with_files(mut state: State, files: &[u64], window: usize) -> State {
         for (number, slices) in (1..).zip(files) {
             let bytes = slices * u64::from(BLOCK_BYTES);
@@ -193,7 +192,7 @@ mod tests {
         state
     }
 
-    /// Number of the file of which the reader gets a slice.
+    /// Number of the file whose slice the reader gets.
     fn file(state: &mut State, reader: u64) -> Option<u64> {
         match state.next_large(reader)? {
             Piece::Slice { file, .. } => Some(file.record.id.0),

@@ -1,5 +1,5 @@
-//! Items in flight: their numbers, their bytes, whether they wait to be sent, are sent, or are written.
-//! Does not choose what becomes an item.
+//! Items in flight: their numbers, their bytes, and whether they wait, are sent, or are written. Does not decide which
+//! data becomes an item.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,19 +12,19 @@ pub(crate) struct Outstanding {
     pub(crate) content: u64,
     /// The item's bytes, until they are sent or, if they cannot be read again, until they are written.
     pub(crate) image: Option<Arc<Image>>,
-    /// Whether the receiver has the item in its storage.
+    /// Whether the receiver has written the item.
     pub(super) written: bool,
     /// The stream that last sent the item; `None` while it waits to be sent.
     pub(crate) stream: Option<u64>,
     pub(crate) sent_before: bool,
-    /// The item was requested again, and must be read before it can be sent.
+    /// Whether the item was requested again, and must be read before it can be sent.
     pub(super) rereading: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Items {
     pub(super) last_seq: u64,
-    /// Manifests and resent items, which go before new blocks.
+    /// Manifests and resent items, which are sent before new blocks.
     pub(super) first: VecDeque<u64>,
     pub(super) ready: VecDeque<u64>,
     pub(crate) outstanding: HashMap<u64, Outstanding>,
@@ -72,7 +72,7 @@ impl Items {
                 rereading: false,
             },
         );
-        // An item that was read again may hold fewer entries than before, and its old bytes may still be in memory.
+        // If an item was read again, it may hold fewer entries than before, and its old bytes may still be in memory.
         let (old_records, was_unwritten) = before.map_or((0, false), |item| {
             self.extension_bytes -= item.desc.extension_bytes();
             (item.desc.records(), !item.written)
@@ -87,7 +87,7 @@ impl Items {
         Some(carries_block)
     }
 
-    /// The item, if it must still be sent: it can have been acknowledged while it waited for a resend.
+    /// The item, if it must still be sent: it may have been acknowledged while it waited to be resent.
     pub(super) fn send_on(&mut self, seq: u64, stream: u64) -> Option<Next> {
         let item = self.outstanding.get_mut(&seq)?;
         let image = item.image.clone()?;
@@ -101,7 +101,7 @@ impl Items {
         }))
     }
 
-    /// The next item for a stream that carries any.
+    /// The next item for a stream that carries all kinds of items.
     pub(super) fn next(&mut self, stream: u64) -> Option<Next> {
         while let Some(seq) = self.first.pop_front().or_else(|| self.ready.pop_front()) {
             if let Some(next) = self.send_on(seq, stream) {
@@ -116,7 +116,7 @@ impl Items {
         self.unwritten
     }
 
-    /// Blocks that are filled and wait for a stream.
+    /// Filled blocks that wait for a stream.
     pub(crate) fn ready_blocks(&self) -> usize {
         self.ready.len()
     }
@@ -126,7 +126,7 @@ impl Items {
         !self.ready.is_empty() || !self.first.is_empty()
     }
 
-    /// Whether anything sent on the stream is not yet known to be written, or answered.
+    /// Whether an item sent on the stream is not yet known to be written or answered.
     pub(super) fn has_unwritten_on(&self, stream: u64) -> bool {
         let mut items = self.outstanding.values();
         items.any(|item| item.stream == Some(stream) && !item.written)
@@ -143,7 +143,7 @@ impl Items {
         seqs
     }
 
-    /// The item is in the receiver's storage: its bytes are released, its description stays.
+    /// Records that the item is in the receiver's storage: its bytes are released, its description stays.
     pub(crate) fn written(&mut self, seq: u64) -> u64 {
         let Some(item) = self.outstanding.get_mut(&seq) else {
             return 0;
@@ -156,8 +156,8 @@ impl Items {
         item.content
     }
 
-    /// The kernel has the item's bytes. If they can be read again they are released, so the block is reused while still
-    /// in cache.
+    /// Records that the kernel has accepted the item's bytes. If they can be read again, they are released, so that the
+    /// block is reused while it is still in the cache.
     pub(crate) fn sent(&mut self, seq: u64) {
         if let Some(item) = self.outstanding.get_mut(&seq)
             && matches!(item.desc, Desc::Slice { .. } | Desc::Bundle(_))
@@ -166,7 +166,7 @@ impl Items {
         }
     }
 
-    /// The item is finally settled.
+    /// Removes an item that is finally settled.
     pub(crate) fn durable(&mut self, seq: u64) -> Option<Outstanding> {
         let item = self.outstanding.remove(&seq)?;
         self.unwritten -= usize::from(!item.written);
@@ -175,13 +175,13 @@ impl Items {
         Some(item)
     }
 
-    /// Takes back an item that the stream will not send; `again` is the value that the stream got with it. Returns
+    /// Takes back an item that the stream will not send; `again` is the value that the stream received with it. Returns
     /// whether the item waits for another stream.
     pub(super) fn give_back(&mut self, seq: u64, stream: u64, again: bool) -> bool {
         let Some(item) = self.outstanding.get_mut(&seq) else {
             return false;
         };
-        // The item may have been requested again meanwhile, and so be queued already, or have been written.
+        // The item may have been requested again meanwhile, so that it is already queued, or it may have been written.
         if item.stream != Some(stream) || item.image.is_none() {
             return false;
         }
@@ -195,7 +195,7 @@ impl Items {
         true
     }
 
-    /// Whether the item is no block, is a block with at most `early_bytes` of content, or no longer exists.
+    /// Whether the item is not a block, is a block with at most `early_bytes` of content, or no longer exists.
     pub(super) fn fits(&self, seq: u64, early_bytes: u64) -> bool {
         let Some(item) = self.outstanding.get(&seq) else {
             return true;

@@ -1,5 +1,5 @@
-//! Entries that changed while they were read: when each is tried again, and how often.
-//! Looks at no entry; the sender does.
+//! Entries that changed while they were read: decides when each is tried again, and how often. Does not
+//! read entries; the sender does.
 //!
 //! Each retry is a new attempt under a new generation, after a pause. Bytes of two generations never mix.
 
@@ -15,9 +15,9 @@ use crate::limits;
 pub(crate) struct Retry {
     /// The entry as it was announced.
     pub(crate) record: Record,
-    /// Announced bytes that were neither sent nor passed over.
+    /// Announced bytes that were neither sent nor skipped.
     pub(crate) rest: u64,
-    /// Only the digest was wanted, so the entry is announced again and not sent.
+    /// Whether only the digest was requested, so that the entry is announced again and not sent.
     pub(crate) announces: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Spent {
 #[derive(Default)]
 pub(crate) struct Resting {
     by_time: BTreeMap<(Instant, u64), Retry>,
-    /// When each unsettled entry was first found changed.
+    /// Time at which each unsettled entry was first found changed.
     since: HashMap<u64, Instant>,
     /// Distinguishes entries with the same time.
     count: u64,
@@ -44,7 +44,7 @@ impl Resting {
         self.by_time.is_empty()
     }
 
-    /// The entry has arrived, or failed.
+    /// Removes an entry that has arrived or failed.
     pub(super) fn forget(&mut self, record: &Record) {
         if record.attempt > 0 {
             self.since.remove(&record.id.0);
@@ -84,14 +84,14 @@ impl State {
         Ok(())
     }
 
-    /// Hands out the entries whose pause is over.
+    /// Queues the entries whose pause is over.
     pub(crate) fn take_rested(&mut self, now: Instant) {
         while self.rest_left(now).is_some_and(|left| left.is_zero()) {
             self.take_first_rested();
         }
     }
 
-    /// The time until [`Self::take_rested`] has something to hand out; `None` if no entry waits.
+    /// The time until [`Self::take_rested`] has an entry to queue; `None` if no entry waits.
     pub(crate) fn rest_left(&self, now: Instant) -> Option<Duration> {
         let ((due, _), _) = self.resting.by_time.first_key_value()?;
         Some(due.saturating_duration_since(now))

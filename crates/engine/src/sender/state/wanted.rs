@@ -1,5 +1,5 @@
-//! Entries that the receiver wants and that are not being read yet: small files, large ones, and those to hash.
-//! Reads nothing; `readers` does.
+//! Entries that the receiver has requested and that are not being read yet: small files, large files, and files
+//! to hash. Reads nothing; `readers` does.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) fn want(&mut self, mut record: Record, held: Vec<HeldRange>, block_bytes: u32) {
-        // The announced digest is of the file as it was; the sent record brings a new one.
+        // The announced digest is of an earlier state of the file; the sent record contains a new one.
         record.digest = None;
         record.flags &= !RecordFlags::HAS_DIGEST;
         // Files with holes do not go into a bundle.
@@ -46,7 +46,7 @@ impl Wanted {
         }
     }
 
-    /// The receiver wants to know the digest of the file.
+    /// Adds a file whose digest the receiver requests.
     pub(crate) fn want_digest(&mut self, record: Record) {
         self.to_digest.push_back(record);
     }
@@ -93,7 +93,7 @@ impl Wanted {
             section += record_bytes;
             self.small_bytes -= record.bytes;
             self.extension_bytes -= record.extensions.len();
-            // The first file takes the chosen one's place.
+            // The first file moves to the position of the chosen one.
             records.extend(self.small.swap_remove_front(next));
         }
     }
@@ -105,7 +105,8 @@ impl Wanted {
         Some((record, held))
     }
 
-    /// Digests come before contents: their outcome is unknown, and the receiver must read its own files.
+    /// Digests are computed before contents are read: their result is unknown, and the receiver must read its
+    /// own files.
     pub(super) fn next_digests(
         &mut self,
         files: &mut OpenFiles,
@@ -115,7 +116,7 @@ impl Wanted {
         let first = self.to_digest.front()?;
         if first.kind == EntryKind::HARD_LINK {
             let are_links = |record: &&Record| record.kind == EntryKind::HARD_LINK;
-            // Hundreds of thousands more may be queued, and the state is locked.
+            // Only some are examined: hundreds of thousands may be queued, and the state is locked.
             let some = self.to_digest.iter().take(limits::DIGESTS_AT_ONCE);
             let links = some.take_while(are_links).count();
             return Some(Piece::Digests(self.to_digest.drain(..links).collect()));

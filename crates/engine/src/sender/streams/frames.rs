@@ -1,5 +1,5 @@
-//! Takes the receiver's frames from a stream, and passes each to its consumer.
-//! Does not judge what they say; `scan` and `feedback` do.
+//! Receives the receiver's frames from a stream, and passes each to its consumer. Does not
+//! interpret their contents; `scan` and `feedback` do.
 
 use godwit_proto::{Frame, Pong, Prelude, WireError, priority};
 
@@ -7,7 +7,7 @@ use super::stream_loop::StreamLoop;
 use crate::{End, StreamLoss};
 
 impl StreamLoop<'_> {
-    /// Takes all frames that have arrived. Returns whether there were any.
+    /// Processes all frames that have arrived. Returns whether there were any.
     pub(super) fn listen(&mut self) -> Result<bool, StreamLoss> {
         let mut any = false;
         while let Some((prelude, head)) = self.stream.try_recv()? {
@@ -91,7 +91,7 @@ impl StreamLoop<'_> {
                 self.streams.feedback.take_notices(&notices);
                 Ok(())
             }
-            // The side that dialled decides how many streams there are.
+            // The side that dialled decides the number of streams.
             Frame::Retire(_) if self.streams.obeys_limits() => {
                 self.shared.lock_state().retire(self.id);
                 Ok(())

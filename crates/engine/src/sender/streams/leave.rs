@@ -1,8 +1,8 @@
-//! How a sender's stream leaves while the transfer continues, in order and without sending anything twice.
-//! Does not choose the stream: the client does, at either end.
+//! Lets a sender's stream leave while the transfer continues, in order and without sending any item twice. Does not
+//! choose the stream; the client does, at either end.
 //!
-//! A stream that retires gets no more items. A block that waits there for the rate limit returns its reservation, and
-//! is sent on another stream. When all items of the stream are WRITTEN, both ends say RETIRED.
+//! A stream that retires gets no more items. If a block waits there for the rate limit, its reservation is returned,
+//! and another stream sends it. When all items of the stream are WRITTEN, both ends send RETIRED.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::stream_loop::StreamLoop;
 use crate::{StreamLoss, limits};
 
 impl StreamLoop<'_> {
-    /// All that was sent on the stream is settled: parts with the other end, which has the last word.
+    /// Ends the stream after everything sent on it is settled; the other end sends the last message.
     pub(super) fn leave(&mut self) -> Result<(), StreamLoss> {
         let mut head = Vec::new();
         Retired {}.encode(&mut head);

@@ -1,13 +1,13 @@
-//! Waits until the limit of the transfer lets a stream send, and listens meanwhile.
-//! Does not know what the limit is; `live` does.
+//! Waits until the limit of the transfer lets a stream send, and receives meanwhile. Does not know what the limit
+//! is; `live` does.
 
 use std::time::{Duration, Instant};
 
 use super::stream_loop::StreamLoop;
 use crate::StreamLoss;
 
-/// A wait for the limit is counted this often while it lasts: it may be longer than the window over which the
-/// bottleneck is judged.
+/// A wait for the limit is counted at this interval, because it may be longer than the window in which the
+/// bottleneck is determined.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// Result of a wait for the limit.
@@ -20,9 +20,9 @@ pub(super) struct Waited {
 /// How a wait for the limit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// The data may be sent, and is paid for.
+    /// The data may be sent, and its bytes are reserved.
     Come,
-    /// The transfer ended: nothing may be sent any more.
+    /// The transfer ended: nothing may be sent.
     Ended,
     /// The stream must leave. Another stream sends the data and counts it against the limit.
     Left,
@@ -51,7 +51,7 @@ impl StreamLoop<'_> {
                 let turn = Turn::Ended;
                 return Ok(Waited { any, turn });
             }
-            // With many streams this one's turn may be seconds away, and new streams have no room until this one has
+            // With many streams, this stream's turn may be seconds away, and new streams have no room until it has
             // left.
             if self.shared.lock_state().streams.is_retiring(self.id) {
                 rate.give_back(bytes, changes);

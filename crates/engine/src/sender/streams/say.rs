@@ -1,5 +1,5 @@
-//! Sends a stream's messages other than items: progress, signs of life, and the end.
-//! Does not decide when; the loop of a stream does.
+//! Sends a stream's messages other than items: progress, keep-alive, and the end. Does not decide when; the loop of a
+//! stream does.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl StreamLoop<'_> {
         names.is_some_and(|names| names.is_due())
     }
 
-    /// Reports how much of the other end's list is taken, if the other end does not know.
+    /// Reports how much of the other end's list was taken, if the other end does not know.
     pub(super) fn say_taken(&mut self) -> Result<(), StreamLoss> {
         let Some(taken) = self.streams.scan.names().and_then(|names| names.due()) else {
             return Ok(());
@@ -63,7 +63,7 @@ impl StreamLoop<'_> {
         Ok(self.stream.send(&head, &[])?)
     }
 
-    /// Sends the kernel's figures of this stream, by which the other end tunes its streams.
+    /// Sends the kernel's measurements of this stream, which the other end needs to tune its streams.
     pub(super) fn say_sending(&mut self) -> Result<(), StreamLoss> {
         if let Some(sending) = streams::sending(&self.stream.meter().read())
             && self.stream.carries_blocks()
@@ -84,8 +84,8 @@ impl StreamLoop<'_> {
         Ok(self.stream.send(&head, &[])?)
     }
 
-    /// Announces to the other end how the transfer ended, so that it does not wait for us; best effort, the connection
-    /// closes either way.
+    /// Reports to the other end how the transfer ended, so that it does not wait for us; best effort, because the
+    /// connection closes anyway.
     pub(super) fn say_goodbye(&mut self, end: &End) {
         self.stream.set_stall_limit(Duration::from_secs(1));
         let frame = end.last_word();

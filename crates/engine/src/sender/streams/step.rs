@@ -14,14 +14,14 @@ use crate::{StreamLoss, limits};
 /// The next step of a stream.
 pub(super) enum Step {
     Send(ToSend),
-    /// Something was read; the flag says whether a frame arrived meanwhile.
+    /// Data was read; the flag is true if a frame arrived meanwhile.
     Read(bool),
     Wait(Reason),
     /// Everything sent on the stream is settled, and nothing more may be sent on it.
     Leave,
 }
 
-/// Why a stream waits.
+/// The reason why a stream waits.
 pub(super) enum Reason {
     Starved,
     Unacknowledged,
@@ -30,8 +30,7 @@ pub(super) enum Reason {
 }
 
 impl StreamLoop<'_> {
-    /// Chooses the next step. `early_bytes` is set for a stream that carries no blocks, except for that much of their
-    /// content.
+    /// Chooses the next step. `early_bytes` is set for a stream that carries no blocks except for that much content.
     pub(super) fn next(&mut self, early_bytes: Option<u64>) -> Result<Step, StreamLoss> {
         let shared = self.shared;
         let mut state = shared.lock_state();
@@ -82,7 +81,7 @@ impl StreamLoop<'_> {
         )
     }
 
-    /// Reads for the stream, and keeps it alive if that takes long: a large hole is hashed at some GB a second.
+    /// Reads for the stream, and sends keep-alives if that takes long: a large hole is hashed at some GB a second.
     fn read_for(&mut self, piece: Piece, block: Block) -> Result<Step, StreamLoss> {
         let begun = Instant::now();
         let (shared, readers) = (self.shared, &self.streams.readers);
@@ -102,7 +101,7 @@ impl StreamLoop<'_> {
         result.map(Step::Read)
     }
 
-    /// Processes frames, and sends a sign of life if nothing was sent since `spoke` for long. Returns whether any frame
+    /// Processes frames, and sends a keep-alive if nothing was sent since `spoke` for long. Returns whether any frame
     /// arrived.
     fn keep_alive(&mut self, spoke: &mut Instant) -> Result<bool, StreamLoss> {
         let heard = self.listen()?;

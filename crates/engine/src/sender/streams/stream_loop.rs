@@ -2,7 +2,7 @@
 //! Does not choose what is sent; the state does.
 //!
 //! A stream sends a filled block if one is ready. Otherwise it reads a block itself and sends it while the block is in the
-//! processor's cache, which costs no hand-over between threads.
+//! processor's cache, without a hand-over between threads.
 
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,11 @@ use crate::sender::shared::Shared;
 use crate::sender::state::{Head, ToSend};
 use crate::{StreamLoss, limits};
 
-/// Blocks sent between two checks for acknowledgements: the receiver covers at least as many with one while more keep
-/// coming.
+/// Blocks sent between two checks for acknowledgements: while blocks keep arriving, the receiver acknowledges at least as
+/// many at once.
 const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
 
-/// Longest time between two checks for acknowledgements, if the receiver sent anything meanwhile.
+/// Longest time between two checks for acknowledgements, if the receiver has sent anything meanwhile.
 const LISTEN_EVERY: Duration = Duration::from_millis(200);
 
 /// One stream, and its state between two steps.
@@ -36,15 +36,15 @@ pub(super) struct StreamLoop<'a> {
     courtesy: Courtesy,
     /// When the last frame of the other end arrived.
     heard: Instant,
-    /// When anything was sent last.
+    /// When this end last sent anything.
     spoke: Instant,
     /// When this end last checked for frames of the other end.
     listened: Instant,
-    /// Blocks sent since then.
+    /// Blocks sent since that check.
     unlistened: u32,
-    /// The next turn checks for frames, whatever was sent.
+    /// Whether the next step checks for frames, whatever was sent.
     listens: bool,
-    /// When this stream must send its figures.
+    /// When this stream must send its measurements.
     figures_due: Instant,
 }
 
@@ -95,15 +95,15 @@ impl<'a> StreamLoop<'a> {
                     return self.leave();
                 }
                 Step::Wait(_) if self.unlistened > 0 => self.listens = true,
-                // A list part was taken since the check above, before this stream could be woken for it.
+                // A list part was taken after the check above, before this stream could be woken for it.
                 Step::Wait(_) if self.taken_is_due() => {}
                 Step::Wait(reason) => self.wait(now, early_bytes, reason)?,
             }
         }
     }
 
-    /// Checks for frames, which costs a system call. While there is something to send, nothing urgent depends on it;
-    /// but on a slow stream the other end would otherwise wait until some blocks are sent.
+    /// Checks for frames, which costs a system call. While there are items to send, no frame is urgent; but on a slow
+    /// stream the other end would otherwise wait until some blocks are sent.
     fn listen_if_due(&mut self) -> Result<(), StreamLoss> {
         if self.listens
             || self.unlistened >= LISTEN_EVERY_BLOCKS
@@ -163,7 +163,7 @@ impl<'a> StreamLoop<'a> {
         if waited.turn != Turn::Come {
             return Ok(waited);
         }
-        // As late as possible: the process may have stood still during each wait before.
+        // Checked as late as possible, because the process may have been suspended during each wait before.
         if !self.shared.may_send() {
             let turn = Turn::Ended;
             return Ok(Waited { turn, ..waited });
@@ -193,7 +193,7 @@ impl<'a> StreamLoop<'a> {
         Ok(waited)
     }
 
-    /// There is nothing to do: sends what the other end must know by now, and waits until the stream is woken.
+    /// Called if there is no work: sends pending reports to the other end, and waits until the stream is woken.
     fn wait(
         &mut self,
         now: Instant,

@@ -26,7 +26,7 @@ impl Examiner for Idle {
     }
 }
 
-/// The right to read ended before the first look.
+/// The permission to read ended before the first check.
 struct Ended;
 
 impl Examination for Ended {
@@ -49,7 +49,8 @@ impl Examination for Ended {
     }
 }
 
-/// Serves a client that sent these frames before; the client's end of the connection is returned.
+/// Serves a client that has sent these frames already; the client's end of the connection is
+/// returned.
 fn served(frames: &[u8]) -> (Result<ExaminationEnd, StreamLoss>, Connection) {
     let (mut near, mut far) = local_pair(&StreamOptions::default()).expect("a pair");
     near.send_all(frames).expect("sent");

@@ -1,8 +1,8 @@
-//! How many streams each channel has, and how that changes while the transfer runs.
-//! Does not decide how many (`tuner`), and keeps none up (`link`).
+//! Controls how many streams each channel has while the transfer runs. Does not choose the number (`tuner`) or keep streams
+//! running (`link`).
 //!
-//! The channels share the number of streams (`--streams`, or the maximum) evenly, with at least one stream each. When
-//! another channel comes later, the channels before it retire their surplus.
+//! The channels share the number of streams (`--streams`, or the maximum) evenly, with at least one stream each. When another
+//! channel is added later, the earlier channels retire their surplus.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::session::Engine;
 pub(super) struct ChannelStreams {
     /// Wanted number of streams.
     pub(super) wanted: u32,
-    /// Threads that keep a stream up, or try to.
+    /// Threads that keep a stream running, or try to.
     pub(super) threads: u32,
     /// Streams that were asked to leave.
     pub(super) leaving: Vec<u64>,
@@ -28,8 +28,8 @@ impl ChannelStreams {
         self.threads.saturating_sub(leaving)
     }
 
-    /// Releases one thread if there are more threads than wanted streams. The thread stops counting at once, so of several
-    /// simultaneous callers only the surplus is released.
+    /// Releases one thread if there are more threads than wanted streams. The thread stops counting at once, so that of
+    /// several simultaneous callers only the surplus is released.
     fn let_go(&mut self) -> bool {
         let surplus = self.staying() > self.wanted;
         if surplus {
@@ -118,7 +118,7 @@ impl Link {
                 .map_or((0, 0), |channel_streams| {
                     (channel_streams.wanted, channel_streams.staying())
                 });
-            // A refused thread of the first channel ends and is not replaced, because another thread would be refused as well.
+            // A refused thread of the first channel ends and is not replaced, because another thread would be refused too.
             if there > wanted as usize || (channel > 0 && staying < wanted) {
                 self.set_streams(engine, channel, wanted);
             }
@@ -143,8 +143,8 @@ impl Link {
             let is_there = |id: u64| streams.iter().any(|stream| stream.id == id);
             channel_streams.leaving.retain(|id| is_there(*id));
             let staying = channel_streams.staying();
-            // The youngest leave: the others have adjusted their windows. Threads without a stream end on their own
-            // check.
+            // The newest streams leave, because the older ones have adjusted their windows. Threads without a stream check
+            // this themselves and end.
             let mut leave: Vec<u64> = streams
                 .iter()
                 .filter(|stream| stream.channel == channel && stream.carries_blocks)
@@ -160,7 +160,7 @@ impl Link {
             engine.retire(id);
         }
         for _ in 0..missing {
-            // If no further thread can be started, the existing ones continue.
+            // If no more threads can be started, the existing ones continue.
             if self.keep(engine, channel, None).is_err() {
                 break;
             }

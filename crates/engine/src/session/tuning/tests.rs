@@ -5,7 +5,8 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A second in which two streams wait for room, on a path that carries 100 MB of the bytes that the pace allows.
+/// A second in which two streams wait for room, on a path that carries 100 MB; `paced_bytes` is how many bytes
+/// the pace allows.
 fn waiting(paced_bytes: u64) -> Shares {
     let source = Snapshot {
         streams: 2,
@@ -27,16 +28,16 @@ fn waiting(paced_bytes: u64) -> Shares {
 fn its_own_pace_in_the_background_is_not_the_network() {
     let pace = Holdup::Elsewhere("the pace of background transfers");
     assert_eq!(holdup(&waiting(101_000_000)), pace);
-    // Resent bytes and bytes waiting in the sockets may exceed the allowed amount.
+    // Retransmitted bytes and bytes in the sockets may exceed the allowed amount.
     assert_eq!(holdup(&waiting(90_000_000)), pace);
-    // Path or windows carry less than the pace allows; and a transfer outside the background has no pace.
+    // The path or the windows carry less than the pace allows. A transfer outside the background has no pace.
     assert_eq!(holdup(&waiting(150_000_000)), Holdup::Network);
     assert_eq!(holdup(&waiting(0)), Holdup::Network);
 }
 
 #[test]
 fn a_transfer_at_its_own_pace_gets_no_streams() {
-    // The pace grows, as it does when others have left: any trial meanwhile would have won.
+    // The pace grows, as it does when other traffic has ended: any trial meanwhile would have succeeded.
     let mut tuner = StreamTuner::new(Bounds::STREAMS, 2);
     let mut sample = ChannelSample {
         round_trip: Duration::from_millis(50),
@@ -64,7 +65,7 @@ fn a_transfer_at_its_own_pace_gets_no_streams() {
     assert_eq!(tuner.target(), 2);
 }
 
-/// The last blocks wait in sockets. The total says nothing about streams then, so none are added.
+/// The last blocks are in sockets. The total rate then says nothing about streams, so none are added.
 #[test]
 fn an_end_that_has_handed_all_to_its_streams_has_stopped_sending() {
     let source = |bytes_sent, sending_ns| Shares {

@@ -8,7 +8,7 @@ use godwit_net::{
 };
 use godwit_proto::Prelude;
 
-/// A stream that dies without warning while it sends the frame after a given number of frames.
+/// A stream that dies silently while it sends the frame after a given number of frames.
 struct Dying {
     inner: Connection,
     left: u32,
