@@ -34,7 +34,7 @@ pub struct AckRange {
     pub status: AckStatus,
 }
 
-/// Status of any number of items of one transfer.
+/// Status of items of one transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
     /// The transfer.

@@ -7,7 +7,7 @@ use crate::bytes::cut;
 use crate::error::WireError;
 use crate::limits::{MESSAGE_BYTES_MAX, SOFTWARE_BYTES_MAX};
 
-/// Begins every message, so that the message is found behind a machine's banner and any output of its shell.
+/// Begins every message, so that the reader finds it after a machine's banner and other output of its shell.
 pub const MARKER: [u8; 16] = *b"\0\xffgodwit agent\r\n";
 
 /// Version of this exchange; the frames that follow have separate versions.
@@ -29,7 +29,7 @@ mod errand;
 
 pub use errand::{Errand, LIST_PART_BYTES_MAX};
 
-/// Abilities of an agent beyond its version. A client requests none for which the agent's bit is not set.
+/// Capabilities of an agent beyond its version. A client uses none that the agent does not announce.
 pub mod capability {
     /// An [`Errand`](super::Errand) with the description of a job.
     pub const JOB: u64 = 2;
@@ -43,19 +43,19 @@ pub struct Start {
     /// Oldest version of this exchange that the client speaks.
     #[prost(uint32, tag = "1")]
     pub version_min: u32,
-    /// Newest one.
+    /// Newest version of this exchange that the client speaks.
     #[prost(uint32, tag = "2")]
     pub version_max: u32,
-    /// Name and version of its program, for messages.
+    /// Name and version of the client's program, for messages.
     #[prost(string, tag = "3")]
     pub software: String,
-    /// The identity of the connecting side, made for this transfer alone; empty with `errand`.
+    /// The identity of the connecting side, created for this transfer alone; empty with `errand`.
     #[prost(string, tag = "4")]
     pub identity: String,
     /// The sender's name in the key of the journal: the same in every run of the same command.
     #[prost(string, tag = "5")]
     pub sender: String,
-    /// First and last TCP port that the agent may listen on; 0 and 0 is any.
+    /// First and last TCP port that the agent may listen on; 0 and 0 mean any.
     #[prost(uint32, tag = "6")]
     pub port_first: u32,
     /// See `port_first`.
@@ -64,7 +64,7 @@ pub struct Start {
     /// Addresses on which the connecting side listens, `IP:PORT` each: the agent may dial these instead.
     #[prost(string, repeated, tag = "8")]
     pub addresses: Vec<String>,
-    /// Streams come through ssh: listen only for connections from this machine.
+    /// Streams use ssh, so the agent listens only for connections from this machine.
     #[prost(bool, tag = "9")]
     pub via_ssh: bool,
     /// How long to keep the transfer without any stream, in milliseconds.
@@ -73,7 +73,7 @@ pub struct Start {
     /// An [`Errand`] follows; otherwise frames do.
     #[prost(bool, tag = "11")]
     pub errand: bool,
-    /// The port of the first of `addresses`, to be tried with the source address of ssh; 0 is none.
+    /// The port of the first of `addresses`, to be tried with the source address of ssh; 0 for none.
     #[prost(uint32, tag = "12")]
     pub port: u32,
     /// Block content that the client accepts through ssh before a separate connection exists, in bytes.
@@ -87,22 +87,22 @@ pub struct Started {
     /// Oldest version of this exchange that the agent speaks.
     #[prost(uint32, tag = "1")]
     pub version_min: u32,
-    /// Newest one.
+    /// Newest version of this exchange that the agent speaks.
     #[prost(uint32, tag = "2")]
     pub version_max: u32,
-    /// Name and version of its program, for messages.
+    /// Name and version of the agent's program, for messages.
     #[prost(string, tag = "3")]
     pub software: String,
-    /// The agent's identity, made for this transfer alone.
+    /// The agent's identity, created for this transfer alone.
     #[prost(string, tag = "4")]
     pub identity: String,
-    /// The agent's IP addresses; the one by which ssh came in is first.
+    /// The agent's IP addresses, beginning with the one that ssh connected to.
     #[prost(string, repeated, tag = "5")]
     pub addresses: Vec<String>,
     /// The TCP port that the agent listens on.
     #[prost(uint32, tag = "6")]
     pub port: u32,
-    /// Not empty: the agent does not run, for this reason.
+    /// If not empty, the reason why the agent does not run.
     #[prost(string, tag = "7")]
     pub problem: String,
     /// See [`capability`].
@@ -204,7 +204,7 @@ pub fn versions_meet(ours: (u32, u32), theirs: (u32, u32)) -> bool {
     ours.0.max(theirs.0) <= ours.1.min(theirs.1)
 }
 
-/// Finds a message in bytes that arrive in pieces of any size, behind any other output.
+/// Finds a message in bytes that arrive in pieces of any size, after any other output.
 #[derive(Debug, Default)]
 pub struct MessageReader {
     noise: Vec<u8>,
@@ -216,7 +216,7 @@ pub struct MessageReader {
     body_bytes: Option<usize>,
 }
 
-/// Why no message was found.
+/// Reason why no message was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
     /// No marker within [`NOISE_BYTES_MAX`].
@@ -234,7 +234,7 @@ impl MessageReader {
         }
     }
 
-    /// Consumes bytes; bytes behind the message are not examined. Returns how many bytes were consumed.
+    /// Consumes bytes; bytes after the message are not examined. Returns how many bytes were consumed.
     ///
     /// # Errors
     /// There is no message, and none will come.
@@ -278,7 +278,8 @@ impl MessageReader {
             self.matched += 1;
             return Ok(());
         }
-        // The marker's first byte occurs nowhere else in it, so a failed partial match contains no other start.
+        // The marker's first byte does not occur again in the marker, so a failed partial match contains no other
+        // start.
         self.noise.extend_from_slice(&MARKER[..self.matched]);
         self.matched = usize::from(byte == MARKER[0]);
         if self.matched == 0 {

@@ -18,7 +18,7 @@ pub enum Verdict {
     Send,
     /// The entry exists already.
     Skip,
-    /// The entry needs no contents, and is made (or will be, at the end).
+    /// The entry needs no contents, and has been made or will be made at the end.
     Done,
     /// The receiver wants the contents, except for durable ranges that it holds.
     Partial {
@@ -34,7 +34,7 @@ pub enum Verdict {
 }
 
 /// A part of a file that the receiver holds durably, with a digest of the transfer's kind that can be combined with
-/// others.
+/// other digests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldRange {
     /// Offset of the part.
@@ -73,7 +73,7 @@ struct Wire {
     reserved: U32,
 }
 
-/// `count` is the length of a run of plain verdicts, or the number of held ranges that follow, or 1 for a fault.
+/// `count` is the length of a run of plain verdicts, the number of held ranges that follow, or 1 for a fault.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RunWire {
@@ -98,7 +98,7 @@ impl Answer {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// Too many verdicts, held ranges that are invalid or do not fit into a head; `out` is then unchanged.
+    /// Too many verdicts, or held ranges that are invalid or do not fit into a head; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         encode_frame(out, FrameKind::ANSWER, 0, |out| {
             let Some(verdicts) = u32::try_from(self.verdicts.len())

@@ -46,7 +46,7 @@ pub struct BlockHeader {
     pub kind: BlockKind,
     /// Kind of all digests in this frame.
     pub digest_kind: DigestKind,
-    /// How many generations of the entry began before this one.
+    /// Number of earlier generations of the entry.
     pub attempt: u16,
     /// See [`SPARSE`].
     pub flags: u32,
@@ -160,9 +160,10 @@ impl BlockHeader {
     }
 }
 
-/// Appends the head image of a block to `out`; lengths and counts in `header` are filled in here.
+/// Appends the head image of a block to `out`; sets lengths and counts in `header`.
 ///
-/// A slice has one record, its entry's, and with [`SPARSE`] its data ranges. A bundle has no ranges.
+/// A slice has one record, the record of its entry, and with [`SPARSE`] its data ranges. A bundle has no
+/// ranges.
 ///
 /// # Errors
 /// The parts do not fit together or are too long; `out` is then unchanged.
@@ -312,7 +313,7 @@ fn validate_ranges(header: &BlockHeader, ranges: &[Range]) -> Result<(), WireErr
     }
     let mut free = header.offset;
     let mut sum = 0;
-    // Cannot overflow: checked with the slice.
+    // This cannot overflow, because the slice was checked before.
     let slice_end = header.offset + u64::from(header.length);
     for range in ranges {
         if range.bytes == 0 || range.offset < free {

@@ -1,5 +1,5 @@
-//! Owns the careful cursor over a peer's bytes, and the frame that every encoder fills.
-//! Knows no layout.
+//! Reads a peer's bytes with bounds checks, and frames the output of every encoder. Knows no frame
+//! layouts.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -34,7 +34,7 @@ pub(crate) fn take_slice<'a>(
     Ok(taken)
 }
 
-/// Nothing may be left.
+/// Checks that no bytes are left.
 pub(crate) fn end(bytes: &[u8], what: &'static str) -> Result<(), WireError> {
     if bytes.is_empty() {
         Ok(())
@@ -46,7 +46,7 @@ pub(crate) fn end(bytes: &[u8], what: &'static str) -> Result<(), WireError> {
     }
 }
 
-/// Appends a frame's head image; `fill` appends the head. On an error `out` is as it was.
+/// Appends a frame's head image; `fill` appends the head. After an error `out` is unchanged.
 pub(crate) fn encode_frame(
     out: &mut Vec<u8>,
     kind: FrameKind,
@@ -76,7 +76,7 @@ pub(crate) fn encode_frame(
     finished
 }
 
-/// As [`encode_frame`], for a small head that cannot become too long.
+/// Like [`encode_frame`], for a small head that cannot become too long.
 pub(crate) fn encode_small(out: &mut Vec<u8>, kind: FrameKind, fill: impl FnOnce(&mut Vec<u8>)) {
     let encoded = encode_frame(out, kind, 0, |out| {
         fill(out);
@@ -89,7 +89,7 @@ pub(crate) fn encode_small(out: &mut Vec<u8>, kind: FrameKind, fill: impl FnOnce
     );
 }
 
-/// The longest start of `text` that fits into `bytes_max` and ends between two characters.
+/// The longest prefix of `text` that fits into `bytes_max` and ends between two characters.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

@@ -1,5 +1,5 @@
-//! Owns the messages that set a transfer up, end it and watch it; they evolve, so they are protobuf.
-//! Makes no decision about any. `docs/wire.md`, "Control messages".
+//! Owns the messages that set up, end and watch a transfer; they evolve, so they are protobuf. Does
+//! not interpret them. `docs/wire.md`, "Control messages".
 
 mod announced;
 mod asking;
@@ -58,7 +58,7 @@ fn encode(message: &impl Message, kind: FrameKind, out: &mut Vec<u8>) {
     encode_small(out, kind, |out| out.extend(message.encode_to_vec()));
 }
 
-/// Appends a message that may turn out too long.
+/// Appends a message that may be too long.
 fn try_encode(message: &impl Message, kind: FrameKind, out: &mut Vec<u8>) -> Result<(), WireError> {
     encode_frame(out, kind, 0, |out| {
         out.extend(message.encode_to_vec());

@@ -1,11 +1,11 @@
-//! Owns the error of the wire: the fault in received bytes, or in a frame that cannot be sent.
+//! Owns the errors of the protocol: a fault in received bytes, or in a frame that cannot be sent.
 //! Does not decide how to react.
 
 use thiserror::Error;
 
 /// Bytes that are no valid frame, or a frame that cannot be encoded.
 ///
-/// On decoding, the fault is the peer's; on encoding, the caller's.
+/// When decoding, the fault is the peer's; when encoding, the caller's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WireError {
     /// The bytes end within a field.
@@ -14,10 +14,10 @@ pub enum WireError {
         /// The field that ends too early.
         what: &'static str,
     },
-    /// Bytes are left over.
+    /// Bytes are left over after a field.
     #[error("{bytes} extra bytes after {what}")]
     Trailing {
-        /// The field after which nothing may follow.
+        /// The field after which no bytes may follow.
         what: &'static str,
         /// Number of bytes left over.
         bytes: usize,
@@ -45,7 +45,7 @@ pub enum WireError {
         /// The frame's kind.
         kind: u16,
     },
-    /// A value that must be understood is unknown.
+    /// A value that must be known is unknown.
     #[error("{field} {value} is unknown here")]
     Unknown {
         /// The field.

@@ -1,12 +1,13 @@
-//! Owns the form of record extensions: a list of type, length, value, for future properties of entries.
-//! Interprets none; unknown types are kept.
+//! Owns the form of record extensions: a list of type, length, value, for future properties of entries. Does not
+//! interpret them; unknown types are kept.
 
 use crate::error::WireError;
 
-/// Why an entry failed at the source: a fault code (u16) and a text; in records with `SOURCE_FAILED`.
+/// The fault of an entry that failed at the source: a fault code (u16) and a text; in records with `SOURCE_FAILED`.
 pub const FAULT: u16 = 1;
 
-/// The first name of a link or special file with several names, below the same root; in the records of its further names.
+/// The first name of a link or special file with several names, below the same root; in the records of its additional
+/// names.
 pub const FIRST_NAME: u16 = 12;
 
 /// Appends one extension.

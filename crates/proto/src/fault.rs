@@ -16,9 +16,9 @@ use crate::prelude::FrameKind;
 pub struct Side(pub u8);
 
 impl Side {
-    /// The end that the data comes from.
+    /// The end that sends the data.
     pub const SOURCE: Self = Self(1);
-    /// The end that the data goes to.
+    /// The end that receives the data.
     pub const DESTINATION: Self = Self(2);
 }
 
@@ -39,21 +39,21 @@ impl FaultCode {
     pub const NOT_FOUND: Self = Self(5);
     /// The entry kept changing while it was read.
     pub const CHANGED: Self = Self(6);
-    /// A device, socket or pipe.
+    /// The entry is a device, socket or pipe.
     pub const NOT_REGULAR: Self = Self(7);
     /// Another entry has the name, perhaps in another spelling.
     pub const COLLISION: Self = Self(8);
     /// The name is not possible at the destination.
     pub const NAME: Self = Self(9);
-    /// A file where a directory is needed, or the reverse.
+    /// A file has the name of a required directory, or the reverse.
     pub const TYPE_CONFLICT: Self = Self(10);
-    /// The path leads out of the export.
+    /// The path leaves the export.
     pub const ESCAPE: Self = Self(11);
     /// The received data differs from the data that was read.
     pub const DIGEST: Self = Self(12);
     /// A limit of this program was reached.
     pub const LIMIT: Self = Self(13);
-    /// The storage does not support it.
+    /// The storage does not support the operation.
     pub const UNSUPPORTED: Self = Self(14);
     /// Found by a verification: the size differs.
     pub const SIZE: Self = Self(32);
@@ -92,7 +92,8 @@ pub struct Fault {
     pub code: FaultCode,
     /// The operating system's number; never 0.
     pub errno: Option<u16>,
-    /// Description for users; at most [`MESSAGE_BYTES_MAX`] bytes are sent. From a peer it may hold any character.
+    /// Description for users; at most [`MESSAGE_BYTES_MAX`] bytes are sent. From a peer it may contain any
+    /// character.
     pub message: String,
 }
 
@@ -148,7 +149,7 @@ impl Fault {
     }
 }
 
-/// An entry failed at the receiver, while one of its items was placed or made durable.
+/// An entry failed at the receiver while one of its items was written or made durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryFailed {
     /// The transfer.

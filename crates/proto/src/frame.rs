@@ -1,5 +1,5 @@
-//! Owns the sum of all frames, and the one function that reads any of them.
-//! Does not know the insides of any. `docs/wire.md`, "Frames".
+//! Owns the union of all frames, and the one function that reads any of them. Does not know the
+//! contents of frames. `docs/wire.md`, "Frames".
 
 use crate::ack::Ack;
 use crate::answer::Answer;
@@ -36,7 +36,7 @@ macro_rules! frames {
             $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
             /// Contents; the payload is still to come.
             Block(Block),
-            /// A frame of a kind that is not known here; to be ignored.
+            /// A frame of an unknown kind, which is ignored.
             Unknown {
                 /// Its kind.
                 kind: FrameKind,

@@ -1,5 +1,5 @@
-//! Owns the hello, the first frame of each side, and the agreement of two hellos.
-//! Does not know the caller's identity; that is settled before. `docs/wire.md`, "HELLO".
+//! Owns the hello, the first frame of each side, and the agreement of two hellos. Does not know the peer's identity,
+//! which is proven before. `docs/wire.md`, "HELLO".
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub const VERSION_MIN: u32 = 1;
 /// Newest version of the protocol that this program speaks.
 pub const VERSION_MAX: u32 = 1;
 
-/// Abilities of a program beyond its version; a bit that one side does not set is not used by the other.
+/// Abilities of a program beyond its version; one side does not use a bit that the other does not set.
 pub mod capability {
     /// Block contents may travel outside TLS, if the transfer requests it and the daemon allows it.
     pub const PLAIN_PAYLOAD: u64 = 1;
@@ -37,11 +37,11 @@ pub mod capability {
     pub const EXAMINE: u64 = 64;
     /// Streams that leave while the transfer continues: RETIRE and RETIRED.
     pub const RETIRE: u64 = 128;
-    /// The share of the network in an OPEN: `sharing`.
+    /// The requested share of the network in an OPEN: `sharing`.
     pub const SHARING: u64 = 256;
-    /// Contents of large files that go past the page cache of the accepting end.
+    /// Direct I/O for large files at the accepting end.
     pub const DIRECT: u64 = 512;
-    /// More sources than one OPEN holds: further OPEN frames follow the first.
+    /// More sources than one OPEN can hold: more OPEN frames follow the first.
     pub const MANY_SOURCES: u64 = 1024;
     /// Questions of nodes about places and jobs: ASK and REPLY.
     pub const ASK: u64 = 2048;
@@ -49,11 +49,11 @@ pub mod capability {
     pub const PARTS: u64 = 4096;
     /// Results of earlier attempts of a job: `earlier` of OPEN.
     pub const EARLIER: u64 = 8192;
-    /// Slices and bundles that leave in a random order: `random_order` of OPEN.
+    /// Slices and bundles in a random order: `random_order` of OPEN.
     pub const RANDOM_ORDER: u64 = 16384;
     /// Transfers and questions for a job of another node: `mandate` of OPEN, `for` of ASK.
     pub const MANDATE: u64 = 32768;
-    /// Trees without the mounts inside them: `one_file_system` of a selection.
+    /// Trees without mounts inside them: `one_file_system` of a selection.
     pub const ONE_FILE_SYSTEM: u64 = 65536;
     /// Rights of the owner of a job to see its destination: `may_list` and `may_read` of a question to run it,
     /// `may_not_list` and `may_not_read` of OPEN.
@@ -117,7 +117,7 @@ pub mod capability {
     }
 }
 
-/// The speaking program, and its abilities.
+/// The sending program and its abilities.
 #[derive(Clone, PartialEq, Message)]
 pub struct Hello {
     /// Always [`MAGIC`].
@@ -242,7 +242,7 @@ impl fmt::Display for VersionMismatch {
 
 impl std::error::Error for VersionMismatch {}
 
-/// The agreement of both hellos; each side computes the same result.
+/// Computes the agreement of both hellos; each side gets the same result.
 ///
 /// # Errors
 /// No version in common.

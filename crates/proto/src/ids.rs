@@ -1,5 +1,5 @@
-//! Owns the names that things have on the wire: transfers, tokens, entries, generations, items, digests.
-//! Makes none of them up; random ones come from the caller.
+//! Owns the identifiers of the protocol: transfers, tokens, entries, generations, items, digests. Does
+//! not generate them; random ones come from the caller.
 
 use std::fmt;
 
@@ -21,11 +21,12 @@ pub struct EntryId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
-/// Numbers the items (manifests, blocks, finish) of a transfer from 1; given by the sender. 0 means none.
+/// Numbers the items (manifests, blocks, finish) of a transfer from 1; assigned by the sender. 0 means
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// Which digest. Numbers that are not known here survive.
+/// Kind of a digest. Unknown numbers are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DigestKind(pub u8);
 

@@ -1,8 +1,8 @@
-//! Owns the wire: every frame that two Godwit programs exchange, its layout, its limits, its checks.
-//! Knows no socket, no file, no clock and no thread; bytes in, frames out, and the other way round.
+//! Owns the protocol: every frame that two Godwit programs exchange, with its layout, limits and checks. Knows no
+//! sockets, files, clocks or threads: converts bytes to frames, and frames to bytes.
 //!
 //! A frame is `prelude ‖ head ‖ payload`. The encoders append `prelude ‖ head` (the head image) to a `Vec<u8>` that the
-//! caller reuses; the payload of a block travels beside it and is never copied here. [`decode`] takes a prelude and a
+//! caller reuses; the payload of a block is passed separately and never copied here. [`decode`] takes a prelude and a
 //! head. Everything from a peer is checked before memory is allocated for it. `docs/wire.md` specifies the format byte by
 //! byte.
 

@@ -1,5 +1,4 @@
-//! Owns the limits of the wire and the sizes of its fixed structures.
-//! Enforces none of them; the module of each frame does.
+//! Owns the limits of the protocol and the sizes of its fixed structures. Does not enforce them; the module of each frame does.
 
 /// The size of an entry whose final size is not known yet.
 pub const UNKNOWN_BYTES: u64 = u64::MAX;
@@ -16,7 +15,7 @@ pub const RECORD_BYTES: usize = 64;
 /// Longest head of any frame.
 pub const HEAD_BYTES_MAX: u32 = 1 << 20;
 
-/// Longest head of a frame that holds only a few numbers and a message; so little is taken for a peer that is new.
+/// Longest head of a frame that holds only a few numbers and a message; an unknown peer may send no more.
 pub const SMALL_HEAD_BYTES_MAX: u32 = 4096;
 
 /// Longest payload of a block.
@@ -25,10 +24,10 @@ pub const PAYLOAD_BYTES_MAX: u32 = 4 << 20;
 /// Smallest block that two ends may agree on: one page.
 pub const BLOCK_BYTES_MIN: u32 = 4096;
 
-/// Longest path of an entry relative to its root. Fits the 16 bits that a record has for it.
+/// Longest path of an entry relative to its root. It fits the 16 bits of a record's length field.
 pub const PATH_BYTES_MAX: usize = 65_535;
 
-/// Longest component of a path: what Linux file systems allow.
+/// Longest component of a path, as in Linux file systems.
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// Longest target of a symbolic link: `PATH_MAX` without its NUL.
@@ -37,14 +36,14 @@ pub const TARGET_BYTES_MAX: usize = 4095;
 /// Most records in a manifest or bundle.
 pub const RECORDS_MAX: u32 = 8192;
 
-/// Most path bytes in one record section after prefixes are expanded: 512 on average for a full one.
-/// Without it a head of 512 KiB could expand to 512 MiB.
+/// Most path bytes in one record section after prefixes are expanded: 512 on average for a full one. Without this limit, a head
+/// of 512 KiB could expand to 512 MiB.
 pub const PATHS_BYTES_MAX: usize = RECORDS_MAX as usize * 512;
 
-/// Longest name of an extended attribute: what Linux allows.
+/// Longest name of an extended attribute, as in Linux.
 pub const XATTR_NAME_BYTES_MAX: usize = 255;
 
-/// Longest value of an extended attribute: what Linux allows.
+/// Longest value of an extended attribute, as in Linux.
 pub const XATTR_VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// Most entries of an access list: the number that fits the longest attribute value of Linux.
@@ -53,7 +52,7 @@ pub const ACL_ENTRIES_MAX: usize = (XATTR_VALUE_BYTES_MAX - 4) / 8;
 /// Longest name of a user or group.
 pub const ACCOUNT_NAME_BYTES_MAX: usize = 255;
 
-/// Longest extensions of one record. A section with such a record still fits a head, together with its path.
+/// Longest extensions of one record. A section with such a record still fits into a head, together with its path.
 pub const EXTENSIONS_BYTES_MAX: usize = 384 << 10;
 
 /// Most ranges in one acknowledgement.
@@ -65,37 +64,36 @@ pub const RULES_MAX: usize = 16_384;
 /// Longest pattern of a rule, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 4096;
 
-/// All patterns of a selection together, in bytes: half of the OPEN that carries them.
+/// Most bytes of all patterns of a selection: half of the OPEN that carries them.
 pub const PATTERNS_BYTES_MAX: usize = 512 * 1024;
 
-/// Names in one part of a list, in bytes, their ends included.
+/// Most bytes of names in one part of a list, including the terminators.
 pub const NAMES_BYTES_MAX: usize = 256 * 1024;
 
-/// Parts of a list that the client may send beyond those that the daemon has taken; bounds the daemon's memory for the
-/// list.
+/// Parts of a list that the client may send before the daemon has taken them; bounds the daemon's memory for the list.
 pub const PARTS_AHEAD_MAX: u64 = 16;
 /// Most notices in one frame.
 pub const NOTICES_MAX: u32 = 8192;
 
-/// Longest text of a fault or error, in bytes of UTF-8. Longer ones are cut when they are encoded.
+/// Longest text of a fault or error, in bytes of UTF-8. Longer ones are cut by the encoder.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Most decisions in one STATUS.
 pub const TUNED_MAX: usize = 8;
 
-/// Longest reason of a decision, in bytes of UTF-8. Longer ones are cut when they are encoded.
+/// Longest reason of a decision, in bytes of UTF-8. Longer ones are cut by the encoder.
 pub const TUNED_REASON_BYTES_MAX: usize = 256;
 
 /// Longest name of a program in a hello.
 pub const SOFTWARE_BYTES_MAX: usize = 256;
 
-/// Most sources of one transfer: a record has 16 bits for its root.
+/// Most sources of one transfer: the root's field in a record has 16 bits.
 pub const SOURCES_MAX: usize = 65_535;
 
-/// Bytes of sources and names in one OPEN frame: half of its head. Further OPEN frames carry the rest.
+/// Bytes of sources and names in one OPEN frame: half of its head. More OPEN frames carry the rest.
 pub const SOURCES_BYTES_PER_FRAME: usize = HEAD_BYTES_MAX as usize / 2;
 
-/// Bytes of sources and names of one transfer: 512 for each of the maximum number.
+/// Most bytes of sources and names of one transfer: 512 for each of the maximum number.
 pub const SOURCES_BYTES_MAX: usize = SOURCES_MAX * 512;
 
 /// Longest label of a transfer: an id, and room for the name of the program that issued it.
@@ -122,7 +120,7 @@ pub const HEIRS_MAX: usize = 64;
 /// Length of the name of a claim.
 pub const CLAIM_BYTES: usize = 16;
 
-/// Most directories of the region that a closer finishes, and the bytes of their paths.
+/// Most directories in the region that a closer finishes.
 pub const REGION_DIRECTORIES_MAX: usize = 1_024;
 /// Most bytes of the paths of a region.
 pub const REGION_BYTES_MAX: usize = 32 << 10;
@@ -145,7 +143,7 @@ pub const FILLER_BYTES_MAX: usize = 256 * 1024;
 /// Longest document of a question between nodes and of its reply: a head without the numbers around the document.
 pub const DOCUMENT_BYTES_MAX: usize = HEAD_BYTES_MAX as usize - 64;
 
-/// Nanoseconds in a second: a record's fraction is below.
+/// Nanoseconds in a second; a record's fraction is smaller.
 pub const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
 
 const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize);
@@ -158,10 +156,10 @@ const _: () = assert!(PATTERNS_BYTES_MAX * 2 <= HEAD_BYTES_MAX as usize);
 const _: () =
     assert!(PATH_BYTES_MAX < NAMES_BYTES_MAX && NAMES_BYTES_MAX + 40 < HEAD_BYTES_MAX as usize);
 const _: () = assert!(PAYLOAD_BYTES_MAX.is_power_of_two() && BLOCK_BYTES_MIN.is_power_of_two());
-// A name of a program, or a message, or all tokens (18 bytes each on the wire) fit into a small head.
+// The name of a program, a message, or all tokens (18 bytes each when encoded) fit into a small head.
 const _: () = assert!(TOKENS_MAX * 18 + 128 <= SMALL_HEAD_BYTES_MAX as usize);
 const _: () = assert!(MESSAGE_BYTES_MAX + 128 <= SMALL_HEAD_BYTES_MAX as usize);
-// All decisions with their tags and numbers (40 bytes each), a hundred counters of 12 bytes, and what a FINISHED has around them.
+// All decisions with their tags and numbers (40 bytes each), a hundred counters of 12 bytes, and the other fields of a FINISHED.
 const _: () = assert!(
     TUNED_MAX * (TUNED_REASON_BYTES_MAX + 40) + 100 * 12 + 192 <= SMALL_HEAD_BYTES_MAX as usize
 );

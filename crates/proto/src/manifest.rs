@@ -36,7 +36,8 @@ const _: () = assert!(size_of::<Wire>() == 32);
 /// Memory for this many records is kept for the next manifest.
 const RECORDS_KEPT_MAX: usize = 1024;
 
-/// Usual size of a name beyond the prefix shared with the previous one; only saves repeated growing.
+/// Usual size of a name without the prefix shared with the previous one; only an estimate that avoids
+/// repeated growing.
 const NAME_BYTES_USUAL: usize = 16;
 
 impl Manifest {
@@ -49,7 +50,7 @@ impl Manifest {
         Self::encode_records(self.transfer, self.seq, &self.records, out)
     }
 
-    /// As [`Manifest::encode`], for borrowed records that have all passed [`Record::validate`].
+    /// Like [`Manifest::encode`], for borrowed records that have all passed [`Record::validate`].
     ///
     /// # Errors
     /// Too many records; `out` is then unchanged.
@@ -88,7 +89,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Clears the manifest, and releases memory beyond the usual need: the rest is for the next manifest.
+    /// Clears the manifest and releases memory beyond the usual need; the next manifest reuses the rest.
     pub fn trim(&mut self) {
         if self.records.capacity() > RECORDS_KEPT_MAX {
             self.records = Vec::new();
@@ -96,7 +97,8 @@ impl Manifest {
         self.records.iter_mut().for_each(Record::trim);
     }
 
-    /// As [`Manifest::decode`], reusing the memory of an old manifest; after an error the content is invalid.
+    /// Like [`Manifest::decode`], reusing the memory of an old manifest; after an error the content is
+    /// invalid.
     ///
     /// # Errors
     /// The fault in the head.

@@ -1,5 +1,5 @@
 //! Owns the record extensions that carry metadata: owner and group by name, extended attributes, access lists, devices.
-//! Applies none of it and maps no names. `docs/wire.md`, "Metadata".
+//! Does not apply metadata or map names. `docs/wire.md`, "Metadata".
 
 use crate::bytes::take_slice;
 use crate::error::WireError;
@@ -8,17 +8,17 @@ use crate::limits::{
     ACCOUNT_NAME_BYTES_MAX, ACL_ENTRIES_MAX, XATTR_NAME_BYTES_MAX, XATTR_VALUE_BYTES_MAX,
 };
 
-/// An extended attribute: length of its name, name, value; the value may be cut to what fits.
+/// An extended attribute: length of its name, name, value; a long value continues in further extensions.
 pub const XATTR: u16 = 2;
-/// More of the value of the attribute in the extension before.
+/// A continuation of the attribute value in the previous extension.
 pub const XATTR_MORE: u16 = 3;
 /// The access list.
 pub const ACL_ACCESS: u16 = 4;
-/// The default access list that new entries of a directory inherit.
+/// The default access list, which new entries of a directory inherit.
 pub const ACL_DEFAULT: u16 = 5;
-/// Name of the user that `uid` is at the source.
+/// Name of the user with the id `uid` at the source.
 pub const OWNER_NAME: u16 = 6;
-/// Name of the group that `gid` is at the source.
+/// Name of the group with the id `gid` at the source.
 pub const GROUP_NAME: u16 = 7;
 /// Of a device node: major and minor number, 4 bytes each.
 pub const DEVICE: u16 = 8;
@@ -29,7 +29,7 @@ const VALUE_BYTES_MAX: usize = u16::MAX as usize;
 /// The metadata in a record's extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// Extended attributes, access lists excepted, as name and value; a correct sender's names are distinct.
+    /// Extended attributes except access lists, as name and value; a correct sender's names are distinct.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// The access list; empty for none.
     pub access: Vec<AclEntry>,
@@ -50,7 +50,7 @@ pub struct AclEntry {
     pub tag: AclTag,
     /// 4 read, 2 write, 1 execute.
     pub permissions: u8,
-    /// The user or group at the source; 0 where the tag names neither.
+    /// Id of the user or group at the source; 0 if the tag names neither.
     pub id: u32,
     /// Name of that user or group at the source; empty if there is none, or if only numbers are used.
     pub name: Vec<u8>,
@@ -69,17 +69,17 @@ impl AclTag {
     pub const OWNING_GROUP: Self = Self(3);
     /// A group.
     pub const GROUP: Self = Self(4);
-    /// The most that users and groups may.
+    /// The upper bound on the permissions of users and groups.
     pub const MASK: Self = Self(5);
-    /// Everybody else.
+    /// All other users.
     pub const OTHERS: Self = Self(6);
 }
 
 impl Metadata {
-    /// Appends it as extensions.
+    /// Appends the metadata as extensions.
     ///
     /// # Errors
-    /// A name, value or list is longer than the wire allows.
+    /// A name, value or list is longer than the protocol allows.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         for (kind, name) in [(OWNER_NAME, &self.owner), (GROUP_NAME, &self.group)] {
             if let Some(name) = name {
@@ -144,7 +144,7 @@ impl Metadata {
     }
 }
 
-/// Splits a value that does not fit beside its name.
+/// Appends an attribute; splits a value that does not fit into one extension with its name.
 fn push_xattr(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
     let Some(name_bytes) = u8::try_from(name.len()).ok().filter(|bytes| *bytes > 0) else {
         return Err(WireError::too_long(
@@ -190,7 +190,7 @@ fn encode_acl(entries: &[AclEntry]) -> Result<Vec<u8>, WireError> {
     if entries.len() > ACL_ENTRIES_MAX {
         return Err(WireError::too_long("access list", ACL_ENTRIES_MAX as u64));
     }
-    // Names are a help: a list too long for them goes with its numbers alone.
+    // Names are optional: if a list is too long with them, only its numbers are sent.
     let names: usize = entries.iter().map(|entry| entry.name.len()).sum();
     let named = names + entries.len() * ACL_ENTRY_BYTES <= VALUE_BYTES_MAX;
     let mut bytes = Vec::with_capacity(entries.len() * ACL_ENTRY_BYTES + names);
@@ -276,7 +276,7 @@ fn invalid(rule: &'static str) -> WireError {
     WireError::invalid("metadata", rule)
 }
 
-/// Tag, permissions, id, length of the name.
+/// Tag, permissions, id, and length of the name.
 const ACL_ENTRY_BYTES: usize = 7;
 
 const _: () = assert!(ACL_ENTRIES_MAX * ACL_ENTRY_BYTES <= VALUE_BYTES_MAX);

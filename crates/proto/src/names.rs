@@ -1,5 +1,5 @@
 //! Owns the parts of a list of names that a client streams to a daemon, and the message with which the daemon requests more.
-//! Does not look at the names. `docs/wire.md`, "SELECTION".
+//! Does not check the names. `docs/wire.md`, "SELECTION".
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -10,7 +10,7 @@ use crate::ids::TransferId;
 use crate::limits::{NAMES_BYTES_MAX, PATH_BYTES_MAX};
 use crate::prelude::FrameKind;
 
-/// A part of the list, from the client; or the count of taken parts, from the daemon.
+/// A part of the list, from the client; or the number of taken parts, from the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameList {
     /// The transfer.
@@ -39,7 +39,7 @@ struct Wire {
 const _: () = assert!(size_of::<Wire>() == 40);
 
 impl NameList {
-    /// The daemon's message: parts up to `taken` are taken.
+    /// The daemon's message that parts up to `taken` are taken.
     pub fn taken(transfer: TransferId, taken: u64) -> Self {
         Self {
             transfer,

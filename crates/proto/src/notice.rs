@@ -1,5 +1,5 @@
-//! Owns notices: the receiver's reports beyond its verdicts, on deleted entries and for users.
-//! Decides nothing. `docs/wire.md`, "NOTICE".
+//! Owns notices: the receiver's reports besides its verdicts, about deleted entries and for users. Does not decide.
+//! `docs/wire.md`, "NOTICE".
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -32,11 +32,12 @@ pub struct Notice {
     pub entry: EntryKind,
     /// The root whose counterpart contained the entry; 0 in a note.
     pub root: u16,
-    /// Path of the entry below its root, or the text of a note: UTF-8 of at most 1024 bytes, with any character.
+    /// Path of the entry below its root, or the text of a note: UTF-8 of at most 1024 bytes, with any characters.
     pub text: Vec<u8>,
 }
 
-/// Some notices, numbered without a gap from the first of a transfer on, so that a repeated notice is reported once.
+/// Consecutively numbered notices, counted from the first of the transfer, so that a repeated notice is reported
+/// once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notices {
     /// The transfer.

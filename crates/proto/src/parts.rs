@@ -1,5 +1,5 @@
 //! Owns the record extensions of files that several transfers write: the part that an entry covers, and the ranges held elsewhere.
-//! Writes nothing and combines no digests. `docs/wire.md`, "Parts".
+//! Does not write or combine digests. `docs/wire.md`, "Parts".
 
 use crate::answer::HeldRange;
 use crate::bytes::take_slice;
@@ -13,31 +13,31 @@ pub const PART: u16 = 10;
 /// Ranges of the file that other transfers sent.
 pub const HELD_ELSEWHERE: u16 = 11;
 
-/// Minimum length of a part, except the last part of its file. BLAKE3 parts are then subtrees, and NFS clients share no
+/// Minimum length of a part, except the last part of its file. BLAKE3 parts of this length are subtrees, and NFS clients share no
 /// page.
 pub const PART_BYTES_MIN: u64 = 256 << 20;
 
-/// Most ranges that an entry names as held elsewhere: one extension holds them. Neighbours are merged, so a whole file
-/// needs one range for CRC. For BLAKE3 it needs one for each bit of its length above the minimum part, and the first.
+/// Most ranges that an entry names as held elsewhere; they fit into one extension. Neighbours are merged, so a whole file needs
+/// one range for CRC. For BLAKE3 it needs the first, and one for each bit of its length above the minimum part.
 pub const HELD_ELSEWHERE_MAX: usize = 1024;
 
 /// A range of a file that one transfer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
-    /// Where it begins.
+    /// Offset of the part.
     pub offset: u64,
-    /// Its length, not 0.
+    /// Length of the part, not 0.
     pub bytes: u64,
 }
 
 impl Part {
-    /// Where it ends.
+    /// Offset of its end.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// Whether a file of `file_bytes` bytes can have this part, if parts have at least `bytes_min`
-    /// bytes: an aligned power of two, or the end of the file.
+    /// Whether a file of `file_bytes` bytes can have this part, if parts have at least `bytes_min` bytes. A part is an aligned
+    /// power of two, or ends at the end of the file.
     pub fn fits(&self, file_bytes: u64, bytes_min: u64) -> bool {
         let Some(end) = self.offset.checked_add(self.bytes) else {
             return false;
@@ -62,10 +62,10 @@ impl Part {
         extension::push(out, PART, &value)
     }
 
-    /// The part that the entry with these extensions is; `None` if it is a whole file.
+    /// The part in these extensions of an entry; `None` if it is a whole file.
     ///
     /// # Errors
-    /// The extension has not its form, or comes twice.
+    /// The extension is malformed, or occurs twice.
     pub fn find(extensions: &[u8]) -> Result<Option<Self>, WireError> {
         let Some(value) = only(extensions, PART)? else {
             return Ok(None);
@@ -92,7 +92,7 @@ impl Part {
 /// The part of its file that an entry covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Portion {
-    /// All of it.
+    /// The whole file.
     Whole,
     /// A range that this transfer sends.
     Part(Part),
@@ -104,7 +104,7 @@ impl Record {
     /// The part of its file that the entry covers.
     ///
     /// # Errors
-    /// A malformed extension, or both of them.
+    /// A malformed extension, or both kinds.
     pub fn portion(&self) -> Result<Portion, WireError> {
         if self.extensions.is_empty() {
             return Ok(Portion::Whole);
@@ -136,10 +136,10 @@ pub fn push_held_elsewhere(ranges: &[HeldRange], out: &mut Vec<u8>) -> Result<()
     extension::push(out, HELD_ELSEWHERE, &value)
 }
 
-/// The ranges that the entry with these extensions names as held elsewhere; `None` if it names none.
+/// The ranges held elsewhere in these extensions of an entry; `None` if there are none.
 ///
 /// # Errors
-/// The extension has not its form, or comes twice.
+/// The extension is malformed, or occurs twice.
 pub fn find_held_elsewhere(extensions: &[u8]) -> Result<Option<Vec<HeldRange>>, WireError> {
     let Some(mut value) = only(extensions, HELD_ELSEWHERE)? else {
         return Ok(None);

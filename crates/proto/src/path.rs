@@ -1,5 +1,5 @@
-//! Owns the rules for paths that a peer names: relative, clean, bounded.
-//! Looks at no file system; the storage guards the meaning of a path there.
+//! Owns the rules for paths from a peer: relative, clean, bounded. Uses no file system; the storage checks where a path
+//! leads.
 
 use crate::error::WireError;
 use crate::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, TARGET_BYTES_MAX};
@@ -25,7 +25,7 @@ fn validate_each_byte(path: &[u8]) -> Result<(), WireError> {
     }
     let mut rest = path;
     loop {
-        // One pass over the bytes for both.
+        // One pass over the bytes finds both.
         let end = rest.iter().position(|byte| matches!(byte, b'/' | 0));
         let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
         if after.first() == Some(&0) {
@@ -41,8 +41,9 @@ fn validate_each_byte(path: &[u8]) -> Result<(), WireError> {
 
 const WORD: usize = size_of::<u64>();
 
-/// Whether the path is certainly clean, by a check of eight bytes at a time: every entry passes here, at both ends. A
-/// component that begins with a dot, or a very short or long path, is left to the check of each byte.
+/// Whether the path is certainly clean, by a check of eight bytes at a time; every entry passes this check, at both
+/// ends. The slower check of each byte decides about a component that begins with a dot, and about very short or long
+/// paths.
 fn is_clean_at_a_glance(path: &[u8]) -> bool {
     let (Some(last), Some(first_byte)) = (path.last_chunk(), path.first()) else {
         return false;
@@ -59,7 +60,7 @@ fn is_clean_at_a_glance(path: &[u8]) -> bool {
     oddities == 0
 }
 
-/// Not 0 if `word` has a zero byte, or a slash before a slash or a dot.
+/// Not 0 if `word` contains a zero byte, or a slash followed by a slash or a dot.
 fn oddities_of(word: &[u8; WORD]) -> u64 {
     let word = u64::from_le_bytes(*word);
     let slashes = zero_bytes(word ^ repeated(b'/'));

@@ -56,9 +56,9 @@ kinds! {
     STATUS = 13;
     /// The transfer or connection cannot continue.
     ERROR = 14;
-    /// Asks for a sign of life.
+    /// Requests a PONG, which shows that the connection is alive.
     PING = 15;
-    /// The sign of life.
+    /// Answers PING.
     PONG = 16;
     /// One side cancels the transfer in good order.
     CANCEL = 17;
@@ -72,9 +72,9 @@ kinds! {
     EXAMINED = 21;
     /// The receiver requests that a stream leaves the transfer.
     RETIRE = 24;
-    /// Nothing that matters follows on this stream.
+    /// No relevant frames follow on this stream.
     RETIRED = 25;
-    /// The sender reports its kernel's figures of the stream that carries this frame.
+    /// The sender reports its kernel's measurements of the stream that carries this frame.
     SENDING = 26;
     /// The receiving client has changed the limit of the transfer.
     LIMIT = 27;
@@ -107,7 +107,7 @@ impl FrameKind {
     }
 }
 
-/// The beginning of every frame: lengths of the rest.
+/// The beginning of every frame, with the lengths of the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prelude {
     /// The frame's kind.
@@ -133,10 +133,11 @@ struct Wire {
 const _: () = assert!(size_of::<Wire>() == PRELUDE_BYTES);
 
 impl Prelude {
-    /// Reads a prelude and checks every length in it, so that the caller may allocate memory for the rest.
+    /// Reads a prelude and checks every length in it, so that the caller may allocate memory for the rest
+    /// of the frame.
     ///
     /// # Errors
-    /// A length above its limit, a payload where none is allowed, reserved bytes in use.
+    /// A length above its limit, a payload that is not allowed, or reserved bytes in use.
     pub fn decode(bytes: &[u8; PRELUDE_BYTES]) -> Result<Self, WireError> {
         let wire: Wire = transmute!(*bytes);
         if wire.reserved.get() != 0 {

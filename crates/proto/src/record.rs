@@ -1,5 +1,5 @@
-//! Owns records: an entry's description on the wire, packed one after the other with shared path prefixes.
-//! Does not know which frame carries them. `docs/wire.md`, "Records".
+//! Owns records: encoded descriptions of entries, packed one after another with shared path prefixes. Does not know which
+//! frame carries them. `docs/wire.md`, "Records".
 
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -23,7 +23,7 @@ impl EntryKind {
     pub const DIRECTORY: Self = Self(2);
     /// A symbolic link; the record's target is the link's content.
     pub const SYMLINK: Self = Self(3);
-    /// A further name of a file; the record's target is the first name, below the same root.
+    /// An additional name of a file; the record's target is the first name, below the same root.
     pub const HARD_LINK: Self = Self(4);
     /// A named pipe.
     pub const FIFO: Self = Self(5);
@@ -48,42 +48,41 @@ impl EntryKind {
 pub struct RecordFlags;
 
 impl RecordFlags {
-    /// The record has a digest of the whole file. On the wire this flag marks the presence of [`Record::digest`];
+    /// The record has a digest of the whole file. In encoded form, this flag marks the presence of [`Record::digest`];
     /// encoders set it.
     pub const HAS_DIGEST: u8 = 1;
-    /// Every slice of the file was sent or is held; `data_bytes` counts them. The record has no contents.
+    /// Every slice of the file was sent or is held; `data_bytes` is their total length. The record has no contents.
     pub const END: u8 = 2;
-    /// The entry failed at the source; its received parts are to be discarded.
+    /// The entry failed at the source; its received parts must be discarded.
     pub const SOURCE_FAILED: u8 = 4;
     /// The file has no holes.
     pub const DENSE: u8 = 8;
     /// The file seems to have holes; a hint only for the sender.
     pub const SPARSE: u8 = 16;
-    /// The entry exists, but the selection's limits pass it over: neither the entry nor its counterpart is touched.
+    /// The entry exists, but the selection's limits skip it: neither the entry nor its counterpart is changed.
     pub const PASSED_OVER: u8 = 32;
-    /// The file has further names at the source. A receiver may request the digest of the file before it makes the links.
+    /// The file has more names at the source. A receiver may request the digest of the file before it makes the links.
     pub const HAS_NAMES: u8 = 64;
 }
 
-/// One entry as the wire describes it.
+/// The description of one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// The entry's number within the transfer.
     pub id: EntryId,
-    /// Index of the source that it belongs to.
+    /// Index of the source that contains the entry.
     pub root: u16,
     /// The entry's kind.
     pub kind: EntryKind,
     /// See [`RecordFlags`].
     pub flags: u8,
-    /// How many generations of the entry began before this one.
+    /// Number of earlier generations of the entry.
     pub attempt: u16,
     /// State of the source file.
     pub generation: Generation,
     /// Size in bytes, or [`UNKNOWN_BYTES`](crate::UNKNOWN_BYTES) if not known yet.
     pub bytes: u64,
-    /// With [`RecordFlags::END`]: the lengths of all slices together, including those that the receiver held. Otherwise
-    /// 0.
+    /// With [`RecordFlags::END`]: total length of all slices, including those that the receiver held. Otherwise 0.
     pub data_bytes: u64,
     /// Modification time, seconds since 1970.
     pub mtime_seconds: i64,
@@ -112,7 +111,7 @@ impl Record {
             && self.flags & (RecordFlags::END | RecordFlags::SOURCE_FAILED) == 0
     }
 
-    /// The first name of the entry, if this is a further name of a link or special file.
+    /// The first name of the entry, if this is an additional name of a link or special file.
     pub fn first_name(&self) -> Option<&[u8]> {
         if self.kind != EntryKind::SYMLINK && !self.kind.is_special() {
             return None;
@@ -170,7 +169,7 @@ impl Record {
     }
 }
 
-/// Most memory of a path that is kept for reuse: enough for most paths, and too little for a peer to fill memory.
+/// Most memory of a path that is kept for reuse: enough for most paths, and too little for a peer to exhaust memory.
 pub(crate) const PATH_BYTES_KEPT: usize = 256;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -225,7 +224,7 @@ impl<'a> RecordWriter<'a> {
         self.push_valid(record)
     }
 
-    /// As [`RecordWriter::push`], for a record that was validated before.
+    /// Like [`RecordWriter::push`], for a record that was validated before.
     ///
     /// # Errors
     /// There are too many records.
@@ -292,7 +291,7 @@ impl<'a> RecordWriter<'a> {
     }
 }
 
-/// Returns the records of a section one by one; exactly as many as announced, and nothing may follow them.
+/// Returns the records of a section one by one; there must be exactly as many as announced, and no bytes after them.
 #[derive(Debug)]
 pub struct RecordReader<'a> {
     rest: &'a [u8],
@@ -335,7 +334,7 @@ impl<'a> RecordReader<'a> {
         Ok(records)
     }
 
-    /// Reads all records into the memory of `records`, whatever it held; after an error the content is invalid.
+    /// Reads all records into the memory of `records`, whatever its contents; after an error the content is invalid.
     pub(crate) fn read_all_in(mut self, records: &mut Vec<Record>) -> Result<(), WireError> {
         // At most RECORDS_MAX, and never more than the section can hold at 64 bytes each.
         records.resize_with(self.left as usize, Record::default);
@@ -405,7 +404,7 @@ impl<'a> RecordReader<'a> {
                 "is longer than the path before",
             ));
         }
-        // Only one form for each path, so that a frame has only one encoding.
+        // Each path has only one form, so that a frame has only one encoding.
         if follows.is_some() && follows == suffix.first() {
             return Err(WireError::invalid(
                 "path prefix",

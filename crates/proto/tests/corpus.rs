@@ -1,5 +1,5 @@
-//! Owns the replay of the fuzzer's committed corpora, with the fuzzer's own checks, on the stable compiler.
-//! Finds nothing new; `fuzz/README.md` says how to.
+//! Replays the fuzzer's committed corpora with the fuzzer's checks, on the stable compiler. Does not search
+//! for new cases; see `fuzz/README.md`.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"

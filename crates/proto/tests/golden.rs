@@ -1,5 +1,5 @@
-//! Owns the golden vectors: each frame of `vectors/` has exactly the bytes written there, both ways.
-//! The vectors were written from `docs/wire.md` by other means than this crate.
+//! Tests the golden vectors: each frame of `vectors/` encodes to and decodes from exactly the bytes
+//! in its file. The vectors were made from `docs/wire.md`, without this crate.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"

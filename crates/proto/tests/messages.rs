@@ -1,5 +1,5 @@
-//! Owns the comparison of `docs/wire.proto` with the messages of this crate: same names, numbers, types and labels.
-//! Encodes nothing; the golden vectors do.
+//! Compares `docs/wire.proto` with the messages of this crate: names, numbers, types and labels must be equal. Does
+//! not encode; the golden vectors do.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// For each message its fields by number, each as in a `.proto` file: `repeated bytes tokens`.
+/// For each message its fields by number, each in the form of a `.proto` file: `repeated bytes tokens`.
 type Messages = BTreeMap<String, BTreeMap<u32, String>>;
 
 #[test]
@@ -84,7 +84,7 @@ fn read_source(text: &str, messages: &mut Messages) {
                     .unwrap(),
                 kind => kind,
             };
-            // Each message may be missing, so only a number with that property is labelled.
+            // Any message field may be missing, so only optional numbers have the label.
             let label = match (words.contains(&"repeated"), words.contains(&"optional")) {
                 (true, _) => "repeated ",
                 (false, true) if words[0] != "message" => "optional ",

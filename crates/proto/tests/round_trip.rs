@@ -1,5 +1,5 @@
-//! Owns the properties of the codec: an encoded frame decodes to itself, one frame has one encoding, and no bytes make it panic.
-//! Particular layouts are for `golden.rs`, particular refusals for `refusals.rs`.
+//! Tests properties of the codec: an encoded frame decodes to itself, one frame has one encoding, and no bytes make the decoder
+//! panic. `golden.rs` tests particular layouts, `refusals` particular refusals.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
@@ -24,7 +24,7 @@ fn read(image: &[u8]) -> Result<Frame, WireError> {
     decode(&Prelude::decode(prelude)?, head)
 }
 
-/// Any accepted input has one encoding; a protobuf message reaches it in one step.
+/// Checks that accepted input has one encoding; a protobuf message reaches it after encoding once.
 fn accepted_or_refused(image: &[u8]) {
     let Ok(frame) = read(image) else { return };
     if matches!(frame, Frame::Unknown { .. }) {

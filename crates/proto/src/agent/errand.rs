@@ -1,5 +1,5 @@
-//! Owns the instructions for an agent that acts as the client of another agent.
-//! Does not know how a job is described. `docs/wire.md`, "Over ssh".
+//! Owns the instructions for an agent that acts as the client of another agent. Does not interpret the description of a
+//! job. `docs/wire.md`, "Over ssh".
 
 use prost::Message;
 
@@ -9,7 +9,7 @@ use crate::error::WireError;
 /// Longest part of the list of names that follows an errand.
 pub const LIST_PART_BYTES_MAX: usize = 64 << 10;
 
-/// Instructions for an agent that acts as the client of another one. The tags 1 to 3, 8 to 10 and 13 were in use before
+/// Instructions for an agent that acts as the client of another one. The tags 1 to 3, 8 to 10 and 13 were used before
 /// jobs had a description.
 #[derive(Clone, PartialEq, Message)]
 pub struct Errand {

@@ -1,5 +1,5 @@
-//! Tests of the exchange with an agent: messages, and how they are found among other bytes.
-//! No ssh and no process.
+//! Tests of the exchange with an agent: messages, and their detection among other bytes. Uses no
+//! ssh and no process.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Owns an address that one side announces, so that the other finds further channels to it.
-//! Knows of no interfaces. `docs/wire.md`, "Channels".
+//! Owns an address that one side announces, so that the other side finds more channels to it. Knows
+//! no interfaces. `docs/wire.md`, "Channels".
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,16 +20,16 @@ pub struct Announced {
     /// The TCP port.
     #[prost(uint32, tag = "3")]
     pub port: u32,
-    /// The same number for all addresses of one interface, and for no other.
+    /// Number of the interface: the same for all its addresses, and different for other interfaces.
     #[prost(uint32, tag = "4")]
     pub interface: u32,
-    /// The connection that carries this message came in at this interface.
+    /// The connection that carries this message arrived at this interface.
     #[prost(bool, tag = "5")]
     pub dialled: bool,
 }
 
 impl Announced {
-    /// Of parts.
+    /// Makes an announced address from its parts.
     pub fn new(ip: IpAddr, prefix_bits: u8, port: u16, interface: u32) -> Self {
         let ip = match ip {
             IpAddr::V4(ip) => ip.octets().to_vec(),
@@ -44,7 +44,7 @@ impl Announced {
         }
     }
 
-    /// The address, the bits of its network, and the port.
+    /// The address, the length of its network prefix, and the port.
     ///
     /// # Errors
     /// One of them is invalid; impossible after decoding.
@@ -69,7 +69,7 @@ impl Announced {
     }
 }
 
-/// Checks a list of them.
+/// Checks a list of announced addresses.
 pub(crate) fn check_announced(addresses: &[Announced]) -> Result<(), WireError> {
     if addresses.len() > ANNOUNCED_MAX {
         return Err(WireError::too_long(

@@ -1,5 +1,5 @@
-//! Owns the frames in which one node asks another about places and jobs, and gets the reply.
-//! Does not know the content of their documents. `docs/wire.md`, "ASK and REPLY".
+//! Owns the frames of a question from one node to another about places and jobs, and of the reply.
+//! Does not interpret their documents. `docs/wire.md`, "ASK and REPLY".
 
 use prost::Message;
 
@@ -39,7 +39,7 @@ macro_rules! documents {
             /// Appends the frame's head image to `out`.
             ///
             /// # Errors
-            /// The document is too long; `out` is then as it was.
+            /// The document is too long; `out` is then unchanged.
             pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
                 check(&self.document)?;
                 try_encode(self, FrameKind::$kind, out)

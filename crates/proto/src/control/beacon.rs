@@ -1,5 +1,5 @@
-//! Owns the description of a destination's beacon, by which the source detects that both ends are in one file system.
-//! Makes no entry, and searches none. `docs/wire.md`, "OPEN".
+//! Owns the description of a destination's beacon, which shows the source whether both ends are in one file system.
+//! Does not make or search a beacon. `docs/wire.md`, "OPEN".
 
 use prost::Message;
 
@@ -15,7 +15,7 @@ pub struct Beacon {
     /// The entry's name: `.godwit-` and 32 hexadecimal digits.
     #[prost(bytes = "vec", tag = "1")]
     pub name: Vec<u8>,
-    /// The path of its directory, as far as known: from an export, or from a mount point.
+    /// The known path of its directory: from an export, or from a mount point.
     #[prost(bytes = "vec", tag = "2")]
     pub above: Vec<u8>,
     /// The destination's path from that directory.
@@ -27,7 +27,7 @@ pub struct Beacon {
 }
 
 impl Beacon {
-    /// Checks the other end's beacon. A name of another form could probe for any entry.
+    /// Checks the other end's beacon. A name of another form could be used to probe for any entry.
     pub(super) fn validate(beacon: Option<&Self>) -> Result<(), WireError> {
         let Some(beacon) = beacon else {
             return Ok(());
@@ -46,8 +46,8 @@ impl Beacon {
 }
 
 impl Open {
-    /// Whether the client keeps its beacon until asked. In a pull, a destination on a file system private to its kernel
-    /// gets a beacon only on request.
+    /// Whether the client makes its beacon only on request. In a pull, this is the case if the destination is on a file
+    /// system private to its kernel.
     pub fn keeps_beacon(&self) -> bool {
         self.ground.as_ref().is_some_and(|ground| ground.own)
     }

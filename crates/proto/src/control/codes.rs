@@ -1,7 +1,6 @@
-//! Owns the numbers in control messages: directions and error codes.
-//! Does not decide what follows from one.
+//! Owns the numbers in control messages: directions and error codes. Does not interpret them.
 
-/// Direction of the data, seen from the client. Unknown values are kept.
+/// Direction of the data, from the client's point of view. Unknown values are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Direction(pub u32);
 
@@ -14,7 +13,7 @@ impl Direction {
     pub const VERIFY: Self = Self(3);
 }
 
-/// Why a transfer or connection cannot continue, for programs. Unknown values are kept.
+/// Reason, for programs, why a transfer or connection cannot continue. Unknown values are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
@@ -22,11 +21,11 @@ pub struct ErrorCode(pub u32);
 const OWN_FIRST: u32 = 64;
 
 impl ErrorCode {
-    /// Not a failure, so it has no row in the catalogue. The source may see the destination's file system under other
-    /// numbers; the client must open the transfer again with a [`Beacon`](super::Beacon).
+    /// This is not a failure, so it has no row in the catalogue. The source may see the destination's file system
+    /// under other numbers, so the client must open the transfer again with a [`Beacon`](super::Beacon).
     pub const BEACON: Self = Self(25);
 
-    /// The code that a peer sent; a number that only this side may use becomes a meaningless one.
+    /// The code that a peer sent; a number reserved for this side becomes an unknown code.
     #[must_use]
     pub const fn heard(number: u32) -> Self {
         if number < OWN_FIRST {
@@ -61,7 +60,7 @@ codes! {
     VERSION = 1;
     /// The peer's identity is unknown here.
     AUTH = 2;
-    /// The peer is known and may not do this.
+    /// The peer is known but lacks the permission.
     NOT_GRANTED = 3;
     /// There is no export of that name.
     NO_EXPORT = 4;
@@ -105,12 +104,13 @@ codes! {
     RESOURCES = 23;
     /// This machine does not support the request.
     NOT_SUPPORTED = 24;
-    /// The export exists, but its file system is away: not mounted, replaced by another one, or not responding.
+    /// The export exists, but its file system is unavailable: not mounted, replaced by another one, or not
+    /// responding.
     EXPORT_AWAY = 26;
     /// The source is empty, and the deletion would empty the destination.
     EMPTY_SOURCE = 27;
 
-    // From here on: failures that a client detects itself. From a peer these mean nothing: see `heard`.
+    // The following failures are detected by a client itself. From a peer these numbers have no meaning: see `heard`.
     /// No connection worked for the whole retry time.
     LOST = 64;
     /// The user stopped the transfer at this end.

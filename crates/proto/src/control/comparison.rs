@@ -1,5 +1,5 @@
-//! Owns a client's options for the comparison with the destination, and for entries that only the destination has.
-//! Compares nothing. `docs/wire.md`, "Comparison".
+//! Owns a client's options for the comparison with the destination, and for entries that only the destination has. Does
+//! not compare. `docs/wire.md`, "Comparison".
 
 use crate::hello::capability;
 use prost::Message;
@@ -19,7 +19,8 @@ impl Judge {
     pub const SIZE: Self = Self(2);
 }
 
-/// Part of an OPEN: how the receiver treats existing entries. The default is [`Judge::SIZE_AND_TIME`] and nothing else.
+/// Part of an OPEN: how the receiver treats existing entries. The default is [`Judge::SIZE_AND_TIME`] without further
+/// options.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Comparison {
     /// See [`Judge`].
@@ -31,26 +32,26 @@ pub struct Comparison {
     /// Entries that do not exist are not created.
     #[prost(bool, tag = "3")]
     pub existing: bool,
-    /// Existing entries stay as they are, directories excepted.
+    /// Existing entries stay as they are, except for directories.
     #[prost(bool, tag = "4")]
     pub ignore_existing: bool,
-    /// In the end, entries that only the destination has are removed. Only with `counterpart`.
+    /// At the end, entries that only the destination has are removed. Only with `counterpart`.
     #[prost(bool, tag = "5")]
     pub delete: bool,
     /// If more entries than this would be removed, none is removed.
     #[prost(uint64, optional, tag = "6")]
     pub max_delete: Option<u64>,
-    /// Nothing changes at the destination; verdicts and notices say what would be done.
+    /// Nothing changes at the destination; verdicts and notices report what would be done.
     #[prost(bool, tag = "7")]
     pub dry_run: bool,
-    /// The destination is the counterpart of the one source: no entry is placed "into" it.
+    /// The destination corresponds to the one source itself: no entry is placed "into" it.
     #[prost(bool, tag = "8")]
     pub counterpart: bool,
 }
 
 impl Comparison {
-    /// The capability that a daemon needs for this comparison. Zero if every daemon does as requested anyway, because
-    /// then the message may be ignored.
+    /// The capability that a daemon needs for this comparison. Zero if every daemon behaves as requested, because then
+    /// the message may be ignored.
     pub(crate) fn capability_needed(asked: Option<Self>) -> u64 {
         match asked {
             Some(asked) if asked != Self::default() => capability::COMPARISON,
@@ -58,7 +59,7 @@ impl Comparison {
         }
     }
 
-    /// Whether some existing entries stay as they are, whatever the source has.
+    /// Whether options leave some existing entries unchanged, whatever the source contains.
     pub(crate) fn spares(asked: Option<Self>) -> bool {
         asked.is_some_and(|asked| asked.update || asked.existing || asked.ignore_existing)
     }

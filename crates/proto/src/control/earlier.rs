@@ -1,5 +1,5 @@
-//! Owns the fields of OPEN and OPENED for a job that several senders attempt, one after another.
-//! Knows no jobs. `docs/wire.md`, "Attempts".
+//! Owns the fields of OPEN and OPENED for a job that several senders attempt, one after another. Does not know jobs. `docs/wire.md`,
+//! "Attempts".
 
 use prost::Message;
 
@@ -7,13 +7,14 @@ use super::Open;
 use crate::error::WireError;
 use crate::limits::EARLIER_TAGS_MAX;
 
-/// Results of earlier attempts of the same job. The sender of an earlier attempt may be gone for good.
+/// Results of earlier attempts of the same job. The sender of an earlier attempt may never return.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Earlier {
     /// See [`Mapping`]; not 0.
     #[prost(uint32, tag = "1")]
     pub mapping: u32,
-    /// Tags of their temporary files, at most [`EARLIER_TAGS_MAX`]. The end of the transfer removes these files below the destination.
+    /// Tags of the earlier attempts' temporary files, at most [`EARLIER_TAGS_MAX`]. The end of the transfer removes these files below
+    /// the destination.
     #[prost(fixed64, repeated, tag = "2")]
     pub tags: Vec<u64>,
 }
@@ -44,7 +45,7 @@ impl Mapping {
 }
 
 impl Open {
-    /// Whether sources go into the destination, as an earlier attempt of the job found.
+    /// Whether sources go into the destination, according to an earlier attempt of the job.
     pub fn earlier_into(&self) -> Option<bool> {
         Mapping(self.earlier.as_ref()?.mapping).into()
     }

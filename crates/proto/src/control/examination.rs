@@ -1,5 +1,5 @@
-//! Owns the question about the properties of the other side and the path to it, and the answer.
-//! Measures nothing. `docs/wire.md`, "EXAMINE and EXAMINED".
+//! Owns the question about the other side's properties and the path to it, and the answer. Does not
+//! measure. `docs/wire.md`, "EXAMINE and EXAMINED".
 
 use prost::Message;
 
@@ -21,19 +21,20 @@ pub struct Examine {
     /// Repeated in the answer.
     #[prost(uint64, tag = "1")]
     pub nonce: u64,
-    /// Ignored: makes packets of full size, so that the path shows its maximum.
+    /// Ignored: makes packets of full size, so that the largest packet of the path is found.
     #[prost(bytes = "vec", tag = "2")]
     pub filler: Vec<u8>,
     /// Filler bytes wanted in the answer.
     #[prost(uint32, tag = "3")]
     pub filler_wanted: u32,
-    /// The answer shall describe the machine.
+    /// Whether the answer must describe the machine.
     #[prost(bool, tag = "4")]
     pub machine: bool,
-    /// The storage of this place shall be measured, as for a destination; empty for none.
+    /// The path whose storage must be measured, as for a destination; empty for none.
     #[prost(bytes = "vec", tag = "5")]
     pub place: Vec<u8>,
-    /// An agent shall dial its client at every address that it would use in a transfer. A daemon has none.
+    /// Whether an agent must dial its client at every address that it would use in a transfer. A daemon
+    /// dials none.
     #[prost(bool, tag = "6")]
     pub dial: bool,
 }
@@ -56,7 +57,7 @@ pub struct Examined {
     /// Filler, as requested.
     #[prost(bytes = "vec", tag = "5")]
     pub filler: Vec<u8>,
-    /// This connection as the kernel there sees it; `None` if it is not TCP.
+    /// This connection according to the kernel there; `None` if it is not TCP.
     #[prost(message, optional, tag = "6")]
     pub way: Option<WaySeen>,
     /// The machine, if requested.
@@ -65,18 +66,18 @@ pub struct Examined {
     /// The storage, if requested.
     #[prost(message, optional, tag = "8")]
     pub storage: Option<StorageSeen>,
-    /// The outcome for each address that was to be dialled.
+    /// The outcome for each dialled address.
     #[prost(message, repeated, tag = "9")]
     pub dialled: Vec<Dialled>,
 }
 
-/// A connection as one kernel sees it.
+/// A connection according to one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct WaySeen {
     /// The minimum RTT.
     #[prost(uint64, tag = "1")]
     pub round_trip_ns: u64,
-    /// The largest packet that the path from there takes, as far as known; 0 if unknown.
+    /// The largest packet on the path from there, if known; 0 if unknown.
     #[prost(uint32, tag = "2")]
     pub path_mtu_bytes: u32,
     /// Content bytes of a packet.
@@ -84,7 +85,7 @@ pub struct WaySeen {
     pub segment_bytes: u32,
 }
 
-/// A machine apart from its storage. Unknown values are zero or empty.
+/// A machine without its storage. Unknown values are zero or empty.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct MachineSeen {
     /// Largest send buffer of a connection.
@@ -119,7 +120,7 @@ pub struct StorageSeen {
     /// Rate of reading back.
     #[prost(uint64, tag = "3")]
     pub read_bytes_per_second: u64,
-    /// Not empty: why the storage could not be measured.
+    /// If not empty, the reason why the storage could not be measured.
     #[prost(string, tag = "4")]
     pub problem: String,
 }

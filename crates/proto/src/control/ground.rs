@@ -1,5 +1,5 @@
-//! Owns the description of an end's place. The other end compares it with its own, to detect a place inside the other.
-//! Computes no such number, and compares none. `docs/wire.md`, "OPEN".
+//! Describes the location of an end's data. The other end compares the description with its own, to detect that one
+//! location is inside the other. Does not compute or compare the numbers. `docs/wire.md`, "OPEN".
 
 use prost::Message;
 
@@ -10,27 +10,27 @@ use crate::limits::{GROUND_IDS_MAX, VIEW_BYTES};
 /// Directories by numbers that do not depend on their paths. Equal numbers mean one directory of one running kernel.
 #[derive(Clone, PartialEq, Message)]
 pub struct Ground {
-    /// The places themselves.
+    /// The locations themselves.
     #[prost(fixed64, repeated, tag = "1")]
     pub tops: Vec<u64>,
-    /// The directories around them, in their file systems.
+    /// The directories above them, in their file systems.
     #[prost(fixed64, repeated, tag = "2")]
     pub around: Vec<u64>,
-    /// Mounts below the places.
+    /// Mounts below the locations.
     #[prost(fixed64, repeated, tag = "3")]
     pub mounts: Vec<u64>,
-    /// The directories around those mounts, in their file systems.
+    /// The directories above those mounts, in their file systems.
     #[prost(fixed64, repeated, tag = "4")]
     pub mounts_around: Vec<u64>,
-    /// Whether all of these are on file systems private to one kernel. Then the numbers decide whether another such end
-    /// has the same directories.
+    /// Whether all of these directories are on file systems private to one kernel. If so, the numbers decide whether
+    /// another such end has the same directories.
     #[prost(bool, tag = "5")]
     pub own: bool,
-    /// The places themselves, by properties that two mounts or machines see alike for one directory. Copies of a file
-    /// system look alike, too, so this decides only if no beacon can be made.
+    /// The locations themselves, by properties that are equal for one directory on two mounts or machines. Copies of a
+    /// file system have the same properties too, so these decide only if no beacon can be made.
     #[prost(fixed64, repeated, tag = "6")]
     pub alike: Vec<u64>,
-    /// The directories around the places, in the same kind of numbers.
+    /// The directories above the locations, by the same properties.
     #[prost(fixed64, repeated, tag = "7")]
     pub alike_around: Vec<u64>,
 }

@@ -1,5 +1,5 @@
-//! Owns the frames by which a stream joins a transfer: JOIN and its answer.
-//! Opens no transfer (`setup`). `docs/wire.md`, "JOIN".
+//! Owns the frames with which a stream joins a transfer: JOIN and its answer. Opens no transfer (`setup`).
+//! `docs/wire.md`, "JOIN".
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Join {
     /// A [`TransferId`].
     #[prost(bytes = "vec", tag = "1")]
     pub transfer: Vec<u8>,
-    /// A [`Token`], used up by this.
+    /// A [`Token`], which this use invalidates.
     #[prost(bytes = "vec", tag = "2")]
     pub token: Vec<u8>,
     /// Number of the channel that the stream runs over, below [`CHANNELS_MAX`]; the first stream's channel is 0.
@@ -93,7 +93,7 @@ impl Joined {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
-    /// Too many tokens; `out` is then as it was.
+    /// Too many tokens; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.tokens()?;
         try_encode(self, FrameKind::JOINED, out)

@@ -1,5 +1,5 @@
 //! Owns the fields of OPEN that name other nodes of a job: the owner of the job, and those that may take it over.
-//! Decides no right; a node does. `docs/wire.md`, "Mandates".
+//! Does not decide rights; a node does. `docs/wire.md`, "Mandates".
 
 use prost::Message;
 
@@ -7,10 +7,10 @@ use super::Open;
 use crate::error::WireError;
 use crate::limits::{HEIRS_MAX, IDENTITY_TEXT_BYTES, JOB_ID_BYTES_MAX};
 
-/// The client acts for a job of another node. The daemon grants only the access that was given for that job.
+/// The client acts for a job of another node. The daemon grants only the access that was granted for that job.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Mandate {
-    /// Identity of the node whose job it is, as `godwit id` prints it.
+    /// Identity of the node that owns the job, as `godwit id` prints it.
     #[prost(string, tag = "1")]
     pub asker: String,
     /// Id of the job at that node: 1 to [`JOB_ID_BYTES_MAX`] letters, digits and hyphens.
@@ -18,7 +18,7 @@ pub struct Mandate {
     pub job: String,
 }
 
-/// Whether ids have this character.
+/// Whether ids may contain this byte.
 fn fits(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-'
 }

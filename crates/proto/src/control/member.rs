@@ -1,5 +1,4 @@
-//! Owns the fields of OPEN for a transfer that is one of several of a job.
-//! Knows no claims; a node does. `docs/wire.md`, "Parts".
+//! Owns the fields of OPEN for a transfer that is one of several for a job. Does not know claims; a node does. `docs/wire.md`, "Parts".
 
 use prost::Message;
 
@@ -19,19 +18,19 @@ pub struct Member {
     /// This transfer finishes the whole tree: links, times of directories, deletion, the sweep.
     #[prost(bool, tag = "3")]
     pub closer: bool,
-    /// Distinguishes simultaneous transfers of one sender to one daemon; each resumes what its own lane has left.
+    /// Distinguishes simultaneous transfers of one sender to one daemon; each resumes only the data of its own lane.
     #[prost(uint32, tag = "4")]
     pub lane: u32,
-    /// The region that a closer finishes: directories below the root, whole or [`flat`](Self::flat). Without any, it is the whole tree.
+    /// The region that a closer finishes: directories below the root, whole or [`flat`](Self::flat). If empty, it is the whole tree.
     #[prost(bytes = "vec", repeated, tag = "5")]
     pub within: Vec<Vec<u8>>,
-    /// The region has the entries of its directories, but not the contents of the directories among those.
+    /// The region contains the entries of its directories, but not the contents of their subdirectories.
     #[prost(bool, tag = "6")]
     pub flat: bool,
 }
 
 impl Member {
-    /// The name of the claim; all zeros if it has not the length of one, which cannot be after decoding.
+    /// The name of the claim; all zeros if its length is wrong, which is impossible after decoding.
     pub fn claim_id(&self) -> [u8; CLAIM_BYTES] {
         self.claim.as_slice().try_into().unwrap_or_default()
     }
@@ -56,7 +55,7 @@ impl Member {
 }
 
 impl Open {
-    /// Whether the transfer finishes a region of a tree, and not all of it.
+    /// Whether the transfer finishes a region of a tree instead of the whole tree.
     pub fn finishes_region(&self) -> bool {
         let member = self.member.as_ref();
         member.is_some_and(|member| !member.within.is_empty())

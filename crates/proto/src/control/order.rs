@@ -1,5 +1,4 @@
-//! Owns the requests about the order in which contents are sent.
-//! Does not know how contents are ordered.
+//! Owns the requests for the order in which contents are sent. Does not order contents.
 
 use super::Open;
 use crate::control::Direction;

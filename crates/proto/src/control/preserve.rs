@@ -1,15 +1,15 @@
-//! Owns what an OPEN says about metadata: which metadata is kept, and what to do if a place cannot hold it.
-//! Applies none of it. `docs/wire.md`, "Metadata".
+//! Owns the metadata options of an OPEN: which metadata is kept, and whether an entry fails if it cannot be
+//! kept. Does not apply metadata. `docs/wire.md`, "Metadata".
 
 use prost::Message;
 
-/// Metadata to keep besides contents, mode and times. Without this message: none.
+/// Metadata to keep besides contents, mode and times. Without this message, no such metadata is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Preserve {
-    /// The user that an entry belongs to.
+    /// The owner.
     #[prost(bool, tag = "1")]
     pub owner: bool,
-    /// The group that an entry belongs to.
+    /// The owning group.
     #[prost(bool, tag = "2")]
     pub group: bool,
     /// Extended attributes.

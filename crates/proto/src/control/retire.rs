@@ -1,5 +1,5 @@
-//! Owns the messages with which a stream leaves a running transfer.
-//! Does not know the reason. `docs/wire.md`, "RETIRE and RETIRED".
+//! Owns the messages with which a stream leaves a running transfer. Does not contain the reason. `docs/wire.md`,
+//! "RETIRE and RETIRED".
 
 use prost::Message;
 
@@ -7,11 +7,12 @@ use super::{decode, encode};
 use crate::error::WireError;
 use crate::prelude::FrameKind;
 
-/// From the receiver, which is the client: no more items on this stream, and RETIRED when all on it are settled.
+/// From the receiver, which is the client: requests no more items on this stream, and RETIRED when all items on
+/// it are settled.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Retire {}
 
-/// Nothing that matters follows from this end on this stream.
+/// No relevant frames follow from this end on this stream.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Retired {}
 

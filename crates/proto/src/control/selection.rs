@@ -1,12 +1,12 @@
-//! Owns a client's selection among a source's entries: rules, limits, whether a list of names follows.
-//! Chooses nothing and reads no pattern. `docs/wire.md`, "Selection".
+//! Owns a client's selection of a source's entries: rules, limits, and whether a list of names follows. Does not
+//! select entries or parse patterns. `docs/wire.md`, "Selection".
 
 use prost::Message;
 
 use crate::error::WireError;
 use crate::limits::{NANOSECONDS_PER_SECOND, PATTERN_BYTES_MAX, PATTERNS_BYTES_MAX, RULES_MAX};
 
-/// Part of an OPEN: which entries below the sources are selected. Without it: all of them.
+/// Part of an OPEN: which entries below the sources are selected. Without it, all entries are selected.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Selection {
     /// The first rule that matches an entry decides; an entry that no rule matches is included.
@@ -30,7 +30,7 @@ pub struct Selection {
     /// Directories that the list names are selected with all their content.
     #[prost(bool, tag = "7")]
     pub recursive: bool,
-    /// Mounts below a source are left out, except for the mount point; at the destination they are not deleted. Needs
+    /// Mounts below a source are left out, except for the mount point; they are not deleted at the destination. Needs
     /// [`capability::ONE_FILE_SYSTEM`](crate::hello::capability::ONE_FILE_SYSTEM).
     #[prost(bool, tag = "8")]
     pub one_file_system: bool,

@@ -1,5 +1,5 @@
-//! Owns the message with which a sender reports its kernel's figures of one of its streams.
-//! Measures nothing. `docs/wire.md`, "STATUS".
+//! Owns the message in which a sender reports its kernel's measurements of one of its streams. Does not
+//! measure. `docs/wire.md`, "STATUS".
 
 use prost::Message;
 
@@ -7,7 +7,7 @@ use super::{decode, encode};
 use crate::error::WireError;
 use crate::prelude::FrameKind;
 
-/// The stream that carries this message, as the kernel of the sending end sees it.
+/// The stream that carries this message, according to the kernel of the sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Sending {
     /// Smoothed RTT.
@@ -19,7 +19,7 @@ pub struct Sending {
     /// Latest measured delivery rate.
     #[prost(uint64, tag = "3")]
     pub delivery_bytes_per_second: u64,
-    /// Whether the rate was measured while there was not enough to send.
+    /// Whether the rate was measured while there was too little data to send.
     #[prost(bool, tag = "4")]
     pub delivery_app_limited: bool,
     /// Congestion window in bytes.
@@ -31,7 +31,7 @@ pub struct Sending {
     /// Unsent bytes in the socket.
     #[prost(uint64, tag = "7")]
     pub unsent_bytes: u64,
-    /// Time with something to send. This and all following fields count from the beginning of the connection.
+    /// Time with data to send. This and all following fields count from the start of the connection.
     #[prost(uint64, tag = "8")]
     pub busy_ns: u64,
     /// Part of `busy_ns` limited by the receiver's window.
@@ -40,16 +40,16 @@ pub struct Sending {
     /// Part of `busy_ns` limited by the send buffer.
     #[prost(uint64, tag = "10")]
     pub buffer_limited_ns: u64,
-    /// Segments with data, resent ones included.
+    /// Segments with data, including retransmissions.
     #[prost(uint64, tag = "11")]
     pub segments_sent: u64,
-    /// Resent segments.
+    /// Retransmitted segments.
     #[prost(uint64, tag = "12")]
     pub segments_resent: u64,
-    /// Bytes sent, resent ones included.
+    /// Bytes sent, including retransmissions.
     #[prost(uint64, tag = "13")]
     pub bytes_sent: u64,
-    /// Resent bytes.
+    /// Retransmitted bytes.
     #[prost(uint64, tag = "14")]
     pub bytes_resent: u64,
     /// Bytes that the receiving kernel has acknowledged.

@@ -1,5 +1,4 @@
-//! Owns the messages that open a transfer.
-//! Does not know what a path in them means. `docs/wire.md`, "OPEN" and "OPENED".
+//! Owns the messages that open a transfer. Does not interpret the paths in them. `docs/wire.md`, "OPEN" and "OPENED".
 
 use std::fmt;
 
@@ -18,7 +17,7 @@ use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{BLOCK_BYTES_MIN, LABEL_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::prelude::FrameKind;
 
-/// The client asks for a transfer.
+/// The client requests a transfer.
 #[derive(Clone, PartialEq, Message)]
 pub struct Open {
     /// See [`Direction`].
@@ -27,7 +26,7 @@ pub struct Open {
     /// The sources: paths of the daemon in a pull, the client's names in a push.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub sources: Vec<Vec<u8>>,
-    /// The destination: a path of the daemon in a push; in a pull with a `view`, an absolute path of the client.
+    /// The destination: a path of the daemon in a push; an absolute path of the client in a pull with a `view`.
     #[prost(bytes = "vec", tag = "3")]
     pub destination: Vec<u8>,
     /// The destination was named as a directory (a trailing slash, or several sources).
@@ -51,13 +50,13 @@ pub struct Open {
     /// How long to keep the transfer without any stream, in milliseconds.
     #[prost(uint64, tag = "10")]
     pub retry_for_ms: u64,
-    /// Number of wanted streams, this one included; 0 leaves it to the daemon.
+    /// Number of wanted streams, including this one; 0 lets the daemon choose.
     #[prost(uint32, tag = "11")]
     pub streams: u32,
-    /// Wanted size of a block, in bytes, a power of two; 0 leaves it to the daemon.
+    /// Wanted size of a block, in bytes, a power of two; 0 lets the daemon choose.
     #[prost(uint32, tag = "12")]
     pub block_bytes: u32,
-    /// Cores that the daemon may use; 0 leaves it to the daemon.
+    /// Cores that the daemon may use; 0 lets the daemon choose.
     #[prost(uint32, tag = "13")]
     pub threads: u32,
     /// Most bytes of content a second, both directions together; 0 is no limit.
@@ -75,36 +74,35 @@ pub struct Open {
     /// How existing entries are treated. Needs [`capability::COMPARISON`].
     #[prost(message, optional, tag = "16")]
     pub comparison: Option<Comparison>,
-    /// Check a copy, and move nothing. Only in [`Direction::VERIFY`].
+    /// Check a copy, and transfer no data. Only in [`Direction::VERIFY`].
     #[prost(message, optional, tag = "20")]
     pub verification: Option<Verification>,
     /// In a pull: the client writes in order, so holes are sent as zeros.
     #[prost(bool, tag = "21")]
     pub in_order: bool,
-    /// Contents of large files go past the page cache of the accepting end, too. Needs [`capability::DIRECT`].
+    /// The accepting end also reads or writes large files without the page cache. Needs [`capability::DIRECT`].
     #[prost(bool, tag = "30")]
     pub direct: bool,
-    /// In a push: the client accepts the digest that OPENED names, if an unfinished transfer was begun with another
-    /// one.
+    /// In a push: the client accepts the digest in OPENED, if an unfinished transfer uses another one.
     #[prost(bool, tag = "31")]
     pub any_digest: bool,
     /// The transfer's behaviour towards other traffic. Needs [`capability::SHARING`].
     #[prost(message, optional, tag = "22")]
     pub sharing: Option<Sharing>,
-    /// Which files the client sees, if known: [`crate::limits::VIEW_BYTES`]. A daemon that sees the same files refuses
-    /// to copy a tree into itself.
+    /// Identifies the files that the client sees, if known: [`crate::limits::VIEW_BYTES`]. A daemon that sees the same
+    /// files refuses to copy a tree into itself.
     #[prost(bytes = "vec", tag = "32")]
     pub view: Vec<u8>,
-    /// The client's label for this work: the id of a job, which another node may take over. The daemon's log has it.
+    /// The client's label for this work: the id of a job that another node may take over. The daemon's log contains it.
     #[prost(string, tag = "34")]
     pub label: String,
     /// Another OPEN follows with more sources, and names in a push. Needs [`capability::MANY_SOURCES`].
     #[prost(bool, tag = "33")]
     pub more: bool,
-    /// In a push: the transfer is one of several of a job. Needs [`capability::PARTS`].
+    /// In a push: the transfer is one of several for a job. Needs [`capability::PARTS`].
     #[prost(message, optional, tag = "35")]
     pub member: Option<Member>,
-    /// In a pull: slices and bundles leave in a random order. Needs [`capability::RANDOM_ORDER`].
+    /// In a pull: slices and bundles are sent in a random order. Needs [`capability::RANDOM_ORDER`].
     #[prost(bool, tag = "37")]
     pub random_order: bool,
     /// In a push: results of earlier attempts of the same job. Needs [`capability::EARLIER`].
@@ -113,21 +111,21 @@ pub struct Open {
     /// The transfer serves a job of another node. Needs [`capability::MANDATE`].
     #[prost(message, optional, tag = "38")]
     pub mandate: Option<Mandate>,
-    /// Location of the client's places, independent of the paths to them.
+    /// Location of the client's data, independent of paths.
     #[prost(message, optional, tag = "39")]
     pub ground: Option<Ground>,
     /// In a pull, see [`Beacon`].
     #[prost(message, optional, tag = "40")]
     pub beacon: Option<Beacon>,
-    /// In a push: the owner of the job may not read at the destination, whatever the client may. Needs
+    /// In a push: the owner of the job may not read at the destination, even if the client may. Needs
     /// [`capability::OWNER_SIGHT`].
     #[prost(bool, tag = "41")]
     pub may_not_read: bool,
     /// In a push: the owner of the job may not list the destination either. Entries that only the destination has are
-    /// not named. Needs [`capability::OWNER_SIGHT`].
+    /// then not named. Needs [`capability::OWNER_SIGHT`].
     #[prost(bool, tag = "42")]
     pub may_not_list: bool,
-    /// In a push: identities of other nodes that may take over the job of the label, at most
+    /// In a push: identities of other nodes that may take over the job in the label, at most
     /// [`HEIRS_MAX`](crate::limits::HEIRS_MAX).
     #[prost(string, repeated, tag = "43")]
     pub heirs: Vec<String>,
@@ -160,7 +158,8 @@ impl Open {
         selection.is_some_and(|selection| selection.one_file_system)
     }
 
-    /// The capabilities that a daemon needs to understand this request; a daemon without one would ignore a part of it.
+    /// The capabilities that a daemon needs to understand this request; without one of them a daemon would ignore a
+    /// part of it.
     pub fn capabilities_needed(&self) -> u64 {
         let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
         Comparison::capability_needed(self.comparison)
@@ -260,7 +259,7 @@ pub struct Opened {
     /// A [`TransferId`].
     #[prost(bytes = "vec", tag = "1")]
     pub transfer: Vec<u8>,
-    /// A [`Token`] for each further stream.
+    /// A [`Token`] for each additional stream.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub tokens: Vec<Vec<u8>>,
     /// Whether an unfinished transfer is resumed.
@@ -281,11 +280,10 @@ pub struct Opened {
     /// Other addresses for streams, if the client has paths to them; the daemon's interfaces in their order.
     #[prost(message, repeated, tag = "8")]
     pub addresses: Vec<Announced>,
-    /// See [`DigestKind`]: the digest that the transfer was begun with; 0 is the requested one.
+    /// See [`DigestKind`]: the digest with which the transfer began; 0 means the requested one.
     #[prost(uint32, tag = "9")]
     pub digest: u32,
-    /// The most that the daemon's kernel buffers for one connection in the direction of the contents, in bytes; 0 if
-    /// unknown.
+    /// Most bytes that the daemon's kernel buffers for one connection in the direction of the contents; 0 if unknown.
     #[prost(uint64, tag = "10")]
     pub buffer_bytes: u64,
     /// In a push, see [`Mapping`](super::Mapping); 0 if unknown.
@@ -344,7 +342,7 @@ impl Opened {
         read_tokens(&self.tokens)
     }
 
-    /// The digest that the transfer was begun with, if it differs from the requested one.
+    /// The digest with which the transfer began, if it differs from the requested one.
     pub fn digest_kind(&self) -> Option<DigestKind> {
         let kind = u8::try_from(self.digest).unwrap_or(0);
         (kind > 0).then_some(DigestKind(kind))

@@ -1,5 +1,5 @@
-//! Owns a client's requests on a transfer's share of the network: at its opening, and while it runs.
-//! Limits nothing. `docs/wire.md`, "Sharing".
+//! Owns a client's requests about a transfer's share of the network, when it is opened and while it runs. Does not limit.
+//! `docs/wire.md`, "Sharing".
 
 use prost::Message;
 
@@ -11,7 +11,7 @@ use crate::prelude::FrameKind;
 /// How the sockets and threads of a transfer behave towards others.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Sharing {
-    /// The congestion control of the sockets that send contents, by the kernel's name; empty leaves it to the end that sends.
+    /// The congestion control of the sockets that send contents, by the kernel's name; if empty, the sending end chooses.
     #[prost(string, tag = "1")]
     pub congestion: String,
     /// The transfer yields to all other traffic.
@@ -20,7 +20,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Whether the name is one that a kernel can have.
+    /// Checks that the name is possible in a kernel.
     pub(super) fn validate(&self) -> Result<(), WireError> {
         if self.congestion.len() > CONGESTION_BYTES_MAX {
             return Err(WireError::too_long(
@@ -42,20 +42,20 @@ impl Sharing {
     }
 }
 
-/// The client of a transfer that the daemon sends has changed its limit or its priority.
+/// The receiving client of a transfer requests another limit or priority from the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Limit {
-    /// Content a second at most; 0 is no limit.
+    /// Most bytes of content a second; 0 for no limit.
     #[prost(uint64, tag = "1")]
     pub bytes_per_second: u64,
-    /// See [`priority`]; 0 leaves it as it is.
+    /// See [`priority`]; 0 leaves it unchanged.
     #[prost(uint32, tag = "2")]
     pub priority: u32,
 }
 
 /// How a transfer behaves towards other traffic while it runs.
 pub mod priority {
-    /// As all others.
+    /// The transfer behaves like all others.
     pub const NORMAL: u32 = 1;
     /// The transfer yields to all others.
     pub const BACKGROUND: u32 = 2;
@@ -65,7 +65,7 @@ pub mod priority {
         if background { BACKGROUND } else { NORMAL }
     }
 
-    /// Whether the number means the background; `None` for one that means nothing here.
+    /// Whether the number means the background; `None` for an unknown number.
     pub const fn is_background(number: u32) -> Option<bool> {
         match number {
             NORMAL => Some(false),

@@ -1,5 +1,5 @@
-//! Owns how the sources of an OPEN that are too many for one frame are spread over several.
-//! Does not know the meaning of a source. `docs/wire.md`, "OPEN".
+//! Splits an OPEN into several frames if it has too many sources for one. Does not interpret sources. `docs/wire.md`,
+//! "OPEN".
 
 use super::setup::Open;
 use super::try_encode;
@@ -12,10 +12,10 @@ use crate::prelude::FrameKind;
 const SOURCE_FIELDS_BYTES: usize = 8;
 
 impl Open {
-    /// Appends the frame's head image to `out`: several frames where the sources do not fit into one.
+    /// Appends the frame's head image to `out`: several frames if the sources do not fit into one.
     ///
     /// # Errors
-    /// A field that is not valid, or names that are too long together; `out` is then as it was.
+    /// An invalid field, or names that are too long together; `out` is then unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.validate()?;
         let before = out.len();
@@ -51,7 +51,7 @@ impl Open {
         Ok(())
     }
 
-    /// For each frame of this request, the number of sources in that frame and the earlier ones.
+    /// For each frame of this request, the number of sources up to the end of that frame.
     pub(super) fn frame_ends(&self) -> Vec<usize> {
         let mut ends = Vec::new();
         let mut bytes = 0;
@@ -82,16 +82,16 @@ impl Open {
 }
 
 /// An OPEN while the frames with the rest of its sources arrive. The cost of a frame depends only on its own sources,
-/// not on earlier frames.
+/// not on those of earlier frames.
 #[derive(Debug)]
 pub struct PartialOpen {
     open: Open,
-    /// Of the sources and names so far.
+    /// Total length of the sources and names so far.
     bytes: usize,
 }
 
 impl PartialOpen {
-    /// Begins with the first frame, which was decoded and so is valid alone.
+    /// Begins with the first frame, which was decoded and is therefore valid by itself.
     #[must_use]
     pub fn new(first: Open) -> Self {
         let bytes = source_bytes(&first);
@@ -104,10 +104,10 @@ impl PartialOpen {
         self.open.more
     }
 
-    /// Adds the sources of a frame that follows, which was decoded and so is valid alone.
+    /// Adds the sources of a following frame, which was decoded and is therefore valid by itself.
     ///
     /// # Errors
-    /// They are too many, or too long together.
+    /// There are too many sources, or they are too long together.
     pub fn add(&mut self, next: Open) -> Result<(), WireError> {
         let open = &mut self.open;
         if next.direction != open.direction || next.sources.is_empty() {
@@ -136,7 +136,7 @@ fn source_bytes(open: &Open) -> usize {
     open.sources.iter().chain(&open.names).map(Vec::len).sum()
 }
 
-/// Checks the number of sources and names, and their length together.
+/// Checks the number and the total length of sources and names.
 fn check_sources(open: &Open, bytes: usize) -> Result<(), WireError> {
     if open.sources.len() > SOURCES_MAX {
         return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
@@ -205,7 +205,7 @@ mod tests {
         assert!(twice.add(open).is_err(), "twice as many");
     }
 
-    /// One frame for each source: if every frame checked the whole list, this would take minutes.
+    /// One frame for each source: if every frame checked the whole list, this test would take minutes.
     #[test]
     fn each_frame_costs_what_it_brings() {
         let frame = |number: usize| Open {

@@ -1,5 +1,5 @@
-//! Owns an end's report of the decisions on its own threads.
-//! Decides nothing. `docs/wire.md`, "STATUS".
+//! Owns an end's report of tuning decisions about its own threads. Does not decide. `docs/wire.md`,
+//! "STATUS".
 
 use prost::Message;
 
@@ -22,7 +22,7 @@ pub struct Tuned {
     /// The number after the decision.
     #[prost(uint32, tag = "4")]
     pub to: u32,
-    /// The reason, for users. From a peer it may hold any character.
+    /// The reason, for users. From a peer it may contain any character.
     #[prost(string, tag = "5")]
     pub reason: String,
 }
@@ -34,7 +34,7 @@ impl Tuned {
     pub const WRITERS: u32 = 2;
 }
 
-/// The latest of these, as many as a frame may have, with reasons as long as they may be.
+/// The latest of these decisions, as many as fit into a frame, with reasons cut to their limit.
 pub(super) fn bounded(all: &[Tuned]) -> Vec<Tuned> {
     let latest = &all[all.len().saturating_sub(TUNED_MAX)..];
     let cut = |tuned: &Tuned| Tuned {

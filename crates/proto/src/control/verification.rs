@@ -1,5 +1,5 @@
 //! Owns a client's options for checking a copy: which differences count, and what else to report.
-//! Carries no expectations; MANIFEST frames do. `docs/wire.md`, "Verification".
+//! Does not contain expectations; MANIFEST frames do. `docs/wire.md`, "Verification".
 
 use prost::Message;
 

@@ -1,5 +1,5 @@
-//! Owns the messages that watch a transfer and end it, well or badly.
-//! Counts nothing itself. `docs/wire.md`, "FINISH and FINISHED", "Control messages".
+//! Owns the messages that report the progress of a transfer, and those that end it. Does not count. `docs/wire.md`,
+//! "FINISH and FINISHED", "Control messages".
 
 use prost::Message;
 
@@ -41,7 +41,7 @@ pub struct Status {
     /// Time handing data to the network.
     #[prost(uint64, tag = "10")]
     pub sending_ns: u64,
-    /// Time waiting for something to send.
+    /// Time waiting for data to send.
     #[prost(uint64, tag = "11")]
     pub starved_ns: u64,
     /// Time waiting for acknowledgements.
@@ -71,7 +71,7 @@ pub struct Status {
     /// Peak resident memory of the process, if known.
     #[prost(uint64, optional, tag = "20")]
     pub max_rss_bytes: Option<u64>,
-    /// From the sender: nothing more comes until the sent items are durable, so a batch need not fill up.
+    /// From the sender: no more data follows until the sent items are durable, so a batch need not fill up.
     #[prost(bool, tag = "21")]
     pub drained: bool,
     /// From the sender: the next two fields are final.
@@ -83,10 +83,10 @@ pub struct Status {
     /// From the sender: bytes of contents found so far.
     #[prost(uint64, tag = "24")]
     pub bytes_scanned: u64,
-    /// From the sender: entries left out by the selection so far; a directory counts once, with all its content.
+    /// From the sender: entries excluded by the selection so far; a directory counts once, with all its content.
     #[prost(uint64, tag = "32")]
     pub entries_excluded: u64,
-    /// Entries whose owner could not be kept, or not be read, at this end. The next five fields count likewise.
+    /// Entries whose owner could not be kept or read at this end. The next five fields count in the same way.
     #[prost(uint64, tag = "33")]
     pub owners_lost: u64,
     /// Entries whose group could not be kept.
@@ -108,7 +108,7 @@ pub struct Status {
     #[prost(uint64, tag = "70")]
     pub links_split: u64,
     /// From the sender: everything is sent, and this is the number of the last item. Once all items up to it are
-    /// durable without any resend request, the receiver may finish unasked. 0 announces nothing.
+    /// durable without any resend request, the receiver may finish without FINISH. 0 means that nothing is announced.
     #[prost(uint64, tag = "39")]
     pub last_item: u64,
     /// From the sender, with `last_item`: as in a [`Finish`].
@@ -129,7 +129,7 @@ pub struct Status {
     /// Time computing and checking digests.
     #[prost(uint64, tag = "45")]
     pub digesting_ns: u64,
-    /// Time that threads were ready to run and had no processor.
+    /// Time that threads were ready to run but had no processor.
     #[prost(uint64, tag = "46")]
     pub cpu_waiting_ns: u64,
     /// Time that streams were attached, summed over them.
@@ -144,8 +144,8 @@ pub struct Status {
     /// Working time of threads that read or write for streams.
     #[prost(uint64, tag = "50")]
     pub helping_ns: u64,
-    /// From the kernel, summed over the sockets that send contents: time with something to send. The next seven fields
-    /// are of the same kind.
+    /// From the kernel, summed over the sockets that send contents: time with data to send. The next seven fields are
+    /// of the same kind.
     #[prost(uint64, tag = "51")]
     pub tcp_busy_ns: u64,
     /// Part of `tcp_busy_ns` limited by the receiver's window.
@@ -154,23 +154,23 @@ pub struct Status {
     /// Part of `tcp_busy_ns` limited by the send buffer.
     #[prost(uint64, tag = "53")]
     pub tcp_buffer_limited_ns: u64,
-    /// Segments with data, resent ones included.
+    /// Segments with data, including retransmissions.
     #[prost(uint64, tag = "54")]
     pub tcp_segments_sent: u64,
-    /// Resent segments.
+    /// Retransmitted segments.
     #[prost(uint64, tag = "55")]
     pub tcp_segments_resent: u64,
-    /// Bytes of the segments, resent ones included.
+    /// Bytes of the segments, including retransmissions.
     #[prost(uint64, tag = "56")]
     pub tcp_bytes_sent: u64,
-    /// Resent bytes.
+    /// Retransmitted bytes.
     #[prost(uint64, tag = "57")]
     pub tcp_bytes_resent: u64,
     /// Bytes acknowledged by the other end's kernel.
     #[prost(uint64, tag = "58")]
     pub tcp_bytes_acknowledged: u64,
     /// Attached streams that carry contents. This and the following fields are momentary values, not sums since the
-    /// beginning.
+    /// start.
     #[prost(uint64, tag = "59")]
     pub streams: u64,
     /// Mean RTT of the streams; from the kernel, like the next six fields.
@@ -179,13 +179,13 @@ pub struct Status {
     /// Minimum RTT of the recent past.
     #[prost(uint64, tag = "61")]
     pub round_trip_min_ns: u64,
-    /// Delivery rates of all streams together.
+    /// Sum of the delivery rates of all streams.
     #[prost(uint64, tag = "62")]
     pub delivery_bytes_per_second: u64,
-    /// Streams whose delivery rate was measured while there was not enough to send.
+    /// Streams whose delivery rate was measured while there was too little data to send.
     #[prost(uint64, tag = "63")]
     pub streams_app_limited: u64,
-    /// Congestion windows of all streams together, in bytes.
+    /// Sum of the congestion windows of all streams, in bytes.
     #[prost(uint64, tag = "64")]
     pub tcp_window_bytes: u64,
     /// Bytes in flight.
@@ -200,15 +200,15 @@ pub struct Status {
     /// The rate limit in effect; 0 is none.
     #[prost(uint64, tag = "68")]
     pub limit_bytes_per_second: u64,
-    /// Time since this end began; a sum again.
+    /// Time since this end began; this is a sum again.
     #[prost(uint64, tag = "69")]
     pub elapsed_ns: u64,
-    /// From the sender: bytes that its background pace has allowed, over all channels; 0 outside the background. A sum,
-    /// too.
+    /// From the sender: bytes that its background pace has allowed, over all channels; 0 outside the background. This
+    /// is a sum too.
     #[prost(uint64, tag = "71")]
     pub paced_bytes: u64,
-    /// From the sender: part of `bytes_scanned` that is settled but neither written nor skipped. That is ranges that
-    /// the receiver had, holes, files of which only the metadata was set, and failed files. A sum, too.
+    /// From the sender: part of `bytes_scanned` that is settled but neither written nor skipped. These are ranges that
+    /// the receiver had, holes, files of which only the metadata was set, and failed files. This is a sum too.
     #[prost(uint64, tag = "72")]
     pub bytes_unmoved: u64,
     /// The latest tuning decisions of this end on its threads, in the order of their numbers.
@@ -251,7 +251,7 @@ pub struct Finish {
     pub scan_faults: u64,
 }
 
-/// The receiver is done: every entry that could be delivered is delivered.
+/// The receiver has finished: every entry that could be delivered is delivered.
 #[derive(Clone, PartialEq, Message)]
 pub struct Finished {
     /// A [`TransferId`].
@@ -298,7 +298,7 @@ pub struct Error {
     /// See [`ErrorCode`].
     #[prost(uint32, tag = "1")]
     pub code: u32,
-    /// Description for users. From a peer it may hold any character.
+    /// Description for users. From a peer it may contain any character.
     #[prost(string, tag = "2")]
     pub message: String,
     /// Whether the same request may succeed later.
@@ -306,7 +306,7 @@ pub struct Error {
     pub retryable: bool,
 }
 
-/// Asks for a sign of life.
+/// Requests a [`Pong`], which shows that the connection is alive.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Ping {
     /// Repeated in the answer.

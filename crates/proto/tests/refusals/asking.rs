@@ -1,5 +1,5 @@
-//! Refusals of questions, answers and their documents.
-//! Leaves other control messages to `control`.
+//! Tests refusals of questions, answers and their documents. `control` tests other control
+//! messages.
 
 use godwit_proto::limits::{FILLER_BYTES_MAX, MESSAGE_BYTES_MAX};
 use godwit_proto::*;

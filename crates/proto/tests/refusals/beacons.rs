@@ -1,5 +1,5 @@
-//! Owns the refusals of beacons, by which a peer could ask for entries that are none of its business.
-//! Each rule is broken at the sending end and at the reading end.
+//! Tests refusals of beacons with which a peer could probe for arbitrary entries. Each rule is
+//! broken at the encoder and at the decoder.
 
 use godwit_proto::*;
 

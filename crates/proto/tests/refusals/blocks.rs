@@ -1,5 +1,4 @@
-//! Refusals of blocks.
-//! Those of the records in them are in `items`.
+//! Tests refusals of blocks. `items` tests the records in them.
 
 use godwit_proto::*;
 

@@ -1,5 +1,4 @@
-//! Refusals of hellos and control messages.
-//! Those of fixed layouts are in the other modules.
+//! Tests refusals of hellos and control messages. The other modules test frames with fixed layouts.
 
 use godwit_proto::limits::{
     GROUND_IDS_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX, TUNED_MAX,
@@ -232,7 +231,7 @@ fn a_comparison_that_could_delete_what_was_not_meant_is_refused() {
             comparison: Some(counterpart),
             ..Open::default()
         };
-        // An open with a list, put together from one that may be made: fields of a message come in any order.
+        // An OPEN with a list, made from a valid one: fields of a message may have any order.
         changed(&Frame::Open(open), |head| {
             head.extend([0x92, 1, 2, 0x30, u8::from(listed)]);
         })
@@ -275,7 +274,7 @@ fn a_request_names_what_the_daemon_must_be_able_to_do() {
     }));
     assert_eq!(bits, hello::capability::COMPARISON);
     assert!(!hello::capability::name(bits).is_empty());
-    // A daemon that ignored these would name and compare what the owner of the job may not see.
+    // A daemon that ignored these fields would name and compare entries that the owner of the job may not see.
     for (may_not_read, may_not_list) in [(true, false), (false, true)] {
         let open = Open {
             may_not_read,
@@ -286,7 +285,7 @@ fn a_request_names_what_the_daemon_must_be_able_to_do() {
         assert_eq!(bits, hello::capability::OWNER_SIGHT);
         assert!(!hello::capability::name(bits).is_empty());
     }
-    // A daemon that ignored this would admit the asker's node by the rights of that node.
+    // A daemon that ignored this field would check the rights of the asker's node instead.
     let open = Open {
         mandate: Some(Mandate {
             asker: "gw1-c".to_owned(),
@@ -359,7 +358,7 @@ fn decisions_keep_their_bounds_wherever_counters_are_told() {
         other => panic!("{other:?}"),
     };
     let most = TUNED_MAX as u64;
-    // The latest, and no more of a reason than fits.
+    // Only the latest decisions are kept, with their reasons cut.
     for frame in framed(
         most + 3,
         &format!("x{}", "ä".repeat(TUNED_REASON_BYTES_MAX)),
@@ -370,8 +369,8 @@ fn decisions_keep_their_bounds_wherever_counters_are_told() {
         let longest = tuned.iter().map(|tuned| tuned.reason.len()).max();
         assert_eq!(longest, Some(TUNED_REASON_BYTES_MAX - 1));
     }
-    // A peer that does not keep to that: one decision more, and a reason of one byte more. Behind all other fields, those of the
-    // counters of FINISH and FINISHED in one more piece of them, as the encoding allows.
+    // A peer that exceeds the limits: one decision more, and a reason of one byte more. The decisions follow all other fields;
+    // in FINISH and FINISHED they are in another piece of the counters, as the encoding allows.
     let more = |frame: &Frame, tuned: &[u8]| {
         let field = [&[0xca, 0x04][..], &varint(tuned.len()), tuned].concat();
         let piece = |tag: u8| [&[tag][..], &varint(field.len()), &field].concat();
@@ -394,7 +393,7 @@ fn decisions_keep_their_bounds_wherever_counters_are_told() {
     }
 }
 
-/// A length in front of a field.
+/// Encodes the length of a field.
 fn varint(length: usize) -> Vec<u8> {
     let low = u8::try_from(length % 128).unwrap();
     match u8::try_from(length / 128).unwrap() {

@@ -1,5 +1,4 @@
-//! Refusals of preludes, records, manifests, answers and acknowledgements.
-//! Those of blocks are in `blocks`.
+//! Tests refusals of preludes, records, manifests, answers and acknowledgements. `blocks` tests blocks.
 
 use godwit_proto::limits::{PATHS_BYTES_MAX, SMALL_HEAD_BYTES_MAX};
 use godwit_proto::*;
@@ -209,7 +208,7 @@ fn paths_do_not_expand_beyond_their_limit() {
     };
     assert_eq!(one_more, Err(refused.clone()));
 
-    // The same from a careless peer: the last record is repeated.
+    // The same from an incorrect peer: the last record is repeated.
     let last = image[image.len() - RECORD_BYTES..].to_vec();
     image.extend(last);
     let head = &mut image[PRELUDE_BYTES..];
@@ -325,7 +324,8 @@ fn notices_that_are_not_whole_or_not_clean_are_refused() {
     assert_eq!(Notice::note(&"ä".repeat(600)).text.len(), 1024);
     let good = of(vec![deleted(b"a")]);
     let refused = |at: usize, byte: u8| changed(&good, |head| head[at] = byte).is_err();
-    // The reserved bytes of the head and of a notice, a count beyond the end, a length beyond the end, a name.
+    // The reserved bytes of the head and of a notice, a count beyond the end, a length beyond the end, an
+    // invalid name.
     for (at, byte) in [
         (28, 1),
         (38, 1),

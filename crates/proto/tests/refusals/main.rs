@@ -1,5 +1,5 @@
-//! Owns the refusals: breaks each rule of `docs/wire.md` separately, and checks the error message.
-//! Valid frames are for the other tests.
+//! Breaks each rule of `docs/wire.md` separately, and checks the error message. Other tests use
+//! valid frames.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
@@ -34,7 +34,7 @@ fn encode(frame: &Frame) -> Result<Vec<u8>, WireError> {
     encoded.map(|()| image.split_off(4))
 }
 
-/// Encodes a valid frame, changes the head, reads it.
+/// Encodes a valid frame, changes the head, and decodes it.
 fn changed(frame: &Frame, change: impl FnOnce(&mut Vec<u8>)) -> Result<Frame, WireError> {
     let image = encode(frame).unwrap();
     let (first, head) = image.split_first_chunk().unwrap();

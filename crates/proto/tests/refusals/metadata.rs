@@ -1,5 +1,5 @@
-//! Refusals of metadata in the extensions of records.
-//! Those of records as such are in `items`.
+//! Tests refusals of metadata in the extensions of records. `items` tests the other fields of
+//! records.
 
 use godwit_proto::limits::{ACL_ENTRIES_MAX, EXTENSIONS_BYTES_MAX, XATTR_VALUE_BYTES_MAX};
 use godwit_proto::metadata::{
@@ -81,7 +81,7 @@ fn what_is_too_long_is_not_sent() {
         ..Metadata::default()
     };
     assert!(push(&list(ACL_ENTRIES_MAX + 1)).is_err());
-    // A list too long for names goes with its numbers.
+    // If a list is too long with names, only its numbers are sent.
     let mut bytes = Vec::new();
     list(ACL_ENTRIES_MAX).encode(&mut bytes).unwrap();
     let read = Metadata::decode(&bytes).unwrap();

@@ -1,5 +1,5 @@
-//! Refusals of parts in the extensions of records, and of members in OPEN.
-//! Which parts a file may have is for the tests of `parts` itself.
+//! Tests refusals of parts in the extensions of records, and of members in OPEN. The unit tests of
+//! `parts` check which parts a file may have.
 
 use godwit_proto::parts::{
     HELD_ELSEWHERE, HELD_ELSEWHERE_MAX, PART, find_held_elsewhere, push_held_elsewhere,
@@ -154,7 +154,7 @@ fn a_region_is_a_closers_and_names_not_too_many_directories() {
     assert!(open(true, Vec::new(), true, false).is_err());
     assert!(open(true, vec![b"a".to_vec(); 1_025], false, true).is_err());
     assert!(open(true, vec![vec![b'a'; 33 << 10]], false, true).is_err());
-    // Entries that a list does not name are deleted in its region alone.
+    // Entries outside of a list are deleted only in its region.
     assert!(open(true, Vec::new(), false, true).is_err());
 }
 

@@ -1,5 +1,5 @@
-//! Refusals of selections and of the lists that follow them.
-//! Those of other messages are in the other modules.
+//! Tests refusals of selections and of the lists that follow them. The other modules test other
+//! messages.
 
 use godwit_proto::limits::{NAMES_BYTES_MAX, PATTERN_BYTES_MAX, PATTERNS_BYTES_MAX, RULES_MAX};
 use godwit_proto::*;

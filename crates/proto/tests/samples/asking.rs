@@ -1,5 +1,4 @@
-//! Owns frames in which one node asks another.
-//! Checks nothing.
+//! Samples of frames in which one node asks another. Checks nothing.
 
 use godwit_proto::*;
 

@@ -1,5 +1,4 @@
-//! Owns frames of a transfer that has several channels.
-//! Checks nothing.
+//! Samples of frames of a transfer with several channels. Checks nothing.
 
 use godwit_proto::*;
 

@@ -1,5 +1,5 @@
-//! Samples of the questions and answers of two ends about each other's machine.
-//! Holds none of a transfer's messages.
+//! Samples of the questions and answers of two ends about each other's machine. Contains no
+//! messages of a transfer.
 
 use super::*;
 

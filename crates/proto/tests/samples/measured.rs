@@ -1,5 +1,4 @@
-//! Owns the typical frames with measurements.
-//! Checks nothing.
+//! Samples of frames with measurements. Checks nothing.
 
 use godwit_proto::*;
 
@@ -173,7 +172,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
     ]
 }
 
-/// That of a destination `into` a directory that is not there yet.
+/// The beacon of a transfer `into` a directory that does not exist yet.
 pub(super) fn beacon() -> Beacon {
     Beacon {
         name: b".godwit-00112233445566778899aabbccddeeff".to_vec(),

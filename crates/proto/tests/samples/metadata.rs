@@ -1,5 +1,4 @@
-//! Owns the typical frames about metadata.
-//! Checks nothing.
+//! Samples of frames about metadata. Checks nothing.
 
 use godwit_proto::*;
 

@@ -1,5 +1,4 @@
-//! Owns one or more typical frames of each kind, for the tests and the seeds of the fuzzer.
-//! Checks nothing.
+//! Samples of frames of each kind, for the tests and the seeds of the fuzzer. Checks nothing.
 
 mod asking;
 mod channels;

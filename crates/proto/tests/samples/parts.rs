@@ -1,5 +1,4 @@
-//! Owns the typical frames of jobs of many nodes.
-//! Checks nothing.
+//! Samples of frames for jobs of many nodes. Checks nothing.
 
 use godwit_proto::*;
 

@@ -1,5 +1,4 @@
-//! Owns the generators of metadata: what an OPEN asks for, and what records carry.
-//! Checks nothing.
+//! Generates metadata: the options of an OPEN, and the extensions of records. Checks nothing.
 
 use godwit_proto::*;
 use proptest::collection::vec;

@@ -1,5 +1,4 @@
-//! Owns the generators of arbitrary valid frames for the property tests.
-//! Checks nothing.
+//! Generates arbitrary valid frames for the property tests. Checks nothing.
 
 mod measured;
 mod metadata;
@@ -147,7 +146,8 @@ prop_compose! {
     }
 }
 
-/// A slice anywhere in a file of known or unknown size, its last one or not, with or without holes.
+/// A slice anywhere in a file of known or unknown size, perhaps its last one, with or without
+/// holes.
 fn slice() -> impl Strategy<Value = Block> {
     let place = (12..=22_u32, 0..1000_u64, 1..=u32::MAX, 0..4_u8);
     (
@@ -245,7 +245,7 @@ fn bundle() -> impl Strategy<Value = Block> {
 
 fn block() -> impl Strategy<Value = Block> {
     prop_oneof![slice(), bundle()].prop_map(|mut block| {
-        // Fields that the encoder fills in, for the comparison.
+        // Sets the fields that the encoder computes, for the comparison.
         let mut section = Vec::new();
         let mut writer = RecordWriter::new(&mut section);
         block

@@ -1,5 +1,4 @@
-//! Any hello and any message that opens a transfer, valid ones only.
-//! Checks nothing.
+//! Generates valid hellos and valid messages that open a transfer. Checks nothing.
 
 use godwit_proto::*;
 use proptest::collection::vec;
