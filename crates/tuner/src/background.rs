@@ -1,5 +1,6 @@
-//! The pace of a background transfer: the capacity that other traffic leaves free, judged by delay, loss and delivered bytes.
-//! A pure controller, one for each path: samples and time in, a rate out. Sets no socket and reads no clock.
+//! Computes the pace of a background transfer: the capacity that other traffic leaves free, judged by delay, loss and delivered
+//! bytes. A pure controller, one for each path: its inputs are samples and the time, its output is a rate. Sets no socket and reads
+//! no clock.
 //!
 //! The design follows LEDBAT (RFC 6817): a growing queue shows other senders long before packets are lost. The controller works
 //! on top of TCP with any congestion control, because it sets only the maximum pace.
@@ -9,7 +10,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Counters and RTT of the path since the last sample.
+/// Counters of the path since the last sample, and its RTT.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PathSample {
     /// Smoothed RTT of the path's streams, from the kernel.
@@ -31,9 +32,9 @@ pub struct PathSample {
 /// The pace of one path.
 #[derive(Debug)]
 pub struct Background {
-    /// Bytes a second.
+    /// Current pace in bytes a second.
     rate: f64,
-    /// When each of the last minutes began, and the lowest RTT in it.
+    /// Start of each of the last minutes, and the lowest RTT in it.
     minutes: VecDeque<(Instant, Duration)>,
     last: Option<Instant>,
     /// Time of the last slowdown. The pace does not fall again until the effect of that slowdown can be seen.
@@ -43,7 +44,7 @@ pub struct Background {
     steps: usize,
 }
 
-/// Streams are measured as often as steps are made, so a single step may see no measurement or two.
+/// Streams are measured as often as steps are made, so one step may contain no measurement, or two.
 const ARRIVALS: usize = 5;
 
 /// Initial pace and lowest pace in bytes a second. The lowest pace is a trickle that keeps the measurement alive.
@@ -67,8 +68,9 @@ const LOSS: f64 = 0.02;
 /// The pace may exceed the delivered rate by this factor, to find out whether the path delivers more.
 const HEADROOM: f64 = 1.25;
 
-/// The same at the start, before any other traffic was noticed, and the steps that it looks at. A mean over a whole second lags far
-/// behind a growing pace, and would hold the growth to 1.6 a second. So an idle path of 10 Gbit/s would take a dozen seconds to fill.
+/// The same factor at the start, before other traffic was noticed; and the number of steps for the mean then. A mean over a whole
+/// second lags far behind a growing pace, and would hold the growth to 1.6 a second. Then an idle path of 10 Gbit/s would take a
+/// dozen seconds to fill.
 const START_HEADROOM: f64 = 1.5;
 const START_ARRIVALS: usize = 3;
 
@@ -91,8 +93,8 @@ impl Background {
         whole(FIRST)
     }
 
-    /// The lowest RTT of the last minutes: the base delay of RFC 6817, with one minimum for each minute. Old minima expire, so a path
-    /// whose RTT has risen for good is not taken for a queue.
+    /// The lowest RTT of the last minutes: the base delay of RFC 6817, with one minimum for each minute. Old minima expire, so that a
+    /// permanently higher RTT is not mistaken for a queue.
     fn base(&mut self, now: Instant, seen: Duration) -> Duration {
         match self.minutes.back_mut() {
             Some((began, least)) if now.duration_since(*began) < MINUTE => {
@@ -107,7 +109,7 @@ impl Background {
         least.unwrap_or(seen)
     }
 
-    /// Delivered bytes a second over the last steps; at least one was made.
+    /// Delivered bytes a second over the last steps; at least one step was made.
     fn delivered(&self, steps: usize) -> f64 {
         let last = (1..=steps.min(self.steps)).map(|back| (self.steps - back) % ARRIVALS);
         let (bytes, time) = last.fold((0.0, 0.0), |sum, at| {
@@ -116,7 +118,7 @@ impl Background {
         bytes / time
     }
 
-    /// Takes a sample and returns the pace for the path, in bytes a second.
+    /// Processes a sample and returns the pace for the path, in bytes a second.
     pub fn step(&mut self, now: Instant, sample: &PathSample) -> u64 {
         let Some(last) = self.last.replace(now) else {
             return whole(self.rate);
@@ -149,7 +151,7 @@ impl Background {
                 };
             }
         } else if fullness < 0.5 && settled {
-            // The growth depends on time, not on steps. It is faster the longer no other traffic was noticed.
+            // The growth depends on time, not on steps. The growth is faster the longer no other traffic was noticed.
             let calm = self
                 .slowed
                 .map(|slowed| now.duration_since(slowed).as_secs());
@@ -160,7 +162,7 @@ impl Background {
                 Some(_) => 2.0,
             };
             self.rate *= growth.powf(passed);
-            // A pace far above the delivered rate gains nothing, and would hurt other traffic later.
+            // A pace far above the delivered rate has no use, and would hurt other traffic later.
             let (steps, headroom) = match self.slowed {
                 None => (START_ARRIVALS, START_HEADROOM),
                 Some(_) => (ARRIVALS, HEADROOM),

@@ -1,12 +1,12 @@
-//! Owns the waiting time until something may be tried again: longer after each trial in vain, shorter after a success.
-//! Does not decide what is tried.
+//! Owns the wait before something may be tried again: longer after each failed trial, shorter after a success. Does
+//! not decide which trials are made.
 
 use std::time::Duration;
 
 /// Waiting times double up to this.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(320);
 
-/// A time before which nothing is tried, longer after each trial in vain.
+/// A time before which no trial may begin; the wait grows with each failed trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Backoff {
     pub(super) until: Duration,
@@ -27,18 +27,18 @@ impl Backoff {
         now >= self.until
     }
 
-    /// The trial that began at `began` was in vain. On a long path it took long, and cost as much.
+    /// Records that the trial that began at `began` failed. On a long path a trial takes longer, and costs more.
     pub(super) fn failed(&mut self, now: Duration, began: Duration) {
         self.until = now + self.wait.max(now.saturating_sub(began));
         self.wait = (self.wait * 2).min(WAIT_MAX);
     }
 
-    /// Nothing is tried before `until`.
+    /// Allows no trial before `until`.
     pub(super) fn hold_until(&mut self, until: Duration) {
         self.until = self.until.max(until);
     }
 
-    /// Nothing is tried for one wait.
+    /// Allows no trial for one wait.
     pub(super) fn rest(&mut self, now: Duration) {
         self.hold_until(now + self.wait);
     }
@@ -47,7 +47,7 @@ impl Backoff {
         self.wait = (self.wait / 2).max(self.shortest);
     }
 
-    /// Earlier results no longer hold: a trial may begin at once.
+    /// Forgets earlier results, so that a trial may begin at once.
     pub(super) fn forget(&mut self, now: Duration) {
         self.until = self.until.min(now);
         self.wait = self.shortest;

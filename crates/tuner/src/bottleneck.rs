@@ -1,11 +1,11 @@
-//! Names the stage that limits a transfer, from the counters of both ends over some time, with a figure and advice.
-//! Measures nothing, keeps nothing: the same counters give the same answer.
+//! Finds the stage that limits a transfer, from the counters of both ends over an interval, with evidence and advice. Does not
+//! measure or store: the same counters have the same result.
 //!
-//! The end whose streams never wait, for room or for data, limits the transfer. If both ends wait, the network limits. The user's
-//! limit is named if the rate reaches the limit and streams wait for it. At the busy end, time in storage calls without a processor
-//! is compared with processor time used and wanted. Uncounted time is not taken for work: unless half of the time is accounted for,
-//! no stage is named. If a batch is made durable while the sender has nothing left, the destination's storage limits.
-//! `crates/engine/tests/bottleneck.rs` throttles the stages of real engines one by one.
+//! If the streams of one end never wait, neither for room nor for data, that end limits the transfer. If both ends wait, the
+//! network limits. The user's limit is named if the rate reaches the limit and streams wait for it. At the busy end, time in
+//! storage calls without a processor is compared with processor time used and wanted. Uncounted time does not count as work: unless
+//! half of the time is accounted for, no stage is named. If a batch is made durable while the sender has nothing left, the
+//! destination's storage limits. `crates/engine/tests/bottleneck.rs` throttles the stages of real engines one by one.
 
 mod paths;
 mod words;
@@ -34,7 +34,7 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// The words for people, events and documents.
+    /// The words for messages, events and documents.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SourceStorage => "source storage",
@@ -56,7 +56,7 @@ pub struct Shares {
     pub destination: Option<Snapshot>,
 }
 
-/// A finding about a transfer: the limiting stage, a figure and advice.
+/// The result for a transfer: the limiting stage, evidence and advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The limiting stage.
@@ -67,7 +67,7 @@ pub struct Finding {
     pub advice: Option<String>,
 }
 
-/// A stage that works for less than this share of the time does not hold up the others.
+/// A stage that works for less than this share of the time does not limit the others.
 const BUSY: f64 = 0.8;
 
 /// Waits for the rate limit below this share of the time are noise.
@@ -76,10 +76,10 @@ const LIMITED: f64 = 0.05;
 /// A rate of at least this share of the limit counts as at the limit.
 const AT_LIMIT: f64 = 0.85;
 
-/// A background transfer that sends at least this share of its pace is held back by the pace.
+/// A background transfer that sends at least this share of its pace is limited by the pace.
 const AT_PACE: f64 = 0.85;
 
-/// Uncounted time is not taken for work: storage and processors must account for this share of it.
+/// Storage and processors must account for this share of the time; uncounted time does not count as work.
 const SHOWN: f64 = 0.5;
 
 impl Shares {
@@ -95,8 +95,8 @@ impl Shares {
         }
     }
 
-    /// Names the stage that limits the transfer. Returns `None` before anything was measured, if no counter shows the stage, and if
-    /// the source has nothing to send.
+    /// The stage that limits the transfer. Returns `None` before anything was measured, if no counter shows the stage, and if the
+    /// source has nothing to send.
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let source = self.source();
         let destination = self.destination.as_ref().and_then(Destination::of);
@@ -117,7 +117,7 @@ impl Shares {
                 if there.is_some() && destination.busy >= source.busy.min(0.97) {
                     there
                 } else if source.busy >= BUSY {
-                    // Everything that may be sent has been sent. The transfer waits for the data to become durable.
+                    // All data that may be sent has been sent. The transfer waits for the data to become durable.
                     if source.starved > 0.5 && destination.syncing > 0.5 {
                         return Some(Bottleneck::DestinationStorage);
                     }
@@ -131,12 +131,12 @@ impl Shares {
         }
     }
 
-    /// Whether the sending streams had hardly anything to send.
+    /// Whether the sending streams had hardly any data to send.
     pub fn wants_data(&self) -> bool {
         self.source().is_some_and(|source| source.is_starved())
     }
 
-    /// Whether this is a background transfer that sends at its own pace.
+    /// Whether this is a background transfer that sends at its pace.
     pub fn is_at_pace(&self) -> bool {
         self.source.is_some_and(|source| {
             positive(source.paced_bytes)
@@ -158,8 +158,8 @@ impl Shares {
         sent.max(rate(&self.destination, |side| side.bytes_received))
     }
 
-    /// The finding in figures and words. Returns `None` also if nothing moved, or only for a moment. A slow channel is named if
-    /// `channels` has its rates. The advice leaves out settings that are already in force.
+    /// The stage with evidence and advice. Returns `None` also if no data moved, or only for a moment. A slow channel is reported
+    /// if `channels` has its rates. The advice leaves out settings that are already in force.
     pub fn finding(&self, channels: &[ChannelRate], chosen: &Chosen) -> Option<Finding> {
         self.bottleneck()
             .filter(|stage| worth::is_worth_naming(*stage, self))
@@ -178,12 +178,12 @@ struct Source {
     /// Content bytes a second, and the limit; 0 means no limit.
     rate: f64,
     limit: f64,
-    /// Thread time in storage without a processor, and thread time with a processor in use or wanted.
+    /// Thread time in storage without a processor, and thread time that used or wanted a processor.
     storage: f64,
     cpu: f64,
     /// Length of the measurement.
     elapsed: f64,
-    /// Whether both times cover enough of the measurement to name a stage.
+    /// Whether both times cover enough of the measurement to determine a stage.
     shows: bool,
     /// Whether the scan was running or files were being read.
     reads: bool,
@@ -229,10 +229,10 @@ impl Source {
         self.busy > 0.0 && self.starved > 0.9 * self.busy
     }
 
-    /// The stage of this end that limits. Returns `None` if there is nothing to do, or if no counter shows the stage.
+    /// The limiting stage of this end. Returns `None` if there is no work, or if no counter shows the stage.
     fn stage(&self) -> Option<Bottleneck> {
         if self.is_starved() {
-            // No thread reads and no stream has data to send: the scan finds nothing, or has finished.
+            // No thread reads and no stream has data to send: the scan finds no entries, or has finished.
             let worth = self.storage > 0.5 * self.cpu;
             return (self.reads && (worth || self.storage + self.cpu <= 0.0))
                 .then_some(Bottleneck::SourceStorage);
@@ -246,7 +246,7 @@ impl Source {
 
 /// Shares of the time of the receiving streams.
 struct Destination {
-    /// Share of the time at work, or held back by storage.
+    /// Share of the time at work, or blocked by storage.
     busy: f64,
     /// Share of the time, not of the streams, in which batches were being made durable.
     syncing: f64,
@@ -254,7 +254,7 @@ struct Destination {
     cpu: f64,
     /// Length of the measurement.
     elapsed: f64,
-    /// Whether both times cover enough of the measurement to name a stage.
+    /// Whether both times cover enough of the measurement to determine a stage.
     shows: bool,
 }
 
@@ -284,7 +284,7 @@ impl Destination {
         })
     }
 
-    /// The stage of this end that limits. Returns `None` if no counter shows the stage.
+    /// The limiting stage of this end. Returns `None` if no counter shows the stage.
     fn stage(&self) -> Option<Bottleneck> {
         named(self.shows, self.storage, self.cpu, self.elapsed).map(|of| match of {
             Work::Storage => Bottleneck::DestinationStorage,
@@ -299,8 +299,8 @@ enum Work {
     Cpu,
 }
 
-/// The kind of work that kept threads busy most. Returns `None` if no counter shows it. Processors are named only if
-/// their time, in use or wanted, is at least half of one thread's time, however little else was counted.
+/// The kind of work that kept threads most busy. Returns `None` if no counter shows it. Processors are named only if their time,
+/// used or wanted, is at least half of one thread's time, even if little else was counted.
 fn named(shows: bool, storage: f64, cpu: f64, elapsed: f64) -> Option<Work> {
     match storage >= cpu {
         true => shows.then_some(Work::Storage),

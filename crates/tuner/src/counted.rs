@@ -1,5 +1,4 @@
-//! Owns the list of counters of one end of a transfer, and the snapshot of all of them at one moment.
-//! Counts nothing.
+//! Owns the list of counters of one end of a transfer, and the snapshot of all counters at one moment. Does not count.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ macro_rules! each_counter {
             entries_scanned,
             /// Scanned entries that are not directories. Not sent to the other end, which counts the files it receives.
             files_scanned,
-            /// Sizes of the files found. A file that changed and was started again counts once more.
+            /// Sizes of the files found. A file that changed and was restarted counts once more.
             bytes_scanned,
             /// Entries that the selection left out. A directory counts once, with its whole content.
             entries_excluded,
@@ -20,14 +19,14 @@ macro_rules! each_counter {
             files_skipped,
             /// Content bytes of the skipped files.
             bytes_skipped,
-            /// At the sender: bytes of `bytes_scanned` that are finished and were neither written nor skipped. These are ranges that the
+            /// At the sender: part of `bytes_scanned` that is settled but neither written nor skipped. These are ranges that the
             /// receiver had, holes, files of which only the metadata was set, and failed files.
             bytes_unmoved,
             /// Entries other than directories that are complete at the destination because of this transfer.
             files_done,
             /// Content bytes read from source storage.
             bytes_read,
-            /// Content bytes handed to streams, repeats included.
+            /// Content bytes handed to streams, including repetitions.
             bytes_sent,
             /// Content bytes sent again after a lost stream, a failed sync or a changed file.
             bytes_resent,
@@ -35,7 +34,7 @@ macro_rules! each_counter {
             bytes_received,
             /// Content bytes acknowledged as written.
             bytes_written,
-            /// Content bytes acknowledged as durable, without files that failed or were started again.
+            /// Content bytes acknowledged as durable, without files that failed or were restarted.
             bytes_durable,
             /// Entries that failed.
             entries_failed,
@@ -57,7 +56,7 @@ macro_rules! each_counter {
             times_lost,
             /// Entries whose mode this end could not keep or determine.
             modes_lost,
-            /// Files that are hard links to a file in another root, and are sent once more.
+            /// Files that are hard links to a file in another root, and are sent again.
             links_split,
             /// Entries that were already complete except for their metadata, which was set.
             entries_adjusted,
@@ -67,29 +66,29 @@ macro_rules! each_counter {
             scan_faults,
             /// Blocks that arrived with a wrong digest.
             digest_failures,
-            /// Nanoseconds of stream threads: reading source storage.
+            /// Time of stream threads in nanoseconds: reading source storage.
             reading_ns,
-            /// Nanoseconds of stream threads: handing data to the network.
+            /// Time of stream threads in nanoseconds: handing data to the network.
             sending_ns,
-            /// Nanoseconds of stream threads: nothing to send.
+            /// Time of stream threads in nanoseconds: no data to send.
             starved_ns,
-            /// Nanoseconds of stream threads: no free block, because everything sent is still unacknowledged.
+            /// Time of stream threads in nanoseconds: no free block, because everything sent is still unacknowledged.
             unacknowledged_ns,
-            /// Nanoseconds of stream threads: waiting for the rate limit.
+            /// Time of stream threads in nanoseconds: waiting for the rate limit.
             limited_ns,
-            /// Nanoseconds of receiving threads: waiting for data.
+            /// Time of receiving threads in nanoseconds: waiting for data.
             waiting_ns,
-            /// Nanoseconds of receiving threads: taking data off the network, decrypting included.
+            /// Time of receiving threads in nanoseconds: taking data off the network, including decryption.
             receiving_ns,
-            /// Nanoseconds of receiving threads: checking and writing.
+            /// Time of receiving threads in nanoseconds: checking and writing.
             writing_ns,
-            /// Nanoseconds of receiving threads: held back because too much is written but not yet durable.
+            /// Time of receiving threads in nanoseconds: blocked because too much is written but not yet durable.
             undurable_ns,
             /// Nanoseconds spent in making batches durable.
             syncing_ns,
             /// CPU nanoseconds of this transfer's threads.
             cpu_ns,
-            /// Streams attached, ever.
+            /// Number of streams ever attached.
             streams_attached,
             /// Streams that ended before the transfer did.
             streams_lost,
@@ -97,23 +96,23 @@ macro_rules! each_counter {
             storage_reading_ns,
             /// Nanoseconds that threads of any kind spent in calls of the destination's storage, including planning but not syncing.
             storage_writing_ns,
-            /// Nanoseconds spent in taking or checking digests.
+            /// Nanoseconds spent computing or checking digests.
             digesting_ns,
             /// Nanoseconds that threads of this transfer were ready to run but had no processor.
             cpu_waiting_ns,
             /// Nanoseconds that streams which carry contents were attached, summed over them.
             streams_ns,
-            /// Nanoseconds of `sending_ns` and similar counters: no room in the socket.
+            /// Part of `sending_ns` and similar counters in nanoseconds: no room in the socket.
             blocked_sending_ns,
-            /// Nanoseconds of `receiving_ns`: the rest of a payload had not arrived.
+            /// Part of `receiving_ns` in nanoseconds: the rest of a payload had not arrived.
             blocked_receiving_ns,
             /// Nanoseconds of work of the threads that read or write for streams.
             helping_ns,
-            /// Nanoseconds in which sockets that carry contents had data to send, from the kernel, summed over the sockets.
+            /// Nanoseconds in which sockets that carry contents had data to send; from the kernel, summed over the sockets.
             tcp_busy_ns,
-            /// Nanoseconds of `tcp_busy_ns` limited by the receiver's window.
+            /// Part of `tcp_busy_ns` in nanoseconds limited by the receiver's window.
             tcp_window_limited_ns,
-            /// Nanoseconds of `tcp_busy_ns` limited by the send buffer.
+            /// Part of `tcp_busy_ns` in nanoseconds limited by the send buffer.
             tcp_buffer_limited_ns,
             /// Segments with data, including retransmissions.
             tcp_segments_sent,
@@ -129,7 +128,7 @@ macro_rules! each_counter {
             paced_bytes,
             /// Nanoseconds since this end began.
             elapsed_ns;
-            /// Streams attached now that carry contents.
+            /// Currently attached streams that carry contents.
             streams,
             /// Smoothed RTT in nanoseconds, the mean over streams; 0 if no stream is TCP.
             round_trip_ns,
@@ -137,13 +136,13 @@ macro_rules! each_counter {
             round_trip_min_ns,
             /// Latest delivery rates, summed over all streams.
             delivery_bytes_per_second,
-            /// Streams whose delivery rate was measured while they had too little to send.
+            /// Streams whose delivery rate was measured while they had too little data to send.
             streams_app_limited,
             /// Bytes that the congestion control allows in flight, over all streams.
             tcp_window_bytes,
             /// Bytes in flight.
             tcp_unacknowledged_bytes,
-            /// Bytes that wait in sockets.
+            /// Unsent bytes in sockets.
             tcp_unsent_bytes,
             /// Processors that this process may use.
             cores,
@@ -165,12 +164,12 @@ macro_rules! snapshot {
             $($(#[$gauge_doc])* pub $gauge: u64,)*
         }
         impl Snapshot {
-            /// Each counter with its name, in their order.
+            /// All counters with their names, in the order of their definition.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)* $((stringify!($gauge), self.$gauge),)*].into_iter()
             }
 
-            /// The counters that `find` knows by their names.
+            /// The counters, with the value that `find` returns for each name.
             pub fn of_fields(find: impl Fn(&str) -> u64) -> Self {
                 Self { $($name: find(stringify!($name)),)* $($gauge: find(stringify!($gauge)),)* }
             }
@@ -186,22 +185,22 @@ macro_rules! snapshot {
 
 each_counter!(snapshot);
 
-/// One channel of a transfer, as this end sees it.
+/// One channel of a transfer, as measured at this end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelFigures {
-    /// Number of the channel, as the client counts channels from 0.
+    /// Number of the channel, assigned by the client from 0.
     pub number: u32,
-    /// Name for people: the interface and addresses.
+    /// Name for messages: the interface and addresses.
     pub name: String,
-    /// Streams attached now.
+    /// Number of streams attached now.
     pub streams: u32,
-    /// Bytes carried in the direction that carried more, with all overhead.
+    /// Bytes in the direction that carried more, with all overhead.
     pub bytes: u64,
     /// Smoothed RTT of the last stream that was sampled; zero without a stream.
     pub round_trip: Duration,
     /// Bytes that this end retransmitted.
     pub resent_bytes: u64,
-    /// How often streams of the channel were cut off because the channel was dead.
+    /// How often streams of the channel were cut off because it was dead.
     pub cuts: u64,
     /// Time since the channel's first stream was attached.
     pub age: Duration,

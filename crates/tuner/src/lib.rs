@@ -1,12 +1,13 @@
-//! Owns the tuning decisions of a transfer: streams of a channel, storage threads, the background pace, and the limiting stage.
-//! Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
+//! Owns the tuning decisions of a transfer: streams of a channel, storage threads, the background pace, and the limiting stage. Has
+//! no clock, socket or lock: its inputs are time and samples, its outputs are decisions with reasons.
 //!
-//! Each channel has a controller. A step takes the time, a sample and the stage that holds the streams up, and returns a decision
-//! with its reason. `path` reads from two samples whether there is room (windows, losses without a queue) and computes the first
+//! Each channel has a controller. A step takes the time, a sample and the stage that limits the streams, and returns a decision with
+//! its reason. `path` finds out from two samples whether there is room (windows, losses without a queue), and computes the initial
 //! number of streams. `streams` tries another number, compares, and keeps it or reverts. `threads` does the same for readers and
-//! writers, each end for itself. Tests run controllers over thousands of seeded links (`world`). A link has a queue, losses,
-//! buffers, storage, processors, other traffic and outages. It carries Reno, CUBIC or a kind of TCP that keeps a rate. The tests
-//! check that a controller comes near the best fixed number, settles, is fair, and follows changes. `docs/tuning.md` has the figures.
+//! writers, separately at each end. Tests run controllers over thousands of seeded links (`world`). A link has a queue, losses,
+//! buffers, storage, processors, other traffic and outages. It carries Reno, CUBIC or a kind of TCP that sends at a fixed rate. The
+//! tests check that a controller comes close to the best fixed number, settles, is fair, and follows changes. `docs/tuning.md` has
+//! the figures.
 //!
 //! The size and number of blocks are not tuned: no block waits for an RTT, and our windows are larger than any socket's
 //! (`docs/decisions/blocks.md`).
@@ -32,7 +33,7 @@ pub use self::path::{Path, Start, start};
 pub use self::streams::StreamTuner;
 pub use self::threads::{StageSample, ThreadTuner};
 
-/// The most streams of one transfer.
+/// Most streams of one transfer.
 pub const STREAMS_MAX: u32 = 128;
 
 /// The lowest and the highest number that the tuner may choose. Equal bounds fix the number.
@@ -84,13 +85,13 @@ impl Bounds {
         }
     }
 
-    /// The nearest allowed number.
+    /// The allowed number nearest to `count`.
     pub fn hold(self, count: u32) -> u32 {
         count.min(self.most).max(self.least)
     }
 }
 
-/// State of one channel. Growing counters count since the transfer began, over all streams so far.
+/// State of one channel. Counters that grow count since the transfer began, over all streams so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChannelSample {
     /// Streams that carry blocks now.
@@ -103,11 +104,11 @@ pub struct ChannelSample {
     pub retransmitted: u64,
     /// Bytes in a segment.
     pub segment_bytes: u32,
-    /// Time in which senders had something to send.
+    /// Time in which senders had data to send.
     pub busy: Duration,
-    /// Part of `busy` in which the receivers' windows held senders up.
+    /// Part of `busy` in which the receivers' windows limited senders.
     pub window_limited: Duration,
-    /// Part of `busy` in which the senders' buffers held senders up.
+    /// Part of `busy` in which the senders' buffers limited senders.
     pub buffer_limited: Duration,
     /// Current RTT, mean of the streams; zero if unknown.
     pub round_trip: Duration,
@@ -115,14 +116,14 @@ pub struct ChannelSample {
     pub round_trip_min: Duration,
 }
 
-/// The stage that holds the transfer up, as far as streams are concerned.
+/// The stage that limits the transfer, as far as the number of streams is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holdup {
     /// The path between the ends, or no known stage.
     Network,
-    /// The streams' own threads are always at work, and the machine has idle processors.
+    /// The streams' own threads are always busy, and the machine has idle processors.
     Threads,
-    /// A stage that more streams do not help, in words.
+    /// A stage that more streams would not speed up, in words.
     Elsewhere(&'static str),
 }
 
@@ -138,7 +139,7 @@ pub enum Knob {
 }
 
 impl Knob {
-    /// The word for people, events and settings.
+    /// The word for messages, events and settings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Streams => "streams",
@@ -151,7 +152,7 @@ impl Knob {
 /// A change of a number, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The number that changes.
+    /// The changed number.
     pub knob: Knob,
     /// The value before.
     pub from: u32,
@@ -174,7 +175,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// The smallest number of streams that is at least `count`.
+/// The smallest whole number of streams that is at least `count`.
 fn whole(count: f64) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -184,7 +185,7 @@ fn whole(count: f64) -> u32 {
     whole
 }
 
-/// A rate for people: bits a second, as networks are described.
+/// A rate in a message: bits a second, as usual for networks.
 fn shown_rate(bytes_per_second: f64) -> String {
     let bits = bytes_per_second * 8.0;
     if bits >= 1e9 {
@@ -194,7 +195,7 @@ fn shown_rate(bytes_per_second: f64) -> String {
     }
 }
 
-/// An RTT for people.
+/// An RTT in a message.
 fn shown_time(time: Duration) -> String {
     let milliseconds = time.as_secs_f64() * 1e3;
     if milliseconds >= 10.0 {
@@ -204,7 +205,7 @@ fn shown_time(time: Duration) -> String {
     }
 }
 
-/// Bytes of a buffer for people.
+/// A buffer size in a message.
 fn shown_bytes(bytes: u64) -> String {
     if bytes >= 1_000_000 {
         format!("{:.0} MB", bytes as f64 / 1e6)

@@ -1,53 +1,53 @@
-//! Owns what went through over the last seconds: its mean, and how far it came in bursts.
-//! Decides nothing.
+//! Records how many bytes were transferred over the last seconds: the mean rate, and whether they came in bursts. Does not
+//! decide.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// So far it looks back.
+/// Length of the recorded time.
 const SPAN: Duration = Duration::from_secs(16);
-/// Bursts are not measured over less: their mean would be chance.
+/// Bursts are not measured over a shorter time, because their mean would be random.
 const SPAN_MIN: Duration = Duration::from_secs(8);
 const APART_MIN: Duration = Duration::from_secs(4);
-/// A pause: for so long, less than this part of the mean goes through.
+/// Length of a pause, in which less than this part of the mean rate is transferred.
 const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_PART: f64 = 0.1;
 
-/// Bytes that had gone through, at moments of the last seconds.
+/// Byte counts at moments of the last seconds.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     marks: VecDeque<(Duration, u64)>,
 }
 
-/// How something goes through.
+/// How evenly bytes are transferred.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Course {
-    /// Without a pause.
+    /// There was no pause.
     Even,
-    /// With a pause; whether it goes on in bursts is not known yet.
+    /// There was a pause; whether there are bursts is not known yet.
     Uneven,
-    /// In bursts, with several pauses: one alone may be of something else.
+    /// There are bursts with several pauses; a single pause may have another cause.
     Bursts(Bursts),
 }
 
 /// Bursts with pauses between them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bursts {
-    /// Bytes a second, pauses and all.
+    /// Mean rate in bytes a second, including pauses.
     pub(super) rate: f64,
-    /// By so many bytes it is off from an even course, from the least to the most.
+    /// Range of the deviation from an even course, from the lowest to the highest, in bytes.
     pub(super) bytes: f64,
 }
 
 impl Bursts {
-    /// Seconds that a burst is worth.
+    /// Length of a burst in seconds at the mean rate.
     pub(super) fn seconds(&self) -> f64 {
         self.bytes / self.rate.max(1.0)
     }
 }
 
 impl Pace {
-    /// By `now` so many bytes have gone through.
+    /// Records that `bytes` were transferred in total by `now`.
     pub(super) fn add(&mut self, now: Duration, bytes: u64) {
         let since = now.saturating_sub(SPAN);
         while self.marks.front().is_some_and(|&(when, _)| when < since) {
@@ -56,26 +56,27 @@ impl Pace {
         self.marks.push_back((now, bytes));
     }
 
-    /// Bytes that had gone through at last.
+    /// The latest byte count.
     pub(super) fn bytes(&self) -> u64 {
         self.marks.back().map_or(0, |&(_, bytes)| bytes)
     }
 
-    /// Bytes a second since `from`, or since what is remembered; `None` if that is no time.
+    /// Bytes a second since `from`, or since the earliest record; `None` if no time has passed.
     pub(super) fn mean_since(&self, from: Duration) -> Option<f64> {
         let &last = self.marks.back()?;
         let &first = self.marks.iter().find(|(when, _)| *when >= from)?;
         (last.0 > first.0).then(|| rate(first, last))
     }
 
-    /// How it has gone.
+    /// How evenly bytes were transferred.
     pub(super) fn course(&self) -> Course {
         let (Some(&(from, first)), Some(&(to, last))) = (self.marks.front(), self.marks.back())
         else {
             return Course::Even;
         };
         let mean = rate((from, first), (to, last));
-        // Where the first and the last pause began: between them are whole bursts, and not the one that filled an empty cache.
+        // Starts of the first and the last pause: only whole bursts lie between them, and not the burst that filled an empty
+        // cache.
         let mut began: Option<[(Duration, u64); 2]> = None;
         let mut quiet_from = (from, first);
         let mut is_pause = false;
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(course(20, grows), Course::Even);
         let pause = |tick: u32| u64::from(if tick > 40 { tick.max(45) } else { tick });
         assert_eq!(course(20, |tick| pause(tick) * 1_000_000), Course::Uneven);
-        // All of four seconds in the first one.
+        // All bytes of four seconds arrive in the first one.
         let staircase =
             |tick: u32| u64::from(tick / 20) * 20_000_000 + u64::from(tick % 20).min(5) * 4_000_000;
         assert_eq!(course(4, staircase), Course::Uneven);

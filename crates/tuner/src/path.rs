@@ -1,5 +1,5 @@
-//! Reads from the samples of a channel why its streams are held up: their windows, loss, a full queue, or no visible reason.
-//! Decides only the number of streams at the start.
+//! Finds out from the samples of a channel what limits its streams: windows, loss, a full queue, or no visible reason. Decides only
+//! the initial number of streams.
 
 use std::time::Duration;
 
@@ -10,34 +10,35 @@ use super::{Bounds, ChannelSample, shown_bytes, shown_rate, shown_time, whole};
 pub struct Path {
     /// RTT of the first connection.
     pub round_trip: Duration,
-    /// The most that the kernel buffers for one connection, as configured; 0 if unknown.
+    /// Most bytes that the kernel buffers for one connection, as configured; 0 if unknown.
     pub buffer_bytes: u64,
     /// The user's limit in content bytes a second; 0 means no limit.
     pub limit: u64,
 }
 
-/// The number of streams at the start, with a reason if the number is not the usual one.
+/// The initial number of streams, with a reason if the number is not the usual one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Streams.
+    /// Number of streams.
     pub streams: u32,
     /// The reason, if there are more streams than usual.
     pub reason: Option<String>,
 }
 
-/// Streams at the start if their windows suffice. On two cores and a short path, one and four are slower (docs/decisions/threads.md).
+/// Initial number of streams if their windows suffice. On two cores and a short path, one and four are slower
+/// (docs/decisions/threads.md).
 const USUAL: u32 = 2;
 
 /// The windows of the first streams together fit this rate, 1 Gbit/s. On a faster link the windows stay full.
 const ASSUMED_BYTES_PER_SECOND: f64 = 125e6;
 
-/// Most streams at the start. More streams need evidence from measurement.
+/// Most initial streams. More streams need evidence from measurement.
 pub(super) const START_MAX: u32 = 16;
 
 /// The share of a kernel buffer that carries payload. The kernel needs the rest for bookkeeping.
 const PAYLOAD_SHARE: f64 = 0.5;
 
-/// Computes the number of streams at the start: their windows together hold the data of one RTT.
+/// Computes the initial number of streams: their windows together hold the data of one RTT.
 pub fn start(path: &Path, bounds: Bounds) -> Start {
     let usual = bounds.hold(USUAL);
     if bounds.is_fixed() || path.buffer_bytes == 0 || path.round_trip.is_zero() {
@@ -65,7 +66,7 @@ pub fn start(path: &Path, bounds: Bounds) -> Start {
     Start { streams, reason }
 }
 
-/// A measuring window that is still open.
+/// An unfinished measuring window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) since: Duration,
@@ -94,7 +95,7 @@ pub(super) struct Reading {
     pub(super) rate: f64,
     /// Share of segments retransmitted, over a longer time than the window.
     loss: f64,
-    /// Shares of the senders' time held up by the receivers' windows and by the senders' own buffers.
+    /// Shares of the senders' time limited by the receivers' windows and by the senders' own buffers.
     window_share: f64,
     buffer_share: f64,
     round_trip: Duration,
@@ -109,7 +110,7 @@ pub(super) struct Losses {
     retransmitted: f64,
 }
 
-/// In this time a counted loss loses two thirds of its weight.
+/// Time in which a counted loss loses two thirds of its weight.
 const LOSSES_SECONDS: f64 = 15.0;
 
 impl Losses {
@@ -122,7 +123,7 @@ impl Losses {
     }
 
     fn share(&self) -> f64 {
-        // The rest of the last loss never decays to zero, and would count as a sign for hours.
+        // Without this, the rest of the last loss would never decay to zero, and would count as a sign for hours.
         if self.segments < 1.0 || self.retransmitted < 0.5 {
             return 0.0;
         }
@@ -130,12 +131,12 @@ impl Losses {
     }
 }
 
-/// The room for more streams, as the reading shows it.
+/// The room for more streams, according to a reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Room {
-    /// A window holds each stream up, and the path is not full.
+    /// Windows limit each stream, and the path is not full.
     Windows,
-    /// Losses hold each stream up, and the queue is empty, so other senders see no full path either.
+    /// Losses limit each stream, and the queue is empty, so the path is not full for other senders either.
     Losses,
     /// A standing queue at the bottleneck: the path is full, with our traffic or with other traffic.
     None,
@@ -185,7 +186,7 @@ impl Reading {
         (self.round_trip.as_secs_f64() - least).max(0.0) / least
     }
 
-    /// Whether hardly anything moves. A stream that sends so little waits for a retransmission timeout.
+    /// Whether hardly any data moves. A stream that sends so little waits for a retransmission timeout.
     pub(super) fn stands_still(&self) -> bool {
         self.per_stream() < STILL_SEGMENTS * self.segment_bytes
     }
@@ -199,27 +200,27 @@ impl Reading {
     }
 
     pub(super) fn room(&self) -> Room {
-        // The delay that hosts add to a short RTT is not a standing queue.
+        // Below `SHORT`, the delay that hosts add to the RTT is not a standing queue.
         if self.round_trip_min >= SHORT && self.queueing() >= QUEUE_STANDS {
             return Room::None;
         }
         if self.window_share + self.buffer_share >= HELD_UP {
             return Room::Windows;
         }
-        // A kind of TCP that ignores losses moves far more than the law says, so losses do not hold it up.
+        // A kind of TCP that ignores losses is far faster than the law predicts, so losses do not limit it.
         if self.loss > 0.0 && self.per_stream() <= LAW_SLACK * self.loss_bound() {
             return Room::Losses;
         }
         Room::Unknown
     }
 
-    /// Whether the streams have as much in flight as their buffers hold. Such streams will not become faster, however young they are.
-    /// A receiver's window says less, because it grows behind a stream that starts.
+    /// Whether the streams have as many bytes in flight as their buffers hold. Such streams will not become faster, however young
+    /// they are. A receiver's window says less, because it grows later than a starting stream.
     pub(super) fn has_full_buffers(&self) -> bool {
         self.buffer_share >= HELD_UP
     }
 
-    /// The reason why the streams are held up, for people.
+    /// The reason for a message: what limits the streams.
     pub(super) fn words(&self) -> String {
         let each = shown_rate(self.per_stream());
         let at = shown_time(self.round_trip);
@@ -248,7 +249,7 @@ impl Reading {
         self.round_trip_min
     }
 
-    /// RTTs until a new stream moves as much as these streams do: slow start, from ten segments.
+    /// RTTs until a new stream is as fast as these streams: slow start, from ten segments.
     pub(super) fn round_trips_to_start(&self) -> f64 {
         let window = self.per_stream() * self.round_trip.as_secs_f64();
         let doublings = (window / (10.0 * self.segment_bytes)).max(1.0).log2();
@@ -256,16 +257,17 @@ impl Reading {
     }
 }
 
-/// Below this RTT the processors limit (docs/decisions/threads.md).
+/// Below this RTT the processors are the limit (docs/decisions/threads.md).
 pub(super) const SHORT: Duration = Duration::from_millis(2);
 
-/// A queue that adds a quarter to the RTT is a standing queue. On a path long enough to matter, processors and schedulers add less.
+/// A queue that adds a quarter to the RTT is a standing queue. On a path long enough to matter, processors and schedulers add less
+/// than that.
 const QUEUE_STANDS: f64 = 0.25;
 
 /// Segments a second of a stream that hardly moves. The lowest window is two segments, and an RTT is less than a second.
 const STILL_SEGMENTS: f64 = 3.0;
 
-/// A stream that is held up for this share of the time has no other limit that matters.
+/// A stream that is limited for this share of the time has no other limit that matters.
 const HELD_UP: f64 = 0.3;
 
 /// The laws are means over a long time, but the loss is counted over a short one.

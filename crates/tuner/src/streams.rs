@@ -1,10 +1,11 @@
-//! Owns the number of streams of one channel: tries more where there is room, fewer where they win nothing, and keeps what wins.
-//! Does not find the cause that limits a stream (see `path`), and does not start or end streams.
+//! Owns the number of streams of one channel: tries more if there is room, fewer if they do not help, and keeps a number that
+//! proves better. Does not find the limit of a stream (`path`), and does not start or end streams.
 //!
-//! Gradual adaptation after Balman and Kosar: raise the number, compare the total rate, keep the number only if it wins. Two rules
-//! are added. A raise is tried where the kernels' figures show room, so that the raise may be large, and none is tried where a
-//! queue stands. And a raise must win at least half of what it would win on an empty link. Streams that are added to a full link
-//! take from others, and win less than half as soon as ours have half of it. So two copies meet in the middle.
+//! Gradual adaptation after Balman and Kosar: raise the number, compare the total rate, and keep the number only if the rate is
+//! higher. Two rules are added. A raise is tried if the kernels' figures show room, and may then be large; no raise is tried while
+//! there is a standing queue. A raise must win at least half of the gain that it would have on an empty link. Streams added to a
+//! full link take bandwidth from others, and gain less than half as soon as ours have half of the link. Therefore two copies end
+//! with equal shares.
 
 mod bursts;
 mod fewer;
@@ -36,7 +37,7 @@ pub struct StreamTuner {
     /// Fewer streams than this are not tried.
     floor: u32,
     target: u32,
-    /// When the target was changed last.
+    /// Time of the latest change of the target.
     changed: Duration,
     phase: Phase,
     meter: Meter,
@@ -46,16 +47,16 @@ pub struct StreamTuner {
     held_up: HeldUp,
 }
 
-/// The trial under which the next window is judged.
+/// The trial in whose context the next window is judged.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Nothing is tried. To: each other phase.
+    /// No trial is running. Next: any other phase.
     Holding,
-    /// More streams are tried. To: `Holding`, or `Raising` with a part of them.
+    /// More streams are tried. Next: `Holding`, or `Raising` with a part of them.
     Raising(Raise),
-    /// Fewer streams are tried. To: `Holding`.
+    /// Fewer streams are tried. Next: `Holding`.
     Lowering(Lower),
-    /// Fewer streams are tried where storage takes bursts. To: `Holding`.
+    /// Fewer streams are tried, and storage accepts data in bursts. Next: `Holding`.
     Draining(OverBursts),
 }
 
@@ -77,18 +78,18 @@ impl StreamTuner {
         }
     }
 
-    /// How many streams there should be now.
+    /// The current target number of streams.
     pub const fn target(&self) -> u32 {
         self.target
     }
 
-    /// Takes other bounds: channels or transfers came or went, and each has its part.
+    /// Sets other bounds: channels or transfers were added or removed, and each has its share.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;
         self.floor = bounds.hold(self.floor);
     }
 
-    /// Takes a sample, some times a second, with `now` since the transfer began. A decision changes the
+    /// Processes a sample, some times a second; `now` is the time since the transfer began. A decision changes the
     /// [`target`](Self::target).
     pub fn step(
         &mut self,
@@ -120,7 +121,7 @@ impl StreamTuner {
         decision
     }
 
-    /// Streams start, end, or were lost.
+    /// Handles streams that start, end, or were lost.
     fn wait_for_streams(&mut self, now: Duration, sample: &ChannelSample) -> Option<Decision> {
         let astray = self.meter.note_astray(now);
         let patience = PATIENCE + sample.round_trip * 10;
@@ -130,7 +131,7 @@ impl StreamTuner {
         match self.phase {
             _ if !matches!(self.phase, Phase::Holding) && sample.streams > self.target => None,
             Phase::Raising(raise) => {
-                // The other end takes no more, or the network admits no more. It may do so later.
+                // The other end accepts no more streams, or the network allows no more. It may accept more later.
                 let to = self.bounds.hold(sample.streams.max(raise.from));
                 self.learned.refused = Some(to);
                 self.waits.more.failed(now, self.changed);
@@ -139,7 +140,7 @@ impl StreamTuner {
             }
             _ if sample.streams == 0 => None,
             _ => {
-                // Lost streams are not replaced, or streams do not end: their number is the target now.
+                // Lost streams are not replaced, or streams do not end, so their current number becomes the target.
                 self.phase = Phase::Holding;
                 self.target = self.bounds.hold(sample.streams);
                 self.meter.accept();
@@ -148,7 +149,7 @@ impl StreamTuner {
         }
     }
 
-    /// Takes the highest rate, and notes when nothing moves.
+    /// Updates the highest rate, and records when no data moves.
     fn notice_standstill(&mut self, now: Duration, reading: &Reading) {
         if !reading.stands_still() {
             self.learned.peak = self.learned.peak.max(reading.rate);
@@ -169,7 +170,7 @@ impl StreamTuner {
         }
     }
 
-    /// A trial in vain may win after the path has changed.
+    /// A failed trial may succeed after the path has changed.
     fn notice_change(&mut self, now: Duration, reading: &Reading) {
         match self.usual.take(now, reading) {
             // A queue of our own was taken back. A queue of others is theirs, and its part is given at once.
@@ -185,7 +186,7 @@ impl StreamTuner {
         }
     }
 
-    /// Nothing is being tried: decides whether a trial begins.
+    /// Called when no trial is running: decides whether one begins.
     fn consider(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
         self.phase = Phase::Holding;
         if let Holdup::Elsewhere(stage) = holdup {
@@ -197,7 +198,7 @@ impl StreamTuner {
         }
         let room = reading.room();
         let may_be_pause = self.usual.may_be_pause(now, reading, room);
-        // The first windows show streams that start, unless their buffers are full.
+        // The first windows show streams that are still starting, unless their buffers are full.
         let starts = self.meter.windows() < START_WINDOWS && self.meter.is_moving(reading);
         if starts && !reading.has_full_buffers() {
             return None;
@@ -211,7 +212,7 @@ impl StreamTuner {
         }
         if room == Room::None {
             self.learned.filled_by = Some(self.target);
-            // The path is full: a higher rate before others came is no sign that the streams are held down.
+            // The path is full: a higher rate before other transfers came does not mean that the streams are limited.
             self.learned.peak = reading.rate;
         } else {
             self.learned.filled_by = self.learned.filled_by.filter(|most| *most >= self.target);
@@ -222,7 +223,7 @@ impl StreamTuner {
         if room == Room::None {
             return self.try_fewer(now, reading, &reading.words(), Why::Queue);
         }
-        // Processors limit a short path.
+        // On a short path the processors are the limit.
         if reading.round_trip_min() < SHORT {
             return None;
         }
@@ -247,10 +248,10 @@ impl StreamTuner {
         None
     }
 
-    /// Tries more streams where `room` gives a reason.
+    /// Tries more streams if `room` is a reason.
     fn try_more_for(&mut self, now: Duration, reading: &Reading, room: Room) -> Option<Decision> {
         let factor = factor(room, self.target);
-        // A higher rate was measured before, and no queue says that it is out of reach now.
+        // A higher rate was measured before, and no queue indicates that it is out of reach now.
         let fallen = self.learned.peak / reading.rate.max(1.0);
         let (factor, words) = if fallen > FALLEN {
             let before = shown_rate(self.learned.peak);
@@ -290,7 +291,7 @@ impl StreamTuner {
         let (rate, _) = self.meter.rates(now, reading);
         self.phase = Phase::Raising(Raise {
             from: self.target,
-            // A raise in a pause must win over the usual rate. BBR pauses every ten seconds.
+            // A raise during a pause must exceed the usual rate. BBR pauses every ten seconds.
             before: rate.max(KEPT * self.usual.seen_lately(now, reading)),
             for_losses: reading.room() == Room::Losses,
             losses: self.meter.losses(),
@@ -331,11 +332,11 @@ impl StreamTuner {
                 let words = format!("{words}: not worth it");
                 self.phase = Phase::Holding;
                 self.meter.restore_losses(raise.losses);
-                // A moment's rate during a raise in vain is no sign that the streams are held down.
+                // A momentary rate during a failed raise does not mean that the streams are limited.
                 self.learned.peak = raise.before;
                 self.waits.up.failed(now, self.changed);
                 self.waits.explore.failed(now, self.changed);
-                // The path is full or nearly so: a small step finds out whether it still is.
+                // The path is full or nearly full: a small step finds out whether it still is.
                 self.learned.filled_by = Some(next_to(raise.from));
                 Some(self.change(now, raise.from, words))
             }
@@ -369,7 +370,7 @@ impl StreamTuner {
         Some(self.change(now, to, format!("{words}; fewer may do")))
     }
 
-    /// Tries fewer streams where a stage holds the transfer up that streams do not help.
+    /// Tries fewer streams if the limiting stage is one that streams do not speed up.
     fn try_fewer_elsewhere(
         &mut self,
         now: Duration,
@@ -392,7 +393,7 @@ impl StreamTuner {
         bursts: Bursts,
         why: &str,
     ) -> Option<Decision> {
-        // In a burst the streams moved the most that they can.
+        // In a burst the streams have reached their highest rate.
         let part = SPARE * bursts.rate / self.learned.peak.max(1.0);
         let to = whole(f64::from(self.target) * part).max(self.floor);
         if to >= self.target {
@@ -404,7 +405,7 @@ impl StreamTuner {
         );
         self.phase = Phase::Draining(OverBursts::new(self.target, bursts, self.meter.bytes()));
         self.meter.remember(reading);
-        // The highest rate is that of fewer streams from now on.
+        // From now on the highest rate is that of fewer streams.
         self.learned.peak = 0.0;
         Some(self.change(now, to, words))
     }
@@ -422,7 +423,7 @@ impl StreamTuner {
             Lowered::GoOn => return None,
             Lowered::Back => {}
             Lowered::Keep | Lowered::Given => {
-                // A part that others took ends the series: it is no loss.
+                // If other transfers took a part, the series ends, because the part is not a loss.
                 self.learned.kept = (result == Lowered::Keep).then_some(lower.series);
                 if lower.why == Why::Queue {
                     self.usual.forget();

@@ -1,5 +1,4 @@
-//! Properties of the tuner over thousands of simulated links.
-//! Knows no link itself (`world`).
+//! Tests properties of the tuner over thousands of simulated links. Does not simulate links (`world` does).
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -19,7 +18,7 @@ use super::{Bounds, ChannelSample, Holdup, StreamTuner};
 const MBIT: f64 = 125_000.0;
 const KINDS: [Kind; 3] = [Kind::Reno, Kind::Cubic, Kind::Rate];
 
-/// A clean link: no losses but those of its full queue, a queue for one RTT, and room for windows.
+/// A clean link: no losses except those of its full queue, a queue for one RTT, and buffers for full windows.
 fn clean(capacity: f64, round_trip: f64, kind: Kind) -> Link {
     Link {
         capacity,
@@ -40,7 +39,7 @@ fn any(dice: &mut Dice) -> Link {
     let capacity = dice.over(20.0 * MBIT, 5000.0 * MBIT);
     let round_trip = dice.over(0.002, 0.25);
     let mut link = clean(capacity, round_trip, dice.one_of(&KINDS));
-    // Reno is not used on paths that it needs hours to fill.
+    // Reno is not used on paths that it would need hours to fill.
     if link.kind == Kind::Reno && link.windows() > 2000.0 * SEGMENT {
         link.kind = Kind::Cubic;
     }
@@ -60,7 +59,7 @@ fn rate_of(run: &Run, from: usize, to: usize) -> f64 {
     (run.seconds[to - 1].0 - run.seconds[from - 1].0) / (to - from) as f64
 }
 
-/// Changes of the number in these seconds.
+/// Number of changes in these seconds.
 fn changes(run: &Run, from: f64, to: f64) -> usize {
     let within = |(when, _): &&(f64, String)| (from..to).contains(when);
     run.decisions.iter().filter(within).count()
@@ -92,7 +91,7 @@ fn it_comes_near_the_best_fixed_number_on_any_link_and_stays_there() {
             "seed {seed}: {share:.2} {link:?}{}",
             told(&own)
         );
-        // Each trial in vain doubles the time to the next.
+        // Each failed trial doubles the time to the next one.
         let changed = changes(&own, 15.0, 30.0);
         assert!(changed <= 9, "seed {seed}: {link:?}{}", told(&own));
     }
@@ -103,7 +102,7 @@ fn it_comes_near_the_best_fixed_number_on_any_link_and_stays_there() {
     );
 }
 
-/// Two streams move three quarters of the path's capacity, so four cannot win half of the ideal. A part of eight was not enough.
+/// Two streams use three quarters of the path's capacity, so four cannot gain half of the ideal. A part of eight was not enough.
 #[test]
 fn it_does_not_go_back_to_two_streams_where_four_win_what_is_left() {
     for seed in 0..16 {
@@ -140,7 +139,7 @@ fn it_makes_up_for_small_buffers_at_once_and_says_why() {
             told(&own)
         );
     }
-    // Where the start cannot know the windows, the reason of the first step names them.
+    // The start cannot know the windows, so the reason of the first step names them.
     let mut link = clean(1000.0 * MBIT, 0.2, Kind::Cubic);
     link.buffer = 2e6;
     let mut world = World::new(link, 1);
@@ -166,7 +165,7 @@ fn a_way_that_small_buffers_fill_is_not_flooded() {
         let mut own = Run::new(&mut world);
         run(&mut world, &mut [&mut own], 40.0);
         let enough = (link.windows() / link.buffer).ceil();
-        // One trial to find out.
+        // One trial is allowed.
         let most = own.seconds.iter().skip(15).map(|second| second.1).max();
         let most = most.unwrap_or_default();
         assert!(
@@ -234,7 +233,7 @@ fn what_was_refused_during_an_outage_is_tried_again() {
         let owner = world.add_owner();
         let mut own = Run::beginning(&mut world, owner, 2);
         run(&mut world, &mut [&mut own], 30.0);
-        // Each trial in vain doubles the time to the next.
+        // Each failed trial doubles the time to the next one.
         assert!(own.decisions.len() <= 4, "seed {seed}{}", told(&own));
         world.admitted = u32::MAX;
         run(&mut world, &mut [&mut own], 120.0);
@@ -281,7 +280,7 @@ fn streams_held_down_by_losses_are_not_measured_by_how_others_started() {
     let mut tried = Vec::new();
     for tenth in 1..100 {
         sample.streams = tuner.target();
-        // The first 36 streams move more at first than losses allow later.
+        // The first 36 streams are faster at first than losses allow later.
         let rate: f64 = match sample.streams {
             ..=36 => 62e6,
             37..=71 => 60e6,
@@ -400,7 +399,7 @@ fn idle_processors_get_streams_until_they_are_no_more() {
 fn on_a_short_way_what_idle_processors_have_won_is_kept() {
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
-        // Up to this number each stream has a processor. Further streams add less.
+        // Up to this number each stream has a processor. More streams add less.
         let useful = dice.between(2.0, 12.0);
         let more = dice.between(0.0, 0.5);
         let rate = |streams: u32| {
@@ -435,7 +434,7 @@ fn on_a_short_way_what_idle_processors_have_won_is_kept() {
                 told += &format!("{now:?} {decision}\n");
             }
         }
-        // Trials of more and of fewer streams become ever rarer.
+        // Trials of more and of fewer streams become rarer and rarer.
         let share = moved / won;
         assert!(
             changed <= 12 && share > 0.97,

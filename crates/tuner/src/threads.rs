@@ -1,8 +1,8 @@
-//! The number of threads that read ahead of a sender's streams, or write for a receiver's. Each end tunes its own number.
-//! Knows readers from writers only for the words of its reasons, and starts no thread.
+//! Chooses the number of threads that read ahead of a sender's streams, or write for a receiver's. Each end tunes its own number.
+//! Distinguishes readers and writers only in the words of its reasons, and starts no threads.
 //!
-//! Streams read and write for themselves, and on fast storage nothing is better. Helper threads pay where the streams' own threads
-//! wait for storage while their connections idle, because then more threads share the wait. Without such waits the helpers are removed.
+//! Streams read and write themselves, which is best on fast storage. Helper threads help if the streams' own threads wait for storage
+//! while their connections idle, because then more threads share the wait. Without such waits the helpers are removed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::backoff::Backoff;
 use super::{Bounds, Decision, Knob, shown_rate};
 
-/// Counters of the threads of one end. All but `streams` only grow.
+/// Counters of the threads of one end. All except `streams` only grow.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StageSample {
     /// Streams now.
@@ -30,16 +30,16 @@ pub struct ThreadTuner {
     bounds: Bounds,
     target: u32,
     window: Option<(Duration, StageSample)>,
-    /// Rates of the last windows in bytes a second, the latest at the end; at most [`PAST`].
+    /// Rates of the last windows in bytes a second, the latest last; at most [`PAST`].
     rates: VecDeque<f64>,
-    /// How many of these windows had the current number of threads.
+    /// Number of these windows with the current number of threads.
     settled: usize,
-    /// Windows in a row, since the number changed, in which streams waited for storage.
+    /// Consecutive windows, since the last change, in which streams waited for storage.
     waits: u32,
-    /// Windows in a row in which streams did not wait for storage.
+    /// Consecutive windows in which streams did not wait for storage.
     calm: usize,
     trial: Option<Trial>,
-    /// The rate that fewer threads must keep. It holds over a series of steps down, so that small losses do not add up.
+    /// The rate that fewer threads must keep. It applies to a series of steps down, so that small losses do not add up.
     kept: Option<f64>,
     more: Backoff,
     fewer: Backoff,
@@ -50,32 +50,33 @@ struct Trial {
     from: u32,
     before: f64,
     windows: u32,
-    /// Rate of the window before this one.
+    /// Rate of the previous window.
     last: f64,
 }
 
-/// Length of a window, long enough for a batch to be made durable within it.
+/// Length of a window; long enough to make a batch durable within it.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Windows that judge a raise. A disk that takes a batch at once and syncs it in 2 to 4 s has shown its burst in them.
+/// Windows by which a raise is judged. If a disk accepts a batch at once and syncs it in 2 to 4 s, these windows contain its burst.
 const PAST: usize = 8;
 
-/// Streams wait for storage if their threads spend this share of their time there and not at work.
+/// Streams wait for storage if their threads spend this share of their time waiting instead of working.
 const WAITING: f64 = 0.4;
 
-/// Below this share streams do not wait for storage. Between the two shares nothing is tried.
+/// Below this share streams do not wait for storage. Between the two shares no trial is made.
 const CALM: f64 = 0.2;
 
-/// After this many calm windows in a row, fewer threads are tried.
+/// Calm windows in a row after which fewer threads are tried.
 const CALM_WINDOWS: usize = 5;
 
-/// More threads must win this factor, because they cost hand-overs.
+/// More threads must gain this factor, because they cost hand-overs.
 const WIN: f64 = 1.1;
 
 /// Fewer threads must keep this share of the rate before the first of several steps down.
 const KEPT: f64 = 0.95;
 
-/// A rate that grows by more than this factor over two windows grows without a trial. A trial at that time would always seem to win.
+/// A rate that grows by more than this factor over two windows grows even without a trial. A trial at that time would always seem to
+/// succeed.
 const STEADY: f64 = 1.03;
 
 /// Fewest and most windows of one number of threads that show whether the rate is steady.
@@ -85,7 +86,7 @@ const STEADY_WINDOWS_MOST: usize = 4;
 const _: () = assert!(CALM_WINDOWS <= PAST && STEADY_WINDOWS_MOST <= PAST);
 
 const MORE_WAIT: Duration = Duration::from_secs(15);
-/// Wait after more threads have just won: half as many are known to be too few.
+/// Wait after a successful raise: half as many threads are known to be too few.
 const FEWER_WAIT: Duration = Duration::from_secs(30);
 
 impl ThreadTuner {
@@ -107,7 +108,7 @@ impl ThreadTuner {
         }
     }
 
-    /// The first decision, if the user asked for a minimum and leaves the rest to the tuner.
+    /// The first decision, if the user requested a minimum and lets the tuner choose the rest.
     pub fn begin(&self) -> Option<Decision> {
         let least = self.bounds.least;
         (least > 0 && !self.bounds.is_fixed()).then(|| Decision {
@@ -118,12 +119,12 @@ impl ThreadTuner {
         })
     }
 
-    /// The number of threads that there should be now.
+    /// The current target number of threads.
     pub const fn target(&self) -> u32 {
         self.target
     }
 
-    /// Takes a sample. Call this about once a second, with `now` since the transfer began.
+    /// Processes a sample. Call this about once a second; `now` is the time since the transfer began.
     pub fn step(&mut self, now: Duration, sample: &StageSample) -> Option<Decision> {
         if self.bounds.is_fixed() {
             return None;
@@ -177,7 +178,7 @@ impl ThreadTuner {
         if to == self.target || !self.more.is_over(now) || !self.is_steady() {
             return None;
         }
-        // The disk may still be busy with bytes that it took at once before.
+        // The disk may still be busy with bytes that it accepted at once before.
         self.begin_trial(self.rates.iter().copied().fold(0.0, f64::max));
         let reason = format!(
             "the streams wait for storage {:.0} % of their time, at {}",
@@ -187,7 +188,8 @@ impl ThreadTuner {
         Some(self.change(to, reason))
     }
 
-    /// Judges more threads. Two windows in a row must win, because one may be luck. Threads that still start may spoil the first.
+    /// Judges more threads. Two windows in a row must be faster, because one may be luck. Threads that are still starting may spoil the
+    /// first.
     fn judge_more(&mut self, now: Duration, rate: f64, trial: Trial) -> Option<Decision> {
         let wins = |rate: f64| rate >= WIN * trial.before;
         let windows = trial.windows + 1;
@@ -212,7 +214,7 @@ impl ThreadTuner {
         if to == self.target || !self.fewer.is_over(now) {
             return None;
         }
-        // All windows are of the current number: the series of steps down starts here.
+        // All windows have the current number, because the series of steps down starts here.
         self.begin_trial(mean(self.rates.iter().rev().take(CALM_WINDOWS)));
         let reason = format!(
             "the streams wait for storage {:.0} % of their time; fewer may do",
@@ -221,14 +223,14 @@ impl ThreadTuner {
         Some(self.change(to, reason))
     }
 
-    /// Judges fewer threads. They stay if they move as much and streams still do not wait for storage.
+    /// Judges fewer threads. They are kept if they are as fast and streams still do not wait for storage.
     fn judge_fewer(&mut self, now: Duration, rate: f64, trial: Trial) -> Option<Decision> {
         if trial.windows == 0 {
             self.go_on(rate, trial);
             return None;
         }
         let moved = mean(&[trial.last, rate]);
-        // If the rate just before was clearly lower than steps down explain, there is less to move now.
+        // If the rate just before was clearly lower than steps down explain, less data is available now.
         let least = KEPT * KEPT;
         let kept = self.kept.filter(|kept| trial.before >= least * kept);
         let before = kept.map_or(trial.before, |kept| kept.max(trial.before));
@@ -240,7 +242,7 @@ impl ThreadTuner {
             return None;
         }
         self.fewer.failed(now, now);
-        // There may be less to move now, so the next step is not held to the rate of long ago.
+        // Less data may be available now, so the next step is not compared with an old rate.
         self.kept = self.kept.map(|kept| {
             if trial.before >= KEPT * kept {
                 kept
@@ -251,7 +253,7 @@ impl ThreadTuner {
         Some(self.go_back(moved, trial, "too few"))
     }
 
-    /// Whether the rate is steady without a trial, as far as known by now.
+    /// Whether the rate is known to be steady without a trial.
     fn is_steady(&self) -> bool {
         if self.settled < STEADY_WINDOWS_LEAST {
             return false;

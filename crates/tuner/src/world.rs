@@ -1,5 +1,5 @@
-//! A small model of a link and of TCP on it, for tests: deterministic, from a seed.
-//! Knows no packets: each stream has a window that moves once an RTT, and the link a queue.
+//! A small model of a link and of TCP on it, for tests: deterministic, from a seed. Has no packets: each
+//! stream has a window that is sent once an RTT, and the link has a queue.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "a model with small numbers"
@@ -22,7 +22,7 @@ pub(super) const SEGMENT: f64 = 1448.0;
 pub(super) enum Kind {
     Reno,
     Cubic,
-    /// Like BBR: keeps to the rate that it sees delivered, and ignores losses.
+    /// Like BBR: sends at the delivered rate, and ignores losses.
     Rate,
 }
 
@@ -36,16 +36,17 @@ pub(super) struct Link {
     pub(super) queue: f64,
     /// Share of segments lost at random.
     pub(super) loss: f64,
-    /// Most bytes in flight of a stream, as its buffers allow.
+    /// Most bytes in flight of a stream, limited by its buffers.
     pub(super) buffer: f64,
     pub(super) kind: Kind,
-    /// Bytes a second that the storage at the end takes; infinite if storage does not limit.
+    /// Bytes a second that the destination's storage accepts; infinite if storage is no limit.
     pub(super) storage: f64,
-    /// Bytes that the storage takes at once and then syncs; 0 if it takes bytes evenly.
+    /// Bytes that the storage accepts at once and then syncs; 0 if it accepts bytes evenly.
     pub(super) batch: f64,
     /// The speed of syncing differs from batch to batch by this share.
     pub(super) uneven: f64,
-    /// Bytes a second that the processors handle with two streams. Each further stream costs a hundredth.
+    /// Bytes a second that the processors handle with two streams. Each additional stream costs a
+    /// hundredth.
     pub(super) processors: f64,
 }
 
@@ -59,7 +60,7 @@ impl Link {
 struct Flow {
     owner: usize,
     kind: Kind,
-    /// The stream carries data from this time on: a connection takes three RTTs.
+    /// Time from which the stream carries data: a connection takes three RTTs.
     from: f64,
     /// Bytes in flight.
     window: f64,
@@ -70,11 +71,11 @@ struct Flow {
     /// Kind `Rate`: the highest recent delivery rate, and the time until which it is valid.
     best: f64,
     best_until: f64,
-    /// Kind `Rate`: rounds in a row in which doubling brought nothing. Such rounds end the start.
+    /// Kind `Rate`: consecutive rounds in which doubling had no effect. Such rounds end the start.
     full_rounds: u32,
     next_round: f64,
     lost: bool,
-    /// Bytes delivered in this round, and the time when the round began.
+    /// Bytes delivered in this round, and the time at which it began.
     round_bytes: f64,
     round_since: f64,
 }
@@ -89,7 +90,7 @@ struct Owner {
     busy: f64,
     held_up: f64,
     windows_full: f64,
-    /// The sender is no transfer, and only the link limits it.
+    /// Whether the sender is no transfer, so that only the link limits it.
     is_plain: bool,
 }
 
@@ -102,9 +103,9 @@ pub(super) struct World {
     pub(super) now: f64,
     queued: f64,
     disk: Disk,
-    /// Most streams of a transfer that are admitted. Further connections fail.
+    /// Most streams of a transfer that are accepted. More connections fail.
     pub(super) admitted: u32,
-    /// Time since when nothing gets through.
+    /// Start of an outage.
     away_since: Option<f64>,
 }
 
@@ -123,7 +124,7 @@ impl World {
         }
     }
 
-    /// Adds a transfer. Its streams are still to be set.
+    /// Adds a transfer. The number of its streams must still be set.
     pub(super) fn add_owner(&mut self) -> usize {
         self.owners.push(Owner::default());
         self.owners.len() - 1
@@ -172,7 +173,7 @@ impl World {
         self.owners[owner].bytes
     }
 
-    /// The figures that the transfer's kernel and counters would report.
+    /// The measurements that the transfer's kernel and counters would report.
     pub(super) fn sample(&self, owner: usize) -> (ChannelSample, Holdup) {
         let own = &self.owners[owner];
         let running = self
@@ -213,7 +214,7 @@ impl World {
         }
     }
 
-    /// Bytes a second that the storage takes now.
+    /// Bytes a second that the storage accepts now.
     fn storage(&self) -> f64 {
         match self.link.batch {
             batch if batch <= 0.0 => self.link.storage,
@@ -234,7 +235,7 @@ impl World {
         flow.window.min(self.link.buffer) / round_trip
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub(super) fn pass(&mut self, until: f64) {
         while self.now < until {
             let tick = (self.link.round_trip / 2.0).clamp(0.005, 0.05);
@@ -254,7 +255,7 @@ impl World {
             .iter()
             .map(|flow| self.rate_wanted(flow))
             .collect();
-        // The machines at the ends hold all streams of a transfer up alike, but no plain connection.
+        // The machines at the ends slow down all streams of a transfer equally, but no plain connection.
         let mut factors = vec![1.0; self.owners.len()];
         for (owner, factor) in factors.iter_mut().enumerate() {
             if self.owners[owner].is_plain {
@@ -315,7 +316,7 @@ impl World {
             own.busy += tick;
             let held_up = flow.window >= self.link.buffer && factor >= 1.0;
             own.held_up += if held_up { tick } else { 0.0 };
-            // A receiver that does not read lets its window close.
+            // A receiver that does not read closes its window.
             own.windows_full += if factor <= 0.0 { tick } else { 0.0 };
             taken += bytes;
             flow.lost |= hit;
@@ -371,7 +372,7 @@ impl Flow {
             Kind::Reno | Kind::Cubic if idle || self.window > 1.1 * link.buffer => {}
             Kind::Reno | Kind::Cubic if self.window < self.threshold => {
                 self.window *= 2.0;
-                // As HyStart does it.
+                // Slow start ends on a growing RTT, as in HyStart.
                 let queued = round_trip - link.round_trip;
                 if queued > (link.round_trip / 8.0).clamp(0.004, 0.016) {
                     self.threshold = self.window;
@@ -398,7 +399,7 @@ impl Flow {
 pub(super) struct Run {
     pub(super) owner: usize,
     pub(super) tuner: StreamTuner,
-    /// The time and the words of each decision.
+    /// The time and the reason of each decision.
     pub(super) decisions: Vec<(f64, String)>,
     /// Bytes delivered and streams wanted, each second.
     pub(super) seconds: Vec<(f64, u32)>,

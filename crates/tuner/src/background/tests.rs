@@ -1,5 +1,5 @@
-//! A simulated link: a queue of fixed depth, a background transfer, and other senders.
-//! Sends nothing over a real network.
+//! Simulates a link: a queue of fixed depth, a background transfer, and other senders. Sends nothing
+//! over a real network.
 
 use super::*;
 use godwit_seeded::Seeded;
@@ -22,7 +22,7 @@ enum Other {
     Nobody,
     /// Fills the queue, backs off when the queue overflows, and grows back.
     Loss,
-    /// Sends at the rate that it has seen delivered, and a little more now and then.
+    /// Sends at the rate at which its data was delivered, and slightly more now and then.
     Model,
 }
 
@@ -39,7 +39,7 @@ struct Link {
     other: f64,
     model: f64,
     step: u64,
-    /// The background transfer sends nothing.
+    /// Whether the background transfer sends nothing.
     silent: bool,
 }
 

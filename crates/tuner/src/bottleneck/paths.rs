@@ -1,20 +1,20 @@
-//! Finds the one of several channels that carries too little, from the byte counts of each at two moments.
-//! Reports nothing if all channels carry alike, and nothing about a single channel.
+//! Finds a channel that is slower than it should be, from the byte counts of all channels at two moments. Reports nothing if all
+//! channels are similar, and nothing about a single channel.
 
 use std::time::Duration;
 
 use crate::ChannelFigures;
 
-/// Rates of one channel: over some time, and before that time.
+/// Rates of one channel: over an interval, and before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelRate {
-    /// Number of the channel, as the client counts channels from 0.
+    /// Number of the channel, assigned by the client from 0.
     pub number: u32,
-    /// Name for people: the interface and addresses.
+    /// Name for messages: the interface and addresses.
     pub name: String,
     /// Rate in the direction that carried more, with all overhead and including ended streams.
     pub bytes_per_second: f64,
-    /// The rate of the path before that interval; `None` if the earlier time was too short to measure.
+    /// Rate of the channel before that interval; `None` if the earlier time was too short to measure.
     pub before: Option<f64>,
 }
 
@@ -24,12 +24,12 @@ const TIME_MIN: Duration = Duration::from_secs(1);
 /// A channel below this share of the others' mean rate, or of its earlier rate, counts as slow.
 const SLOW: f64 = 0.5;
 
-/// The other channels carry as before if they keep this share of their rate.
+/// The other channels count as unchanged if they keep this share of their rate.
 const KEPT: f64 = 0.8;
 
 impl ChannelRate {
-    /// The rates between two looks at the channels of one end. A channel that `then` lacks is measured since its first stream. A
-    /// channel that is too new to measure is left out.
+    /// The rates between two measurements of one end's channels. A channel that is missing in `then` is measured since its first
+    /// stream. A channel that is too new to measure is left out.
     pub fn between(then: &[ChannelFigures], now: &[ChannelFigures]) -> Vec<Self> {
         let rate = |bytes: u64, time: Duration| {
             (time >= TIME_MIN).then(|| bytes as f64 / time.as_secs_f64())
@@ -50,8 +50,8 @@ impl ChannelRate {
     }
 }
 
-/// The slow channel and its share of all bytes. A channel is slow if it carries well below the others, or below its own rate
-/// before while the others keep theirs.
+/// The slow channel and its share of all bytes. A channel is slow if it is well below the others, or well below its own earlier
+/// rate while the others keep theirs.
 pub(super) fn slowest(channels: &[ChannelRate]) -> Option<(&ChannelRate, f64)> {
     let all: f64 = channels.iter().map(|one| one.bytes_per_second).sum();
     let before: Option<f64> = channels.iter().map(|one| one.before).sum();

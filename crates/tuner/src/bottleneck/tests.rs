@@ -1,5 +1,4 @@
-//! Owns the tests of how a bottleneck is found from samples.
-//! Runs no transfer.
+//! Tests how a bottleneck is found from samples. Runs no transfer.
 
 mod advice;
 
@@ -12,7 +11,7 @@ use crate::ChannelFigures;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Two streams over ten seconds that do nothing but wait for each other.
+/// Two streams over ten seconds that only wait for each other.
 fn idle() -> Shares {
     let side = Snapshot {
         streams: 2,
@@ -107,7 +106,7 @@ fn files_without_bytes_are_counted_by_the_piece() {
 
 #[test]
 fn an_idle_processor_is_not_what_limits() {
-    // Of ten seconds.
+    // Parts of ten seconds.
     for (streams_ns, cpu_ns) in [(4 * SECOND, 2 * SECOND), (8 * SECOND, 6 * SECOND)] {
         let finding = with(|source, destination| {
             (source.blocked_sending_ns, destination.waiting_ns) = (0, 0);
@@ -267,7 +266,7 @@ fn a_window_of_time_is_judged_by_itself() {
 
 #[test]
 fn time_that_nobody_counted_is_no_work() {
-    // A wait is counted when it ends: at the beginning none has, and hardly any work was done.
+    // A wait is counted when it ends. At the beginning none has ended, and hardly any work was done.
     let begun = |source: &mut Snapshot, destination: &mut Snapshot| {
         for side in [source, destination] {
             *side = Snapshot {
@@ -294,7 +293,7 @@ fn time_that_nobody_counted_is_no_work() {
     shares.source = None;
     shares.destination.as_mut().unwrap().waiting_ns = 0;
     assert_eq!(shares.finding(&[], &Chosen::default()), None);
-    // A visible bottleneck is named, whatever the other end leaves out.
+    // A visible bottleneck is reported, even if the other end sends no counters.
     let finding = with(|source, destination| {
         begun(source, destination);
         source.cpu_ns = 3 * SECOND;
@@ -336,7 +335,7 @@ fn a_small_limit_is_named_while_a_block_waits() {
         told(waits),
         ("limit", "the next block waits, 1 B/s allowed".to_owned())
     );
-    // The last block waits on one stream; the three other streams have none.
+    // The last block waits on one stream; the three other streams have no block.
     let stage = told(|source, destination| {
         waits(source, destination);
         source.streams_ns = 40 * SECOND;
@@ -421,7 +420,7 @@ fn channel(number: u32, seconds: u64, bytes: u64) -> ChannelFigures {
     }
 }
 
-/// The finding about the network, with the byte counts of the channels at one moment and at a later one.
+/// The finding about the network, from the byte counts of the channels at one moment and at a later one.
 fn told_of_channels(then: &[ChannelFigures], now: &[ChannelFigures]) -> String {
     let finding = idle()
         .finding(&ChannelRate::between(then, now), &Chosen::default())
@@ -435,14 +434,14 @@ fn a_channel_is_named_that_carries_less_than_the_others_or_than_before() {
     let carries = |figure: &str| figure.contains("carries");
     let even = [channel(0, 10, 1000), channel(1, 10, 1100)];
     assert!(!carries(&told_of_channels(&[], &even)));
-    // No byte arrived in the last second: the channel has no streams.
+    // No byte arrived in the last second, because the channel has no streams.
     let dead = [channel(0, 14, 1400), channel(1, 14, 1100)];
     let figure = told_of_channels(&even, &dead);
     assert!(
         figure.ends_with(", channel 1 (eth1) carries 0 % of it"),
         "{figure}"
     );
-    // The channel is back, and carries as much as the other.
+    // The channel works again, and is as fast as the other.
     let back = [channel(0, 18, 1800), channel(1, 18, 1500)];
     assert!(!carries(&told_of_channels(&dead, &back)));
     // The channel carried more than the other, and now carries less than half of that.
@@ -453,7 +452,7 @@ fn a_channel_is_named_that_carries_less_than_the_others_or_than_before() {
         figure.ends_with(", channel 0 (eth0) carries 38 % of it"),
         "{figure}"
     );
-    // Both channels carry less, so neither is named.
+    // Both channels are slower, so neither is reported.
     let both = [channel(0, 20, 4400), channel(1, 20, 2780)];
     assert!(!carries(&told_of_channels(&uneven, &both)));
 }
@@ -483,7 +482,7 @@ fn a_transfer_in_the_background_says_that_it_yields() {
     let pace = "the pace of background transfers is 100 MB/s";
     assert!(held.figure.ends_with(pace), "{}", held.figure);
     assert!(held.advice.unwrap().contains("yields"));
-    // The path carries less than its pace.
+    // The path is slower than its pace.
     let free = paced(500_000_000);
     assert!(!free.figure.contains("pace"), "{}", free.figure);
     assert!(free.advice.unwrap().contains("lost"));

@@ -1,5 +1,4 @@
-//! The words of a finding: figures of the limiting stage, and advice for the user.
-//! Chooses no stage.
+//! Formats a finding: evidence for the limiting stage, and advice for the user. Does not choose the stage.
 
 use std::time::Duration;
 
@@ -38,25 +37,25 @@ pub(super) fn finding(
     }
 }
 
-/// Advice of one sentence from its parts, if there are any.
+/// Joins advice of one sentence from its parts, if there are any.
 fn advice(parts: &[Option<&str>]) -> Option<String> {
     let parts: Vec<&str> = parts.iter().copied().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Threads that wait for a processor for less than this share of their time do not suffer from the wait.
+/// Threads that wait for a processor for less than this share of their time are not slowed down by the wait.
 const WAITS: f64 = 0.1;
 
 /// A processor digests and encrypts about fifty times this many bytes a second. At a lower rate, neither keeps the processor busy.
 const BYTES_FOR_A_SECOND: f64 = 20e6;
 
-/// Files below this mean size cost by the piece, so their number is shown too.
+/// Files below this mean size cost mainly by number, so their number is shown too.
 const SMALL_BYTES: u64 = 16 << 10;
 
-/// Advice to measure storage. It contradicts no other advice.
+/// Advice to measure storage, which contradicts no other advice.
 const STORAGE_IS_MEASURED: &str = "`godwit doctor` measures what it can do";
 
-/// A block waits until all of it may be sent, so at a low rate nothing is sent for long times.
+/// A block waits until all of it may be sent, so at a low rate nothing is sent for a long time.
 fn limit(sent: f64, limit: u64) -> String {
     let allowed = bytes(limit as f64);
     if limit == 0 {
@@ -158,7 +157,7 @@ fn network(
             percent(share)
         );
     }
-    // The background pace comes first: the transfer waits for it, whatever the sockets say.
+    // Checked first: the transfer waits for the background pace, whatever the sockets report.
     if shares.is_at_pace() {
         let pace = per_second(source.paced_bytes, source.elapsed_ns);
         figure += &format!(", the pace of background transfers is {}", bytes(pace));
@@ -172,7 +171,7 @@ fn network(
     )
 }
 
-/// Advice for a path. The tuner adds streams where they help, so the advice names streams only if the user has limited them.
+/// Advice for a path. The tuner adds streams if they help, so the advice mentions streams only if the user has limited them.
 fn path_advice(source: &Snapshot, held: bool, chosen: &Chosen) -> Option<String> {
     let window = share(source.tcp_window_limited_ns, source.tcp_busy_ns);
     let buffer = share(source.tcp_buffer_limited_ns, source.tcp_busy_ns);
@@ -232,7 +231,7 @@ fn processor_advice(side: &Snapshot, name: &str, chosen: &Chosen) -> Option<Stri
             .holds_streams(side.streams)
             .then_some("processors are idle: `--streams auto` uses them")]);
     }
-    // Digests and encryption cost by the byte, names by the piece.
+    // The cost of digests and encryption depends on the bytes, the cost of names on their number.
     let moved = side.bytes_sent.max(side.bytes_received);
     let by_byte = share(moved, side.cpu_ns) * 1e9 > BYTES_FOR_A_SECOND;
     let others = format!("fewer other programs at the {name} leave it more");
@@ -249,7 +248,7 @@ fn processor_advice(side: &Snapshot, name: &str, chosen: &Chosen) -> Option<Stri
     ])
 }
 
-/// The share of the time of its busy threads that a side spent in its storage.
+/// The share of its busy threads' time that a side spent in its storage.
 fn busy(side: &Snapshot, storage: u64) -> f64 {
     share(
         storage,

@@ -1,27 +1,27 @@
-//! Decides whether a bottleneck is worth reporting, and which advice is left after the user's choices.
-//! Finds no bottleneck.
+//! Decides whether a bottleneck is worth reporting, and which advice still applies after the user's choices. Does not find
+//! bottlenecks.
 
 use std::time::Duration;
 
 use super::{Bottleneck, Shares, positive};
 use crate::{STREAMS_MAX, Snapshot};
 
-/// Settings in force on which advice depends. The default is that of the program.
+/// Settings in force on which advice depends. The default corresponds to the program's defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
-    /// The most streams that the tuner may use.
+    /// Most streams that the tuner may use.
     pub streams_most: u32,
-    /// The tuner chooses the number of readers.
+    /// Whether the tuner chooses the number of readers.
     pub readers_free: bool,
-    /// The tuner chooses the number of writers.
+    /// Whether the tuner chooses the number of writers.
     pub writers_free: bool,
-    /// The digest costs more than the cheapest one.
+    /// Whether the digest is slower than the fastest one.
     pub costly_digest: bool,
-    /// Contents are encrypted.
+    /// Whether contents are encrypted.
     pub encrypted: bool,
-    /// The destination waits until data is durable.
+    /// Whether the destination waits until data is durable.
     pub syncs: bool,
-    /// The sending end has `bbr` and does not use it, and the user has chosen no congestion control.
+    /// Whether the sending end has `bbr` but does not use it, and the user has chosen no congestion control.
     pub bbr_is_left: bool,
 }
 
@@ -40,13 +40,14 @@ impl Default for Chosen {
 }
 
 impl Chosen {
-    /// Whether the user allows no more than `streams` streams, and the tuner might want more.
+    /// Whether the user allows at most `streams` streams, and the tuner might want more.
     pub(super) const fn holds_streams(&self, streams: u64) -> bool {
         self.streams_most < STREAMS_MAX && streams >= self.streams_most as u64
     }
 }
 
-/// A shorter transfer ends before anything limits it, unless it moves [`MUCH_BYTES`]: connections start and kernels buffer.
+/// A shorter transfer ends before any stage limits it, unless it moves [`MUCH_BYTES`]: connections start and kernels
+/// buffer.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// 512 Mbit/s over [`SHORT`].
@@ -58,13 +59,13 @@ const A_FEW_BYTES: u64 = 100_000;
 /// A loss of fewer bytes, some forty segments, is noise.
 const LOST_BYTES_MIN: u64 = 64 << 10;
 
-/// A smaller share of lost bytes costs no congestion control much.
+/// A smaller share of lost bytes slows no congestion control much.
 const LOST_SHARE: f64 = 0.001;
 
-/// From this RTT on, loss-based congestion control suffers from each loss. `godwit doctor` advises by the same figure.
+/// From this RTT on, loss-based congestion control suffers from each loss. `godwit doctor` uses the same threshold.
 const FAR_NS: u64 = 20_000_000;
 
-/// Whether the stage is to be named.
+/// Whether the stage is worth reporting.
 pub(super) fn is_worth_naming(stage: Bottleneck, shares: &Shares) -> bool {
     let source = shares.source.unwrap_or_default();
     let destination = shares.destination.unwrap_or_default();
@@ -86,7 +87,7 @@ pub(super) fn is_worth_naming(stage: Bottleneck, shares: &Shares) -> bool {
     }
 }
 
-/// Whether enough bytes were retransmitted to say that the path loses packets.
+/// Whether enough bytes were retransmitted to conclude that the path loses packets.
 pub(super) fn loses_packets(source: &Snapshot) -> bool {
     let share =
         positive(source.tcp_bytes_sent).map_or(0.0, |sent| source.tcp_bytes_resent as f64 / sent);
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Which stages except the limit are worth naming: source storage and CPU, network, destination CPU and storage.
+    /// Which stages except the limit are worth reporting: source storage and CPU, network, destination CPU and storage.
     fn worth(shares: &Shares) -> [bool; 5] {
         [
             Bottleneck::SourceStorage,

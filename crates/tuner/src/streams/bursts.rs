@@ -1,5 +1,5 @@
-//! Owns the trial of fewer streams where storage takes bytes in bursts: one window shows a burst or a pause, so that several of both count.
-//! Begins no trial and changes no number.
+//! Owns the trial of fewer streams if storage accepts bytes in bursts. One window shows a burst or a pause, so the trial covers several of
+//! both. Does not begin trials or change the number.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::parameters::{
     BURSTS, BURSTS_SECONDS_MAX, HELD_UP_FOR, HELD_UP_FOR_BURSTS, HELD_UP_PART, KEPT,
 };
 
-/// When another stage held the transfer up last.
+/// Time at which another stage last limited the transfer.
 #[derive(Debug, Default)]
 pub(super) struct HeldUp(Option<Duration>);
 
 impl HeldUp {
-    /// Another stage holds the transfer up.
+    /// Records that another stage limits the transfer.
     pub(super) const fn note(&mut self, now: Duration) {
         self.0 = Some(now);
     }
 
-    /// Whether another stage held the transfer up a moment ago. Storage that takes much at once and then syncs leaves the network the
-    /// slowest stage for a while, again and again.
+    /// Whether another stage limited the transfer recently. If storage accepts much data at once and then syncs, the network is repeatedly
+    /// the slowest stage for a while.
     pub(super) fn lately(&self, now: Duration, meter: &Meter) -> bool {
         let Some(then) = self.0 else {
             return false;
@@ -32,22 +32,22 @@ impl HeldUp {
     }
 }
 
-/// A trial of fewer streams over bursts.
+/// A trial of fewer streams that covers several bursts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OverBursts {
     /// The number of streams before the trial.
     pub(super) from: u32,
     /// The bursts before the trial.
     bursts: Bursts,
-    /// Bytes that had been moved when the trial began.
+    /// Byte count at the start of the trial.
     bytes: u64,
     windows: u32,
-    /// Windows in which another stage held the transfer up.
+    /// Windows in which another stage limited the transfer.
     held_up: u32,
 }
 
 impl OverBursts {
-    /// A trial that begins after `bytes` have been moved.
+    /// A trial that begins at the byte count `bytes`.
     pub(super) const fn new(from: u32, bursts: Bursts, bytes: u64) -> Self {
         Self {
             from,
@@ -69,11 +69,11 @@ impl OverBursts {
         passed.as_secs_f64() < (BURSTS * self.bursts.seconds()).min(BURSTS_SECONDS_MAX)
     }
 
-    /// Whether fewer streams are enough, after `bytes` in all.
+    /// Whether fewer streams are enough, at the byte count `bytes`.
     pub(super) fn is_kept(&self, passed: Duration, bytes: u64) -> bool {
         let moved = bytes.saturating_sub(self.bytes) as f64;
-        // The trial may have begun after a burst and ended before one. Where storage was waited for most of the time, the streams
-        // brought enough, and storage only took longer for a burst.
+        // The trial may have begun after a burst and ended before one. If the transfer waited for storage most of the time, the streams
+        // were fast enough, and storage only took longer for a burst.
         let waited = f64::from(self.held_up) >= HELD_UP_PART * f64::from(self.windows);
         let missing = if waited { 2.0 } else { 1.0 } * self.bursts.bytes;
         moved + missing >= KEPT * self.bursts.rate * passed.as_secs_f64()

@@ -1,5 +1,5 @@
-//! Owns the judgement of a trial of fewer streams: by the rate, or by the fair part in a queue that others share.
-//! Begins no trial and changes no number.
+//! Judges a trial of fewer streams: by the rate, or by the fair share in a queue that others use too. Does not begin trials or change
+//! the number.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use super::super::path::{Reading, Room};
 use super::meter::Meter;
 use super::parameters::{ALONE_FOR, KEPT, KEPT_ALONE};
 
-/// Why fewer streams are tried.
+/// The reason for a trial of fewer streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// A queue stands: others may want what these streams take.
+    /// There is a standing queue: other transfers may need the bandwidth of these streams.
     Queue,
-    /// Fewer may do as well.
+    /// Fewer streams may be as fast.
     Spare,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Lower {
     pub(super) series: f64,
     /// The mean rate just before the trial.
     pub(super) mean: f64,
-    /// Why fewer are tried.
+    /// The reason for the trial.
     pub(super) why: Why,
 }
 
@@ -36,16 +36,16 @@ pub(super) struct Lower {
 pub(super) enum Lowered {
     /// The next window decides.
     GoOn,
-    /// Fewer move as much.
+    /// Fewer streams are as fast.
     Keep,
-    /// Fewer move their part of a queue that others share, and the others have the rest.
+    /// Fewer streams keep their share of a queue that other transfers use, and the others get the rest.
     Given,
-    /// Fewer are too few.
+    /// Fewer streams are not enough.
     Back,
 }
 
 impl Lower {
-    /// Judges `to` streams, which have moved `moved` bytes a second.
+    /// Judges `to` streams, which transferred `moved` bytes a second.
     pub(super) fn judge(
         &self,
         now: Duration,
@@ -55,8 +55,8 @@ impl Lower {
     ) -> Lowered {
         let room = reading.room();
         let is_queued = room == Room::None;
-        // The queue is gone and windows hold the streams up: the streams leave a part of the link empty. That part is some hundredths,
-        // less than one window differs from the next, so that means are compared.
+        // The queue is gone and windows limit the streams, so the streams leave a part of the link unused. That part is a few
+        // hundredths, less than the difference between two windows, so means are compared.
         let is_alone = self.why == Why::Queue && room == Room::Windows;
         let mut is_kept = moved >= KEPT * self.series;
         if is_kept && is_alone {
@@ -65,8 +65,8 @@ impl Lower {
             }
             is_kept = meter.lately(now).unwrap_or(0.0) >= KEPT_ALONE * self.mean;
         }
-        // The queue still stands: the others took what was given up. It is theirs where ours was half of the link or more. A part of
-        // the streams then keeps this share, for the others have as many as before.
+        // The queue is still there, so other transfers took the released bandwidth. They are entitled to it if we had half of the link
+        // or more. A part of the streams then keeps this share, because the others have as many as before.
         let part = f64::from(to) / f64::from(self.from);
         if is_queued && moved >= self.before * 2.0 * part / (1.0 + part) {
             return Lowered::Given;

@@ -1,5 +1,4 @@
-//! Owns what trials have shown: when each kind may begin again, and what is known of the path.
-//! Decides nothing.
+//! Stores the results of trials: when each kind may begin again, and the known facts about the path. Does not decide.
 
 use std::time::Duration;
 
@@ -10,17 +9,17 @@ use super::parameters::{DOWN_WAIT, EXPLORE_FIRST, EXPLORE_WAIT, MORE_WAIT, UP_WA
 /// When each kind of trial may begin.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// More streams on evidence.
+    /// More streams, with evidence.
     pub(super) up: Backoff,
-    /// More streams without evidence.
+    /// More streams, without evidence.
     pub(super) explore: Backoff,
     /// Fewer streams.
     pub(super) down: Backoff,
-    /// Fewer streams where storage takes bursts.
+    /// Fewer streams, if storage accepts data in bursts.
     pub(super) spare: Backoff,
-    /// Fewer streams in a queue.
+    /// Fewer streams, in a queue.
     pub(super) yielding: Backoff,
-    /// More streams than the other end or the network admitted.
+    /// More streams than the other end or the network accepted.
     pub(super) more: Backoff,
 }
 
@@ -29,9 +28,10 @@ pub(super) struct Waits {
 pub(super) struct Learned {
     /// Rate before a series of trials of fewer streams.
     pub(super) kept: Option<f64>,
-    /// Most streams that the other end or the network admitted.
+    /// Most streams that the other end or the network accepted.
     pub(super) refused: Option<u32>,
-    /// Number of streams at which the path was last seen full. Raises for windows stop here, then go on in small steps.
+    /// Number of streams at which the path was last seen full. Raises for windows stop here, then continue in small
+    /// steps.
     pub(super) filled_by: Option<u32>,
     /// Highest rate of a window since the path was last seen full.
     pub(super) peak: f64,
@@ -49,7 +49,7 @@ impl Waits {
         }
     }
 
-    /// The path is another one: each trial may begin at once.
+    /// Forgets all results because the path has changed: each kind of trial may begin at once.
     pub(super) fn forget(&mut self, now: Duration) {
         for wait in [
             &mut self.up,
@@ -64,13 +64,13 @@ impl Waits {
     }
 }
 
-/// The result of a trial in words: two numbers of streams with the rate of each.
+/// The result of a trial in words: two numbers of streams with their rates.
 pub(super) fn compared((to, moved): (u32, f64), (from, before): (u32, f64)) -> String {
     let (moved, before) = (shown_rate(moved), shown_rate(before));
     format!("{to} moved {moved} where {from} had moved {before}")
 }
 
-/// A small step up.
+/// The next number in small steps.
 pub(super) const fn next_to(streams: u32) -> u32 {
     streams.saturating_add(streams.div_ceil(4))
 }

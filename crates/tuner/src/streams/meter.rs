@@ -1,5 +1,5 @@
-//! Owns the measuring windows of one number of streams: when they begin, what they say, and the rate of the last seconds.
-//! Judges nothing.
+//! Measures the streams of one number in windows: when a window begins, its result, and the rate of the last seconds.
+//! Does not judge.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ pub(super) struct Meter {
     pace: Pace,
 }
 
-/// Whether the figures are those of the wanted number of streams.
+/// Whether the measurements belong to the wanted number of streams.
 #[derive(Debug)]
 enum Stage {
-    /// Streams come or go: since when the number has been another one, if it has.
+    /// Streams are starting or ending; `astray` is since when the number differs, if it does.
     Starting { astray: Option<Duration> },
-    /// The streams are there, and some of them still start until then.
+    /// The number is right, but some streams are still starting until then.
     Settling { until: Duration },
-    /// All of them move what they can since then.
+    /// All streams have been at full speed since then.
     Measuring { since: Duration, window: Window },
 }
 
@@ -38,13 +38,13 @@ impl Default for Stage {
 }
 
 impl Meter {
-    /// The number of streams changes. Later measurements belong to the new number.
+    /// Called when the number of streams changes. Later measurements belong to the new number.
     pub(super) fn restart(&mut self) {
         self.stage = Stage::default();
         self.windows = 0;
     }
 
-    /// The number of streams differs from the wanted one. Returns since when.
+    /// Records that the number of streams differs from the wanted one. Returns since when it differs.
     pub(super) fn note_astray(&mut self, now: Duration) -> Duration {
         let since = match self.stage {
             Stage::Starting {
@@ -57,12 +57,12 @@ impl Meter {
         since
     }
 
-    /// The number of streams is accepted as it is.
+    /// Accepts the current number of streams.
     pub(super) fn accept(&mut self) {
         self.stage = Stage::default();
     }
 
-    /// Takes a sample of the wanted number of streams. Returns what a window says when the window is over.
+    /// Processes a sample of the wanted number of streams. Returns the result of a window when the window ends.
     pub(super) fn read(&mut self, now: Duration, sample: &ChannelSample) -> Option<Reading> {
         let round_trip = sample.round_trip.as_secs_f64();
         let since = match self.stage {
@@ -96,7 +96,7 @@ impl Meter {
             return None;
         }
         let window = *window;
-        // Losses while streams start are of the streams' making and are not counted.
+        // Losses while streams start are caused by the streams, and are not counted.
         self.losses.add(&window.begin, sample, passed.as_secs_f64());
         let reading = Reading::between(
             &window.begin,
@@ -111,7 +111,8 @@ impl Meter {
         Some(reading)
     }
 
-    /// Remembers the window before the next one. The window before a trial shows how long new streams take to start.
+    /// Stores the window for comparison with the next one. The window before a trial shows how long new streams take to
+    /// start.
     pub(super) fn remember(&mut self, reading: &Reading) {
         self.last = Some(*reading);
     }
@@ -121,14 +122,14 @@ impl Meter {
         self.windows
     }
 
-    /// Whether the rate still rises from window to window, or falls after its rise.
+    /// Whether the rate still rises from window to window, or falls after a rise.
     pub(super) fn is_moving(&self, reading: &Reading) -> bool {
         self.last.is_none_or(|last| {
             reading.rate > RISING * last.rate || reading.rate < last.rate / RISING / RISING
         })
     }
 
-    /// Since when the figures are those of this number of streams.
+    /// Since when the measurements belong to this number of streams.
     pub(super) const fn settled(&self) -> Option<Duration> {
         match self.stage {
             Stage::Starting { .. } => None,
@@ -137,14 +138,14 @@ impl Meter {
         }
     }
 
-    /// The mean rate of this number of streams over the last moments.
+    /// The recent mean rate of this number of streams.
     pub(super) fn lately(&self, now: Duration) -> Option<f64> {
         let settled = self.settled()?;
         self.pace
             .mean_since(settled.max(now.saturating_sub(LATELY)))
     }
 
-    /// The rate to compare a trial with, and the mean rate of the last moments.
+    /// The rate to compare a trial with, and the recent mean rate.
     pub(super) fn rates(&self, now: Duration, reading: &Reading) -> (f64, f64) {
         let mean = self.lately(now).unwrap_or(reading.rate);
         (reading.rate.min(mean), mean)
@@ -160,7 +161,7 @@ impl Meter {
         self.pace.course()
     }
 
-    /// Bytes that have been moved.
+    /// Bytes that have been transferred.
     pub(super) fn bytes(&self) -> u64 {
         self.pace.bytes()
     }
@@ -170,7 +171,7 @@ impl Meter {
         self.losses
     }
 
-    /// Losses that a trial made are forgotten with the trial.
+    /// Restores the losses from before a trial, so that those of the trial do not count.
     pub(super) const fn restore_losses(&mut self, losses: Losses) {
         self.losses = losses;
     }

@@ -1,12 +1,12 @@
-//! Owns the judgement of a trial of more streams: by the share that they win of what they would win on an empty link.
-//! Begins no trial and changes no number.
+//! Judges a trial of more streams by their gain, as a share of the gain on an empty link. Does not begin trials or change the
+//! number.
 
 use super::super::path::{Losses, Reading, Room, START_MAX};
 use super::super::whole;
 use super::meter::Meter;
 use super::parameters::{PART, TAKEN, TAKEN_MOST, WORTH, WORTH_LOSSES};
 
-/// How many times as many streams are tried, by what holds the streams up.
+/// By which factor the number of streams is raised, depending on their limit.
 pub(super) fn factor(room: Room, target: u32) -> f64 {
     match room {
         Room::Windows if target <= 2 => 4.0,
@@ -25,11 +25,11 @@ pub(super) struct Raise {
     pub(super) from: u32,
     /// The rate before the trial.
     pub(super) before: f64,
-    /// Losses alone held the streams up.
+    /// Whether only losses limited the streams.
     pub(super) for_losses: bool,
     /// Losses before the trial.
     pub(super) losses: Losses,
-    /// Where a part of the added streams is tried: the whole number and its rate.
+    /// If a part of the added streams is being tried: the whole number and its rate.
     pub(super) whole: Option<(u32, f64)>,
 }
 
@@ -38,16 +38,16 @@ pub(super) struct Raise {
 pub(super) enum Raised {
     /// The next window decides.
     GoOn,
-    /// The streams are worth it.
+    /// The added streams are worth keeping.
     Keep,
-    /// This number of streams may do.
+    /// This number of streams may be enough.
     Part(u32),
-    /// The streams are not worth it.
+    /// The added streams are not worth keeping.
     Back,
 }
 
 impl Raise {
-    /// Judges `to` streams, which have moved `moved` bytes a second.
+    /// Judges `to` streams, which transferred `moved` bytes a second.
     pub(super) fn judge(&self, to: u32, moved: f64, reading: &Reading, meter: &Meter) -> Raised {
         let (from, all) = (f64::from(self.from), f64::from(to));
         let won = moved / self.before.max(1.0);
@@ -57,8 +57,8 @@ impl Raise {
         if meter.windows() == 1 {
             return Raised::GoOn;
         }
-        // Where losses alone hold streams up, no other transfer loses by the added streams. The old streams may still have more than
-        // losses leave them, from their start.
+        // If only losses limit the streams, the added streams slow down no other transfer. The old streams may still be faster than
+        // losses will allow, from their start.
         if self.for_losses
             && self.from >= START_MAX
             && reading.room() == Room::Losses
@@ -66,9 +66,10 @@ impl Raise {
         {
             return Raised::Keep;
         }
-        // A part may do: as many as the old rate of one stream needs for the new rate.
+        // A part may be enough: as many streams as the new rate needs at the old rate of one stream.
         let enough = whole(from * won * 1.05);
-        // Without such a part, the streams stay if they win more than they could take from others that have half of the link.
+        // Without such a part, the streams are kept if they gain more than they could take from other transfers with half of the
+        // link.
         let taken = 2.0 * all / (all + from);
         if won >= TAKEN_MOST * taken && (self.whole.is_some() || enough >= to) {
             return Raised::Keep;
@@ -79,11 +80,12 @@ impl Raise {
         Raised::Back
     }
 
-    /// Whether a part of the added streams moves what all of them moved.
+    /// Whether a part of the added streams is as fast as all of them.
     fn is_enough(&self, part: f64, moved: f64) -> bool {
         self.whole.is_some_and(|(whole, all)| {
             let (from, whole) = (f64::from(self.from), f64::from(whole));
-            // The share that the part takes from as many streams of others. A smaller share does not show that the part is enough.
+            // The share that the part takes from as many streams of other transfers. A smaller share does not prove that the part is
+            // enough.
             let taken = (part / (part + from)) / (whole / (whole + from));
             moved >= all * PART.max((TAKEN * taken).min(1.0))
         })

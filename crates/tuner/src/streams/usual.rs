@@ -1,5 +1,4 @@
-//! Owns the usual rate of a steady state. A pause and another path show by their distance from the usual rate.
-//! Tries nothing.
+//! Owns the usual rate of a steady state. A deviation from the usual rate shows a pause or a changed path. Does not start trials.
 
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use super::parameters::{
     USUAL_STEADY, WINDOW_ROUND_TRIPS,
 };
 
-/// The usual rate, and what is known of pauses.
+/// The usual rate, and the known facts about pauses.
 #[derive(Debug, Default)]
 pub(super) struct Usual {
     steady: Option<Steady>,
-    /// When nothing moved last.
+    /// Time at which no data moved last.
     still: Option<Duration>,
 }
 
@@ -23,40 +22,40 @@ struct Steady {
     rate: f64,
     windows: u32,
     since: Duration,
-    /// When a window last had about this rate.
+    /// Time of the last window with about this rate.
     seen: Option<Duration>,
-    /// Since when windows have had a rate far from this one.
+    /// Since when the rates of windows have been far from this one.
     far: Option<Duration>,
-    /// Windows in a row of a lower rate in a queue.
+    /// Consecutive windows with a lower rate in a queue.
     crowded: u32,
 }
 
-/// The meaning of a window beside the usual rate.
+/// The meaning of a window compared with the usual rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing new.
+    /// No change.
     None,
-    /// Others have joined the queue.
+    /// Other transfers have joined the queue.
     Crowded,
-    /// The path is another one.
+    /// The path has changed.
     OtherPath,
 }
 
 impl Usual {
-    /// The rate is measured from the beginning.
+    /// Forgets the rate, which is then measured again.
     pub(super) const fn forget(&mut self) {
         self.steady = None;
     }
 
-    /// Nothing moves.
+    /// Records that no data moves.
     pub(super) const fn note_standstill(&mut self, now: Duration) {
         self.still = Some(now);
     }
 
-    /// Takes a window in which nothing is tried.
+    /// Processes a window without a trial.
     pub(super) fn take(&mut self, now: Duration, reading: &Reading) -> Change {
         if reading.stands_still() {
-            // The path may be the same one when it is back.
+            // The path may be the same after the outage.
             return Change::None;
         }
         let Some(steady) = &mut self.steady else {
@@ -77,12 +76,12 @@ impl Usual {
         change
     }
 
-    /// Whether the rate may rise in a moment whatever is tried: the usual rate, or none at all, was measured a moment ago.
+    /// Whether the rate may soon rise without any trial, because the usual rate, or no rate at all, was measured recently.
     pub(super) fn may_be_pause(&self, now: Duration, reading: &Reading, room: Room) -> bool {
         let Some(steady) = self.known(now) else {
             return is_recent(self.still, LATELY, now);
         };
-        // In a queue, transfers that joined may want their part soon; losses differ from window to window.
+        // In a queue, transfers that joined may need their share soon; losses differ from window to window.
         let may_change = steady.far.is_some() && matches!(room, Room::Windows | Room::Unknown);
         reading.rate < steady.rate / RISING
             && (may_change
@@ -90,14 +89,14 @@ impl Usual {
                 || is_recent(self.still, UNUSUAL_FOR, now))
     }
 
-    /// The usual rate, if it was measured a moment ago; otherwise 0.
+    /// The usual rate, if it was measured recently; otherwise 0.
     pub(super) fn seen_lately(&self, now: Duration, reading: &Reading) -> f64 {
         self.known(now)
             .filter(|steady| is_recent(steady.seen, moment(reading), now))
             .map_or(0.0, |steady| steady.rate)
     }
 
-    /// The usual rate, if it is that of a steady state.
+    /// The usual rate, if it belongs to a steady state.
     fn known(&self, now: Duration) -> Option<&Steady> {
         self.steady.as_ref().filter(|steady| {
             steady.windows >= USUAL_KNOWN && now.saturating_sub(steady.since) >= USUAL_STEADY
@@ -114,7 +113,7 @@ impl Steady {
         let far = reading.rate < 0.6 * self.rate || reading.rate > 1.6 * self.rate;
         if !far {
             self.far = None;
-            // An old rate follows slowly: a rate that falls step by step must not take it along.
+            // An old rate adapts slowly, so that it does not follow a rate that falls step by step.
             self.windows = self.windows.saturating_add(1);
             let weight = (1.0 / f64::from(self.windows)).clamp(USUAL_LEAST, USUAL_MOST);
             self.rate += weight * (reading.rate - self.rate);
@@ -128,7 +127,8 @@ impl Steady {
         }
     }
 
-    /// Whether others share the queue now. The answer is yes once. The result of the following trial decides when the next trial is due.
+    /// Whether other transfers share the queue now. Returns true only once. The result of the following trial decides when the next
+    /// trial is due.
     fn count_crowded(&mut self, reading: &Reading) -> bool {
         if reading.rate >= CROWDED * self.rate {
             self.crowded = 0;
@@ -144,7 +144,7 @@ fn is_recent(then: Option<Duration>, time: Duration, now: Duration) -> bool {
     then.is_some_and(|then| now.saturating_sub(then) <= time)
 }
 
-/// A moment lasts two windows or more.
+/// Length of "recently": two windows or more.
 fn moment(reading: &Reading) -> Duration {
     LATELY.max(reading.round_trip_min().mul_f64(2.0 * WINDOW_ROUND_TRIPS))
 }

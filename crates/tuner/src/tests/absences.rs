@@ -1,5 +1,4 @@
-//! Properties of the tuner while the path, or some streams, are away.
-//! Knows no link itself (`world`).
+//! Tests properties of the tuner during an outage of the path or of some streams. Does not simulate links (`world` does).
 
 use std::ops::Range;
 use std::time::Duration;
@@ -23,7 +22,7 @@ fn times_in_which_nothing_moves_win_nothing_for_more_streams() {
         let mut dice = Dice::new(seed ^ 0xa_0000);
         let mut link = any(&mut dice);
         if seed % 2 == 0 {
-            // Some number of streams fills the path, and more are of no use.
+            // Some number of streams fills the path, and more have no use.
             link.loss = 0.0;
             link.buffer = link.windows() * dice.between(0.1, 1.0);
         }
@@ -61,8 +60,8 @@ fn times_in_which_nothing_moves_win_nothing_for_more_streams() {
     assert!(sum / seeds as f64 > 0.98, "{}", sum / seeds as f64);
 }
 
-/// The final number and the decisions of a tuner on a path with an RTT of half a second. Streams come or go six seconds after a
-/// decision. `away` returns how many streams are away at a tick of a tenth of a second.
+/// The final number and the decisions of a tuner on a path with an RTT of half a second. Streams start or end six seconds after
+/// a decision. `away` returns the number of missing streams at a tick of a tenth of a second.
 fn decided(holdup: Holdup, streams: u32, away: impl Fn(u64) -> u32) -> (u32, String) {
     let mut tuner = StreamTuner::new(Bounds::STREAMS, streams);
     let mut sample = ChannelSample {

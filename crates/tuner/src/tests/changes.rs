@@ -1,5 +1,5 @@
-//! Properties of the tuner where the path changes while the transfer runs, soon or late.
-//! Knows no link itself (`world`).
+//! Tests properties of the tuner if the path changes while the transfer runs, early or late. Does
+//! not simulate links (`world` does).
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn it_follows_a_sudden_change() {
     assert!(late <= 4, "{late}");
 }
 
-/// After ten minutes without a change, a trial that was in vain is repeated once in five minutes.
+/// After ten minutes without a change, a failed trial is repeated once in five minutes.
 #[test]
 fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
     let (mut shown, mut late) = (0, 0);
@@ -51,7 +51,7 @@ fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
             dice.between(0.03, 0.1),
             dice.one_of(&KINDS[1..]),
         );
-        // Some streams fill the path, and the rate does not show it.
+        // Some streams fill the path, but the rate does not show it.
         link.buffer = link.windows() * dice.between(1.02, 1.2) / dice.one_of(&[3.0, 4.0, 6.0, 8.0]);
         let mut world = World::new(link, seed);
         let mut own = Run::new(&mut world);

@@ -1,5 +1,4 @@
-//! Properties of the tuner where a disk is what limits.
-//! Knows no disk itself (`world`).
+//! Tests properties of the tuner if a disk is the limit. Does not simulate disks (`world` does).
 
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ fn a_disk_that_syncs_now_and_then_gets_no_more_streams_for_its_bursts() {
     let mut most = 0;
     for tick in 0..900 {
         let now = Duration::from_millis(tick * 100);
-        // Three seconds of syncs, one in which the cache takes all that comes, through windows that are full.
+        // Three seconds of syncs, then one in which the cache accepts all data, with full windows.
         let bursts = tick > 100 && tick % 40 >= 30;
         sample.streams = tuner.target();
         sample.bytes += if bursts { 8_000_000 } else { 2_000_000 };
@@ -70,9 +69,10 @@ fn streams_come_down_to_what_a_disk_takes_that_syncs_batches() {
         let mut world = World::new(link, seed);
         let mut own = Run::new(&mut world);
         run(&mut world, &mut [&mut own], 60.0);
-        // With room to spare: where they can hardly do more than the disk, it is the network again and again.
+        // With some reserve: if the streams are hardly faster than the disk, the network is repeatedly the
+        // limit.
         let needed = (1.7 * link.storage * link.round_trip / link.buffer).ceil() as u32;
-        // It may try more for a moment.
+        // More streams may be tried for a moment.
         let mut late: Vec<u32> = own.seconds[40..]
             .iter()
             .map(|&(_, streams)| streams)
@@ -84,7 +84,7 @@ fn streams_come_down_to_what_a_disk_takes_that_syncs_batches() {
             "seed {seed}: {usual} streams, {needed} needed {link:?}{}",
             told(&own)
         );
-        // The time may begin after a burst and end before one.
+        // The measured time may begin after a burst and end before one.
         let moved = rate_of(&own, 20, 60) + link.batch / 40.0;
         let share = moved / link.storage;
         assert!(share > 0.95, "seed {seed}: {share:.2}{}", told(&own));
@@ -99,7 +99,7 @@ fn a_disk_of_300_mbits_is_left_two_streams_in_half_a_minute() {
         link.buffer = 2.1e6;
         link.storage = 300.0 * MBIT;
         link.batch = dice.between(60e6, 140e6);
-        // A batch may take half as long again as the one before it.
+        // The sync of a batch may take half as long again as the previous one.
         link.uneven = dice.between(0.0, 0.3);
         let mut world = World::new(link, seed);
         let mut own = Run::new(&mut world);

@@ -1,5 +1,5 @@
-//! Properties of the tuner beside a copy of itself, or other transfers.
-//! Knows no link itself (`world`).
+//! Tests properties of the tuner in competition with a copy of itself, or with other transfers. Does not simulate links
+//! (`world` does).
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn two_copies_share_a_link_as_their_first_streams_would_and_fill_it() {
         if dice.unit() < 0.3 {
             link.loss = dice.over(1e-6, 1e-4);
         }
-        // How TCP itself shares between two and two.
+        // The shares that TCP alone gives to two pairs of streams.
         let mut plain = World::new(link, seed);
         let owners = [plain.add_owner(), plain.add_owner()];
         plain.set_streams(owners[0], 2);
@@ -43,8 +43,8 @@ fn two_copies_share_a_link_as_their_first_streams_would_and_fill_it() {
         let share = second / (first + second);
         let both = format!("{link:?}{}\n{}", told(&one), told(&two));
         assert!(sum > 0.85, "seed {seed}: {sum:.2} {both}");
-        // Those of the model that keep to a rate hold to what they see at their start, for long; and where losses are not
-        // of the queue, the one that was alone may have found many streams of use, and lets them go in steps only.
+        // Streams of the rate model keep for long to the rate found at their start. If losses do not come from the queue,
+        // the transfer that was alone may have found many streams useful, and removes them only step by step.
         let slack = match kind {
             _ if link.loss > 0.0 => 6.0,
             Kind::Rate => 2.5,
@@ -102,7 +102,7 @@ fn a_plain_connection_keeps_a_fair_part() {
         let before = world.bytes(plain);
         run(&mut world, &mut [&mut own], 70.0);
         let share = (world.bytes(plain) - before) / 30.0 / link.capacity;
-        // Beside the two streams that a transfer begins with, the other transfer would have a third.
+        // In competition with the two initial streams of a transfer, the other transfer would have a third.
         assert!(
             share > 0.1,
             "seed {seed}: {share:.2} {link:?}{}",
@@ -134,10 +134,10 @@ fn a_queue_too_short_to_be_seen_is_not_run_over_for_more() {
     assert!(many < 30, "{many}");
 }
 
-/// Bytes that the link takes in a tick of a tenth of a second.
+/// Capacity of the link in a tick of a tenth of a second, in bytes.
 const LINE: f64 = 12_500_000.0;
 
-/// A transfer whose streams share a full link. Its storage and processors do not matter.
+/// A transfer whose streams share a full link. Its storage and processors are no limit.
 struct Sharer {
     tuner: StreamTuner,
     sample: ChannelSample,
@@ -250,10 +250,10 @@ fn what_was_given_up_to_others_is_not_wanted_back_when_the_queue_is_gone_for_a_m
     assert!(!told.contains("went through before"), "{told}");
 }
 
-/// BBR sends next to nothing for a moment every ten seconds, to see the RTT without a queue.
+/// BBR sends almost nothing for a moment every ten seconds, to measure the RTT without a queue.
 #[test]
 fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
-    // Until the first pause the tuner learns the usual rate.
+    // Until the first pause the tuner measures the usual rate.
     for phase in 0..36 {
         let mut own = Sharer::new(3, 0);
         own.held_up = 0.4;
@@ -284,7 +284,7 @@ fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
 
 #[test]
 fn what_it_had_alone_is_not_wanted_back_when_the_queue_of_another_is_gone_for_a_moment() {
-    // The queue shows before it is gone.
+    // The queue is visible before it is gone.
     for phase in 0..70 {
         let mut own = Sharer::new(3, 0);
         for tick in 0..600 {
@@ -325,7 +325,8 @@ fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_
             sum += own.tuner.target();
         }
         let mean = f64::from(sum) / seeds as f64;
-        // The mean would be 2 if the transfer always gave up its extra streams. Bad luck makes it give up too many.
+        // The mean would be 2 if the transfer always gave up its extra streams. Bad luck makes it give up too many
+        // streams.
         assert!(mean >= 2.6, "{mean} of 8 beside {others}");
     }
 }

@@ -1,5 +1,4 @@
-//! Owns the tests of the number of threads, on simulated storage.
-//! Reads and writes nothing.
+//! Tests the number of threads, on simulated storage. Reads and writes nothing.
 
 use super::*;
 use crate::whole;
@@ -7,7 +6,7 @@ use crate::world::Dice;
 
 const ANY: Bounds = Bounds { least: 0, most: 64 };
 
-/// Storage that each thread waits for, up to `parallel` of them at once. Returns the numbers over time.
+/// Simulates storage that each thread waits for, up to `parallel` threads at once. Returns the numbers over time.
 fn run(bounds: Bounds, wait_share: f64, parallel: u32, seconds: u32) -> Vec<u32> {
     let mut tuner = ThreadTuner::new(Knob::Readers, bounds);
     let mut sample = StageSample {
@@ -62,7 +61,7 @@ fn it_begins_with_the_least_and_says_so_and_goes_up_to_the_most() {
     );
     let targets = run(bounds, 0.9, 64, 120);
     assert_eq!((targets[0], targets.last()), (3, Some(&7)), "{targets:?}");
-    // Where more do not help it comes back to the least.
+    // If more threads do not help, the number returns to the minimum.
     assert_eq!(run(bounds, 0.9, 2, 60).last(), Some(&3));
     assert_eq!(ThreadTuner::new(Knob::Readers, ANY).begin(), None);
 }
@@ -110,8 +109,8 @@ fn each_decision_is_within_the_bounds_and_follows_from_the_last() {
     assert!(decided > 1000, "{decided}");
 }
 
-/// `storage` takes a second and the number of threads beside two streams. It returns bytes a second, and the share of their time that
-/// the streams wait for storage. Returns the numbers over time, five a second.
+/// `storage` is a function of the second and the number of threads besides two streams. It returns bytes a second, and the share of
+/// their time that the streams wait for storage. Returns the numbers over time, five a second.
 fn simulate(
     bounds: Bounds,
     seconds: u32,
@@ -145,7 +144,7 @@ fn part(targets: &[u32], is: impl Fn(u32) -> bool) -> f64 {
 fn a_disk_in_bursts_gets_none_by_luck() {
     for seed in 0..1000 {
         let mut dice = Dice::new(seed);
-        // A batch at the speed of the network, then a sync in which hardly anything more is taken.
+        // A batch at the speed of the network, then a sync in which hardly any data is accepted.
         let network = dice.over(20e6, 800e6);
         let burst = dice.between(0.5, 3.0);
         let trickle = dice.between(0.01, 0.2);
@@ -162,7 +161,7 @@ fn a_disk_in_bursts_gets_none_by_luck() {
             }
             (rate, dice.between(0.0, 0.5))
         });
-        // Tries are all that there is.
+        // The number is raised only in trials.
         assert!(targets.iter().all(|target| *target <= 2), "seed {seed}");
         let tried = part(&targets, |target| target > 0);
         assert!(tried < 0.1, "seed {seed}: {tried}");
@@ -207,7 +206,7 @@ fn a_disk_that_becomes_fast_gets_fewer() {
             "seed {seed}: {}",
             targets[299]
         );
-        // A try that a moment spoilt is made again.
+        // A trial that bad luck spoilt is repeated.
         let left = part(&targets[120 * 5..], |target| target > bounds.least);
         assert!(left < 0.5, "seed {seed}: {left}");
         assert_eq!(targets.last(), Some(&bounds.least), "seed {seed}");
@@ -236,7 +235,7 @@ fn simulate_calm(seed: u64, mut rate: impl FnMut(u32) -> f64) -> (Vec<u32>, Vec<
 fn small_losses_of_several_steps_down_do_not_add_up() {
     for seed in 0..100 {
         for each in [0.96_f64, 0.965, 0.97] {
-            // Of 16; the last step is from 2 to none.
+            // Halvings from 16; the last step is from 2 to none.
             let halvings = |target: u32| 4.0 - f64::from(target.max(1)).log2();
             let (_, rates) = simulate_calm(seed, |target| 600e6 * each.powf(halvings(target)));
             let low = rates.iter().filter(|rate| **rate < 0.9 * 600e6).count();

@@ -1,10 +1,9 @@
-//! A time in which nothing gets through a path.
-//! Knows no transfer.
+//! Simulates an outage of a path. Does not know transfers.
 
 use super::{Flow, Kind, SEGMENT, World};
 
 impl World {
-    /// From now on nothing gets through.
+    /// Starts the outage.
     pub(crate) fn go_away(&mut self) {
         self.away_since = Some(self.now);
     }
@@ -22,11 +21,11 @@ impl World {
         }
     }
 
-    /// Lets time pass while nothing moves.
+    /// Advances the time while no data moves.
     pub(super) fn stand_still(&mut self, tick: f64) {
         for flow in &mut self.flows {
             if flow.from > self.now {
-                // A connection that is being made waits as well.
+                // A connection that is being made waits too.
                 flow.from += tick;
                 continue;
             }
@@ -43,7 +42,7 @@ impl Flow {
         self.round_bytes = 0.0;
         self.round_since = now;
         self.next_round = now + round_trip;
-        // A stream that keeps to a rate continues at its last rate.
+        // A stream of the rate model continues at its last rate.
         if is_lost && self.kind != Kind::Rate {
             self.peak = self.window;
             self.since = now;

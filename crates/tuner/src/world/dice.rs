@@ -1,9 +1,8 @@
-//! Numbers from a seed.
-//! Knows nothing of what they are for.
+//! Random numbers from a seed. Does not know their purpose.
 
 use godwit_seeded::{STEP, Seeded};
 
-/// Numbers from a seed.
+/// Random numbers from a seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(Seeded);
 
@@ -16,7 +15,7 @@ impl Dice {
         self.0.draw()
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -25,7 +24,7 @@ impl Dice {
         low + (high - low) * self.unit()
     }
 
-    /// Evenly over orders of magnitude.
+    /// A number evenly distributed over orders of magnitude.
     pub(crate) fn over(&mut self, low: f64, high: f64) -> f64 {
         (low.ln() + (high.ln() - low.ln()) * self.unit()).exp()
     }

@@ -1,10 +1,9 @@
-//! Owns the table of advice by the settings in force.
-//! Runs no transfer.
+//! Tests the table of advice for the settings in force. Runs no transfer.
 
 use super::super::{Chosen, Snapshot};
 use super::{SECOND, idle};
 
-/// The advice where this is in force.
+/// The advice with these settings.
 fn advised(chosen: Chosen, change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> String {
     let mut shares = idle();
     let (mut source, mut destination) = (shares.source.unwrap(), shares.destination.unwrap());
