@@ -1,5 +1,5 @@
-//! Measures one file in one transfer beside the same file as four parts in four transfers: `cargo run -p godwit-data-port --example parts`.
-//! Judges nothing. Everything is in memory (/dev/shm) and in this process: two nodes, and the client of both.
+//! Compares one file in one transfer with the same file as four parts in four transfers: `cargo run -p godwit-data-port --example parts`.
+//! Prints measurements only. Everything is in memory (/dev/shm) and in this process: two nodes, and the client of both.
 #![expect(clippy::print_stdout, reason = "a tool for developers")]
 
 #[expect(dead_code, reason = "the tests use more of it")]
@@ -30,7 +30,7 @@ fn main() {
         write_source(&world);
         let mut figures = [String::new(), String::new(), String::new()];
         for turn in 0..2 {
-            // The first one finds other caches, so they take turns.
+            // The two take turns to run first, because the first one finds other caches.
             if (u32::from(pair % 2 == 0)) == turn {
                 figures[0] = format!("{:.3}", one_transfer(&world));
             } else {

@@ -1,5 +1,5 @@
-//! Takes connections: a thread each, a deadline until the request of a peer has arrived, then open or join.
-//! Does not decide the rights of a peer (`open`) and does not run transfers (the engine).
+//! Accepts connections: one thread each, a deadline for the request of a peer, then open or join. Does not decide the rights of a peer
+//! (`open`) and does not run transfers (the engine).
 
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::{ask, examine, news, open};
 /// Pause after the system refused a connection because descriptors or memory were missing; the system sends no event when they are available again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// For the first bytes of a connection.
+/// Deadline for the first bytes of a connection.
 const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(3);
 
-/// Body of a listener's thread.
+/// Main function of a listener's thread.
 pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker) {
-    // Said once for each time that the system refuses connections.
+    // Logged once each time the system begins to refuse connections.
     let mut refusing = false;
     while !shared.stopping() {
         let mut fds = [
@@ -83,15 +83,15 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
     }
 }
 
-/// Whether the first bytes come soon. A client speaks first, so a connection that is silent for longer is no client.
+/// Whether the first bytes arrive soon. A client sends first, so a connection that is silent for longer is not a client.
 fn speaks(socket: &TcpStream, deadline: Duration) -> bool {
     let wait = Timespec::try_from(deadline.min(FIRST_BYTES_DEADLINE)).ok();
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    // A connection that closes silently, or is closed for another one, is not an event either.
+    // A connection that closes without sending, or is closed to admit another one, is not logged.
     matches!(poll(&mut fds, wait.as_ref()), Ok(1..)) && matches!(socket.peek(&mut [0]), Ok(1..))
 }
 
-/// Body of a connection's thread.
+/// Main function of a connection's thread.
 pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerSlot) {
     let began = Instant::now();
     let options = AcceptOptions {
@@ -111,7 +111,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     if let Some(web) = &shared.config.web
         && client_wants(&socket, shared.config.handshake_deadline) == Wants::Other
     {
-        // The API counts its connections itself.
+        // The API counts its own connections.
         drop(stranger);
         web(socket);
         return;
@@ -133,8 +133,8 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     }
     let (mut stream, peer) = (accepted.stream, accepted.peer);
     let place = || shared.gate.peer(&shared.places.counted_as(peer));
-    // A peer with a proven, known key no longer competes with silent connections: from here on the connection counts as one of this peer. A
-    // peer with one connection too many learns that after its request, and keeps its place among strangers until then.
+    // A peer with a proven, known key no longer competes with silent connections: from now on the connection counts as one of this peer's.
+    // A peer with one connection too many learns that only after its request, and keeps its place among strangers until then.
     let known = shared.places.may_ask(peer).is_ok().then(place);
     let stranger = match &known {
         Some(Ok(_)) => {
@@ -159,7 +159,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
     let frame = match frame {
         Ok(frame) => frame,
         Err(error @ GreetError::TooLong { .. }) => {
-            // As any other request of this peer is answered.
+            // The answer is the same as for any other request of this peer.
             let no = ask::let_in(shared, peer).err().unwrap_or_else(|| Denial {
                 retryable: true,
                 ..Denial::new(ErrorCode::PROTOCOL, error.to_string())
@@ -170,7 +170,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
             return;
         }
         Err(error) => {
-            // A known peer that closes without a request is no event: of several connections a client may need one.
+            // A known peer that closes without a request is not logged: a client may not need all of its connections.
             if known.is_none() {
                 shared.log_stranger(StrangerDid::Connect, &error.to_string());
             } else if !error.is_end() {
@@ -233,10 +233,10 @@ pub(crate) fn dispatch(
     }
 }
 
-/// The whole of an OPEN, from a peer with a grant. Any other peer gets the same answer to any request. An OPEN of several frames is read to
-/// its end only from a peer with the right to the places in the first frame. There are few places for such requests, because nothing else
-/// bounds their sources until the transfer is admitted. The place is taken before the rights are looked up: a frame may name thousands of
-/// paths.
+/// The complete OPEN of a peer with a grant. Any other peer gets the same answer to any request. An OPEN of several frames is read
+/// completely only if the peer has the right to the places in its first frame. The number of such requests is limited, because their
+/// sources are not bounded otherwise until the transfer is admitted. The request is counted before the rights are looked up, because a
+/// frame may name thousands of paths.
 fn rest_of(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,

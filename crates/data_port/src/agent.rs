@@ -1,5 +1,5 @@
-//! The agent: one user's end of one transfer, with the rights of that user, for the one peer that ssh vouched for.
-//! Knows no ssh: it is given a stream, a listener and addresses to dial.
+//! The agent: one user's end of one transfer, with the rights of that user, for the one peer that ssh
+//! authenticated. Knows no ssh: its caller passes a stream, a listener and addresses to dial.
 
 mod dialer;
 mod user_files;
@@ -20,7 +20,8 @@ use crate::table::Table;
 use crate::{Announce, DaemonConfig, Here, Shared, accept, gate, keeper};
 use user_files::UserFiles;
 
-/// The client of a transfer sends its request at once; a client that waits for another's transfer never does.
+/// The client of a transfer sends its request immediately; a client that waits for another client's transfer never
+/// does.
 const FIRST_FRAME_DEADLINE: Duration = Duration::from_secs(400 * 24 * 3600);
 
 /// Configuration of an agent.
@@ -31,21 +32,21 @@ pub struct AgentConfig {
     pub client: IdentityId,
     /// Name of the sender, in the key of the journal.
     pub sender: Vec<u8>,
-    /// Journals and spills.
+    /// Directory of journals and spills.
     pub home: PathBuf,
-    /// Directory that relative paths start from.
+    /// Directory for relative paths.
     pub base: PathBuf,
     /// Our key and ciphers.
     pub tls: ServerTls,
-    /// Which of its addresses it announces to the peer.
+    /// Which of the agent's addresses are announced to the peer.
     pub announce: Announce,
     /// Addresses of the peer, which are dialled if the peer does not connect.
     pub dial: Vec<SocketAddr>,
     /// How long the peer may take until its request has arrived.
     pub handshake_deadline: Duration,
-    /// How long a connection may make no progress.
+    /// How long a connection may be without progress.
     pub stall_limit: Duration,
-    /// Memory for blocks that are sent.
+    /// Memory for blocks to send.
     pub pool_bytes: usize,
     /// Threads that read ahead.
     pub readers: Bounds,
@@ -64,7 +65,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Takes connections from now on.
+    /// Accepts connections from now on.
     ///
     /// # Errors
     /// The process is out of descriptors or threads.
@@ -89,7 +90,7 @@ impl Agent {
             handshake_deadline: config.handshake_deadline,
             connections_per_peer: PEER_CONNECTIONS_MAX,
             connections_max: PEER_CONNECTIONS_MAX,
-            // One at a time, and one more that is being replaced.
+            // One transfer at a time, and one more that is being replaced.
             transfers_per_peer: PEER_CONNECTIONS_MAX,
             transfers_max: PEER_CONNECTIONS_MAX,
             stall_limit: config.stall_limit,
@@ -120,7 +121,7 @@ impl Agent {
             listening: vec![listener.local_addr()?],
             measuring: AtomicBool::new(false),
             carriers: AtomicUsize::new(0),
-            // An agent lives for its transfer, and has nothing else to spend on.
+            // An agent exists for its transfer, and needs its resources for nothing else.
             suspend_after: Duration::MAX,
             config: own,
         });
@@ -149,7 +150,7 @@ impl Agent {
         &self.shared
     }
 
-    /// Serves the stream that ssh carries, as one of the peer's, until it ends.
+    /// Serves the stream through ssh, like one of the peer's, until it ends.
     pub fn serve(&self, mut stream: Connection) {
         let peer = self.shared.only;
         let frame = greet_client(&mut stream, FIRST_FRAME_DEADLINE)
@@ -159,7 +160,7 @@ impl Agent {
         }
     }
 
-    /// Waits for the end of the transfer, if there is one. Then takes no more connections.
+    /// Waits for the end of the transfer, if there is one. Then accepts no more connections.
     pub fn finish(&self) {
         self.shared.table.wait_until_empty();
         self.shared.stopping.store(true, Ordering::SeqCst);
@@ -169,7 +170,7 @@ impl Agent {
         }
     }
 
-    /// Waits until a transfer has come and gone.
+    /// Waits until a transfer has started and ended.
     pub fn wait_for_transfer(&self) {
         self.shared.table.wait_until_over();
     }
@@ -181,5 +182,5 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()
     thread.spawn(body).map(drop)
 }
 
-/// One for each stream of a transfer, and some that come and go in the search for a path.
+/// One connection for each stream of a transfer, and some that are tried in the search for a path.
 const PEER_CONNECTIONS_MAX: usize = 256;

@@ -1,5 +1,5 @@
-//! Decides the rights of a peer by the present grants, and makes the messages of refusals.
-//! Keeps no grants: the file is read each time, and the node's state has the access rules.
+//! Decides the rights of a peer by the current grants, and makes the messages of refusals. Does not store grants: the file is read each
+//! time, and the node's state contains the access rules.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::export::{Export, ExportError, ExportPath, locate};
 use crate::grants::Grants;
 use crate::news::now;
 
-/// The access rules of a node's state. They are asked often, so both answers must be cheap.
+/// The access rules of a node's state. They are queried often, so both methods must be cheap.
 pub trait StateRules: Send + Sync {
-    /// The rules as they are now.
+    /// The current rules.
     ///
     /// # Errors
-    /// Why they cannot be read.
+    /// The reason why they cannot be read.
     fn grants(&self) -> Result<Arc<Vec<Grant>>, String>;
 
-    /// Whether the job of the mandate is alive, and this peer may act for it, if its asker is a node of this site; None for another site's
-    /// asker.
+    /// Whether the job of the mandate is alive and this peer may act for it, if its asker is a node of this site; `None` for an asker of
+    /// another site.
     ///
     /// # Errors
-    /// Why the state cannot be read.
+    /// The reason why the state cannot be read.
     fn own_job(&self, peer: &str, mandate: &Mandate) -> Result<Option<bool>, String>;
 }
 
@@ -91,10 +91,10 @@ impl Denial {
     }
 }
 
-/// The command that allows something.
+/// The command that grants access.
 const ALLOW: &str = "godwit access allow";
 
-/// Asks the two sources of grants: the file in the home, and the state's rules.
+/// Reads the two sources of grants: the file in the home directory, and the state's rules.
 pub(crate) struct Grantor<'a> {
     pub(crate) home: &'a Path,
     pub(crate) rules: &'a dyn StateRules,
@@ -114,12 +114,12 @@ pub(crate) struct Granted {
     now: Timestamp,
     /// Grants of the peer in its role, and of the asker of the job that it names.
     grants: Vec<Grant>,
-    /// Some grant lets the peer in, for itself or for a job.
+    /// Whether some grant admits the peer, for itself or for a job.
     is_known: bool,
 }
 
 impl Grantor<'_> {
-    /// All grants as they are now.
+    /// All current grants.
     pub(crate) fn all(&self) -> Result<AllGrants, Denial> {
         let file = Grants::new(self.home).list();
         Ok(AllGrants {
@@ -128,12 +128,12 @@ impl Grantor<'_> {
         })
     }
 
-    /// The rights of `who` now.
+    /// The current rights of `who`.
     pub(crate) fn granted(&self, who: &Who) -> Result<Granted, Denial> {
         self.granted_of(&self.all()?, who)
     }
 
-    /// The same, of grants that were read at this moment.
+    /// The same, from grants that were just read.
     pub(crate) fn granted_of(&self, all: &AllGrants, who: &Who) -> Result<Granted, Denial> {
         let peer = Subject::Identity(who.peer.to_string());
         let now = now();
@@ -143,7 +143,7 @@ impl Grantor<'_> {
             |grant: &&Grant| grant.site.is_none() && grant.holds(now) && !grant.rights.is_empty();
         let all = || file.iter().chain(rules.iter()).filter(holds);
         let of_peer = |grant: &&Grant| grant.subject == peer;
-        // The askers of jobs for which the peer has access, and the asker named in the request.
+        // The askers for whose jobs the peer has access, and the asker named in the request.
         let mut askers: HashSet<&str> = all()
             .filter(of_peer)
             .filter_map(|grant| grant.mandate.as_ref())
@@ -209,9 +209,9 @@ impl Grantor<'_> {
         })
     }
 
-    /// The identities under which the bounds for one identity count this peer. The result is the peer itself if any grant is for the peer. Otherwise
-    /// these are the askers that let it in for jobs. So no asker has the bounds of all identities that it names, and none takes the room of
-    /// another asker's identities. Peers with access for jobs of this site count as themselves.
+    /// The identities under which the bounds for one identity count this peer. This is the peer itself if any grant is for the peer.
+    /// Otherwise it is the askers that admit the peer for jobs. Therefore no asker can use the bounds of all identities that it names, and
+    /// none uses the share of another asker's identities. Peers with access for jobs of this site count as themselves.
     pub(crate) fn givers(&self, peer: IdentityId) -> Vec<IdentityId> {
         let (Ok(file), Ok(rules)) = (Grants::new(self.home).list(), self.rules.grants()) else {
             return vec![peer];
@@ -253,7 +253,7 @@ impl Grantor<'_> {
     }
 }
 
-/// Sent to any peer, strangers too, while the grants cannot be read. The fault itself names the file and a line of it.
+/// Sent to any peer, including strangers, while the grants cannot be read. The error itself contains the file and one of its lines.
 fn unreadable() -> Denial {
     Denial::new(
         ErrorCode::INTERNAL,
@@ -285,13 +285,13 @@ impl Granted {
             .may(&self.grants, self.rights, wish, self.now)
     }
 
-    /// Whether the decisions about all places are the same as by the other grants.
+    /// Whether these grants decide about all places like the other grants.
     pub(crate) fn says(&self, other: &Self) -> bool {
         (self.rights, &self.requester, &self.grants)
             == (other.rights, &other.requester, &other.grants)
     }
 
-    /// The areas of grants in which all of this is allowed, the widest first.
+    /// The areas of grants in which all of these rights hold, the widest first.
     pub(crate) fn areas(&self, exports: &[Export], right: Right) -> Vec<Area> {
         let named = self.grants.iter().flat_map(|grant| match &grant.area {
             Area::All => exports.iter().map(|it| (it.name.as_str(), "")).collect(),
@@ -307,7 +307,7 @@ impl Granted {
             .collect()
     }
 
-    /// Whether this is allowed anywhere in an export.
+    /// Whether this right holds anywhere in an export.
     pub(crate) fn somewhere(&self, export: &str, right: Right) -> bool {
         self.grants.iter().any(|grant| match &grant.area {
             Area::All => self.may(Some((export, b"")), right),
@@ -317,7 +317,7 @@ impl Granted {
         })
     }
 
-    /// Whether the peer may look at a path of an export, or change the entry there, at a moment: now, or a later one.
+    /// Whether the peer may look at a path of an export, or change the entry there, at a given moment.
     pub(crate) fn allowed_at(
         &self,
         at: Timestamp,
@@ -330,7 +330,7 @@ impl Granted {
         self.said(may, wish.place, right)
     }
 
-    /// Exports are named only to peers that some grant lets in at all. `asked` is the path and the right that the peer asks for.
+    /// Refuses a peer that no grant admits; exports are named only to admitted peers. `asked` is the requested path and right.
     pub(crate) fn known(&self, asked: Option<(&[u8], Right)>) -> Result<(), Denial> {
         if self.is_known {
             return Ok(());
@@ -355,14 +355,14 @@ impl Granted {
         ))
     }
 
-    /// `place`: an export and a path below it; `None` for a place outside all exports (`mem:`, `null:`), which any grant of that right
-    /// opens.
+    /// Checks a right at `place`, an export and a path below it. `None` is a place outside all exports (`mem:`, `null:`), for which any
+    /// grant of that right suffices.
     pub(crate) fn allowed(&self, place: Option<(&str, &[u8])>, right: Right) -> Result<(), Denial> {
         self.said(self.may(place, right), place, right)
     }
 
-    /// Whether a dry run may report the entries at a place. Access for a job to write there does not let its runner list: the asker itself
-    /// needs that right. A dry run for this site's own job runs at this site alone.
+    /// Whether a dry run may report the entries at a place. Write access for a job does not let its runner list: the asker itself needs
+    /// that right. A dry run for this site's own job runs only at this site.
     pub(crate) fn told(&self, place: Option<(&str, &[u8])>) -> Result<(), Denial> {
         let right = Right::List;
         let may = match (&self.requester.mandate, self.rights) {
@@ -406,7 +406,7 @@ impl Granted {
     }
 }
 
-/// The message for a job of another node that has no access here: it names that node, not the connected one.
+/// The message for a job of another node without access here: it names that node, not the connected one.
 fn no_job(mandate: &Mandate, options: &str) -> Denial {
     let Mandate { asker, job } = mandate;
     Denial::new(
@@ -422,7 +422,7 @@ fn options(place: Option<(&str, &[u8])>, right: Right) -> String {
     Wish { place, right }.options()
 }
 
-/// The place that a path names, for a peer that is known.
+/// The place that a path names, for an admitted peer.
 pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<ExportPath<'a>, Denial> {
     locate(exports, path).map_err(|error| refuse_export(&error))
 }

@@ -1,5 +1,5 @@
-//! Owns the addresses that a daemon or agent announces, so that a client finds further channels to it.
-//! Sends nothing itself (`open`), and names no address to peers that may not open a transfer.
+//! Owns the addresses that a daemon or agent announces, so that a client finds more channels. Does not send them (`open`),
+//! and announces none to peers that may not open a transfer.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,12 +9,12 @@ use godwit_proto::{ANNOUNCED_MAX, Announced};
 /// Which of its addresses a daemon announces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Announce {
-    /// Those that it listens on, on all interfaces.
+    /// All addresses that it listens on, on all interfaces.
     #[default]
     All,
-    /// None: a client finds only the channel that it dialled.
+    /// No address: a client finds only the channel that it dialled.
     None,
-    /// Of those that it listens on, the ones with these addresses or of these interfaces.
+    /// Only listening addresses that equal one of these or belong to one of these interfaces.
     Only(Vec<String>),
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn announced(
         return Vec::new();
     }
     let own = own_interfaces().unwrap_or_default();
-    // An ssh connection has no interface to go by.
+    // An ssh connection has no known interface.
     let came_to = stream.pulse().map(|pulse| pulse.local().ip());
     choose(announce, listening, &own, came_to)
 }
@@ -40,7 +40,7 @@ fn choose(
     came_to: Option<IpAddr>,
 ) -> Vec<Announced> {
     let came_by = own.iter().find(|own| Some(own.address) == came_to);
-    // A client that came by loopback is on this machine, and needs no network.
+    // A client that connected by loopback is on this machine, and needs no network.
     if came_to.is_some_and(|came_to| came_to.is_loopback()) {
         return Vec::new();
     }
@@ -71,10 +71,10 @@ fn choose(
     chosen
 }
 
-/// Whether a socket bound to one address takes connections to the other.
+/// Whether a socket bound to one address accepts connections to the other.
 fn takes(listening: IpAddr, address: IpAddr) -> bool {
     match listening {
-        // Of both families, unless the system is configured otherwise; then the client's attempt fails, without further harm.
+        // It accepts both families, unless the system is configured otherwise; then the client's attempt fails harmlessly.
         IpAddr::V6(any) if any.is_unspecified() => true,
         IpAddr::V4(any) if any.is_unspecified() => address.is_ipv4(),
         one => one == address,
@@ -121,9 +121,9 @@ mod tests {
         assert_eq!(chosen(&all, "0.0.0.0:7272", "10.0.0.2"), ["10.0.1.2"]);
         assert_eq!(chosen(&all, "10.0.0.2:7272", "10.0.0.2"), [""; 0]);
         assert_eq!(chosen(&all, "0.0.0.0:7272", "127.0.0.1"), [""; 0]);
-        // By ssh.
+        // A connection by ssh.
         assert_eq!(chosen(&all, "0.0.0.0:7272", ""), ["10.0.0.2", "10.0.1.2"]);
-        // Behind a translator of addresses any of them may be another way.
+        // Behind network address translation, any of them may be another path.
         assert_eq!(
             chosen(&all, "0.0.0.0:7272", "192.0.2.1"),
             ["10.0.0.2", "10.0.1.2"]

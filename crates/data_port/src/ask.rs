@@ -1,5 +1,5 @@
-//! Serves a connection on which another node asks about places, one question after the other.
-//! Touches no file itself (`here`), and dials no node (`asker`).
+//! Serves a connection on which another node asks questions about places, one after another. Reads no files (`here`), and dials no node
+//! (`asker`).
 
 pub(crate) mod asker;
 mod change;
@@ -33,24 +33,24 @@ use crate::{Shared, news};
 /// Limit of questions on one connection: enough to follow a job for a day with one question per second.
 const QUESTIONS_MAX: usize = 100_000;
 
-/// How long a connection may rest between two questions.
+/// How long a connection may be idle between two questions.
 const REST_MAX: Duration = Duration::from_secs(120);
 
 /// How long to wait for the end of fenced transfers, and how often to check.
 const FENCED_WITHIN: Duration = Duration::from_secs(5);
 const FENCED_LOOK: Duration = Duration::from_millis(20);
 
-/// Longest request of a stranger: to join, with as many exports of long names as a node may have.
+/// Longest request of a stranger: a request to join, with as many exports with long names as a node may have.
 pub(crate) const STRANGER_BYTES_MAX: u32 = 64 << 10;
 
-/// Interval of the messages that tell the asker that the work continues.
+/// Interval of the messages that show the asker that the work continues.
 pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
-/// Serves a connection that asks, until it ends.
+/// Serves a connection with questions until it ends.
 pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: IdentityId, first: Ask) {
     let mut ask = first;
     for _ in 0..QUESTIONS_MAX {
-        // A node that joins is a member from then on.
+        // A node that has just joined is now a member.
         let answered = match let_in(shared, peer) {
             Ok(()) => {
                 let asked = Question::parse(&ask.document).and_then(|question| {
@@ -73,7 +73,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     send_error(stream, ErrorCode::LIMIT, message, true);
 }
 
-/// Answers the question of a peer that no grant lets in. It may ask to join, and nothing else. None ends the connection, so that a
+/// Answers the question of a peer without a grant. Such a peer may only ask to join. Returns `None` to end the connection, so that a
 /// stranger keeps none.
 fn reply_to_stranger(
     shared: &Shared,
@@ -83,7 +83,7 @@ fn reply_to_stranger(
     no: &Denial,
 ) -> Option<()> {
     let address = stream.peer();
-    // A stream that has no address is not of a stranger.
+    // A stream without an address does not belong to a stranger.
     let host = address
         .parse::<SocketAddr>()
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |at| at.ip());
@@ -123,8 +123,8 @@ pub(crate) fn is_member(shared: &Shared, peer: IdentityId) -> Result<bool, Refus
     cluster.map_or(Ok(false), |cluster| cluster.is_member(&peer.to_string()))
 }
 
-/// Lets in the nodes of this node's cluster, and peers with a grant. While the state cannot be read a peer without a grant may be such a
-/// node, so it is not refused for good.
+/// Admits the nodes of this node's cluster, and peers with a grant. If the state cannot be read, a peer without a grant may be such a
+/// node, so the refusal is temporary.
 pub(crate) fn let_in(shared: &Shared, peer: IdentityId) -> Result<(), Denial> {
     let unread = match is_member(shared, peer) {
         Ok(true) => return Ok(()),
@@ -141,7 +141,7 @@ pub(crate) fn let_in(shared: &Shared, peer: IdentityId) -> Result<(), Denial> {
     })
 }
 
-/// Answers one question. None if the connection is of no further use.
+/// Answers one question. `None` if the connection is useless from now on.
 fn reply(
     shared: &Shared,
     stream: &mut dyn Stream,
@@ -157,7 +157,7 @@ fn reply(
         None => answer(shared, stream, &who, number, question),
     });
     let answer = answer.unwrap_or_else(Answer::Refused);
-    // A node that searches asks without knowing whether the job or entry exists here.
+    // A node that searches does not know whether the job or entry exists here.
     let looked_for = [code::NO_SUCH_JOB, code::NOT_LET_IN, code::NOT_FOUND];
     if let Answer::Refused(refusal) = &answer
         && !refusal.code.is_one_of(&looked_for)
@@ -202,7 +202,7 @@ fn answer(
     if let Question::Cluster(question) = question {
         return in_cluster(shared, peer, *question);
     }
-    // Most questions about jobs take a moment, and many jobs may be followed at once. These questions dial, look at each path of a job,
+    // Most questions about jobs are quick, and many jobs may be followed at once. These questions dial, look at each path of a job,
     // change each of its rules, or read its log.
     let is_long = matches!(
         question,
@@ -212,7 +212,7 @@ fn answer(
             | Question::Revoke { .. }
             | Question::Past(_)
     );
-    // A claim that waited behind long questions of others would end before its renewal.
+    // If a claim waited behind long questions of others, it would end before its renewal.
     let is_short = question.is_about_jobs() && !is_long || matches!(question, Question::Renew(_));
     let _place = match is_short {
         true => None,
@@ -283,7 +283,7 @@ fn answer(
     answered.map_err(|refusal| held.ended().unwrap_or(refusal))
 }
 
-/// Signs of life during the work on a question.
+/// Sends keep-alives during the work on a question.
 struct Signs<'a> {
     shared: &'a Shared,
     stream: &'a mut dyn Stream,
@@ -301,9 +301,9 @@ impl<'a> Signs<'a> {
         }
     }
 
-    /// Whether the asker still waits. Sends a sign if one is due.
+    /// Returns whether the asker still waits. Sends a keep-alive if one is due.
     fn go_on(&mut self, done: u64) -> bool {
-        // Nothing may come before the reply, so any data is the end of the connection.
+        // The asker sends nothing before the reply, so any data means the end of the connection.
         if self.shared.stopping() || !matches!(self.stream.try_recv(), Ok(None)) {
             return false;
         }
@@ -320,7 +320,7 @@ impl<'a> Signs<'a> {
     }
 }
 
-/// Has a question within the cluster answered; the cluster checks the asker.
+/// Passes a question within the cluster to the cluster, which checks the asker.
 fn in_cluster(
     shared: &Shared,
     peer: IdentityId,
@@ -361,7 +361,7 @@ fn nodes(
     let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
     let (export, below) = found.named();
     may(export, &below, Right::Write).or_else(|_| may(export, &below, Right::Read))?;
-    // Another site may falsely name this node as its node, and so lead the asker here.
+    // Another site may falsely list this node as its own, and so direct the asker here.
     if let Some(of) = of
         && !cluster.is_member(of)?
     {
@@ -371,13 +371,13 @@ fn nodes(
     cluster.nodes(export).map(Answer::Nodes)
 }
 
-/// Has a question about jobs answered, with the rights that the asker has here.
+/// Passes a question about jobs on, with the asker's rights at this node.
 fn about_jobs(shared: &Shared, who: &Who, question: &Question) -> Result<Answer, Refusal> {
     let Some(jobs) = &shared.config.jobs else {
         let message = "this node runs no jobs for other nodes";
         return Err(Refusal::new(code::UNSUPPORTED, message));
     };
-    // A question may be about a thousand paths.
+    // The rights are read once, because a question may concern a thousand paths.
     let granted = OnceCell::new();
     let may = |path: &Text, write: bool, at: Timestamp| {
         let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
@@ -401,7 +401,7 @@ fn too_many(full: Full) -> Refusal {
     Refusal::later(code::BUSY, message)
 }
 
-/// The message of a denial, with a code for programs.
+/// Converts a denial to a refusal with a code for programs.
 fn refusal(denial: Denial) -> Refusal {
     let code = match denial.code {
         ErrorCode::AUTH => code::UNKNOWN_IDENTITY,

@@ -1,6 +1,5 @@
-//! Decides when a transfer that came here may not write any more: this node or its mount stood still so long that another node may have the
-//! job.
-//! Ends no transfer, and looks at no file system.
+//! Decides when a transfer of a peer may no longer write: this node or its mount was blocked for so long that another node may have the
+//! job. Does not end transfers, and does not use the file system.
 
 use std::time::Instant;
 
@@ -8,15 +7,15 @@ use godwit_api::watched::Watched;
 use godwit_engine::Fence;
 use godwit_run::pulse;
 
-/// Of one transfer into one export.
+/// The fence of one transfer into one export.
 pub(crate) struct AwayFence {
     watched: Watched,
-    /// Counts of blocks of the mount and of this process at the start of the transfer.
+    /// Counts of stalls of the mount and of this process at the start of the transfer.
     stops: (u64, u64),
 }
 
 impl AwayFence {
-    /// Of a transfer that begins now.
+    /// The fence of a transfer that begins now.
     pub(crate) fn of(watched: &Watched) -> Self {
         Self {
             stops: stops_of(watched),

@@ -1,5 +1,5 @@
-//! Makes the daemon's end of a transfer from a request: the place it names, the engine for it.
-//! Runs nothing and answers no peer (`open`).
+//! Makes the daemon's end of a transfer from a request: its places and its engine. Does not run
+//! transfers or answer peers (`open`).
 
 mod apart;
 mod asked;
@@ -45,19 +45,19 @@ pub(crate) struct StartedEnd<'a> {
     pub(crate) resumed: bool,
     pub(crate) arrived: Arrived,
     pub(crate) mapped: Vec<u8>,
-    /// Meaning of the destination, and the tag of temporary files; of a push to files.
+    /// In a push to files: the meaning of the destination, and the tag of temporary files.
     pub(crate) placed: Option<(Mapping, u64)>,
-    /// The beacon of the destination of a push, which the source looks for.
+    /// In a push: the beacon of the destination, which the source searches for.
     pub(crate) beacon: Option<Beacon>,
-    /// It deletes, and no beacon could be made.
+    /// The transfer deletes, but no beacon could be made.
     pub(crate) unproved: bool,
-    /// Absolute paths that only it may write to.
+    /// Absolute paths that only this transfer may write to.
     pub(crate) writes_to: Spots,
-    /// Of a member: how long the claim of its job holds.
+    /// The lease of the job's claim, for a member.
     pub(crate) lease: Option<Arc<MemberLease>>,
-    /// Of a transfer that is no member: whether it may still write.
+    /// Decides whether the transfer may still write, if it is no member.
     pub(crate) fence: Option<Arc<dyn Fence>>,
-    /// The digest that is used.
+    /// The digest in use.
     pub(crate) digest: DigestKind,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn begin<'a>(
     Ok((transfer, begun, block_bytes))
 }
 
-/// A request that is being begun, in either direction.
+/// A request that is being started, in either direction.
 struct Beginning<'a, 'r> {
     shared: &'a Arc<Shared>,
     peer: IdentityId,
@@ -113,7 +113,7 @@ struct Beginning<'a, 'r> {
 }
 
 impl<'a> Beginning<'a, '_> {
-    /// The settings of the engine's end.
+    /// The settings of the engine.
     fn end(&self, digest: DigestKind, lease: Lease) -> EndConfig {
         EndConfig {
             lease: Some(lease),
@@ -129,7 +129,7 @@ impl<'a> Beginning<'a, '_> {
         }
     }
 
-    /// An end that takes no destination.
+    /// An end without a destination.
     fn started(self, engine: Engine, grip: HeldResources) -> StartedEnd<'a> {
         StartedEnd {
             entering: None,
@@ -151,9 +151,9 @@ impl<'a> Beginning<'a, '_> {
     }
 }
 
-/// A place among the transfers. A restarted transfer takes the place of its predecessor, whose
-/// client is gone. If all transfers together are too many, a suspended one is ended: its client
-/// loses only the reservation of its destination.
+/// Reserves a place among the transfers. A restarted transfer gets the place of its predecessor,
+/// whose client is gone. If there are too many transfers in total, a suspended one is ended: its
+/// client loses only the reservation of its destination.
 pub(crate) fn place_for(
     shared: &Shared,
     peer: IdentityId,
@@ -202,7 +202,7 @@ impl Observer for Silent {
         (self.0)(message);
     }
 
-    // Threads alone are tuned here, and those are of no channel: streams are the client's.
+    // Only threads are tuned here, and they belong to no channel; the client tunes streams.
     fn tuned(&self, decision: &Decision, _channel: Option<u32>) {
         (self.0)(&decision.to_string());
     }

@@ -1,5 +1,5 @@
-//! Divides the descriptors that the process may have among connections, transfers and strangers.
-//! Asks the system for the limit in one function only, and counts nothing.
+//! Divides the process's descriptors among connections, transfers and strangers. Reads the system's limit in one function only, and
+//! does not count.
 //!
 //! OPENED tells a client its share of streams.
 
@@ -8,41 +8,42 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::DaemonConfig;
 
-/// Standard streams, listeners with their wakers, the pipe of signals, and files that are open for a moment.
+/// Standard streams, listeners with their wakers, the pipe for signals, and files that are open for a moment.
 const OWN: usize = 12;
 
-/// Part of all descriptors that storages keep for recently used directories (`store::fs::directories`).
+/// Storages keep this fraction of all descriptors for recently used directories (`store::fs::directories`).
 const KEPT_SHARE: usize = 4;
 
-/// An unauthenticated connection: its socket, a second handle to close it by, a waker of its thread.
+/// Descriptors of an unauthenticated connection: its socket, a second handle to close it, a waker of its thread.
 const STRANGER: usize = 3;
 
-/// A stream: its socket, a second handle to watch it by, a waker of its thread, and its current file with that file's directory.
+/// Descriptors of a stream: its socket, a second handle for the watch, a waker of its thread, and its current file with that file's
+/// directory.
 const STREAM: usize = 5;
 
-/// A transfer: its journal, its root, files read or written apart, a listed directory, a spill.
+/// Descriptors of a transfer: its journal, its root, a file read or written separately, a listed directory, a spill.
 const TRANSFER: usize = 8;
 
-/// Unauthenticated connections of known addresses, and as many of others: a thread, descriptors and a few pages each.
+/// Most unauthenticated connections from known addresses, and as many from others; each costs a thread, descriptors and a few pages.
 const STRANGERS_MAX: usize = 256;
 
-/// However few descriptors there are, a client has to get in.
+/// Minimum of places: even with few descriptors, a client must be admitted.
 const LEAST: usize = 2;
 
-/// How many there may be.
+/// Limits of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
-    /// Of known addresses, and as many of all others.
+    /// Unauthenticated connections from known addresses, and as many from all others.
     pub(crate) strangers: usize,
     pub(crate) connections: usize,
     pub(crate) transfers: usize,
-    /// Of one transfer: about half of all connections, so that one transfer leaves room for another.
+    /// Streams of one transfer: about half of all connections, so that one transfer leaves room for another.
     pub(crate) streams: u32,
 }
 
 impl Budget {
-    /// The wished numbers, as far as `descriptors` allow. A quarter of them is for strangers, the rest half for transfers and half for
-    /// streams; each kind leaves its unused part to files.
+    /// The requested numbers, reduced if `descriptors` do not suffice. A quarter is for strangers; the rest is divided equally between
+    /// transfers and streams. Files use the descriptors that are left.
     pub(crate) fn of(descriptors: usize, connections: usize, transfers: usize) -> Self {
         let room = descriptors.saturating_sub(OWN + descriptors / KEPT_SHARE);
         let strangers = (room / 4 / (2 * STRANGER)).clamp(LEAST, STRANGERS_MAX);
@@ -59,7 +60,7 @@ impl Budget {
         }
     }
 
-    /// By the limit of this process.
+    /// The budget for the limit of this process.
     pub(crate) fn here(config: &DaemonConfig) -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let descriptors = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -76,7 +77,7 @@ impl Budget {
         budget
     }
 
-    /// Without regard to descriptors.
+    /// The budget without a limit of descriptors.
     pub(crate) fn unbounded(connections: usize, transfers: usize) -> Self {
         Self::of(usize::MAX / 2, connections, transfers)
     }

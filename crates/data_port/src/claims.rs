@@ -1,11 +1,11 @@
-//! The claims of this node: the members of which job may write below which destination, and until when.
-//! Ends no transfer itself (`keeper`) and answers no questions (`ask`).
+//! Owns the claims of this node: which job's members may write below which destination, and until when. Does not end transfers (`keeper`)
+//! or answer questions (`ask`).
 //!
-//! Claims are kept in memory. After a restart no peer is a member until the controller sets its claim again. For an ended claim only the
-//! epoch, the path and its side are remembered, so that an older epoch cannot return, until its entry in the table is needed.
+//! Claims are kept in memory. After a restart no peer is a member until the controller sets its claim again. Of an ended claim only the
+//! epoch, the path and its identities are remembered, so that an older epoch cannot return, until its entry in the table is needed.
 //!
-//! The lease of a claim ends by the monotonic clock of this machine, whatever the controller thinks. It never begins again: a claim that is
-//! set once more has another lease.
+//! The lease of a claim ends by the monotonic clock of this machine, independently of the controller. A lease never restarts: a claim that
+//! is set again gets a new lease.
 
 mod lease;
 mod refusals;
@@ -37,27 +37,29 @@ use room::{giver_of, has_room_for_members, is_full_for, too_many_members, too_ma
 use spelled::is_within;
 pub(crate) use spelled::{Spot, Spots, TooLong, check};
 
-/// Claims of this node, ended ones included. Each has two paths of at most 4 KiB, 120 bytes for each member, and a place of some 40 KB.
+/// Most claims of this node, including ended ones. Each has two paths of at most 4 KiB, 120 bytes for each member, and a place of some 40
+/// KB.
 const CLAIMS_MAX: usize = 1024;
 
-/// Claims that one identity holds at a time: a quarter, so that one identity cannot take all the room.
+/// Claims that one identity may hold at a time: a quarter, so that one identity cannot use all the room.
 const CLAIMS_OF_ONE_MAX: usize = CLAIMS_MAX / 4;
 
-/// Members of all claims of one identity, former ones included: about 8 MB.
+/// Members of all claims of one identity, including former ones: about 8 MB.
 const MEMBERS_OF_ONE_MAX: usize = 64 << 10;
 
-/// Says whether the holder of a claim may still write at its place.
+/// Checks whether the holder of a claim may still write at its place.
 pub(crate) type MayHold<'a> = dyn Fn(&By, &Text) -> Look<()> + 'a;
 
 /// All claims of a node.
 #[derive(Default)]
 pub struct ClaimTable {
     claims: Mutex<HashMap<ClaimId, Held>>,
-    /// Held while a claim or another transfer checks the table and enters it, so that neither misses the other. Taken before all other locks.
+    /// Locked while a claim or another transfer checks the table and enters it, so that neither misses the other. Acquired before all other
+    /// locks.
     entering: Mutex<()>,
 }
 
-/// No claim is set, and no transfer that is no member begins, until this is dropped.
+/// Until this is dropped, no claim is set, and no transfer that is no member begins.
 pub(crate) struct Entering<'a> {
     _held: MutexGuard<'a, ()>,
 }
@@ -67,22 +69,22 @@ struct Held {
     place: ClaimedPlace,
     spot: Spot,
     members: HashMap<IdentityId, Entry>,
-    /// All that were members or holders once and are neither now. An ended claim knows them: otherwise an older epoch of theirs could return.
+    /// All former members and holders that are neither now. An ended claim remembers them: otherwise an older epoch of theirs could return.
     former: HashSet<IdentityId>,
     by: By,
     lease: Arc<Lease>,
     /// Since when the right of the holder cannot be read.
     unread_since: Option<Instant>,
-    /// The keeper found the right of the holder gone at its last look.
+    /// At its latest check the keeper found that the holder had lost its right.
     was_gone: bool,
 }
 
 /// The destination of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimedPlace {
-    /// Export first, as it was asked for.
+    /// The path in the asker's terms, with the export first.
     pub(crate) asked: Text,
-    /// Absolute.
+    /// The absolute path.
     pub(crate) absolute: Vec<u8>,
 }
 
@@ -91,19 +93,19 @@ pub(crate) struct Wish {
     pub(crate) claim: ClaimId,
     pub(crate) epoch: u64,
     pub(crate) place: ClaimedPlace,
-    /// The place, as resolved before.
+    /// The place, resolved before.
     pub(crate) spot: Spot,
     pub(crate) members: HashSet<IdentityId>,
-    /// Members whose earlier transfers end.
+    /// Members whose earlier transfers must end.
     pub(crate) fence: HashSet<IdentityId>,
     pub(crate) by: By,
-    /// Files of several parts are put together in copies.
+    /// Whether files of several parts are assembled in copies.
     pub(crate) copies: bool,
     pub(crate) lease: Duration,
 }
 
 impl ClaimTable {
-    /// Sets a claim, or lets one of the same epoch last longer. A higher epoch ends the leases of the one before.
+    /// Sets a claim, or extends one of the same epoch. A higher epoch ends the leases of the previous one.
     ///
     /// # Errors
     /// Another claim overlaps, the epoch has passed, or there are too many claims.
@@ -127,7 +129,7 @@ impl ClaimTable {
             let wished = std::slice::from_ref(&wish.place.absolute);
             return Err(Refusal::later(code::BUSY, held.shown(wished)));
         }
-        // The id alone gives no right to a claim: otherwise others could learn the holder's claims from it.
+        // The id alone gives no right to a claim, so that others cannot learn the holder's claims by it.
         let other = table.get_mut(&wish.claim);
         if let Some(other) = other.filter(|held| !held.is_of(&wish.by)) {
             if other.holds(now, may_hold) {
@@ -222,7 +224,7 @@ impl ClaimTable {
         self.entering.try_lock().is_err()
     }
 
-    /// Extends a claim by this time from now on.
+    /// Extends a claim by this time, from now on.
     ///
     /// # Errors
     /// It has ended, or its epoch has passed.
@@ -264,7 +266,7 @@ impl ClaimTable {
         }
     }
 
-    /// Where a claim is, or was.
+    /// The place of a current or ended claim.
     pub(crate) fn place_of(&self, claim: ClaimId) -> Option<ClaimedPlace> {
         locked(&self.claims)
             .get(&claim)
@@ -288,7 +290,7 @@ impl ClaimTable {
         let mut table = locked(&self.claims);
         let held = table.get_mut(&claim).and_then(|held| {
             let holds = match held.is_unread_for_long(now) {
-                // While no transfer runs, the keeper looks now and then only.
+                // While no transfer runs, the keeper checks only now and then.
                 true => held.holds(now, may_hold),
                 false => held.lease.holds_at(now),
             };
@@ -352,7 +354,7 @@ impl ClaimTable {
         Ok((hold, membership))
     }
 
-    /// Why a transfer that is no member may not write to these absolute paths, if a claim covers any of them.
+    /// The reason why a transfer that is no member may not write to these absolute paths, if a claim covers any of them.
     pub(crate) fn refuses(
         &self,
         destinations: &Spots,
@@ -372,7 +374,7 @@ impl ClaimTable {
         ))
     }
 
-    /// Looks at the rights of all holders.
+    /// Checks the rights of all holders.
     pub(crate) fn look(&self, now: Instant, may_hold: &MayHold<'_>) {
         let mut table = locked(&self.claims);
         for held in table.values_mut() {
@@ -382,14 +384,14 @@ impl ClaimTable {
             }
             let found = may_hold(&held.by, &held.place.asked);
             let is_gone = matches!(found, Look::Gone(()));
-            // Twice in a row: a file of grants that is being written is empty for a moment.
+            // The right must be gone twice in a row, because a file of grants that is being written is empty for a moment.
             if std::mem::replace(&mut held.was_gone, is_gone) || !is_gone {
                 held.note(&found, now);
             }
         }
     }
 
-    /// The tags of the temporary files that members of claims that hold may be writing.
+    /// The tags of temporary files that members of valid claims may be writing.
     pub(crate) fn tags(&self, now: Instant) -> HashSet<u64> {
         let table = locked(&self.claims);
         let living = table.iter().filter(|(_, held)| held.lease.holds_at(now));
@@ -411,15 +413,15 @@ impl Held {
             || (self.lease.has_ended() && self.former.contains(&who.peer))
     }
 
-    /// Whether the claim still holds. It ends when its holder has lost the right to write there.
+    /// Whether the claim is still valid. It ends when its holder has lost the right to write there.
     fn holds(&mut self, now: Instant, may_hold: &MayHold<'_>) -> bool {
         let found = may_hold(&self.by, &self.place.asked);
         self.note(&found, now);
         self.lease.holds_at(now)
     }
 
-    /// Notes whether the holder has the right. While that cannot be read the claim keeps its place, and after a time its members write
-    /// nothing.
+    /// Records whether the holder has the right. While that cannot be read, the claim keeps its place, but after a time its members may not
+    /// write.
     fn note(&mut self, found: &Look<()>, now: Instant) {
         match found {
             Look::Holds => self.unread_since = None,
@@ -434,14 +436,14 @@ impl Held {
         }
     }
 
-    /// Keeps of a claim that has ended only its epoch, its path and which identities may change it.
+    /// Reduces an ended claim to its epoch, its path and the identities that may change it.
     fn end(&mut self) {
         self.spot = Spot::default();
         let members = std::mem::take(&mut self.members);
         self.former.extend(members.into_keys());
     }
 
-    /// Another peer may hold the claim now. The earlier one stays known.
+    /// Changes the holder. The earlier holder is remembered.
     fn change_holder(&mut self, by: By) {
         if self.by.peer() != by.peer() {
             self.former.extend(self.by.peer());
@@ -449,7 +451,7 @@ impl Held {
         self.by = by;
     }
 
-    /// All that are or were members or holders, as the claim gives way to its next epoch.
+    /// All current and former members and holders, when the claim passes to its next epoch.
     fn give_up(&mut self, to: &By) -> HashSet<IdentityId> {
         self.end();
         self.change_holder(to.clone());
@@ -461,7 +463,7 @@ impl Held {
         since.is_some_and(|since| now.saturating_duration_since(since) >= UNREAD_MAX)
     }
 
-    /// Admits these members. Transfers of former members end, and so do those of the members to fence.
+    /// Admits these members. Transfers of former members end, and so do those of the members in `fence`.
     fn set_members(&mut self, members: &HashSet<IdentityId>, fence: &HashSet<IdentityId>) {
         let former = &mut self.former;
         self.members.retain(|member, entry| {
@@ -478,8 +480,8 @@ impl Held {
         }
     }
 
-    /// The place, for peers that wish for these absolute paths. A place below them has a name that they may not know. The holder stays
-    /// secret, as with transfers, and so does the id: it is of use to no other peer.
+    /// The place in a message for peers that asked for these absolute paths. A place below them has a name that the peers may not know. The
+    /// holder stays secret, as for transfers, and so does the id, which has no use for other peers.
     fn shown(&self, wished: &[Vec<u8>]) -> String {
         let claimed = &self.place.absolute;
         let place = match wished.iter().any(|path| is_within(path, claimed)) {

@@ -1,9 +1,9 @@
-//! Answers questions about this side and the path to it, for peers that may ask.
-//! Changes nothing: the file written to measure a storage has no name and is gone at once.
+//! Answers questions about this side and the path to it, for permitted peers. Changes nothing: the file for measuring a storage has no name
+//! and disappears.
 //!
-//! Questions (EXAMINE) come on any connection, through ssh too. They concern this side's clock, the path as its kernel sees it, its machine
-//! (`probe`), and the storage of a place that the peer may write to. `store::measure` measures it with a file that has no name. An agent
-//! also reports whether it can dial its client.
+//! Questions (EXAMINE) may arrive on any connection, also through ssh. They concern this side's clock, the path according to its kernel,
+//! its machine (`probe`), and the storage of a place that the peer may write to. `store::measure` measures it with a file that has no name.
+//! An agent also reports whether it can dial its client.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -31,12 +31,12 @@ const MEASURE: MeasureLimits = MeasureLimits {
     bytes: 64 << 20,
     time: Duration::from_millis(500),
 };
-/// For one address that is dialled, connecting and shaking hands together.
+/// Deadline for one dialled address, for connecting and the handshake together.
 const DIAL_DEADLINE: Duration = Duration::from_secs(3);
 /// The client of an agent may examine other things in the meantime.
 const AGENT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Serves a connection that asks, until it ends.
+/// Serves a connection with questions until it ends.
 pub(crate) fn serve(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,
@@ -110,7 +110,7 @@ fn answer(
         segment_bytes: seen.segment_bytes,
     });
     let filler = vec![0; question.filler_wanted as usize];
-    // Read last, so that the clock reading is as fresh as possible when it leaves.
+    // Read last, so that the clock reading is as fresh as possible when it is sent.
     let clock = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -141,7 +141,7 @@ fn storage(shared: &Shared, peer: IdentityId, place: &[u8]) -> StorageSeen {
         .places
         .target(&Who::itself(peer), place, false, Access::default())
         .map_err(|no| no.message);
-    // One at a time: measurements beside each other would measure each other, and cost others more.
+    // One at a time, because simultaneous measurements would disturb each other and cost others more.
     if shared.measuring.swap(true, Ordering::SeqCst) {
         return StorageSeen::unknown("another measurement is running there; try again");
     }
@@ -172,7 +172,7 @@ fn storage(shared: &Shared, peer: IdentityId, place: &[u8]) -> StorageSeen {
     }
 }
 
-/// Dials the addresses of the client, and lets it prove its identity. A daemon has no such addresses, so it dials none.
+/// Dials the addresses of the client, which must prove its identity. A daemon has no such addresses, so it dials none.
 fn dial(shared: &Arc<Shared>) -> Vec<Dialled> {
     let Some(client) = shared.only else {
         return Vec::new();
@@ -183,7 +183,7 @@ fn dial(shared: &Arc<Shared>) -> Vec<Dialled> {
         let (outcomes, own) = (outcomes.clone(), Arc::clone(shared));
         let body = move || match reach(&own, target, client) {
             Ok(mut stream) => {
-                // All are waited for.
+                // All outcomes are received.
                 let _ = outcomes.send((number, Ok(())));
                 drop(outcomes);
                 meet(&own, &mut stream, client);
@@ -192,7 +192,7 @@ fn dial(shared: &Arc<Shared>) -> Vec<Dialled> {
                 let _ = outcomes.send((number, Err(why)));
             }
         };
-        // One that cannot be tried does not answer.
+        // An address that cannot be tried counts as not answering.
         let _ = std::thread::Builder::new()
             .name("gw-dial".to_owned())
             .spawn(body);
@@ -224,7 +224,7 @@ fn reach(shared: &Shared, target: SocketAddr, client: IdentityId) -> Result<Conn
     }
 }
 
-/// The client may have questions on this way, too.
+/// The client may ask questions on this path too.
 fn meet(shared: &Arc<Shared>, stream: &mut Connection, client: IdentityId) {
     let deadline = shared.config.handshake_deadline;
     let asked = greet_client(stream, deadline).and_then(|_| receive_frame(stream, deadline));

@@ -1,5 +1,4 @@
-//! An export: a directory under a name, and the changes that peers may make to entries in it.
-//! Does not know the peers (`allow`).
+//! An export: a directory with a name, and the changes that peers may make to its entries. Does not know peers (`allow`).
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,27 +19,27 @@ pub struct Export {
     pub name: String,
     /// The directory.
     pub path: PathBuf,
-    /// Set-user-ID and set-group-ID bits are applied.
+    /// Whether set-user-ID and set-group-ID bits are applied.
     pub set_id: bool,
-    /// Owner and group are applied: by name where a peer asks for it, else as they are.
+    /// Whether owner and group are applied: by name if a peer requests it, otherwise by number.
     pub owner: bool,
-    /// `security.*` and `trusted.*` attributes are given and applied, where a peer asks for it.
+    /// Whether `security.*` and `trusted.*` attributes are read and applied, if a peer requests it.
     pub security_xattrs: bool,
-    /// Device nodes are made, where a peer asks for it.
+    /// Whether device nodes are made, if a peer requests it.
     pub devices: bool,
-    /// Nothing is done in the directory unless a file system is mounted at it.
+    /// Whether the directory is used only if a file system is mounted at it.
     pub require_mount: bool,
     /// The watch of its file system.
     pub watched: Watched,
 }
 
-/// Why a path in an export cannot be used. Peers and users read it, so it does not say where an export lies.
+/// Reason why a path in an export cannot be used. Peers and users read it, so it does not contain the path of an export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// No export of this name, or none at all was named.
+    /// No export has this name, or none was named.
     #[error("this daemon has no export {0:?}; it has: {1}")]
     Unknown(String, String),
-    /// The path is not one.
+    /// The path is invalid.
     #[error("{0:?} is not a path in an export")]
     Path(String),
     /// Its directory cannot be opened.
@@ -48,20 +47,20 @@ pub enum ExportError {
     Closed {
         /// Its name.
         name: String,
-        /// The fault.
+        /// Description of the error.
         message: String,
     },
-    /// Its file system does not answer now.
+    /// Its file system does not respond now.
     #[error(
         "the file system of the export {name:?} has not answered this node for {seconds} s; check its mount there"
     )]
     Silent {
         /// Its name.
         name: String,
-        /// For how long.
+        /// How long it has not responded.
         seconds: u64,
     },
-    /// The cluster of the node knows that it is another file system than at the other nodes.
+    /// According to the cluster, it is another file system than at the other nodes.
     #[error(
         "the export {name:?} is a different file system at this node than at most nodes of its cluster, or is not mounted; mount it there as at the other nodes"
     )]
@@ -85,12 +84,12 @@ pub(crate) enum ExportPath<'a> {
     Null,
     /// `mem:SIZE`
     Memory(u64),
-    /// Something in an export.
+    /// A path in an export.
     Below(&'a Export, RelPath),
 }
 
 impl ExportPath<'_> {
-    /// The name and the path by which a right is asked for. Memory has names that no export has.
+    /// The name and the path for which a right is required. Memory has names that no export can have.
     pub(crate) fn named(&self) -> (&str, RelPath) {
         match self {
             Self::Null => ("null:", RelPath::root()),
@@ -100,7 +99,7 @@ impl ExportPath<'_> {
     }
 }
 
-/// Finds the place that a path names. An error names the exports, so it goes only to peers that hold some grant.
+/// Finds the place that a path names. An error contains the names of exports, so it is only for peers with a grant.
 pub(crate) fn locate<'a>(
     exports: &'a [Export],
     path: &[u8],
@@ -127,7 +126,7 @@ pub(crate) fn locate<'a>(
 }
 
 impl ExportError {
-    /// Whether the error may pass without a change of the node's settings.
+    /// Whether the error may disappear without a change of the node's settings.
     pub(crate) const fn passes(&self) -> bool {
         matches!(
             self,
@@ -137,7 +136,7 @@ impl ExportError {
 }
 
 impl Export {
-    /// Refuses an export whose use would hang or miss its mount, without touching the file system.
+    /// Refuses an export whose use would hang or whose mount is missing, without using the file system.
     pub(crate) fn check(&self) -> Result<(), ExportError> {
         let name = self.name.clone();
         if let Some(lasts) = self.watched.hangs_for(Instant::now()) {
@@ -150,13 +149,13 @@ impl Export {
         }
     }
 
-    /// The room of its file system, as it was last seen.
+    /// The free space of its file system at the latest check.
     pub(crate) fn room(&self) -> Option<Room> {
         self.watched.room_or(|| crate::watch::room_of(&self.path))
     }
 
-    /// Opens the export for a transfer with this access. Returns the real path of the opened directory, too: a link above it may lead
-    /// elsewhere a moment later.
+    /// Opens the export for a transfer with this access. Also returns the real path of the opened directory, because a link above it
+    /// may change later.
     pub(crate) fn open(
         &self,
         spill: &Path,
@@ -169,7 +168,7 @@ impl Export {
                 name: self.name.clone(),
             });
         }
-        // Where the real path is not to be had, opening the directory fails with a reason.
+        // If the real path cannot be determined, opening the directory fails with a reason.
         let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let preserve = access.preserve;
         let options = FsOptions {
@@ -193,7 +192,7 @@ impl Export {
     }
 }
 
-/// Whether a file system is mounted at the directory: it is on another device than the one above, or is the root.
+/// Whether a file system is mounted at the directory: its device differs from its parent's, or it is the root.
 fn is_mount(path: &Path) -> bool {
     let above = path.parent().map_or(path, |above| above);
     match (std::fs::metadata(path), std::fs::metadata(above)) {

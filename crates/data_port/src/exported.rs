@@ -1,5 +1,5 @@
-//! Exports as the local ends of the node's own jobs.
-//! Asks for no grant: a user that may submit a job to this node may use its exports.
+//! Exports as the local ends of the node's own jobs. Checks no grants: a user that may submit a job
+//! to this node may use its exports.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -25,21 +25,21 @@ pub struct Exported {
     claims: Arc<ClaimTable>,
 }
 
-/// Where a path leads.
+/// The target of a path.
 struct Found {
     storage: Arc<dyn Storage>,
     /// Real path of the export.
     real: Vec<u8>,
     below: RelPath,
     export: String,
-    /// A slash stood behind the path.
+    /// The path ended in a slash.
     directory: bool,
-    /// `/.` stood behind the path.
+    /// The path ended in `/.`.
     contents: bool,
 }
 
 impl Exported {
-    /// Serves these exports; data that does not fit memory goes to files in `spill`.
+    /// Uses these exports; data that does not fit in memory is written to files in `spill`.
     #[must_use]
     pub fn new(exports: Vec<Export>, spill: PathBuf, syncs: Syncs) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Exported {
         }
     }
 
-    /// The same with the claims that others of this node go by, too.
+    /// The same with the claims that other parts of this node use.
     #[must_use]
     pub fn claiming(self, claims: Arc<ClaimTable>) -> Self {
         Self { claims, ..self }
@@ -119,7 +119,7 @@ impl ExportedFiles for Exported {
         let name = match found.below.split() {
             _ if found.contents => Vec::new(),
             Some((_, name)) => name.to_vec(),
-            // The export itself goes by its name, as a directory does.
+            // The export itself uses its name, like any directory.
             None => found.export.into_bytes(),
         };
         Ok(LocalSource {

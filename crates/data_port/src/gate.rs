@@ -14,38 +14,38 @@ use godwit_net::IdentityId;
 pub(crate) use admission::network_of;
 use admission::{Admission, Bounds};
 
-/// Of one address from which no peer with a grant has come yet.
+/// Limit for an address from which no peer with a grant has connected yet.
 const STRANGERS_PER_ADDRESS: usize = 32;
 
 /// Limit for an address from which a known peer has connected, because all streams of a client connect at the same time.
 const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 
-/// Questions being answered: each takes a thread with a separate storage, and one identity leaves room for others.
+/// Limits of questions being answered: each needs a thread with a separate storage, and one identity must leave room for others.
 const QUESTIONS: Limits = Limits {
     per_peer: 8,
     all: 40,
     newcomers: 8,
 };
 
-/// Requests whose sources take several frames, until their transfers are admitted: each may have 32 MiB of names.
+/// Limits of requests whose sources take several frames, until their transfers are admitted: each may have 32 MiB of names.
 const LONG_OPENS: Limits = Limits {
     per_peer: 4,
     all: 16,
     newcomers: 4,
 };
 
-/// How many there may be of something.
+/// Limits of one kind of slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// Of one identity.
+    /// Most for one identity.
     pub(crate) per_peer: usize,
-    /// Of all identities together.
+    /// Most for all identities together.
     pub(crate) all: usize,
-    /// Places among those of all that only identities without one may take.
+    /// Part of `all` that is reserved for identities without a slot.
     pub(crate) newcomers: usize,
 }
 
-/// Which limit leaves no place.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     Peer,
@@ -67,7 +67,7 @@ struct Counts<K> {
     inner: Mutex<(HashMap<K, usize>, usize)>,
 }
 
-/// A taken place; dropping it frees the place.
+/// An occupied slot, which is freed when this is dropped.
 pub(crate) struct Slot<K: Eq + Hash + Copy> {
     counts: Arc<Counts<K>>,
     key: K,
@@ -76,7 +76,7 @@ pub(crate) struct Slot<K: Eq + Hash + Copy> {
 /// Unauthenticated connections, and handles to close them.
 struct Strangers(Mutex<(Admission, HashMap<u64, TcpStream>)>);
 
-/// The place of an unauthenticated connection; dropping it frees the place.
+/// The slot of an unauthenticated connection, which is freed when this is dropped.
 pub(crate) struct StrangerSlot {
     strangers: Arc<Strangers>,
     id: u64,
@@ -84,8 +84,8 @@ pub(crate) struct StrangerSlot {
 }
 
 impl Gate {
-    /// `strangers` is the bound for known addresses, and the bound for all others. `known_only`: only one peer is expected, and all its
-    /// connections may come at a time.
+    /// `strangers` contains the limit for known addresses, and the limit for all others. `known_only`: only one peer is expected, and
+    /// all its connections may arrive at once.
     pub(crate) fn new(
         connections: Limits,
         transfers: Limits,
@@ -112,7 +112,7 @@ impl Gate {
         }
     }
 
-    /// A place for an unauthenticated connection. Another one may be closed for it.
+    /// A slot for an unauthenticated connection. Another one may be closed for it.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -139,22 +139,22 @@ impl Gate {
         })
     }
 
-    /// A place for a stream of a known peer, which counts as one of these identities.
+    /// A slot for a stream of a known peer, which counts as one of these identities.
     pub(crate) fn peer(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.peers, one_of, self.connections)
     }
 
-    /// A place for a transfer, under the same rules.
+    /// A slot for a transfer, under the same rules.
     pub(crate) fn transfer(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.transferring, one_of, self.transfers)
     }
 
-    /// A place for a question, under the same rules, while it is being answered.
+    /// A slot for a question, under the same rules, while it is being answered.
     pub(crate) fn question(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.asking, one_of, QUESTIONS)
     }
 
-    /// A place for a request of several frames, under the same rules, until its transfer is admitted.
+    /// A slot for a request of several frames, under the same rules, until its transfer is admitted.
     pub(crate) fn long_open(&self, one_of: &[IdentityId]) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.opening, one_of, LONG_OPENS)
     }
@@ -172,7 +172,8 @@ impl Strangers {
 }
 
 impl StrangerSlot {
-    /// The connection is of a peer with a grant. It no longer needs this place, and others from its address come first from now on.
+    /// Frees the slot, because the connection belongs to a peer with a grant. From now on other connections from its address have
+    /// precedence.
     pub(crate) fn give_back_known(self) {
         self.strangers.lock().0.know(self.address);
     }
@@ -195,7 +196,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Eq + Hash + Copy> Counts<K> {
-    /// Counts the slot under the key that has the fewest.
+    /// Counts the slot under the key with the fewest slots.
     fn take(counts: &Arc<Self>, keys: &[K], limits: Limits) -> Result<Slot<K>, Full> {
         let mut inner = counts.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (map, total) = &mut *inner;
@@ -256,7 +257,7 @@ mod tests {
         let first = gate.peer(&[one]).unwrap();
         let second = gate.peer(&[one]).unwrap();
         assert_eq!(gate.peer(&[one]).err(), Some(Full::Peer));
-        // Another asker has let the same peer in, and has room.
+        // Another asker has admitted the same peer, and has room.
         let third = gate.peer(&[one, other]).unwrap();
         assert_eq!(gate.peer(&[other]).err(), Some(Full::All));
         drop(gate.transfer(&[one]).unwrap());
@@ -285,7 +286,7 @@ mod tests {
                 taken.push(slot);
             }
         }
-        // The last identity has one place from those for newcomers.
+        // The last identity gets one slot of those reserved for newcomers.
         assert_eq!(taken.len(), QUESTIONS.all - QUESTIONS.newcomers + 1);
         for letter in "fghijkl".chars() {
             taken.push(gate.question(&[peer(letter)]).unwrap());

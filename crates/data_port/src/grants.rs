@@ -1,5 +1,5 @@
-//! Owns the file of grants in a node's home: the rights that the operator of this machine gives to others.
-//! Decides nothing (`api::grant`), and knows nothing of the access rules in the node's state.
+//! Owns the file of grants in a node's home: the rights that the operator of this machine has granted to others.
+//! Does not decide (`api::grant`), and does not know the access rules in the node's state.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// The grants of `home`; nothing is read yet.
+    /// The grants of `home`; reads nothing yet.
     #[must_use]
     pub fn new(home: &Path) -> Self {
         Self {
@@ -21,10 +21,10 @@ impl Grants {
         }
     }
 
-    /// All grants, also expired ones. Reads the file at each call, so that a change counts at once.
+    /// All grants, also expired ones. Reads the file at each call, so that a change takes effect at once.
     ///
     /// # Errors
-    /// The file cannot be read, or a line in it is unknown: then no peer has any rights.
+    /// The file cannot be read, or has an invalid line: then no peer has any rights.
     pub fn list(&self) -> Result<Vec<Grant>, LineFileError> {
         let lines = self.file.read(parse)?;
         let entries = lines.into_iter().filter_map(|line| match line {
@@ -37,11 +37,11 @@ impl Grants {
         Ok(entries.collect())
     }
 
-    /// Adds a grant; returns whether that changed anything. The new grant replaces a grant of the
-    /// same place that has no more rights and ends earlier.
+    /// Adds a grant; returns whether the file has changed. The new grant replaces a grant of the same place that
+    /// has no other rights and ends earlier.
     ///
     /// # Errors
-    /// The file cannot be read or written, or a line in it is unknown.
+    /// The file cannot be read or written, or has an invalid line.
     pub fn add(&self, new: &Grant) -> Result<bool, LineFileError> {
         self.file.change(parse, |lines| {
             let same = |grant: &Grant| grant.subject == new.subject && grant.area == new.area;
@@ -106,7 +106,7 @@ fn parse(words: &[&str]) -> Result<Grant, String> {
     Grant::of_words(words).map_err(|error| error.to_string())
 }
 
-/// Whether the end `ends` comes before the end `other`; None means never.
+/// Whether the end `ends` is before the end `other`; `None` means never.
 fn ends_before(ends: Option<Timestamp>, other: Option<Timestamp>) -> bool {
     match (ends, other) {
         (None, _) => false,
@@ -115,7 +115,7 @@ fn ends_before(ends: Option<Timestamp>, other: Option<Timestamp>) -> bool {
     }
 }
 
-/// A comment as it stands behind a line.
+/// A comment in the form in which it ends a line.
 fn comment_of(words: &str) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
     match words.is_empty() {

@@ -1,12 +1,12 @@
-//! One thread for all transfers of a daemon: ends those that are over, and suspends those whose client is away.
-//! Does not move data and does not begin transfers.
+//! One thread for all transfers of a daemon: ends finished transfers, and suspends those whose client is absent. Does not move data or
+//! begin transfers.
 //!
-//! When a client has been away for ten seconds, its engine ends and the journal stays locked. The transfer then costs one descriptor, and
+//! When a client has been absent for ten seconds, its engine ends and the journal stays locked. The transfer then costs one descriptor, and
 //! no other transfer writes to its destination. A client that returns gets UNKNOWN_TRANSFER, opens a new transfer and resumes from the
-//! journal. A pull, and a transfer without a journal, is over. A pipe cannot be opened again, so its engine stays.
+//! journal. A pull, or a transfer without a journal, ends instead. A pipe cannot be opened again, so its engine stays.
 //!
-//! An agent that finds the journal of its transfer locked by another process asks for it by a file beside the journal (`….wanted`). A
-//! process that holds that transfer without a client obeys.
+//! If an agent finds the journal of its transfer locked by another process, it asks for it by a file beside the journal (`….wanted`). A
+//! process that holds that transfer without a client then releases it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,16 +22,16 @@ use crate::session::{Claim, Session, locked};
 use crate::table::Entry;
 use crate::{Shared, news};
 
-/// How often the keeper looks at each transfer when nothing has changed.
+/// How often the keeper checks each transfer when nothing has changed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How often the keeper asks whether the client of a suspended transfer still has its grant: each question reads a file.
+/// How often the keeper checks whether the client of a suspended transfer still has its grant; each check reads a file.
 const GRANT_LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// How long a finished transfer is kept for a client that lost the last message.
+/// How long a finished transfer is kept for a client that missed the last message.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// How long a daemon keeps the engine of a transfer whose client is away. A reconnect within this time costs nothing; afterwards the client
+/// How long a daemon keeps the engine of a transfer whose client is absent. A reconnect within this time is free; afterwards the client
 /// opens a new transfer and resumes from the journal.
 pub(crate) const SUSPEND_AFTER: Duration = Duration::from_secs(10);
 
@@ -42,14 +42,14 @@ const STOOD_STILL: &str =
 
 const AWAY: &str = "the client is disconnected; the transfer resumes when the client reconnects";
 
-/// State of a transfer between two looks of the keeper.
+/// State of a transfer between two checks of the keeper.
 pub(crate) struct Watch {
     /// When it last had a stream.
     alive: Instant,
     /// Since when its engine has finished.
     finished: Option<Instant>,
     was_taken_back: bool,
-    /// A thread ends it.
+    /// Whether a thread is ending it.
     is_ending: bool,
 }
 
@@ -68,20 +68,20 @@ impl Watch {
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Wait,
-    /// The engine has ended: its threads are to be waited for.
+    /// End the transfer: the engine has ended, and its threads must be joined.
     End,
-    /// The same, and its destination is kept for the client.
+    /// The same, but keep its destination for the client.
     Suspend,
 }
 
-/// Rules of the keeper.
+/// The keeper's view of grants and time.
 struct Rules<'a> {
-    /// Why the client may not continue, if its grant was revoked.
+    /// The reason why the client may not continue, if its grant was revoked.
     taken_back: &'a dyn Fn(&Claim) -> Option<Denial>,
     suspend_after: Duration,
 }
 
-/// Body of the keeper's thread. Ends when the daemon stops and no transfer is left.
+/// Main function of the keeper's thread. Ends when the daemon stops and no transfer is left.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut next_look = Instant::now();
     let mut next_grant_look = Instant::now();
@@ -127,14 +127,14 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 Entry::Held { .. } => {}
             }
         }
-        // Claims are looked at even while no transfer runs.
+        // Claims are checked even while no transfer runs.
         shared
             .table
             .wait_for_change(seen, next_look, now + GRANT_LOOK_EVERY);
     }
 }
 
-/// Looks at a transfer that runs. `due`: it is time for the checks that run only a few times a second.
+/// Checks a running transfer. `due`: whether it is time for the checks that run only a few times a second.
 fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     let mut watch = locked(&session.watch);
     if watch.is_ending {
@@ -148,11 +148,11 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
         return if is_over { Step::End } else { Step::Wait };
     }
     let claim = &session.claim;
-    // Its writes are refused from the moment on; this closes its files.
+    // Its writes are already refused; ending the transfer closes its files.
     if claim.has_lost_claim(now) {
         session.engine.cancel(CLAIM_ENDED);
     }
-    // Its job may continue elsewhere; a write that hangs here would come late.
+    // Its job may continue elsewhere; a write that hangs here would take effect late.
     if claim.fence.as_ref().is_some_and(|fence| !fence.holds()) {
         session.engine.cancel(STOOD_STILL);
     }
@@ -164,7 +164,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
         return Step::Wait;
     }
     session.engine.tune();
-    // Twice in a row: a file that is being rewritten is empty for a moment.
+    // Checked twice in a row, because a file that is being rewritten is empty for a moment.
     match (rules.taken_back)(claim) {
         Some(no) if watch.was_taken_back => session.engine.fail(no.code, &no.message),
         found => watch.was_taken_back = found.is_some(),
@@ -179,7 +179,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
         session.engine.cancel("the same transfer was started again");
     } else if away >= rules.suspend_after && !session.is_once() && session.close() {
         session.engine.cancel(AWAY);
-        // Something else may have ended it at this moment.
+        // Another cause may have ended it at this moment.
         if matches!(session.engine.end(), Some(End::Cancelled(reason)) if reason == AWAY) {
             return Step::Suspend;
         }
@@ -190,7 +190,7 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     }
 }
 
-/// Waits for the engine's threads on a separate thread: a slow disk must not delay other transfers.
+/// Joins the engine's threads on a separate thread, because a slow disk must not delay other transfers.
 fn end(shared: &Arc<Shared>, session: Arc<Session>, until: Option<Instant>) {
     locked(&session.watch).is_ending = true;
     let (own, ending) = (Arc::clone(shared), Arc::clone(&session));
@@ -215,7 +215,7 @@ fn conclude(shared: &Shared, session: &Session, until: Option<Instant>) {
     }
 }
 
-/// Why the destination of a suspended transfer is no longer kept, if so.
+/// The reason why the destination of a suspended transfer is no longer kept, if so.
 fn is_given_up(
     rules: &Rules<'_>,
     claim: &Claim,

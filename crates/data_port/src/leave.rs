@@ -1,8 +1,9 @@
-//! Owns the rights that a running transfer needs, and whether they still hold.
-//! Reads no grants, and ends nothing (`keeper`).
+//! Owns the rights that a running transfer needs, and checks whether they are still valid. Does not read grants or end transfers
+//! (`keeper`).
 //!
-//! A transfer with many sources needs only the areas of the grants that cover its sources. A look costs as much as these areas, and nothing
-//! if no grant of the peer has changed. If an area is gone, the areas are formed again: narrower grants may cover the sources, too.
+//! A transfer with many sources needs only the areas of the grants that cover its sources. A check costs as much as these areas, and
+//! nothing if no grant of the peer has changed. If an area is gone, the areas are computed again, because narrower grants may also cover
+//! the sources.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -17,40 +18,40 @@ use crate::export::{Export, ExportPath};
 use crate::places::is_dry;
 use crate::session::locked;
 
-/// Places of sources that are needed one by one; of more, the areas of grants are.
+/// Places of sources that are needed one by one; if there are more, areas of grants are used instead.
 const APART_MAX: usize = 64;
 
-/// Needs of one transfer.
+/// Most needs of one transfer.
 const NEEDS_MAX: usize = 1_024;
 
 /// The rights that a running transfer needs, and the peer that needs them.
 #[derive(Debug)]
 pub(crate) struct Leave {
     pub(crate) who: Who,
-    /// Of a request with more than [`APART_MAX`] sources: all of them.
+    /// All sources of a request with more than [`APART_MAX`] of them.
     many: Vec<Vec<u8>>,
     held: Mutex<Held>,
 }
 
-/// The needs of a transfer, as they were formed last.
+/// The current needs of a transfer.
 #[derive(Debug, Default)]
 struct Held {
     needs: HashSet<Need>,
-    /// The grants by which all of them held at the last look.
+    /// The grants that satisfied all of them at the latest check.
     by: Option<Arc<Granted>>,
 }
 
 /// An export and a path below it; `None` stands for a place outside all exports.
 type NeededPlace = Option<(String, RelPath)>;
 
-/// To read below a place, to write there, or to learn the names of entries there.
+/// A right: to read below a place, to write there, or to learn the names of entries there.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Need {
     place: NeededPlace,
     right: Right,
 }
 
-/// A look at the rights of many peers: all grants are read once, and the grants of each peer are found once.
+/// A check of the rights of many peers: all grants are read once, and the grants of each peer are selected once.
 #[derive(Default)]
 pub(crate) struct Round {
     all: OnceCell<Option<AllGrants>>,
@@ -72,7 +73,7 @@ impl Round {
 }
 
 impl Leave {
-    /// Of a transfer that needs no right.
+    /// The rights of a transfer that needs none.
     pub(crate) fn unbound(who: Who) -> Self {
         Self {
             who,
@@ -81,10 +82,10 @@ impl Leave {
         }
     }
 
-    /// The rights that a request needs for as long as its transfer runs.
+    /// The rights that a request needs while its transfer runs.
     ///
     /// # Errors
-    /// More than one transfer may need.
+    /// It needs more rights than a transfer may.
     pub(crate) fn asked(
         exports: &[Export],
         grantor: &Grantor<'_>,
@@ -92,7 +93,7 @@ impl Leave {
         request: &Open,
     ) -> Result<Self, Denial> {
         let (right, paths) = asked_paths(request);
-        // While grants cannot be read no transfer begins: an earlier check has read them.
+        // No transfer begins while grants cannot be read; an earlier check has read them.
         let granted = grantor.granted(&who).ok();
         let granted = granted.as_ref();
         let mut needs = needs_of(exports, granted, right, paths)?;
@@ -115,7 +116,7 @@ impl Leave {
         })
     }
 
-    /// Why these rights no longer hold, if so. While grants cannot be read no transfer begins, and running ones continue.
+    /// The reason why these rights are no longer valid, if so. While grants cannot be read, no transfer begins, but running ones continue.
     pub(crate) fn taken_back(
         &self,
         exports: &[Export],
@@ -159,7 +160,7 @@ fn place_of(exports: &[Export], path: &[u8]) -> Option<(String, RelPath)> {
     }
 }
 
-/// The needs of these paths: of many, the widest areas of grants that cover them.
+/// The needs for these paths; for many paths, the widest areas of grants that cover them.
 fn needs_of(
     exports: &[Export],
     granted: Option<&Granted>,
@@ -186,7 +187,7 @@ fn needs_of(
     Ok(needs)
 }
 
-/// Why the first of these needs that is not granted is refused.
+/// The denial of the first of these needs that is not granted.
 fn first_refused(granted: &Granted, needs: &HashSet<Need>) -> Option<Denial> {
     needs.iter().find_map(|need| {
         let place = need.place.as_ref();
@@ -198,7 +199,7 @@ fn first_refused(granted: &Granted, needs: &HashSet<Need>) -> Option<Denial> {
     })
 }
 
-/// The right that a request asks for, and the paths where it does.
+/// The right that a request needs, and the paths where it needs it.
 pub(crate) fn asked_paths(request: &Open) -> (Right, &[Vec<u8>]) {
     match request.direction() {
         Direction::PUSH => (Right::Write, std::slice::from_ref(&request.destination)),
@@ -206,8 +207,7 @@ pub(crate) fn asked_paths(request: &Open) -> (Right, &[Vec<u8>]) {
     }
 }
 
-/// The rights to see entries at a destination, as far as the peer has them. A push uses these rights, so it ends with them. A dry run has
-/// no other purpose.
+/// The peer's rights to see entries at a destination. A push uses these rights, so it ends when they end. A dry run has no other purpose.
 fn seen(granted: &Granted, request: &Open, (export, below): &(String, RelPath)) -> Vec<Right> {
     let at = Some((export.as_str(), below.as_bytes()));
     let has = |right: &Right| match right {
@@ -217,7 +217,7 @@ fn seen(granted: &Granted, request: &Open, (export, below): &(String, RelPath)) 
     [Right::List, Right::Read].into_iter().filter(has).collect()
 }
 
-/// The first of these areas that covers the place, or the place itself.
+/// The first of these areas that covers the place, otherwise the place itself.
 fn widest(areas: &[Area], (export, below): (String, RelPath)) -> (String, RelPath) {
     let covers = |area: &&Area| area.covers(&export, below.as_bytes());
     let root = match areas.iter().find(covers) {

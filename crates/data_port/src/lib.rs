@@ -1,6 +1,5 @@
-//! The daemon: listens, admits peers, maps exports, and runs the daemon's end of each transfer; and the agent, its
-//! short-lived sister for one transfer.
-//! Does not move payload bytes itself; the engine does.
+//! The daemon listens, admits peers, maps exports, and runs the daemon's end of each transfer. The agent does the same for one
+//! transfer only. Does not move payload bytes; the engine does.
 
 mod accept;
 mod admit;
@@ -64,23 +63,23 @@ use table::Table;
 pub struct DaemonConfig {
     /// Resources shared with other transfers of its process.
     pub process: Process,
-    /// Addresses to listen on; port 0 takes any free one.
+    /// Addresses to listen on; port 0 means any free one.
     pub listen: Vec<SocketAddr>,
-    /// Which of its addresses it announces to clients.
+    /// Which of its addresses are announced to clients.
     pub announce: Announce,
-    /// Exports that it serves.
+    /// Exports of the daemon.
     pub exports: Vec<Export>,
-    /// Keys, grants and journals.
+    /// Directory of keys, grants and journals.
     pub home: PathBuf,
-    /// Gives the access rules of the node's state, which count beside the grants in the home.
+    /// The access rules of the node's state, which apply in addition to the grants in the home directory.
     pub rules: Arc<dyn StateRules>,
     /// Our key and ciphers.
     pub tls: ServerTls,
-    /// Whether block contents may travel in clear for clients that ask for it.
+    /// Whether block contents may be sent unencrypted if a client requests it.
     pub plain_allowed: bool,
     /// How long a client may take until its request has arrived.
     pub handshake_deadline: Duration,
-    /// Connections of one address that have not authenticated yet, and streams of one identity.
+    /// Unauthenticated connections of one address, and streams of one identity.
     pub connections_per_peer: usize,
     /// Connections of all peers together.
     pub connections_max: usize,
@@ -88,7 +87,7 @@ pub struct DaemonConfig {
     pub transfers_per_peer: usize,
     /// Transfers of all identities together.
     pub transfers_max: usize,
-    /// How long a connection may make no progress.
+    /// How long a connection may be without progress.
     pub stall_limit: Duration,
     /// Memory for the blocks of each transfer that the daemon sends.
     pub pool_bytes: usize,
@@ -96,19 +95,19 @@ pub struct DaemonConfig {
     pub readers: Bounds,
     /// Threads of each transfer that write for its streams.
     pub writers: Bounds,
-    /// The longest time that an interrupted transfer is kept for its client; a client may ask for less.
+    /// The longest time that an interrupted transfer is kept for its client; a client may request less.
     pub keep_for: Duration,
     /// The claims of jobs on destinations of this node.
     pub claims: Arc<ClaimTable>,
-    /// Runs jobs for other nodes, and gives access for their jobs. `None` does neither.
+    /// Runs jobs for other nodes, and manages access for their jobs. `None` refuses both.
     pub jobs: Option<Arc<dyn AnswerJobs>>,
     /// Answers questions within the cluster of this node. `None` refuses them.
     pub cluster: Option<Arc<dyn AnswerCluster>>,
     /// Receives connections that use a protocol other than data inside TLS; no bytes were read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
-    /// Receives news of each transfer and refusal.
+    /// Receives reports about each transfer and refusal.
     pub tells: Arc<HearTransfers>,
-    /// Writes any other line to the log.
+    /// Writes other lines to the log.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -124,28 +123,28 @@ pub struct Daemon {
 
 struct Shared {
     config: DaemonConfig,
-    /// Names this node where members write. An agent has no members, and its client's name here.
+    /// Identifies this node where members write. For an agent, which has no members, the client's name for it.
     own: IdentityId,
     stopping: AtomicBool,
     places: Box<dyn Places>,
     /// Answers questions about places of the exports.
     here: Here,
-    /// The one peer that may connect; `None` leaves it to the grants.
+    /// The one peer that may connect; `None` if grants decide.
     only: Option<IdentityId>,
     /// Addresses of the peer; empty in a daemon.
     dial: Vec<SocketAddr>,
-    /// Where it listens, with the ports that were chosen.
+    /// Listening addresses with the chosen ports.
     listening: Vec<SocketAddr>,
-    /// A storage is being measured for a peer.
+    /// Whether a storage is being measured for a peer.
     measuring: AtomicBool,
-    /// Connections beside ssh that are being served.
+    /// Connections other than ssh that are being served.
     carriers: AtomicUsize,
     gate: Gate,
     noise: Noise,
-    /// Streams that one transfer may have.
+    /// Most streams of one transfer.
     streams_max: u32,
     table: Table,
-    /// How long the engine of a transfer is kept while its client is away.
+    /// How long the engine of a transfer is kept while its client is absent.
     suspend_after: Duration,
 }
 
@@ -160,7 +159,7 @@ pub enum StartError {
         /// The error of the kernel.
         source: std::io::Error,
     },
-    /// A thread, a descriptor.
+    /// No thread or descriptor is available.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
 }
@@ -194,7 +193,7 @@ fn gate(config: &DaemonConfig, budget: &Budget, known_only: bool) -> Gate {
 }
 
 impl Daemon {
-    /// Listens from now on.
+    /// Starts listening.
     ///
     /// # Errors
     /// A port is taken, or the system lacks resources; nothing runs then.
@@ -264,7 +263,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Where it listens, with the ports that were chosen.
+    /// Listening addresses with the chosen ports.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -274,7 +273,7 @@ impl Daemon {
         &self.identity
     }
 
-    /// Stops listening, and ends all transfers so that they can be resumed.
+    /// Stops listening, and ends all transfers in a way that can be resumed.
     pub fn stop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         for waker in &self.wakers {
@@ -282,12 +281,12 @@ impl Daemon {
         }
         self.shared.table.stop_all("the daemon was stopped");
         for thread in self.threads.drain(..) {
-            // A panic there has been printed.
+            // If the thread panicked, the panic was already printed.
             let _ = thread.join();
         }
         if let Some(keeper) = self.keeper.take() {
             self.shared.table.wait_until_empty();
-            // The thread may sleep because there are no transfers.
+            // The thread may be sleeping because there are no transfers.
             self.shared.table.stream_ended();
             let _ = keeper.join();
         }
@@ -305,7 +304,7 @@ impl Shared {
         (self.config.log)(line);
     }
 
-    /// Counts a stranger, and logs its action, unless strangers caused too many lines lately.
+    /// Counts a stranger, and logs its action, unless strangers caused too many lines recently.
     fn log_stranger(&self, did: StrangerDid, line: &str) {
         (self.config.tells)(&TransferNews::Stranger(did));
         match self.noise.line(Instant::now()) {

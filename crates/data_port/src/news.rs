@@ -1,5 +1,5 @@
-//! Makes the reports about transfers on the data port: the peer, its request, and the outcome.
-//! Decides nothing: `open`, `verify` and `keeper` decide when a report is due.
+//! Makes the reports about transfers on the data port: the peer, its request, and the outcome. Does not decide; `open`, `verify` and
+//! `keeper` decide when a report is due.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +19,7 @@ use godwit_proto::{Direction, ErrorCode, Open, TransferId};
 use crate::Shared;
 use crate::allow::Denial;
 
-/// The time now.
+/// The current time.
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -130,7 +130,7 @@ pub(crate) fn verified(
     TransferNews::Ended(Box::new(record))
 }
 
-/// Reports a refusal to the operator. `request` is None if a peer only asked about this side.
+/// Reports a refusal to the operator. `request` is `None` if a peer only asked about this side.
 pub(crate) fn refused(
     shared: &Shared,
     peer: IdentityId,
@@ -139,7 +139,7 @@ pub(crate) fn refused(
     no: &Denial,
 ) {
     let probe = request.and_then(probe);
-    // The place was looked for, so the peer has access: this is the answer that a doctor hopes for.
+    // The place was searched, so the peer has access; a doctor expects this answer.
     if probe.is_some() && matches!(no.code, ErrorCode::SOURCE | ErrorCode::DESTINATION) {
         return;
     }
@@ -152,7 +152,7 @@ pub(crate) fn refused(
     let Some(left_out) = left_out else {
         return;
     };
-    // The places are a stranger's text.
+    // A stranger chooses the text of the places.
     let request_of_peer = request.filter(|_| !is_stranger);
     (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
         identity: peer.to_string(),
@@ -170,7 +170,7 @@ pub(crate) fn refused(
     }));
 }
 
-/// Reports to the operator that a question of another node was refused, unless there were too many lately.
+/// Reports to the operator that a question of another node was refused, unless there were too many recently.
 pub(crate) fn refused_answer(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal) {
     if let Some(left_out) = shared.noise.refusal(peer, Instant::now()) {
         report_refusal(shared, peer, address, no, left_out);
@@ -188,7 +188,7 @@ fn report_refusal(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal
     }));
 }
 
-/// Reports to the operator that a question about the cluster by a node without a grant was refused. A try to join is only counted.
+/// Reports to the operator that a question about the cluster by a node without a grant was refused. An attempt to join is only counted.
 pub(crate) fn refused_stranger(
     shared: &Shared,
     peer: IdentityId,
@@ -201,13 +201,13 @@ pub(crate) fn refused_stranger(
     }
 }
 
-/// Counts a stranger. Returns whether its refusal is worth a line: not if many came lately.
+/// Counts a stranger. Returns whether its refusal is worth a line, which is false if there were many recently.
 fn is_worth_a_line(shared: &Shared, did: StrangerDid) -> bool {
     (shared.config.tells)(&TransferNews::Stranger(did));
     did != StrangerDid::Join && shared.noise.line(Instant::now()).is_some()
 }
 
-/// Bytes of a message and of a place in a line of the log: the peer chooses both.
+/// Most bytes of a message and of a place in a line of the log; the peer chooses both.
 const MESSAGE_BYTES_MAX: usize = 1_024;
 const PLACE_BYTES_MAX: usize = 512;
 
@@ -219,7 +219,7 @@ fn clip(mut text: String, bytes_max: usize) -> String {
     text
 }
 
-/// Turns a message to a peer into one about it, and adds how many such refusals have no line.
+/// Converts a message to a peer into one about the peer, and adds how many such refusals have no line.
 fn for_operator(message: &str, left_out: u64) -> String {
     let mut message = clip(message.to_owned(), MESSAGE_BYTES_MAX);
     for (to_peer, about_peer) in [
@@ -248,14 +248,15 @@ fn for_operator(message: &str, left_out: u64) -> String {
     message
 }
 
-/// Beginning of the name below which `godwit doctor` asks for a place that cannot exist. It learns its rights there, and moves nothing.
+/// Start of the name below which `godwit doctor` asks for a place that cannot exist. The answer shows the rights there, and no data is
+/// moved.
 const DOCTOR: &str = "/.godwit-doctor-";
 
 /// The place whose rights `godwit doctor` asks for, if this is such a request.
 fn probe(request: &Open) -> Option<String> {
     let path = match (request.direction(), request.sources.as_slice()) {
         (Direction::PUSH, _) => &request.destination,
-        // Doctor names no other source, so nothing hides behind its name.
+        // `godwit doctor` names no other source, so no real request can hide behind its name.
         (_, [source]) => source,
         _ => return None,
     };
@@ -265,7 +266,8 @@ fn probe(request: &Open) -> Option<String> {
     is_number.then(|| place.to_owned())
 }
 
-/// The refusal of a doctor. No user wanted that right, so the message has no advice, and does not name the place that cannot exist.
+/// The refusal for `godwit doctor`. No user wanted that right, so the message has no advice, and does not name the place that cannot
+/// exist.
 fn of_doctor(message: &str) -> String {
     let why = message.split("; its operator can ").next();
     let why = why.unwrap_or_default().split(DOCTOR).next();

@@ -1,5 +1,5 @@
-//! Bounds the work that others cause here: lines in the log for strangers and for refused peers, and checks of invitations.
-//! Decides nothing about rights, and refuses no connection itself.
+//! Bounds the work that others can cause here: lines in the log for strangers and for refused peers, and checks of invitations. Does
+//! not decide rights, and refuses no connection.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,13 +10,13 @@ use godwit_net::IdentityId;
 
 use crate::gate::network_of;
 
-/// Lines about strangers that the log takes in a row, and the time after which it takes one more.
+/// Lines about strangers that the log accepts in a row, and the time after which it accepts one more.
 const LINES: Rate = Rate {
     most: 20,
     every: Duration::from_secs(10),
 };
 
-/// Refusals of one peer that the log takes in a row, and the time after which it takes one more; and the same for all peers.
+/// Refusals of one peer that the log accepts in a row, and the time after which it accepts one more; then the same for all peers.
 const REFUSALS: Rate = Rate {
     most: 100,
     every: Duration::from_secs(2),
@@ -26,16 +26,17 @@ const REFUSALS_OF_ALL: Rate = Rate {
     every: Duration::from_secs(1),
 };
 
-/// Peers whose refusals are counted. Beyond this number, the peer refused longest ago is forgotten.
+/// Peers whose refusals are counted. Beyond this number, the peer refused longest ago is dropped.
 const PEERS_MAX: usize = 4_096;
 
-/// Tries to join from one address in a row, and the time after which one more is checked. A try with a good invitation does not count.
+/// Attempts to join from one address in a row, and the time after which one more is checked. An attempt with a valid invitation does
+/// not count.
 const JOINS: Rate = Rate {
     most: 10,
     every: Duration::from_secs(10),
 };
 
-/// Addresses whose tries are counted. Beyond this number, the address that tried longest ago is forgotten.
+/// Addresses whose attempts are counted. Beyond this number, the address with the oldest attempt is dropped.
 const ADDRESSES_MAX: usize = 4_096;
 
 #[derive(Clone, Copy)]
@@ -44,10 +45,10 @@ struct Rate {
     every: Duration,
 }
 
-/// The remainder of a rate.
+/// The remaining allowance of a rate.
 struct Left {
     count: u32,
-    /// When one was added last.
+    /// When the allowance last grew.
     at: Instant,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Noise {
 }
 
 impl Rate {
-    /// Takes one, if there is one.
+    /// Uses one unit of the allowance, if there is one.
     fn take(self, left: &mut Left, now: Instant) -> bool {
         let past = now.saturating_duration_since(left.at).as_secs() / self.every.as_secs();
         let past = u32::try_from(past).unwrap_or(u32::MAX);
@@ -80,7 +81,7 @@ impl Rate {
         }
     }
 
-    /// Takes a line, and returns how many were left out before it.
+    /// Uses one line, and returns how many were left out before it.
     fn line(self, (left, left_out): &mut Lines, now: Instant) -> Option<u64> {
         if self.take(left.get_or_insert_with(|| self.full(now)), now) {
             return Some(std::mem::take(left_out));
@@ -98,12 +99,12 @@ impl Rate {
 }
 
 impl Noise {
-    /// Whether the log takes a line about a stranger now, and how many it left out since the last one.
+    /// Whether the log accepts a line about a stranger now, and how many it left out since the last one.
     pub(crate) fn line(&self, now: Instant) -> Option<u64> {
         LINES.line(&mut locked(&self.lines), now)
     }
 
-    /// Whether the log takes a line about a refusal of this peer now, and how many of its refusals were left out since the last one.
+    /// Whether the log accepts a line about a refusal of this peer now, and how many of its refusals were left out since the last one.
     pub(crate) fn refusal(&self, peer: IdentityId, now: Instant) -> Option<u64> {
         let mut refusals = locked(&self.refusals);
         let (all, each) = &mut *refusals;
@@ -121,7 +122,7 @@ impl Noise {
         Some(left_out)
     }
 
-    /// Whether a try to join from this address is checked now.
+    /// Whether an attempt to join from this address is checked now.
     pub(crate) fn may_join(&self, address: IpAddr, now: Instant) -> bool {
         let address = network_of(address);
         let mut joins = locked(&self.joins);
@@ -134,7 +135,7 @@ impl Noise {
         JOINS.take(joins.entry(address).or_insert_with(|| JOINS.full(now)), now)
     }
 
-    /// A node joined from this address.
+    /// Records that a node joined from this address.
     pub(crate) fn joined(&self, address: IpAddr) {
         locked(&self.joins).remove(&network_of(address));
     }

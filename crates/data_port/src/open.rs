@@ -1,5 +1,5 @@
-//! Opens transfers and lets further streams join them.
-//! Does not make engines (`begin`), does not end transfers (`keeper`) and does not move data (the engine).
+//! Opens transfers and lets more streams join them. Does not make engines (`begin`), does not end transfers
+//! (`keeper`) and does not move data (the engine).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,10 +20,10 @@ use crate::leave::Leave;
 use crate::session::{Claim, Session, TOKENS};
 use crate::{Shared, news};
 
-/// Sources of a job, as the state of a node takes them.
+/// Most sources of a job in the state of a node.
 const SOURCES_OF_JOB_MAX: usize = 1_024;
 
-/// Serves a connection that asks for a new transfer. `heard` is the place of a request of several frames.
+/// Serves a connection that asks for a new transfer. `heard` is the slot of a request of several frames.
 pub(crate) fn open(
     shared: &Arc<Shared>,
     stream: &mut dyn Stream,
@@ -42,7 +42,7 @@ pub(crate) fn open(
     }
     let leave = shared.places.leave(peer, request);
     let begun = leave.and_then(|leave| Ok((leave, begin(shared, peer, request)?)));
-    // Its sources count as memory of the transfer from here on.
+    // From here on its sources count as memory of the transfer.
     drop(heard);
     match begun {
         Ok((leave, begun)) => run(shared, stream, peer, request, leave, begun),
@@ -53,7 +53,7 @@ pub(crate) fn open(
     }
 }
 
-/// Bounds the sources of a job before the right to each of them is looked up.
+/// Limits the sources of a job before the right to each of them is looked up.
 pub(crate) fn check_count(request: &Open) -> Result<(), Denial> {
     let count = request.sources.len();
     if request.mandate.is_none() || count <= SOURCES_OF_JOB_MAX {
@@ -75,9 +75,9 @@ pub(crate) fn join(
         .transfer_id()
         .ok()
         .and_then(|transfer| shared.table.find(&transfer));
-    // The peer gets the same answer for another owner's transfer as for none, so it learns nothing about others.
+    // The answer is the same for another owner's transfer and for none, so the peer learns nothing about others.
     let session = session.filter(|session| session.claim.owner == peer);
-    // The client of a suspended transfer opens a new one, which resumes from the journal.
+    // The client of a suspended transfer must open a new one, which resumes from the journal.
     let entered = session.as_ref().and_then(|session| session.enter());
     let (Some(session), Some(serving)) = (&session, entered) else {
         send_error(
@@ -184,7 +184,7 @@ fn run(
         destination: session.mapped.clone(),
         block_bytes,
         addresses: announced(&shared.config.announce, &shared.listening, stream),
-        // The most that the daemon ever allows: its present share may change later.
+        // The most that the daemon ever allows; its current share may change later.
         streams_max: shared.streams_max,
         digest: if digest == request.digest_kind() {
             0

@@ -1,5 +1,4 @@
-//! Finds the places that a peer names: a trait, and its implementation for exports and grants.
-//! Opens no transfer.
+//! Finds the places that a peer names: defines a trait, and implements it for exports and grants. Does not open transfers.
 //!
 //! A daemon finds exports, restricted by grants; an agent finds the files of its user (`agent::user_files`). Below the root of an export
 //! every open is `openat2` beneath the root, without links.
@@ -22,9 +21,9 @@ use crate::export::{Export, ExportPath};
 use crate::leave::{Leave, Round, asked_paths};
 use godwit_run::local::{Access, hint};
 
-/// Finds the places that peers name, and refuses places that they may not use.
+/// Finds the places that peers name, and refuses those that they may not use.
 pub(crate) trait Places: Send + Sync {
-    /// Resolves the destination of a push; `is_directory` is the client's view of its argument.
+    /// Resolves the destination of a push; `is_directory` is true if the client names it as a directory.
     fn target(
         &self,
         who: &Who,
@@ -33,7 +32,7 @@ pub(crate) trait Places: Send + Sync {
         access: Access,
     ) -> Result<Target, Denial>;
 
-    /// The sources of a pull, in the order of the paths. Only a place that the peer may not read is refused as a whole; an unreadable
+    /// The sources of a pull, in the order of the paths. The request is refused only if the peer may not read a place; an unreadable
     /// source is a failed source among the others.
     fn sources(
         &self,
@@ -42,12 +41,12 @@ pub(crate) trait Places: Send + Sync {
         access: Access,
     ) -> Result<Vec<SourcePlace>, Denial>;
 
-    /// Whether a dry run may report the entries where it would write. An agent's client may see all.
+    /// Whether a dry run may report the existing entries of its destination. An agent's client may see all entries.
     fn may_tell(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
         Ok(())
     }
 
-    /// Whether the peer may read where it would write. An agent's client may.
+    /// Whether the peer may read at its destination. An agent's client may.
     fn may_read(&self, _who: &Who, _path: &[u8]) -> Result<(), Denial> {
         Ok(())
     }
@@ -55,27 +54,27 @@ pub(crate) trait Places: Send + Sync {
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
-    /// The identities under which the bounds for one identity may count this peer: any one that has room.
+    /// The identities under which the bounds for one identity may count this peer; any of them with room is used.
     fn counted_as(&self, peer: IdentityId) -> Vec<IdentityId> {
         vec![peer]
     }
 
-    /// Whether the peer may ask about this side: some grant lets it in.
+    /// Whether the peer may ask about this side: some grant admits it.
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
 
-    /// Whether the peer may open any transfer: some grant lets it in. This check comes before all other parts of the request. An agent's
+    /// Whether the peer may open any transfer: some grant admits it. This is checked before all other parts of the request. An agent's
     /// client may.
     fn may_open(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
         Ok(())
     }
 
-    /// Whether more frames of the request are read: the peer needs the right to all places that the first frame names. The caller bounds
-    /// how many such requests there are, because each path is looked up. An agent's client may.
+    /// Whether more frames of the request are read: the peer needs the right to all places in the first frame. The caller limits the
+    /// number of such requests, because each path is looked up. An agent's client may.
     fn may_continue(&self, _who: &Who, _request: &Open) -> Result<(), Denial> {
         Ok(())
     }
 
-    /// The rights of the peer, by one reading of the grants: a caller with a list of paths asks once.
+    /// The rights of the peer, by one reading of the grants; a caller with a list of paths calls this once.
     fn granted(&self, _who: &Who) -> Result<Granted, Denial> {
         Err(Denial::new(
             ErrorCode::NOT_SUPPORTED,
@@ -83,46 +82,46 @@ pub(crate) trait Places: Send + Sync {
         ))
     }
 
-    /// The rights of the peer in a look at the rights of many; None while they cannot be read.
+    /// The rights of the peer in a check of many peers; `None` while they cannot be read.
     fn granted_in(&self, _round: &Round, _who: &Who) -> Option<Arc<Granted>> {
         None
     }
 
-    /// The rights that a transfer needs for as long as it runs. An agent needs none.
+    /// The rights that a transfer needs while it runs. An agent needs none.
     fn leave(&self, peer: IdentityId, request: &Open) -> Result<Leave, Denial> {
         Ok(Leave::unbound(Who::opens(peer, request)))
     }
 
-    /// Why these rights no longer hold, if so.
+    /// The reason why these rights are no longer valid, if so.
     fn taken_back(&self, _leave: &Leave, _round: &Round) -> Option<Denial> {
         None
     }
 }
 
-/// Where a push goes.
+/// The destination of a push.
 pub(crate) enum Target {
-    /// Takes everything.
+    /// Discards all data.
     Null,
     /// A place in a tree.
     Tree(TreeTarget),
 }
 
-/// A place that a tree is written to.
+/// A place for a tree to write.
 pub(crate) struct TreeTarget {
     pub(crate) place: DestinationPlace,
-    /// Owners and groups are applied as they are, even if the peer does not ask for it.
+    /// Owners and groups are applied by number, even if the peer does not request it.
     pub(crate) gives_owners: bool,
-    /// Ends writes there.
+    /// Decides when writes there must end.
     pub(crate) fence: Option<Arc<dyn Fence>>,
 }
 
 /// A source of a pull.
 pub(crate) enum SourcePlace {
-    /// That many bytes of memory.
+    /// This many bytes of memory.
     Memory(u64),
     /// A tree.
     Tree(TreeSource),
-    /// Nothing that can be read.
+    /// A source that cannot be read.
     Failed(FailedSource),
 }
 
@@ -134,12 +133,12 @@ pub(crate) struct FailedSource {
     pub(crate) no: Denial,
 }
 
-/// A tree that is read.
+/// A tree to read.
 pub(crate) struct TreeSource {
     pub(crate) root: TreeRoot,
-    /// Its name where it goes into a directory; empty for "its contents".
+    /// Its name in a destination directory; empty for "its contents".
     pub(crate) name: Vec<u8>,
-    /// Its real path.
+    /// The real path.
     pub(crate) absolute: Vec<u8>,
 }
 
@@ -164,10 +163,10 @@ fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
     [directory, slash, name].concat()
 }
 
-/// A daemon's places: exports, for peers that grants let in.
+/// A daemon's places: exports, for peers with grants.
 pub(crate) struct Exports {
     pub(crate) exports: Vec<Export>,
-    /// Grants and spills.
+    /// Directory of grants and spills.
     pub(crate) home: PathBuf,
     /// The access rules of the node's state.
     pub(crate) rules: Arc<dyn StateRules>,
@@ -176,7 +175,7 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Its storage, and the real path of that.
+    /// The storage of an export, and its real path.
     fn open(&self, export: &Export, access: Access) -> Result<(Arc<dyn Storage>, Vec<u8>), Denial> {
         export
             .open(&self.home.join("journals"), access, &self.syncs)
@@ -238,7 +237,7 @@ impl Places for Exports {
         let first = paths.first().map(|path| (path.as_slice(), Right::Read));
         granted.known(first)?;
         let mut sources = Vec::with_capacity(paths.len());
-        // A storage holds descriptors: one for each export, however many sources are below it.
+        // A storage holds descriptors, so one is opened for each export, even if many sources are below it.
         let mut storages: HashMap<&str, (Arc<dyn Storage>, Vec<u8>)> = HashMap::new();
         for path in paths {
             match find(&self.exports, path)? {

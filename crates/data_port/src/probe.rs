@@ -1,5 +1,5 @@
-//! Describes a machine apart from its storage: the kernel's buffers, congestion control, the speed of a core.
-//! Reads `/proc/sys` and changes nothing in it.
+//! Describes a machine without its storage: the kernel's buffers, congestion control, the speed of a core. Reads
+//! `/proc/sys` and does not change it.
 
 use std::fs;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use godwit_store::digest::{DigestKind, digest_slice};
 use godwit_store::measure::rate;
 use godwit_store::thread_cpu_time;
 
-/// For each measurement.
+/// Duration of each measurement.
 const MEASURE_FOR: Duration = Duration::from_millis(50);
 const BLOCK_BYTES: usize = 512 << 10;
 
-/// A buffer's least, first and largest size, in bytes.
+/// A buffer's minimum, initial and maximum size, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Under memory pressure.
+    /// Size under memory pressure.
     pub least: u64,
-    /// At first.
+    /// Initial size.
     pub first: u64,
     /// Largest size to which the kernel lets the buffer grow.
     pub most: u64,
@@ -72,7 +72,7 @@ pub fn cores() -> u32 {
     u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
-/// This machine, for another one.
+/// The description of this machine for another one.
 pub(crate) fn machine() -> MachineSeen {
     let most = |name| buffer(name).map_or(0, |buffer| buffer.most);
     MachineSeen {

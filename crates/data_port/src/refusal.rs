@@ -1,5 +1,5 @@
-//! Messages for a transfer that a peer cannot have: its destination is not free, or there are too many.
-//! Decides nothing; `begin` does.
+//! Makes the messages for a transfer that is refused: its destination is not free, or there are too many.
+//! Does not decide; `begin` does.
 
 use godwit_net::IdentityId;
 use godwit_proto::ErrorCode;
@@ -9,8 +9,8 @@ use crate::Shared;
 use crate::allow::Denial;
 use crate::gate::Full;
 
-/// The answer about a destination that cannot be had. The answer uses the peer's name for the
-/// destination, and reveals no other users and no paths of this machine. The log has the rest.
+/// The answer about a destination that is not available. The answer uses the peer's name for the
+/// destination, and reveals no other users and no paths of this machine. The log contains the rest.
 pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
     let asked = String::from_utf8_lossy(asked);
     let (code, message) = match error {
@@ -44,7 +44,8 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
     }
 }
 
-/// The answer if the same transfer ends too slowly: its client does not answer, so it is gone or cut off.
+/// The answer if the earlier transfer of this name ends too slowly: its client does not answer, so it is
+/// gone or cut off.
 pub(crate) fn silent(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
     let asked = String::from_utf8_lossy(asked);
     shared.log(&format!(
@@ -59,7 +60,7 @@ pub(crate) fn silent(shared: &Shared, error: &DestinationError, asked: &[u8]) ->
     }
 }
 
-/// The answer if there are too many transfers. Waiting helps as long as one of them runs.
+/// The answer if there are too many transfers. It may help to wait, as long as one of them runs.
 pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> Denial {
     let limits = shared.gate.transfers();
     let (running, held) = shared.table.count_of(peer);

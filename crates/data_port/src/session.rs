@@ -1,5 +1,4 @@
-//! One transfer at this daemon: its claim, and its engine while that runs.
-//! Does not know the other transfers (`table`).
+//! One transfer at this daemon: its claim, and its engine while it runs. Does not know other transfers (`table`).
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -23,34 +22,34 @@ use crate::gate::Slot;
 use crate::keeper::Watch;
 use crate::leave::Leave;
 
-/// How long a transfer is kept for a client without data connections that is gone. Its data connections failed, or it does better with a
-/// new transfer. Its last message may have been lost.
+/// How long a transfer is kept for an absent client that had no data connections. Its data connections failed, or a new transfer is better
+/// for it. Its last message may have been lost.
 const KEPT_UNREACHED: Duration = Duration::from_secs(10);
 
-/// Tokens in circulation for one transfer: as many as it may have streams.
+/// Valid tokens of one transfer: as many as it may have streams.
 pub(crate) const TOKENS: usize = limits::STREAMS_MAX as usize;
 const _: () = assert!(TOKENS <= TOKENS_MAX);
 
-/// Holdings of a transfer in this daemon, with or without a running engine: a place among the transfers, and its destination.
+/// The resources of a transfer in this daemon, with or without a running engine: a place among the transfers, and its destination.
 pub(crate) struct Claim {
     pub(crate) transfer: TransferId,
     pub(crate) owner: IdentityId,
     /// Identifies the transfer's destination; `None` if the destination needs no exclusive writer.
     pub(crate) key: Option<[u8; 32]>,
-    /// How long the claim outlasts the last stream.
+    /// How long the claim is kept after the last stream.
     pub(crate) keep_for: Duration,
     pub(crate) label: String,
-    /// The job that it serves, in the words of its client; empty for a command.
+    /// The client's label of the job; empty for a command.
     pub(crate) job: String,
     /// The other nodes that its client lets take over this job.
     pub(crate) heirs: HashSet<IdentityId>,
     /// Absolute paths that only this transfer may write to.
     pub(crate) writes_to: Spots,
-    /// Of a member: how long the claim of its job holds.
+    /// The lease of the job's claim, for a member.
     pub(crate) lease: Option<Arc<MemberLease>>,
-    /// Of a transfer that is no member: whether it may still write.
+    /// Decides whether the transfer may still write, if it is no member.
     pub(crate) fence: Option<Arc<dyn Fence>>,
-    /// The rights that it needs to continue.
+    /// The rights that the transfer needs to continue.
     pub(crate) leave: Leave,
     /// This file exists once another process wants the same transfer.
     pub(crate) wanted: Option<PathBuf>,
@@ -58,38 +57,38 @@ pub(crate) struct Claim {
     pub(crate) grip: Mutex<Option<HeldResources>>,
 }
 
-/// The parts of a claim that others wait for.
+/// The parts of a claim that others may wait for.
 pub(crate) struct HeldResources {
     /// Keeps the journal locked, and with it the destination.
     pub(crate) journal: Option<JournalHold>,
-    /// Counts the transfer.
+    /// Counts as one transfer.
     pub(crate) _slot: Slot<IdentityId>,
 }
 
-/// The daemon's end of a transfer that runs.
+/// The daemon's end of a running transfer.
 pub(crate) struct Session {
     pub(crate) claim: Arc<Claim>,
     pub(crate) engine: Engine,
-    /// The report of its beginning, and its time.
+    /// The report of its start, with the time.
     pub(crate) start: TransferStart,
     pub(crate) began: Timestamp,
     pub(crate) plain_payload: bool,
-    /// A stream that carries blocks was there.
+    /// Whether a stream that carries blocks was attached at some time.
     pub(crate) reached: AtomicBool,
-    /// The client cannot open the transfer again: its bytes come from a pipe, or go into one.
+    /// Whether the client cannot open the transfer again, because its bytes come from or go into a pipe.
     pub(crate) output_once: bool,
-    /// No other transfer ran while this one did, so that the process's memory is its own.
+    /// Whether no other transfer ran at the same time, so that the process's memory is its own.
     pub(crate) alone: Arc<AtomicBool>,
     pub(crate) resumed: bool,
     pub(crate) arrived: Arrived,
-    /// Where it goes, for people.
+    /// The destination in messages.
     pub(crate) mapped: Vec<u8>,
-    /// Meaning of the destination, and the tag of temporary files; of a push to files.
+    /// In a push to files: the meaning of the destination, and the tag of temporary files.
     pub(crate) placed: Option<(Mapping, u64)>,
     pub(crate) tokens: Mutex<Vec<Token>>,
     /// Streams that the client wants.
     pub(crate) streams_wanted: usize,
-    /// Streams that are being served; `None` once no more may come.
+    /// Number of streams being served; `None` once no more may attach.
     pub(crate) serving: Mutex<Option<usize>>,
     pub(crate) watch: Mutex<Watch>,
 }
@@ -98,10 +97,10 @@ pub(crate) struct Session {
 pub(crate) struct Serving<'a>(&'a Session);
 
 impl Claim {
-    /// Whether it makes way for a transfer of `who` with this label, once its client is gone. For a job of another node it does so for
-    /// the peers to which access was given for that very job: the grants prove it. Otherwise it does so for its owner, and for a node that
-    /// the owner let take over the job, if that node names the same job. The name alone counts for nothing. The caller has checked the
-    /// right to write to the destination.
+    /// Whether it makes way for a transfer of `who` with this label, once its client is gone. For a job of another node it makes way for
+    /// peers with access for that job, which the grants prove. Otherwise it makes way for its owner, and for a node that the owner lets
+    /// take over the job, if that node names the same job. The name alone does not suffice. The caller has checked the right to write to
+    /// the destination.
     pub(crate) fn makes_way(&self, who: &Who, label: &str) -> bool {
         match (&self.leave.who.mandate, &who.mandate) {
             (Some(held), Some(named)) => held == named,
@@ -118,20 +117,20 @@ impl Claim {
         grip.as_ref().is_some_and(|grip| grip.journal.is_some())
     }
 
-    /// Whether the transfer is of a member whose claim has ended.
+    /// Whether the transfer belongs to a member whose claim has ended.
     pub(crate) fn has_lost_claim(&self, now: Instant) -> bool {
         let lease = self.lease.as_ref();
         lease.is_some_and(|lease| !lease.holds_at(now))
     }
 
-    /// Lets others have the destination and the place.
+    /// Releases the destination and the place for others.
     pub(crate) fn release(&self) {
         *locked(&self.grip) = None;
     }
 }
 
 impl Session {
-    /// Fresh tokens for the client.
+    /// New tokens for the client.
     pub(crate) fn issue(&self, count: usize) -> Result<Vec<Vec<u8>>, getrandom::Error> {
         let mut issued = Vec::with_capacity(count);
         let mut tokens = locked(&self.tokens);
@@ -156,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Lets a stream in, unless the engine is about to go.
+    /// Admits a stream, unless the engine is about to end.
     pub(crate) fn enter(&self) -> Option<Serving<'_>> {
         let mut serving = locked(&self.serving);
         let count = serving.as_mut()?;

@@ -1,8 +1,9 @@
-//! The transfers of this daemon: those that run, and those whose destination waits for an absent client.
-//! Does not begin them (`open`) and does not decide when they end (`keeper`).
+//! The transfers of this daemon: running ones, and those whose destination is kept for an absent client. Does not begin them
+//! (`open`) and does not decide when they end (`keeper`).
 //!
-//! A second transfer of the same name takes over from one whose client is gone. If the client of the first seems to be there, it
-//! is asked (PING); if it answers and stays, the second transfer is refused. So is a transfer for the same job by another node.
+//! A second transfer of the same name replaces one whose client is gone. If the client of the first seems to be present, it is
+//! asked (PING); if it answers and stays, the second transfer is refused. The same holds for a transfer of the same job by another
+//! node.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,30 +21,30 @@ use crate::session::{Claim, Session, locked};
 /// How often to check whether a probed client has answered: about an RTT.
 const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// State of a transfer that has a wanted name.
+/// State of the transfer that has a requested name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// It is over.
+    /// It has ended.
     Free,
-    /// Its client is there.
+    /// Its client is present.
     Attended,
-    /// Its client has not answered, and it is not over in time.
+    /// Its client has not answered, and it has not ended in time.
     Silent,
 }
 
-/// How long a transfer is waited for of which another one has the name.
+/// How long to wait for a transfer whose name another one needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// If its client does not answer.
+    /// Wait if its client does not answer.
     pub(crate) silent: Duration,
-    /// If its client answers: a client that was stopped a moment ago still does.
+    /// Wait if its client answers: a client that was just stopped still does.
     pub(crate) leaving: Duration,
 }
 
 #[derive(Default)]
 pub(crate) struct Table {
     inner: Mutex<Inner>,
-    /// There was a transfer.
+    /// Whether there ever was a transfer.
     used: AtomicBool,
     changed: Condvar,
 }
@@ -51,14 +52,14 @@ pub(crate) struct Table {
 #[derive(Default)]
 struct Inner {
     entries: HashMap<[u8; 16], Entry>,
-    /// Counts changes that the keeper should look at.
+    /// Counts changes that the keeper should check.
     changes: u64,
 }
 
 #[derive(Clone)]
 pub(crate) enum Entry {
     Running(Arc<Session>),
-    /// The client is away and the engine is gone. The journal has the data that arrived.
+    /// The client is absent and the engine has ended. The journal records the data that arrived.
     Held {
         claim: Arc<Claim>,
         until: Instant,
@@ -108,7 +109,7 @@ impl Table {
         self.note_change(inner);
     }
 
-    /// Streams that the transfers' clients want together; one more may come to open a transfer.
+    /// Total of streams that the transfers' clients want; one more may connect to open a transfer.
     pub(crate) fn streams_wanted(&self) -> usize {
         let inner = locked(&self.inner);
         let wanted: usize = inner.running().map(|session| session.streams_wanted).sum();
@@ -150,12 +151,12 @@ impl Table {
         }
     }
 
-    /// A stream has ended, or the daemon ends.
+    /// Wakes the keeper: a stream has ended, or the daemon ends.
     pub(crate) fn stream_ended(&self) {
         self.note_change(locked(&self.inner));
     }
 
-    /// The engine is gone: keeps the claim of the transfer until `until`.
+    /// Keeps the claim of the transfer, whose engine has ended, until `until`.
     pub(crate) fn hold(&self, transfer: &TransferId, until: Instant) {
         let mut inner = locked(&self.inner);
         if let Some(entry) = inner.entries.get_mut(&transfer.0) {
@@ -165,7 +166,7 @@ impl Table {
         self.note_change(inner);
     }
 
-    /// The transfer is over.
+    /// Removes a transfer that has ended.
     pub(crate) fn remove(&self, transfer: &TransferId) {
         let mut inner = locked(&self.inner);
         inner.release(transfer);
@@ -200,7 +201,7 @@ impl Table {
         (running, own().count() - running)
     }
 
-    /// Whether a transfer that is no member of a claim writes to this place, above or below it.
+    /// Whether a transfer that is no member of a claim writes to this place, or above or below it.
     pub(crate) fn is_written(&self, spot: &Spot) -> bool {
         let inner = locked(&self.inner);
         let mut claims = inner.entries.values().map(Entry::claim);
@@ -222,7 +223,7 @@ impl Table {
         claims.any(|claim| claim.key.as_ref() == Some(key) && claim.owner == *owner)
     }
 
-    /// Ends the transfer with this key if its client is gone, or goes within `patience`.
+    /// Ends the transfer with this key if its client is gone, or leaves within `patience`.
     pub(crate) fn supersede(
         &self,
         key: &[u8; 32],
@@ -273,8 +274,8 @@ impl Table {
         }
     }
 
-    /// Ends the transfer that writes to `destination`, an absolute path, if its client is gone. It is one that `who` may end, see
-    /// [`Claim::makes_way`]; a node that stands still keeps its connections, so it counts as gone where it does not answer. Returns
+    /// Ends the transfer that writes to `destination`, an absolute path, if its client is gone. Ends only a transfer that `who` may
+    /// end, see [`Claim::makes_way`]. A suspended node keeps its connections, so it counts as gone if it does not answer. Returns
     /// whether such a transfer existed and ended within `patience`, once its client was known to be gone.
     pub(crate) fn end_deserted(
         &self,
@@ -360,7 +361,7 @@ impl Table {
         }
     }
 
-    /// Waits until the first transfer has come and all transfers are over.
+    /// Waits until a transfer has started and all transfers have ended.
     pub(crate) fn wait_until_over(&self) {
         let mut inner = locked(&self.inner);
         while !inner.entries.is_empty() || !self.used.load(Ordering::SeqCst) {

@@ -1,5 +1,5 @@
-//! Serves a client that has a copy in an export checked: the place it names, its rights, the threads that read.
-//! Compares nothing itself; the engine does.
+//! Serves the verification of a copy in an export: finds the place, checks rights, starts the reading threads.
+//! Does not compare; the engine does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -124,12 +124,12 @@ struct One<'a> {
     /// Entries whose copy is not as announced.
     failed: u64,
     leave: Leave,
-    /// When the rights were checked last, and whether they were gone then.
+    /// Time of the latest check of the rights, and whether they were gone.
     looked: Instant,
     was_taken_back: bool,
 }
 
-/// Between two looks whether the client still has the right to read here.
+/// Interval of checks whether the client still has the right to read here.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl Examination for One<'_> {
@@ -180,7 +180,7 @@ impl Examination for One<'_> {
             return Ok(());
         }
         self.looked = Instant::now();
-        // Twice in a row: a file of grants that is being written is empty for a moment.
+        // Checked twice in a row, because a file of grants that is being written is empty for a moment.
         let places = &self.shared.places;
         let no = places.taken_back(&self.leave, &Round::default());
         let before = std::mem::replace(&mut self.was_taken_back, no.is_some());

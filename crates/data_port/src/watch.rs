@@ -1,5 +1,5 @@
-//! Checks the file system of each export on a separate thread, so that a file system without an answer does not delay the others.
-//! Decides nothing: `export` refuses exports that do not answer.
+//! Checks the file system of each export on a separate thread, so that one that does not respond does not delay the others. Does not
+//! decide; `export` refuses exports that do not respond.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use rustix::fs::statvfs;
 
 use crate::export::Export;
 
-/// Between two looks.
+/// Interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the first looks are waited for.
+/// How long to wait for the first checks.
 const FIRST_WITHIN: Duration = Duration::from_secs(2);
 
-/// Watches exports from now on, for as long as the process lives, and logs a line when one stops or resumes answering. Waits a moment for
-/// the first look at each.
+/// Checks exports from now on, as long as the process lives, and logs a line when one stops or resumes responding. Waits a moment for the
+/// first check of each.
 ///
 /// # Errors
 /// No thread could be started.
@@ -82,7 +82,7 @@ fn hangs(watched: &Watched) -> bool {
     watched.hangs_for(Instant::now()).is_some()
 }
 
-/// The room of the file system at a path. Blocks for as long as the file system does.
+/// The free space of the file system at a path. Blocks for as long as the file system does.
 pub(crate) fn room_of(path: &Path) -> Option<Room> {
     let room = statvfs(path).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(room.f_frsize);

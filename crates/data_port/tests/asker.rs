@@ -1,5 +1,5 @@
-//! Tests of questions to a site with an older program, which would ignore a mandate.
-//! Knows no answer: the site hears the questions, and closes the connection.
+//! Tests questions to a site with an older program, which would ignore a mandate. The site reads the
+//! questions and closes the connection without an answer.
 
 use std::net::TcpListener;
 use std::thread;
@@ -14,10 +14,11 @@ use godwit_net::{AcceptOptions, Cipher, ClientTls, Identity, ServerTls, Stream a
 use godwit_proto::hello::capability;
 use godwit_proto::{Frame, Hello};
 
-/// For a question that comes at once, or never.
+/// Wait for a question that arrives at once, or never.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Asks a site without some capabilities; the refusal of the asker, and whether the site heard a question.
+/// Asks a site that lacks these capabilities; returns the asker's refusal, and whether the site received a
+/// question.
 fn asked(lacks: u64, mandate: Option<&Mandate>, question: &Question) -> (Refusal, bool) {
     let home = tempfile::tempdir().expect("a directory");
     let identity = Identity::load_or_create(home.path()).expect("a key");
@@ -49,7 +50,7 @@ fn asked(lacks: u64, mandate: Option<&Mandate>, question: &Question) -> (Refusal
     })
 }
 
-/// The question for a job, whose other end is at a third site if one is given.
+/// The question for a job, with its other end at a third site if one is given.
 fn run(other: Option<&Peer>) -> Question {
     let other = other.map_or(String::new(), |peer| {
         format!(

@@ -1,5 +1,5 @@
-//! Sixty-four transfers at once in one process, with the daemon that they talk to, steered while they run.
-//! Of one job alone there are tests in `run`, of the binary in `cli`.
+//! Runs sixty-four transfers at once in one process with their daemon, and changes them while they run. `run` tests
+//! single jobs, `cli` the binary.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,10 +33,10 @@ const SLOW: &str = "1kB";
 /// Memory for blocks of all transfers; with half of this memory, a third of the transfers can still move.
 const MEMORY: u64 = 96 << 20;
 
-/// Memory of a transfer beside its blocks: lists, paths, buffers of TLS, stacks.
+/// Memory of a transfer besides its blocks: lists, paths, buffers of TLS, stacks.
 const BESIDE: u64 = 4 << 20;
 
-/// There are no machines to be reached by ssh.
+/// A connector that reaches no machine by ssh.
 struct Nowhere;
 
 impl Connectors for Nowhere {
@@ -88,7 +88,7 @@ impl Heard {
     }
 }
 
-/// Directories, and a daemon that exports them, with all that transfers of this process have in common.
+/// Directories, a daemon that exports them, and the shared parts of all transfers of this process.
 struct World {
     directory: tempfile::TempDir,
     process: Process,
@@ -187,7 +187,7 @@ impl World {
         fs::write(tree.join("large"), vec![byte; 3_000_000]).expect("written");
     }
 
-    /// Every third transfer is a push, every third a pull, every third a copy here.
+    /// Starts a push, a pull or a copy here, each for a third of the numbers.
     fn begin(&self, number: usize, settings: &[(&str, &str)]) -> Running {
         let remote = |name: &str| format!("godwit://{}/{name}", self.daemon.addresses()[0]);
         let (source, destination) = (format!("from/tree{number}"), format!("to/copy{number}"));
@@ -313,7 +313,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
     usage::reset_peak_rss();
     let before = usage::peak_rss_bytes().expect("told by the kernel");
-    // The thread that notices a standstill stays until the process ends.
+    // The thread that detects a standstill runs until the process ends.
     let _ = godwit_run::pulse::stops();
     let threads_before = threads();
     let mut world = World::new();
@@ -321,7 +321,7 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
     for number in 0..TRANSFERS {
         world.tree(number);
     }
-    // Of each kind one push, one pull and one copy here; the other end of each is slow, too.
+    // Transfers of each kind: a push, a pull and a copy here; the other end of each is slow too.
     let mut slow = (0..12).map(|number| world.begin(number, &[("limit", SLOW)]));
     let mut three = || -> Vec<Running> { slow.by_ref().take(3).collect() };
     let [cancelled, paused, limited, changed] = [three(), three(), three(), three()];
@@ -364,7 +364,7 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
         assert_eq!(failure.code, FailureCode::Cancelled, "{number}: {failure}");
         let again = world.begin(number, &[]);
         let heard = Arc::clone(&again.heard);
-        // Small files may have had their names before it was cancelled.
+        // Small files may have had their final names before it was cancelled.
         let delivered = world.done(again);
         assert!((1..=21).contains(&delivered), "{number}: {delivered}");
         let is_resumed =
@@ -379,7 +379,7 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
     for running in free.into_iter().chain(limited).chain(changed) {
         world.assert_done(running);
     }
-    // Three are left, and hold nothing.
+    // Three are left, and use no resources.
     wait_until("the daemon keeps an end of a paused transfer", || {
         governor.figures().running == 0
     });
@@ -389,7 +389,7 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
         running.control.set_limit(0);
         running.control.resume();
         let number = running.number;
-        // Not every file that has its name was acknowledged before the pause.
+        // Not every file with its final name was acknowledged before the pause.
         let delivered = world.done(running);
         assert!((1..=21).contains(&delivered), "{number}: {delivered}");
         assert_eq!(heard.count(is_started), 2);

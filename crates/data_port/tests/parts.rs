@@ -1,5 +1,5 @@
-//! Several transfers of one job, through two nodes, into one file of one directory: parts, their assembly, the closer, claims.
-//! The order in which writers fail is for the simulation in `engine`.
+//! Tests several transfers of one job, through two nodes, into one file of one directory: parts, their assembly, the closer,
+//! claims. The simulation in `engine` tests the order in which writers fail.
 
 #[path = "parts/claims.rs"]
 mod claims;

@@ -1,5 +1,5 @@
-//! Questions about places of a node's exports, answered from real directories: abandoned work, entries that are left alone, and limits.
-//! Reaches no other node; the tests of the binary do.
+//! Tests questions about places of a node's exports, answered from real directories: abandoned work, untouched entries, and limits.
+//! Contacts no other node; the tests of the binary do.
 
 use std::fs;
 use std::path::Path;
@@ -117,7 +117,7 @@ fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     );
     assert!(!data.join(temp(1)).exists());
     assert_eq!(count(&data.join(temp(2))), 1);
-    // An old one goes at once, though the removal of its contents changes its time; a young one stays.
+    // An old directory is removed at once, although the removal of its contents changes its time; a recent one stays.
     let old = SystemTime::now() - Duration::from_secs(7200);
     for number in [5, 6] {
         let aside = data.join(temp(number));
@@ -144,7 +144,7 @@ fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     assert_eq!(count(&data.join(temp(6))), 1);
 }
 
-/// Its asker gives the tags, and tags are no secret: they are in the names of the files.
+/// Its asker chooses the tags, and tags are no secret: they are in the names of the files.
 #[test]
 fn a_clean_for_one_job_leaves_and_hides_the_files_of_other_transfers() {
     let directory = tempfile::tempdir().expect("made");
@@ -195,11 +195,11 @@ fn a_clean_for_one_job_leaves_and_hides_the_files_of_other_transfers() {
     assert_eq!(there(), [false, true, true, true]);
     assert_eq!((cleaned.files, cleaned.paths.len()), (1, 1), "{cleaned:?}");
     assert!(cleaned.kept.is_empty(), "{cleaned:?}");
-    // The files of a running transfer stay whoever names its tag.
+    // The files of a running transfer stay, even if the asker gives its tag.
     let cleaned = clean(&[runs]);
     assert_eq!(there(), [false, true, true, true]);
     assert_eq!((cleaned.files, cleaned.kept.len()), (0, 1), "{cleaned:?}");
-    // Without tags, what a transfer can be resumed with stays.
+    // Without tags, files from which a transfer can be resumed stay.
     assert_eq!(clean(&[]).files, 1);
     assert_eq!(there(), [false, false, true, true]);
 }
@@ -308,7 +308,7 @@ fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
     assert_eq!(count(&one.path().join("data")), 1);
     assert_eq!(code(&same, Mark::Expect), None);
     assert_eq!(code(&odd, Mark::Expect), Some(code::OTHER_PLACE));
-    // The right at the place alone is enough, though the mark is above the existing entries.
+    // The right at the place suffices, although the mark is above the existing entries.
     let may = |_: &str, path: &RelPath, _: Right| match path.as_bytes() {
         b"set/deep" => Ok(()),
         _ => Err(Refusal::new(code::NOT_GRANTED, "no")),
@@ -317,7 +317,7 @@ fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(asked(Mark::Make), Ok(()));
     assert_eq!(count(&one.path().join("data")), 1);
-    // Any node that sees the place can remove the mark; a second removal does no harm.
+    // Any node that sees the place can remove the mark; removing it twice does no harm.
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(count(&one.path().join("data")), 0);

@@ -1,4 +1,4 @@
-//! Tests of requests whose sources take several frames: which are heard, and how many at once.
+//! Tests requests whose sources take several frames: which are read, and how many at once.
 
 use godwit_api::grant::Grant;
 use godwit_net::{Connection, Identity, local_pair};
@@ -22,7 +22,7 @@ fn first(source: &str) -> Open {
     }
 }
 
-/// Has a daemon hear the first frame of a request.
+/// Sends the first frame of a request to a daemon.
 fn begun(daemon: &Daemon, request: Open) -> (Connection, std::thread::JoinHandle<()>) {
     let (near, mut far) = local_pair(&StreamOptions::default()).expect("a connection");
     let shared = Arc::clone(&daemon.shared);
@@ -47,7 +47,7 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
     let grant = Grant::of_words(&words).expect("a grant");
     Grants::new(home.path()).add(&grant).expect("granted");
     let mut daemon = daemon(home.path(), &identity);
-    // The rest never comes: the right is checked first.
+    // The rest never arrives, because the right is checked first.
     let (mut near, serving) = begun(&daemon, first("data/theirs"));
     assert_eq!(refused(&mut near), ErrorCode::NOT_GRANTED);
     serving.join().expect("served");
@@ -67,7 +67,7 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
     let mut waiting = Vec::new();
     let code = loop {
         let (mut near, serving) = begun(&daemon, first("data/mine/a"));
-        // One without an answer has a place, or hears soon that there is none.
+        // A request without an answer was admitted; a refusal would arrive soon.
         let answer = receive_frame(&mut near, Duration::from_millis(50));
         waiting.push((near, serving));
         if let Ok(Frame::Error(error)) = answer {
@@ -76,7 +76,7 @@ fn a_long_list_is_heard_from_those_alone_who_may_have_what_it_begins_with() {
         assert!(waiting.len() < 100, "{} are handled", waiting.len());
     };
     assert_eq!(code, ErrorCode::LIMIT);
-    // Without a place, no right is looked up.
+    // If too many requests are handled, no right is looked up.
     let (mut near, serving) = begun(&daemon, first("data/theirs"));
     assert_eq!(refused(&mut near), ErrorCode::LIMIT);
     serving.join().expect("served");

@@ -1,5 +1,5 @@
-//! Dials the peer that does not come, so that a firewall on this side stops nothing: as many connections as it wants streams.
-//! Does not know their purpose; each is served as if the peer had dialled.
+//! Dials a peer that does not connect, so that a firewall on this side does not matter: as many connections as the peer wants
+//! streams. Does not know their purpose; each is served as if the peer had dialled.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use godwit_net::Waker;
 use crate::Shared;
 use crate::accept;
 
-/// The peer's own attempts come first: a round trip and a handshake.
+/// The peer's own attempts have precedence for this time: a round trip and a handshake.
 const PATIENCE: Duration = Duration::from_millis(250);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 const CONNECT_DEADLINE: Duration = Duration::from_secs(4);
 
-/// Body of the dialler's thread.
+/// Main function of the dialling thread.
 pub(super) fn run(shared: &Arc<Shared>, targets: &[SocketAddr], waker: &Waker) {
     let active = Arc::new(AtomicUsize::new(0));
     let mut working = None;
@@ -31,7 +31,7 @@ pub(super) fn run(shared: &Arc<Shared>, targets: &[SocketAddr], waker: &Waker) {
         pause = PATIENCE;
         loop {
             let ours = active.load(Ordering::SeqCst);
-            // Someone came by himself: that way works, and he will come again.
+            // The peer has connected by itself, so this direction works and the peer can connect again.
             let theirs = shared.carriers.load(Ordering::SeqCst).saturating_sub(ours);
             if theirs > 0 || ours >= shared.table.streams_wanted() {
                 break;
@@ -69,18 +69,18 @@ fn serve(shared: &Arc<Shared>, active: &Arc<AtomicUsize>, socket: TcpStream, tar
     }
 }
 
-/// The first that answers.
+/// The first connection that succeeds.
 fn connect(targets: &[SocketAddr]) -> Option<(SocketAddr, TcpStream)> {
     let (outcomes, outcome) = sync_channel(targets.len());
     for target in targets.iter().copied() {
         let outcomes = outcomes.clone();
         let body = move || {
             if let Ok(socket) = godwit_net::connect(target, CONNECT_DEADLINE) {
-                // Another may have been faster.
+                // Another address may have been faster.
                 let _ = outcomes.send((target, socket));
             }
         };
-        // One that cannot be tried does not answer.
+        // An address that cannot be tried counts as not answering.
         let _ = std::thread::Builder::new()
             .name("gw-dial".to_owned())
             .spawn(body);

@@ -1,5 +1,5 @@
-//! An agent's places: the file system of the user that runs it, with paths as that user would type them.
-//! Restricts nothing: the kernel does, by the user's rights.
+//! Implements an agent's places: the file system of the user that runs it, with paths as that user would
+//! type them. Restricts nothing; the kernel does, by the user's rights.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +17,7 @@ use godwit_run::local::{self, Access};
 pub(super) struct UserFiles {
     pub(super) sender: Vec<u8>,
     pub(super) spill: PathBuf,
-    /// Directory that relative paths start from.
+    /// Directory for relative paths.
     pub(super) base: PathBuf,
     pub(super) syncs: Syncs,
 }

@@ -1,4 +1,4 @@
-//! Tests of the answers about grants, and of the identity under which a peer counts.
+//! Tests the answers about grants, and the identity under which a peer counts.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn identity(letter: &str) -> IdentityId {
     text.parse().expect("an identity")
 }
 
-/// Rules of a site of which the asker m is a node.
+/// Rules of a site that contains the asker m as a node.
 struct WithOwn(Arc<Vec<Grant>>);
 
 impl StateRules for WithOwn {

@@ -1,5 +1,5 @@
-//! Asks other nodes: dials a site's addresses in their order, verifies the peer, sends a question and waits for the reply.
-//! Knows the meaning of no question; questions about this node go to `here`.
+//! Asks other nodes: dials a site's addresses in order, verifies the peer, sends a question and waits for the reply. Does not interpret
+//! questions; questions about this node go to `here`.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -23,13 +23,13 @@ use godwit_proto::{Ask, ErrorCode, Frame, negotiate};
 use super::SIGN_EVERY;
 use super::here::Here;
 
-/// For one address: to find it, to connect, and to shake hands.
+/// Time for one address: to resolve it, to connect, and to do the handshake.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// Limit for all addresses of a site: the caller gets no progress meanwhile.
 const ALL_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long a site may be silent while it works: it sends a sign each second.
+/// How long a site may be silent while it works; it sends a keep-alive each second.
 const SILENT_MAX: Duration = Duration::from_secs(30);
 
 /// How often the waiting caller is asked whether to continue.
@@ -38,24 +38,24 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const _: () = assert!(SILENT_MAX.as_secs() > 10 * SIGN_EVERY.as_secs());
 const _: () = assert!(SILENT_MAX.as_secs() > (ALL_WITHIN.as_secs() + DIAL_WITHIN.as_secs()));
 
-/// Connections to one site that are kept for its next questions: as many as are asked at once, as a rule.
+/// Connections to one site that are kept for its next questions: usually as many as questions are asked at once.
 const KEPT_MAX: usize = 4;
 
 /// How long a connection is kept without a question; the site ends it after two minutes.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// Asks for a node.
+/// Asks questions for a node.
 pub struct Asker {
     here: Here,
     tls: ClientTls,
-    /// Connections without a pending question, by the site that they lead to.
+    /// Connections without a pending question, by their site.
     kept: Mutex<HashMap<Peer, Vec<Kept>>>,
 }
 
-/// How long a connection with an unanswered question is used: its path may be dead.
+/// How long a connection with an unanswered question may still be used: its path may be dead.
 const OWES_FOR: Duration = Duration::from_secs(3);
 
-/// A connection that asks one question after the other, for a caller without a node.
+/// A connection for one question after another, for a caller without a node.
 pub struct Questions {
     connection: Kept,
     peer: Peer,
@@ -90,9 +90,9 @@ struct Kept {
     stream: Connection,
     /// Capabilities of the site.
     capabilities: u64,
-    /// Number of the last question.
+    /// Number of the latest question.
     asked: u64,
-    /// Number of the last question that was answered, and when the next one was asked.
+    /// Number of the latest question that was answered, and when the next one was asked.
     answered: u64,
     owes_since: Option<Instant>,
     since: Instant,
@@ -110,7 +110,7 @@ impl Kept {
         }
     }
 
-    /// Asks one question; the document of the reply.
+    /// Asks one question; returns the document of the reply.
     fn ask(
         &mut self,
         site: &Peer,
@@ -133,7 +133,7 @@ impl Kept {
         Ok(document)
     }
 
-    /// Whether the connection can be used: it is open, and at most one answer is missing, for a short time only.
+    /// Whether the connection can be used: it is open, and at most one answer is missing, and only for a short time.
     fn is_usable(&mut self) -> bool {
         while self.asked > self.answered {
             match receive_frame(&mut self.stream, Duration::ZERO) {
@@ -151,20 +151,20 @@ impl Kept {
             }
         }
         self.owes_since = None;
-        // Bytes that came meanwhile announce the end of the connection.
+        // Bytes that arrived meanwhile announce the end of the connection.
         matches!(self.stream.try_recv(), Ok(None))
     }
 }
 
 impl Drop for Kept {
-    /// Closes the connection properly, so that the other end does not see a cut.
+    /// Closes the connection properly, so that the other end does not report a failure.
     fn drop(&mut self) {
         self.stream.shutdown();
     }
 }
 
 impl Asker {
-    /// Asks with this key; questions about this node are answered from `here`, which lets the asker do everything.
+    /// Asks with this key; questions about this node are answered by `here`, without any restriction.
     #[must_use]
     pub fn new(here: Here, tls: ClientTls) -> Self {
         Self {
@@ -174,8 +174,8 @@ impl Asker {
         }
     }
 
-    /// A kept connection to the site. The last one used comes first, and connections that owe no answer come before all others. Connections
-    /// that rested for too long are closed.
+    /// A kept connection to the site. Connections without a missing answer come first, then the most recently used ones. Connections that
+    /// were idle for too long are closed.
     fn take(&self, site: &Peer) -> Option<Kept> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, connections| {
@@ -199,8 +199,8 @@ impl Asker {
     }
 
     /// Asks over a connection; returns the connection and the document of the reply. The connection of an abandoned question is kept if its
-    /// answer comes soon. A new dial costs both ends more, and a busy end would have still more to do. Closing the connection ends any
-    /// other question.
+    /// answer comes soon. A new dial costs both ends more, and a busy end would have still more to do. If the question cannot be abandoned,
+    /// the connection is closed instead.
     fn ask_by(
         &self,
         mut connection: Kept,
@@ -209,7 +209,7 @@ impl Asker {
         question: &Question,
         go_on: &mut GoOn<'_>,
     ) -> Result<(Kept, Vec<u8>), Refusal> {
-        // A site that does not know mandates would answer by this node's own rights, or go to the other end by its own ones.
+        // A site that does not know mandates would answer by this node's own rights, or connect to the third site by its own ones.
         let needs_mandate = mandate.is_some() || goes_on_to_another_site(question);
         if needs_mandate && connection.capabilities & capability::MANDATE == 0 {
             let message = format!(
@@ -259,7 +259,7 @@ impl Asker {
     }
 }
 
-/// Whether a question asks for a job whose other end is at a third site.
+/// Whether a question requests a job whose other end is at a third site.
 const fn goes_on_to_another_site(question: &Question) -> bool {
     match question {
         Question::Run(wish) => wish.other.is_some(),
@@ -267,7 +267,7 @@ const fn goes_on_to_another_site(question: &Question) -> bool {
     }
 }
 
-/// Whether a question asks for a job whose owner may not see all of its destination.
+/// Whether a question requests a job whose owner may not see its whole destination.
 const fn hides(question: &Question) -> bool {
     match question {
         Question::Run(wish) => !matches!((wish.may_list, wish.may_read), (Some(true), Some(true))),
@@ -296,7 +296,7 @@ impl AskSites for Asker {
             }
             match self.ask_by(kept, mandate, site, question, go_on) {
                 Ok(replied) => reply = Some(replied),
-                // A question that may be repeated survives the break of a kept connection.
+                // A question that may be repeated is asked again if a kept connection breaks.
                 Err(refusal) if refusal.code == code::BROKEN && question.may_be_repeated() => {}
                 Err(refusal) => return Err(refusal),
             }
@@ -321,7 +321,7 @@ impl AskSites for Asker {
     fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {
         let identity = identity(site)?;
         let until = Instant::now() + within;
-        // All addresses at once, so that a dead one leaves time for the others.
+        // All addresses are tried at once, so that a dead one leaves time for the others.
         let (told, outcomes) = sync_channel(site.addresses.len());
         for text in &site.addresses {
             let (told, text, site) = (told.clone(), text.clone(), site.clone());
@@ -365,7 +365,7 @@ fn identity(site: &Peer) -> Result<IdentityId, Refusal> {
     })
 }
 
-/// Dials one address; an error is a message for people.
+/// Dials one address; an error is a message for users.
 fn dial_text(text: &str, tls: &ClientTls, options: &DialOptions) -> Result<Connection, String> {
     let host = HostPort::parse(text, PORT_DEFAULT).map_err(|error| format!("{text}: {error}"))?;
     let dialled = dial(&PeerAddress::new(&host.host, host.port), tls, options);
@@ -374,7 +374,7 @@ fn dial_text(text: &str, tls: &ClientTls, options: &DialOptions) -> Result<Conne
         .map_err(|error| error.to_string())
 }
 
-/// A refusal with the failure of each address.
+/// The refusal with the failure of each address.
 fn unreachable(site: &Peer, mut tried: Vec<String>) -> Refusal {
     if tried.is_empty() {
         tried.push("the site has no address; add one with: godwit site add".to_owned());
@@ -412,7 +412,7 @@ fn greet(stream: &mut Connection, site: &Peer) -> Result<u64, Refusal> {
     }
 }
 
-/// Waits for the reply to the question of this number; its document.
+/// Waits for the reply to the question of this number; returns its document.
 fn wait(
     stream: &mut Connection,
     site: &Peer,
@@ -430,7 +430,7 @@ fn wait(
                 }
                 done = reply.done;
             }
-            // A reply to an earlier question, which the caller has abandoned.
+            // This is the reply to an earlier question, which the caller has abandoned.
             Ok(Frame::Reply(reply)) if reply.number < number => heard = Instant::now(),
             Ok(other) => return Err(said(site, other)),
             Err(GreetError::Deadline { .. }) if heard.elapsed() < SILENT_MAX => {}
@@ -446,7 +446,7 @@ fn wait(
     }
 }
 
-/// A frame that is no reply.
+/// The refusal for a frame that is not a reply.
 fn said(site: &Peer, frame: Frame) -> Refusal {
     match frame {
         Frame::Error(error) => {

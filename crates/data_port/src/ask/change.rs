@@ -1,8 +1,7 @@
-//! Makes, removes and renames entries at places.
-//! Follows no link, and leaves the export itself alone.
+//! Makes, removes and renames entries at places. Follows no link, and does not change the export itself.
 //!
-//! A removal of a whole tree notes each directory on a stack that overflows to disk, and pops them in the end: deeper directories were
-//! noted later. So memory is bounded for any tree.
+//! The removal of a tree pushes each directory on a stack that overflows to disk. At the end the directories are popped and removed,
+//! so that deeper directories, which were pushed later, are removed first. Therefore memory is bounded for any tree.
 
 use std::path::Path;
 
@@ -13,13 +12,13 @@ use godwit_store::{Kind, RelPath, Replace, StoreError, SurveyItem};
 
 use super::here::{Found, given_up};
 
-/// Permissions of a directory that is made.
+/// Permissions of a new directory.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// Memory for directories that are to be removed later.
+/// Memory for directories that must be removed later.
 const STACK_BYTES: usize = 4 << 20;
 
-/// Longest path that an answer names: all that may be named fit a document.
+/// Longest path in an answer; all paths of an answer fit into a document.
 const NAMED_BYTES_MAX: usize = 512;
 
 /// Makes a directory.
@@ -153,7 +152,7 @@ struct Removal<'a, 'b> {
 }
 
 impl Removal<'_, '_> {
-    /// Removes all that is below the place.
+    /// Removes everything below the place.
     fn below(&mut self, spill: &Path) -> Result<(), Refusal> {
         let found = self.found;
         let broken = |error: std::io::Error| {
@@ -209,7 +208,7 @@ impl Removal<'_, '_> {
     }
 }
 
-/// Names a failure, unless there are enough of them or its path is long.
+/// Reports a failure, unless there are enough of them or its path is too long.
 pub(super) fn note_failure(
     failures: &mut Vec<FailedPlace>,
     found: &Found,
@@ -224,7 +223,7 @@ pub(super) fn note_failure(
     }
 }
 
-/// Names a path, unless there are enough of them or it is long.
+/// Reports a path, unless there are enough of them or it is too long.
 pub(super) fn note_path(paths: &mut Vec<Text>, found: &Found, path: &RelPath) {
     if paths.len() < NAMED_MAX && path.as_bytes().len() <= NAMED_BYTES_MAX {
         paths.push(Text(below(path, &found.path)));

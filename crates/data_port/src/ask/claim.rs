@@ -1,5 +1,5 @@
-//! Sets, renews and releases claims for askers that may write at their destination, and makes and looks for their marks.
-//! Keeps no claims (`claims`); ends no transfer.
+//! Sets, renews and releases claims for askers that may write at their destination, and creates and searches their marks. Does not store
+//! claims (`claims`), and does not end transfers.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
 use super::here::{Found, Here, May};
 use crate::claims::{By, ClaimedPlace, MayHold, Spot, TooLong, Wish, check};
 
-/// Whether a transfer that is no member writes to an absolute path, above or below it.
+/// Whether a transfer that is no member writes to an absolute path, or above or below it.
 pub(crate) type IsWritten<'a> = dyn Fn(&Spot) -> bool + 'a;
 
 /// The peer that sets a claim.
 pub(crate) struct Holder<'a> {
     pub(crate) by: By,
-    /// The rights of the holders of other claims.
+    /// Checks the rights of the holders of other claims.
     pub(crate) may_hold: &'a MayHold<'a>,
 }
 
 impl Here {
-    /// Answers a question about a claim, of `holder`; `None` for any other question.
+    /// Answers a question of `holder` about a claim; `None` for any other question.
     pub(crate) fn claim(
         &self,
         question: &Question,
@@ -65,13 +65,13 @@ impl Here {
         check(&wish.path.0).map_err(too_long)?;
         let lease = lease(wish.lease_ms)?;
         let (members, fence) = (identities(&wish.members)?, identities(&wish.fence)?);
-        // An asker that takes a claim over needs the right to write at its place.
+        // An asker that takes over a claim needs the right to write at its place.
         if self.claims().place_of(wish.claim).is_some() {
             self.may_change(wish.claim, may)?;
         }
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = found.absolute();
-        // A look at a mount that hangs must not delay other claims.
+        // This comes before the table is locked: a mount that hangs must not delay other claims.
         let spot = Spot::look(&absolute).map_err(too_long)?;
         let entering = self.claims().enter_alone();
         // A peer does not learn the owner or the sources of the transfer.
@@ -102,7 +102,7 @@ impl Here {
         self.claims().set(wish, now, holder.may_hold)?;
         drop(entering);
         if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked) {
-            // A refused claim holds nothing.
+            // A refused claim reserves nothing.
             let _ = self.claims().release(claim, epoch, &holder.by);
             return Err(refusal);
         }
@@ -141,10 +141,10 @@ impl Here {
         };
         self.allowed(&asked, Right::Write, may)?;
         if let Ok(found) = self.find(&asked, Right::Write, may) {
-            // A cleanup of the place removes a mark that stays.
+            // If the mark stays, a cleanup of the place removes it.
             let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove);
         }
-        // The journals of a claim that is not known here may be another's.
+        // The journals of a claim that is not known here may belong to another holder.
         if !is_known {
             return Ok(Answer::Done {});
         }
@@ -174,7 +174,7 @@ fn identities(texts: &[String]) -> Result<HashSet<IdentityId>, Refusal> {
         .collect()
 }
 
-/// Applies the wished action to the mark of a claim.
+/// Applies the requested action to the mark of a claim.
 fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
     if wish == Mark::Untouched {
         return Ok(());
@@ -182,7 +182,7 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
     let refuse = |error: StoreError| found.refuse(&error);
     let name = TempName::of_mark(tag, &found.path);
     // The mark is in the directory of a place, beside the claimed entry or above it. A mark never has the name of a file's temporary file,
-    // because that name is made for another purpose.
+    // because that name is derived for another purpose.
     let above = std::iter::successors(Some(found.path.clone()), RelPath::parent);
     for directory in above {
         let is_there = found.storage.stat(&directory).map_err(refuse)?;
@@ -195,7 +195,7 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
         match wish {
             Mark::Untouched => return Ok(()),
             Mark::Make => {
-                // The right to make the place includes a name in this directory, so the right at the place covers the mark.
+                // The right to create the place includes a name in this directory, so the right at the place covers the mark.
                 let made = found.storage.create(&within, &name, Create::Fresh, Some(0));
                 return made.map(drop).map_err(refuse);
             }

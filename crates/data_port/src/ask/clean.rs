@@ -1,8 +1,8 @@
-//! Removes temporary files that no journal claims and that were not written to recently.
-//! Removes nothing else, and gives the reason for each temporary file that stays.
+//! Removes temporary files that belong to no journal and were not written recently. Removes nothing else, and reports
+//! for each temporary file that stays why it stays.
 //!
 //! The journals of this node list the files of all its running or resumable transfers, for peers and for jobs.
-//! Journals of other machines and users cannot be seen from here: their files are known by their age alone.
+//! Journals of other machines and users are not visible here: only the age protects their files.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ use godwit_store::{
 use super::change::{note_failure, note_path};
 use super::here::{Found, given_up};
 
-/// Tags of one question: the state keeps as many for a job.
+/// Most tags in one question; the state stores as many for a job.
 const TAGS_MAX: usize = 64;
 
 const CLAIMED: &str = "a transfer that runs or can be resumed needs it";
@@ -49,7 +49,7 @@ pub(super) fn clean(
         let place = found.absolute();
         let place = Path::new(OsStr::from_bytes(&place));
         let directory = JournalDirectory::open(journals);
-        // Journals and files of a live transfer stay.
+        // Journals and files of a running transfer stay.
         drop(directory.map(|directory| directory.forget_tags(&tags, place)));
     }
     let now = SystemTime::now()
@@ -62,13 +62,13 @@ pub(super) fn clean(
         tags,
         journals,
         claimed,
-        // A file that was written to after this moment stays.
+        // A file that was written after this moment stays.
         before: i64::try_from(now.saturating_sub(wish.older_than_seconds)).unwrap_or(i64::MAX),
         cleaned: Cleaned::default(),
     };
     let mut seen = 0_u64;
     let mut ended = Ok(());
-    // The contents of these directories go first, which changes the directories' times.
+    // The contents of these directories are removed first, which changes the directories' times.
     let mut directories = Vec::new();
     let surveyed = found.storage.survey(&found.path, &mut |item| {
         seen += 1;
@@ -101,7 +101,7 @@ pub(super) fn clean(
     Ok(cleaning.cleaned)
 }
 
-/// Temporary directories that are found at a time: a killed node leaves one, with the entries that it was removing.
+/// Temporary directories that are recorded at a time: a killed node leaves one, with the entries that it was removing.
 const DIRECTORIES_MAX: usize = 4096;
 
 fn is_temporary(path: &RelPath) -> bool {
@@ -111,17 +111,17 @@ fn is_temporary(path: &RelPath) -> bool {
 struct Cleaning<'a> {
     found: &'a Found,
     wish: &'a CleanPlace,
-    /// Those of the one job that is meant; empty means all.
+    /// Tags of the one job to clean up; empty for all.
     tags: Vec<u64>,
     journals: &'a Path,
-    /// Tags that belong to the claims of this node.
+    /// Tags that belong to this node's claims.
     claimed: &'a dyn Fn() -> HashSet<u64>,
     before: i64,
     cleaned: Cleaned,
 }
 
 impl Cleaning<'_> {
-    /// Deals with one temporary entry; `mtime` is the time of a directory before its contents were removed.
+    /// Handles one temporary entry; `mtime` is the time of a directory before its contents were removed.
     fn take(&mut self, path: &RelPath, mtime: Option<Timestamp>) -> Result<(), Refusal> {
         let there = match self.found.storage.stat(path) {
             Ok(Some(there)) => there,
@@ -131,7 +131,8 @@ impl Cleaning<'_> {
                 return Ok(());
             }
         };
-        // Read again for each file: a transfer may have begun meanwhile, and its journal exists before its first file.
+        // Read again for each file, because a transfer may have begun meanwhile; its journal exists before its first
+        // file.
         let claimed = JournalDirectory::tags(self.journals).map_err(|error| {
             Refusal::later(
                 code::IO,
@@ -140,7 +141,7 @@ impl Cleaning<'_> {
         })?;
         let tag = path.file_name().and_then(TempName::tag_of);
         let is_of_job = tag.is_some_and(|tag| self.tags.contains(&tag));
-        // Files of others are not even named to an asker that cleans up one job.
+        // Files of others are not even reported to an asker that cleans up one job.
         if !self.tags.is_empty() && !is_of_job {
             return Ok(());
         }
@@ -160,7 +161,7 @@ impl Cleaning<'_> {
         if !self.wish.dry_run {
             match self.found.storage.remove_found(path, &there) {
                 Ok(true) => {}
-                // Another one took its name meanwhile.
+                // Another entry has taken its name meanwhile.
                 Ok(false) => return Ok(()),
                 Err(error) => {
                     // Any other entry in a directory has an owner.

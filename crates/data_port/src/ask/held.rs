@@ -1,5 +1,5 @@
-//! Owns the rights by which a question was admitted: they are checked again while its work lasts.
-//! Decides nothing: the caller supplies the rights.
+//! Owns the rights by which a question was admitted, and checks them again while its work runs.
+//! Does not decide; the caller supplies the rights.
 
 use std::cell::{OnceCell, RefCell};
 use std::thread;
@@ -12,7 +12,8 @@ use godwit_store::RelPath;
 
 use super::here::May;
 
-/// Reads the grants, and returns a check of rights: one reading judges all rights of a question.
+/// Reads the grants and returns a check of rights, so that all rights of a question are judged by
+/// one reading.
 pub(super) type ReadRights<'a> = dyn Fn() -> Result<Box<May<'a>>, Refusal> + 'a;
 
 /// The rights of one question.
@@ -42,7 +43,7 @@ impl<'a> Held<'a> {
         Ok(())
     }
 
-    /// Whether the asker still has the rights, as it was found a moment ago.
+    /// Whether the asker still had the rights at the latest check.
     pub(super) fn hold(&self) -> bool {
         self.hold_at(Instant::now(), &thread::sleep)
     }
@@ -52,7 +53,7 @@ impl<'a> Held<'a> {
         self.lasting.borrow_mut().holds(now, &look, pause)
     }
 
-    /// Why the rights ended during the work, if they did.
+    /// The reason why the rights ended during the work, if they did.
     pub(super) fn ended(self) -> Option<Refusal> {
         let (why, no) = match self.lasting.into_inner().take_end()? {
             Look::Holds => return None,

@@ -1,5 +1,5 @@
-//! Entries at places of this node's exports: finds the place that a question names, checks the right, and has the question answered.
-//! Does not know the asker: the rights come from the caller.
+//! Answers questions about places of this node's exports: finds the place, checks the right, and calls the function that answers. Does
+//! not know the asker; the rights come from the caller.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::export::{Export, ExportError, ExportPath, locate};
 const SAYS_WHAT_IS_THERE: [FailureCode; 3] =
     [code::NOT_FOUND, code::NOT_A_DIRECTORY, code::OUTSIDE];
 
-/// Says whether the asker has a right at a path of an export.
+/// Checks whether the asker has a right at a path of an export.
 pub type May<'a> = dyn Fn(&str, &RelPath, Right) -> Result<(), Refusal> + 'a;
 
 /// The exports of a node, for questions about places.
 pub struct Here {
     exports: Vec<Export>,
-    /// Journals and spills are below this directory.
+    /// Directory of journals and spills.
     home: PathBuf,
     syncs: Syncs,
     /// Names for the next pages of listings.
@@ -62,7 +62,7 @@ impl Here {
         }
     }
 
-    /// The same with the claims that others of this node go by, too.
+    /// The same with the claims that other parts of this node use.
     #[must_use]
     pub fn claiming(self, claims: Arc<ClaimTable>) -> Self {
         Self { claims, ..self }
@@ -76,10 +76,10 @@ impl Here {
         self.home.join("journals")
     }
 
-    /// Answers a question. Blocks until the work is done, or `go_on` gives it up.
+    /// Answers a question. Blocks until the work has ended, or `go_on` stops it.
     ///
     /// # Errors
-    /// The asker has not the right, or the work failed.
+    /// The asker lacks the right, or the work failed.
     pub fn answer(
         &self,
         question: &Question,
@@ -109,8 +109,8 @@ impl Here {
                     Ok(found) => return found.view().map(Answer::Entry),
                     Err(refused) => refused,
                 };
-                // A writer may know whether a directory exists. A file and no entry at all get the same answer. Only changes reveal more,
-                // such as a directory that cannot be made because another entry has its name.
+                // A writer may know whether a directory exists. A file and a missing entry get the same answer. Only changes reveal more,
+                // for example a directory that cannot be made because another entry has its name.
                 let found = self
                     .find(path, Right::Write, may)
                     .map_err(|_no_right| refused.clone())?;
@@ -167,7 +167,7 @@ impl Here {
         }
     }
 
-    /// A page of a directory that was found otherwise than by an export.
+    /// A page of a directory outside of any export.
     pub(super) fn list(
         &self,
         found: &Found,
@@ -177,7 +177,7 @@ impl Here {
         list::list(found, wish, &self.ahead, go_on).map(Answer::Listing)
     }
 
-    /// The exports in which the asker may do anything, with their room.
+    /// The exports in which the asker has any right, with their free space.
     pub(super) fn rooms(&self, may: &dyn Fn(&str, Right) -> bool) -> Vec<ExportRoom> {
         let rooms = self.exports.iter().map(|export| {
             let room = export.room();
@@ -205,7 +205,7 @@ impl Here {
         })
     }
 
-    /// The export and the path below it that a question names, where the asker has the right and the export can be used. Touches no file.
+    /// The export and the path below it that a question names, if the asker has the right and the export can be used. Uses no file.
     pub(super) fn allowed(
         &self,
         path: &Text,
@@ -237,7 +237,7 @@ fn refusal_of(error: ExportError) -> Refusal {
 }
 
 impl Found {
-    /// The place for people: the export, and the path below it.
+    /// The place in messages: the export, and the path below it.
     pub(super) fn shown(&self) -> String {
         match self.path.is_root() {
             true => format!("/{}", self.export),
@@ -245,7 +245,7 @@ impl Found {
         }
     }
 
-    /// Its absolute path.
+    /// The absolute path.
     pub(super) fn absolute(&self) -> Vec<u8> {
         let mut absolute = self.real.clone();
         if !self.path.is_root() {
@@ -257,7 +257,7 @@ impl Found {
         absolute
     }
 
-    /// Whether the asker may see the names in it.
+    /// Whether the asker may see the names in this directory.
     fn lists(&self, may: &May<'_>) -> bool {
         may(&self.export, &self.path, Right::List).is_ok()
     }
@@ -271,7 +271,7 @@ impl Found {
         })
     }
 
-    /// The entry, as others see it.
+    /// The description of the entry for the asker.
     pub(super) fn view(&self) -> Result<EntryView, Refusal> {
         let meta = self.meta()?;
         let name = match self.path.file_name() {
@@ -281,7 +281,7 @@ impl Found {
         Ok(view(&*self.storage, &self.path, name, &meta))
     }
 
-    /// Changes of an export itself are its operator's.
+    /// Refuses changes of an export itself, which are left to its operator.
     pub(super) fn below_export(&self, verb: &str) -> Result<(), Refusal> {
         if self.path.is_root() {
             return Err(Refusal::new(
@@ -311,7 +311,7 @@ impl Found {
     }
 }
 
-/// An entry as others see it.
+/// The description of an entry for the asker.
 pub(super) fn view(storage: &dyn Storage, path: &RelPath, name: Vec<u8>, meta: &Meta) -> EntryView {
     let target = (meta.kind == Kind::Symlink)
         .then(|| storage.read_link(path).ok())

@@ -1,10 +1,8 @@
-//! Lists a directory by pages, sorted by the bytes of the names.
-//! Opens nothing that outlives a page.
+//! Lists a directory by pages, sorted by the bytes of the names. Keeps no handles after a page.
 //!
-//! A listing without kept names reads all names of its directory. It keeps the smallest names after
-//! the cursor in a heap, slightly more than one page. The rest is kept for a moment for the next
-//! page. So a directory of 10⁶ names costs bounded memory, even if the asker pauses, and
-//! some ten listings for all its pages.
+//! If no names are kept from an earlier page, a listing reads all names of its directory. It keeps the smallest names
+//! after the cursor in a heap, slightly more than one page. The rest is kept for a moment for the next page. Therefore
+//! a directory of 10⁶ names costs bounded memory, even if the asker pauses, and some ten listings for all its pages.
 
 use std::collections::BinaryHeap;
 use std::collections::VecDeque;
@@ -17,32 +15,32 @@ use godwit_store::{Kind, RelPath};
 
 use super::here::{Found, given_up, view};
 
-/// Bytes of names and targets in one page: JSON takes six characters for some of them, so they fill most of a document.
+/// Bytes of names and targets in one page. JSON takes six characters for some bytes, so a page nearly fills a document.
 const NAMES_BYTES_MAX: usize = 128 << 10;
 
-/// Names between two looks whether the asker is still there.
+/// Names between two checks whether the asker still waits.
 const NAMES_EACH: u64 = 4_096;
 
 /// The same for entries whose metadata is read.
 const ENTRIES_EACH: usize = 32;
 
-/// Names that one listing keeps, and their bytes with 48 for each: for a page, and for later ones.
+/// Names that one listing keeps, and their bytes with 48 for each: for its page, and for later ones.
 const AHEAD_MAX: usize = 128 << 10;
 const AHEAD_BYTES_MAX: usize = 8 << 20;
 const NAME_BYTES: usize = 48;
 
-/// Directories for whose next page names are kept, and how long.
+/// Directories whose next names are kept, and for how long.
 const KEPT_MAX: usize = 8;
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
-/// The least names after a cursor.
+/// The smallest names after a cursor.
 struct Least {
     after: Option<Vec<u8>>,
     names: BinaryHeap<Vec<u8>>,
     bytes: usize,
     /// Names that are kept regardless of their bytes.
     least: usize,
-    /// Some were left out.
+    /// Whether some names were left out.
     full: bool,
 }
 
@@ -86,7 +84,7 @@ struct Names {
     path: RelPath,
     after: Vec<u8>,
     names: VecDeque<Vec<u8>>,
-    /// The directory had more.
+    /// Whether the directory has more names.
     more: bool,
     read: Instant,
 }
@@ -135,7 +133,7 @@ pub(super) fn list(
             return Err(given_up());
         }
         let path = found.path.join(&name).ok();
-        // An entry that is gone or unreadable since its name was read is not listed.
+        // An entry that was removed or became unreadable after its name was read is not listed.
         let there = path.and_then(|path| Some((look.stat(&path).ok()??, path)));
         if let Some((meta, path)) = there {
             let entry = view(&*found.storage, &path, name.clone(), &meta);
@@ -158,7 +156,7 @@ pub(super) fn list(
     Ok(listing)
 }
 
-/// Reads the names of a directory, and keeps the least ones after a cursor.
+/// Reads the names of a directory, and keeps the smallest ones after a cursor.
 fn read(
     found: &Found,
     after: Option<&[u8]>,

@@ -1,5 +1,5 @@
-//! Tests of a node that cannot read which nodes its cluster has: neither a member nor a claim is gone for that.
-//! The cluster is made up.
+//! Tests a node that cannot read the list of its cluster's nodes: members and claims stay valid. The cluster is
+//! simulated.
 
 use std::sync::Mutex;
 
@@ -13,7 +13,7 @@ use crate::begin::tests::daemon_in;
 use crate::gate::Slot;
 use crate::session::locked;
 
-/// Gives one answer about every identity; None while the state cannot be read.
+/// Gives the same answer about every identity; `None` while the state cannot be read.
 struct Members(Mutex<Option<bool>>);
 
 impl Members {
@@ -68,7 +68,7 @@ fn a_member_is_not_gone_while_the_state_cannot_be_read() {
     daemon.stop();
 }
 
-/// Four identities can keep all places of long questions.
+/// Four identities can occupy all slots for long questions.
 #[test]
 fn a_claim_is_renewed_while_no_place_for_a_long_question_is_free() {
     let home = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! Questions to an agent about the files of its user: what `ls` shows, and nothing else.
-//! Restricts nothing: the kernel does, by the rights of the user.
+//! Answers questions to an agent about the files of its user: only those that `ls` needs. Restricts
+//! nothing; the kernel does, by the rights of the user.
 
 use godwit_api::ask::{Answer, GoOn, Question, Refusal, code};
 use godwit_api::job::Text;
@@ -54,7 +54,7 @@ fn find(shared: &Shared, who: &Who, path: &Text) -> Result<Found, Refusal> {
     }
 }
 
-/// The directory of the storage as messages name it: the path without its first slash.
+/// The storage's directory in messages: the path without its first slash.
 fn shown(absolute: &[u8], start: &[u8]) -> String {
     let directory = match start {
         b"" => absolute,

@@ -1,5 +1,5 @@
-//! Refuses a transfer whose ends meet, as far as this node can tell.
-//! Finds no places; `run::itself` compares them.
+//! Refuses a transfer whose source and destination overlap, if this node can detect that. Does not search places; `run::itself` compares
+//! them.
 
 use godwit_proto::{Beacon, ErrorCode, Open};
 use godwit_run::itself::{self, Judged, Look};
@@ -8,16 +8,17 @@ use godwit_tree::{PreparedDestination, TreeRoot};
 use crate::Shared;
 use crate::allow::Denial;
 
-/// The destination of a push that its source does not meet, as far as this node can tell.
+/// The destination of a push that does not overlap its source, as far as this node can tell.
 pub(super) struct Marked {
     pub(super) prepared: PreparedDestination,
-    /// The mark that the source looks for.
+    /// The mark that the source searches for.
     pub(super) beacon: Option<Beacon>,
-    /// It deletes, and no beacon could be made.
+    /// The transfer deletes, but no beacon could be made.
     pub(super) unproved: bool,
 }
 
-/// Writes the beacon at the destination of a push if the source must look for this file. A destination that meets its source is put away again.
+/// Makes the beacon at the destination of a push, if the source must search for it. If the destination overlaps its source, its preparation
+/// is undone.
 pub(super) fn marked(
     shared: &Shared,
     request: &Open,
@@ -51,12 +52,12 @@ pub(super) struct Sought {
     pub(super) real: Vec<u8>,
     /// The name in messages.
     pub(super) shown: Vec<u8>,
-    /// Its name where it goes into a directory.
+    /// Its name in a destination directory.
     pub(super) name: Vec<u8>,
 }
 
-/// Refuses a pull whose sources meet their destination, and asks for a beacon if the client has kept one back. `goes_to` has the paths at
-/// the client.
+/// Refuses a pull whose sources overlap its destination, and requests a beacon if the client has not made one yet. `goes_to` contains the
+/// paths at the client.
 pub(super) fn keep_apart(
     shared: &Shared,
     request: &Open,
@@ -66,11 +67,11 @@ pub(super) fn keep_apart(
     let real: Vec<Vec<u8>> = sought.iter().map(|source| source.real.clone()).collect();
     match itself::judge_pull(request, &real, goes_to) {
         Judged::Meet(why) => return Err(meets(shared, why)),
-        // This machine may see its destination by another file system.
+        // This machine may see the destination through another file system.
         Judged::ApartHere { .. } if request.beacon.is_none() && request.keeps_beacon() => {
             return Err(Denial::new(ErrorCode::BEACON, itself::WANTS_BEACON));
         }
-        // Its destination takes no beacon.
+        // No beacon can be made at the destination.
         Judged::ApartHere { alike: Some(why) } if request.beacon.is_none() => {
             return Err(meets(shared, why));
         }
@@ -92,8 +93,8 @@ pub(super) fn keep_apart(
     }
 }
 
-/// The ends of a transfer meet. A peer does not learn where an export lies: a peer that claims to see the same files could ask this node
-/// for that path.
+/// The denial of a transfer whose ends overlap. A peer does not learn the path of an export; otherwise a peer that claims to see the same
+/// files could ask for it.
 fn meets(shared: &Shared, why: String) -> Denial {
     let why = match shared.only {
         None => itself::without_paths(&why).to_owned(),

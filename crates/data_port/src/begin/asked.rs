@@ -1,5 +1,5 @@
-//! Translates a request into the terms of the tree and the engine, and decides whether a member may come in.
-//! Opens no place.
+//! Translates a request into the terms of the tree and the engine, and decides whether a member is admitted. Does not open
+//! places.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use crate::claims::{By, MemberLease};
 use crate::export::ExportPath;
 use crate::leave::Round;
 
-/// Lets a member in, by the claim that it names; `None` for a transfer that is no member.
+/// Admits a member by the claim that it names; `None` for a transfer that is no member.
 pub(super) fn entered(
     shared: &Shared,
     peer: IdentityId,
@@ -46,7 +46,7 @@ pub(super) fn entered(
     Ok(Some((hold, Membership { node, ..membership })))
 }
 
-/// One look at the rights of the holders of claims to write at their places.
+/// One check whether the holders of claims may write at their places.
 pub(crate) struct HolderRights<'a> {
     shared: &'a Shared,
     round: Round,
@@ -62,7 +62,7 @@ impl<'a> HolderRights<'a> {
         }
     }
 
-    /// Whether the holder of a claim may write at the claimed place. No holder may write at a place that does not exist any more.
+    /// Whether the holder of a claim may write at the claimed place. No holder may write at a place that no longer exists.
     pub(crate) fn may_write(&self, by: &By, asked: &Text) -> Look<()> {
         let who = match by {
             By::Here => return Look::Holds,
@@ -97,7 +97,7 @@ impl<'a> HolderRights<'a> {
     }
 }
 
-/// Attributes to keep at a place: those that the client asks for, and unmapped owners if the place gives them unasked.
+/// Attributes to keep at a place: those that the client requests, and unmapped owners if the place always applies them.
 pub(super) fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
     let asked = request.preserve.unwrap_or_default();
     if asked.owner || asked.group || !gives_owners {
@@ -111,7 +111,7 @@ pub(super) fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
     }
 }
 
-/// How the transfer is to behave towards others.
+/// The requested behaviour of the transfer towards others.
 pub(super) fn share_of(request: &Open) -> Share {
     let sharing = request.sharing.clone().unwrap_or_default();
     Share {
@@ -120,7 +120,7 @@ pub(super) fn share_of(request: &Open) -> Share {
     }
 }
 
-/// In which order contents leave.
+/// The order in which contents are sent.
 pub(super) const fn order_of(request: &Open) -> Order {
     match request.random_order {
         true => Order::Random,

@@ -11,7 +11,7 @@ use crate::allow::{Denial, Who};
 use crate::refusal::{refusal, silent};
 use crate::table::{Holder, Patience};
 
-/// How long a transfer whose client has gone may still hold its destination.
+/// How long a transfer without a client may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long to wait for a transfer of the same name.
@@ -22,8 +22,8 @@ pub(super) const PATIENCE: Patience = Patience {
 
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes the destination; a transfer with the same name whose client is gone makes way. If its client answers and stays, the second
-/// transfer is refused. A transfer of a node that has let this one take over the job makes way, too, where that node does not answer.
+/// Prepares the destination; an earlier transfer with the same name is ended if its client is gone. If its client answers and stays, the
+/// new transfer is refused. A transfer of a node that lets this node take over the job is also ended, if that node does not answer.
 pub(super) fn prepare(
     shared: &Shared,
     (who, label): (&Who, &str),
@@ -53,7 +53,7 @@ pub(super) fn prepare(
         Holder::Attended => return Err(no(error)),
         Holder::Silent => return Err(silent(shared, &error, asked)),
     }
-    // Another process may hold the destination for a client that is gone; that process releases it when it sees this file.
+    // Another process may hold the destination for a client that is gone; the process releases it when it sees this file.
     let wanted = wanted_file(&shared.config.home, key);
     if let Err(error) = std::fs::write(&wanted, []) {
         shared.log(&format!("{}: {error}", wanted.display()));
@@ -67,16 +67,16 @@ pub(super) fn prepare(
             other => break other,
         }
     };
-    // If the file remained, it would end the next transfer of this name when that transfer's client is disconnected for a moment.
+    // If the file remained, it would end the next transfer of this name when the client of that transfer is disconnected for a moment.
     let _ = std::fs::remove_file(&wanted);
     prepared.map_err(no)
 }
 
-/// Said to a peer of a damaged journal. The log has the path, which is not for the peer.
+/// Sent to a peer if a journal is damaged. The log contains the path, which the peer may not see.
 const DAMAGED: &str = "the journal of an earlier run of this transfer is damaged at the other side, so this run sends some data again; see the log of the other side";
 
-/// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. An agent's client may know where its
-/// own files lie.
+/// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. An agent's client may see the paths
+/// of its own files.
 pub(super) fn tell_damage(shared: &Shared, prepared: &mut PreparedDestination) {
     let Some(damage) = &mut prepared.recovered.damage else {
         return;
@@ -87,7 +87,7 @@ pub(super) fn tell_damage(shared: &Shared, prepared: &mut PreparedDestination) {
     }
 }
 
-/// The file that asks the holder of this transfer's key to give way, if the holder has no client.
+/// The file that asks the holder of this transfer's key to release it, if the holder has no client.
 pub(crate) fn wanted_file(home: &Path, key: &[u8; 32]) -> PathBuf {
     let digits: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     home.join("journals").join(digits).with_extension("wanted")

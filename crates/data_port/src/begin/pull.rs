@@ -1,5 +1,4 @@
-//! Begins the sending end of a pull: trees, or memory.
-//! Knows no place but those that `places` found.
+//! Starts the sending end of a pull: trees, or memory. Knows only the places that `places` found.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use crate::allow::{Denial, Who};
 use crate::places::{FailedSource, SourcePlace};
 use crate::session::HeldResources;
 
-/// The sources of a pull, as they were found.
+/// The sources of a pull.
 #[derive(Default)]
 struct FoundSources {
     roots: Vec<FoundRoot>,
@@ -35,7 +34,7 @@ impl<'a> Beginning<'a, '_> {
     pub(super) fn pull(self) -> Result<StartedEnd<'a>, Denial> {
         let (shared, request) = (self.shared, self.request);
         let select = select_of(request)?;
-        // A place may be taken from another transfer, so the right to it comes first.
+        // The right is checked first, because the place may be taken from another transfer.
         let asked = Access::asked(request);
         let who = Who::opens(self.peer, request);
         let places = shared.places.sources(&who, &request.sources, asked)?;
@@ -64,7 +63,7 @@ impl<'a> Beginning<'a, '_> {
             readers: shared.config.readers,
             in_order: request.in_order,
             order: order_of(request),
-            // The end that writes asks for its right.
+            // The writing end checks its permission.
             fence: None,
         };
         let end = self.end(request.digest_kind(), admit(shared, needs, request)?);
@@ -89,7 +88,7 @@ impl<'a> Beginning<'a, '_> {
             match source {
                 SourcePlace::Memory(bytes) => found.memory = Some(MemorySource::new(bytes)),
                 SourcePlace::Tree(tree) => {
-                    // A peer does not learn where an export lies.
+                    // A peer does not learn the path of an export.
                     let shown = match shared.only {
                         None => asked.clone(),
                         Some(_) => tree.absolute.clone(),
@@ -106,7 +105,7 @@ impl<'a> Beginning<'a, '_> {
                         false => tree.root,
                     }));
                 }
-                // The entries of a list are all in the one source, so there is no other source to continue with.
+                // The entries of a list are all in one source, so there is no other source to continue with.
                 SourcePlace::Failed(FailedSource { no, .. }) if is_listed => return Err(no),
                 SourcePlace::Failed(FailedSource { fault, no }) => {
                     failed.get_or_insert(no);
@@ -150,7 +149,7 @@ impl<'a> Beginning<'a, '_> {
     }
 }
 
-/// A list names entries of a directory, and of nothing else.
+/// A list names entries of a directory only.
 fn directory(root: TreeRoot) -> Result<TreeRoot, Denial> {
     let there = root.storage.stat(&root.start);
     match there.map_err(|error| Denial::new(ErrorCode::SOURCE, error.to_string()))? {

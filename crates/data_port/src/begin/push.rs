@@ -1,5 +1,4 @@
-//! Begins the receiving end of a push: a tree, or a sink that keeps nothing.
-//! Knows only the place that `places` found.
+//! Starts the receiving end of a push: a tree, or a sink that discards data. Knows only the place that `places` found.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -73,7 +72,7 @@ impl<'a> Beginning<'a, '_> {
             gives_owners,
             fence,
         } = tree;
-        // Only a job, which has a label, may be taken over by another node.
+        // Only a job, which has a label, can be taken over by another node.
         let fence = fence.filter(|_| !request.label.is_empty());
         let (lease, member) = entered(shared, self.peer, request, &place)?.unzip();
         let asked = DestinationRequest {
@@ -121,7 +120,7 @@ impl<'a> Beginning<'a, '_> {
             journal: prepared.journal.as_ref().map(Journal::hold),
             _slot: counted,
         };
-        // A dry run holds nothing.
+        // A dry run reserves nothing.
         let key = grip.journal.is_some().then_some(key);
         let receiver = self.receiver(digest, admitted, Sinks::Tree(Box::new(prepared)))?;
         Ok(StartedEnd {
@@ -141,7 +140,7 @@ impl<'a> Beginning<'a, '_> {
         })
     }
 
-    /// The destination as the client asks for it.
+    /// The destination that the client requests.
     fn destination(&self, place: DestinationPlace) -> DestinationRequest {
         let (shared, request) = (self.shared, self.request);
         let earlier = request.earlier.as_ref();
@@ -175,7 +174,8 @@ impl<'a> Beginning<'a, '_> {
         })
     }
 
-    /// Keeps claims away from a destination of a transfer that is no member. If a claim holds the destination, it is put away.
+    /// Keeps claims away from the destination of a transfer that is no member. If a claim covers the destination, its
+    /// preparation is undone.
     fn beside_claims(
         &self,
         prepared: PreparedDestination,

@@ -1,4 +1,4 @@
-//! Tests of how a transfer begins beside a claim that is being set, and of the answer to a peer whose beacon was met.
+//! Tests how a transfer begins while a claim is being set, and the answer to a peer whose beacon was found.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn export(path: &std::path::Path) -> Export {
     }
 }
 
-/// A daemon with the export `data`, whose grants are in the file.
+/// A daemon with the export `data` and its grants in the file.
 pub(crate) fn daemon(home: &std::path::Path, identity: &Identity) -> Daemon {
     daemon_in(home, identity, None)
 }
@@ -122,7 +122,7 @@ fn a_peer_whose_ends_meet_does_not_hear_where_the_export_lies() {
         }),
         ..Open::default()
     };
-    // A node reveals to each site that it sends to which files it sees, and that site may claim to see them, too.
+    // A node reveals to each site which files it sees, so that site may falsely claim to see them too.
     let push = Open {
         direction: Direction::PUSH.0,
         sources: vec![b"/".to_vec()],

@@ -1,5 +1,4 @@
-//! Owns how long a claim holds, and how long the transfers of its members do.
-//! Knows no place and no peer.
+//! Owns the duration of a claim, and of the transfers of its members. Does not know places or peers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::Fence;
 
-/// How long a claim holds.
+/// The duration of a claim.
 pub(super) struct Lease {
     pub(super) begin: Instant,
-    /// Nanoseconds after the beginning.
+    /// End of the lease in nanoseconds after its beginning.
     ends_after: AtomicU64,
     ended: AtomicBool,
     pub(super) copies: AtomicBool,
@@ -26,7 +25,8 @@ impl Lease {
         })
     }
 
-    /// Whether it holds. One that was seen to have ended has ended for good, even if it is being renewed at this moment.
+    /// Whether the lease is valid. Once this returns false it never returns true again, even if the lease is being
+    /// renewed at this moment.
     pub(super) fn holds_at(&self, now: Instant) -> bool {
         let age = nanoseconds(now.saturating_duration_since(self.begin));
         if age >= self.ends_after.load(Ordering::SeqCst) {
@@ -35,7 +35,7 @@ impl Lease {
         !self.ended.load(Ordering::SeqCst)
     }
 
-    /// Extends it by this time from now on; false if it has ended.
+    /// Extends the lease by this time from now on; returns false if it has ended.
     pub(super) fn renew(&self, now: Instant, lasts: Duration) -> bool {
         if !self.holds_at(now) {
             return false;
@@ -46,7 +46,7 @@ impl Lease {
         !self.ended.load(Ordering::SeqCst)
     }
 
-    /// Whether it was seen to have ended.
+    /// Whether the lease was found to have ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
@@ -60,7 +60,7 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The transfers that one member has begun hold as long as the claim, and until the member is fenced.
+/// The transfers of one member are valid as long as the claim, and until the member is fenced.
 #[derive(Clone)]
 pub(super) struct Entry(Arc<AtomicBool>);
 
@@ -74,7 +74,7 @@ impl Entry {
     }
 }
 
-/// How long the transfers of one member hold.
+/// The validity of one member's transfers.
 pub(crate) struct MemberLease {
     pub(super) lease: Arc<Lease>,
     pub(super) entry: Entry,

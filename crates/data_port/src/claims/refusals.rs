@@ -1,5 +1,4 @@
-//! Makes the refusals of questions about a claim that has ended or was taken over.
-//! Decides nothing.
+//! Makes the refusals of questions about a claim that has ended or was taken over. Does not decide.
 
 use godwit_api::ask::{Refusal, code};
 use godwit_api::job::ClaimId;

@@ -1,5 +1,4 @@
-//! Owns how many claims one holder may have, and which identities count as one holder.
-//! Keeps no claim.
+//! Limits the number of claims of one holder, and decides which identities count as one holder. Does not store claims.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -14,11 +13,11 @@ use crate::allow::Who;
 /// The peer that sets or changes a claim, and its rights.
 #[derive(Clone, Debug)]
 pub(crate) enum By {
-    /// This node itself.
+    /// This node.
     Here,
-    /// Another node of this site, while it belongs to the site.
+    /// Another node of this site, as long as it belongs to the site.
     Member(IdentityId),
-    /// Any other peer, or a node that comes for a job of another one.
+    /// Any other peer, or a node that acts for a job of another node.
     Peer(Who),
 }
 
@@ -27,7 +26,7 @@ impl By {
         !matches!(self, Self::Peer(_))
     }
 
-    /// The identity that was proven.
+    /// The proven identity.
     pub(super) fn peer(&self) -> Option<IdentityId> {
         match self {
             Self::Here => None,
@@ -37,7 +36,7 @@ impl By {
     }
 }
 
-/// Whether the holder of this claim has as many as one may.
+/// Whether the holder of this claim has reached the limit of claims.
 pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant) -> bool {
     let giver = giver_of(by);
     if giver.is_none() {
@@ -49,8 +48,8 @@ pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant)
     of_one.count() >= CLAIMS_OF_ONE_MAX
 }
 
-/// Whether the claims of this holder may have these members, too. Former members count. For their room the ended claims of the holder
-/// that began first are forgotten as a whole: one that knew only a part of its members would take the others for strangers.
+/// Whether the claims of this holder may have these members too. Former members count. To make room, the holder's oldest ended claims
+/// are dropped as a whole: a claim that remembered only some of its members would treat the others as strangers.
 pub(super) fn has_room_for_members(
     table: &mut HashMap<ClaimId, Held>,
     wish: &Wish,
@@ -72,7 +71,7 @@ pub(super) fn has_room_for_members(
     }
     let mut over = all.saturating_sub(MEMBERS_OF_ONE_MAX);
     let of_ended = ended.iter().map(|(_, _, members)| members).sum();
-    // This node itself is refused nothing.
+    // This node itself is never refused.
     if over > of_ended && giver.is_some() {
         return false;
     }
@@ -87,7 +86,7 @@ pub(super) fn has_room_for_members(
     true
 }
 
-/// The identity whose right a peer uses: the asker of the job that the peer names. One asker may let many identities in.
+/// The identity whose right a peer uses: the asker of the job that the peer names. One asker may admit many identities.
 pub(super) fn giver_of(by: &By) -> Option<String> {
     let asker = match by {
         By::Peer(who) => who.mandate.as_ref().map(|mandate| mandate.asker.clone()),

@@ -1,5 +1,5 @@
-//! Owns whether two places are one, or one of them lies below the other, also where a file system takes several spellings for one name.
-//! Opens nothing, follows no link, and looks at the file system only when a place is made: never while places are compared.
+//! Decides whether two places are equal, or one lies below the other, even if a file system accepts several spellings of one name.
+//! Opens no files and follows no links. Uses the file system only when a place is created, never when places are compared.
 
 mod folded;
 
@@ -12,16 +12,16 @@ use std::path::{Component, Path, PathBuf};
 
 use folded::Folded;
 
-/// Longest place of a claim in bytes: what a call of the system takes.
+/// Longest place of a claim in bytes, as in a system call.
 const PLACE_BYTES_MAX: usize = 4096;
 
 /// Most names in such a place.
 const PLACE_NAMES_MAX: usize = 256;
 
-/// Destinations that are looked at one by one. Of more, the directories count.
+/// Destinations that are examined one by one. If there are more, their directories count instead.
 const PLACES_MAX: usize = 64;
 
-/// Names in all destinations that are looked at one by one, about 100 KB of memory. Of more, the directories count.
+/// Names in all destinations that are examined one by one, about 100 KB of memory. If there are more, their directories count instead.
 const STEPS_MAX: usize = 1024;
 
 /// A path has too many bytes or names.
@@ -37,7 +37,7 @@ pub(super) fn is_within(inner: &[u8], outer: &[u8]) -> bool {
     path(inner).starts_with(path(outer))
 }
 
-/// Refuses the path of a claim that is too long to be kept.
+/// Refuses the path of a claim that is too long to be stored.
 pub(crate) fn check(path: &[u8]) -> Result<(), TooLong> {
     match path.len() <= PLACE_BYTES_MAX && names_in(path) <= PLACE_NAMES_MAX {
         true => Ok(()),
@@ -45,20 +45,20 @@ pub(crate) fn check(path: &[u8]) -> Result<(), TooLong> {
     }
 }
 
-/// At least as many as the path has.
+/// An upper bound of the number of names in the path.
 fn names_in(path: &[u8]) -> usize {
     let names = path.split(|byte| *byte == b'/');
     names.filter(|name| !name.is_empty()).count()
 }
 
-/// A name on the way to a place: how it is written, how it counts where a file system folds names, and which file had it.
+/// A name on the path to a place: its spelling, its folded form, and its file.
 #[derive(Clone, Debug)]
 struct Step {
     name: Box<[u8]>,
     folded: Folded,
-    /// Device and inode; `None` while nothing has the name.
+    /// Device and inode; `None` if no file has the name.
     file: Option<(u64, u64)>,
-    /// The directory takes another letter case of the name for the same file.
+    /// Whether the directory treats another letter case of the name as the same file.
     folds: bool,
 }
 
@@ -74,8 +74,8 @@ impl Step {
         }
     }
 
-    /// Whether both are one name of one directory. Neither letter case nor the form of composed letters tells names apart while one of
-    /// them is free, or where the directory folds names: a file may have been made again since. Elsewhere files tell them apart.
+    /// Whether both are the same name of one directory. Letter case and the form of composed letters do not distinguish names if one of
+    /// them is free, or if the directory folds names, because a file may have been made again since. Otherwise the files decide.
     fn meets(&self, other: &Self) -> bool {
         if self.name == other.name || (self.file.is_some() && self.file == other.file) {
             return true;
@@ -98,12 +98,12 @@ fn swapped(name: &[u8]) -> Option<Vec<u8>> {
     others.find(|other| other != text).map(String::into_bytes)
 }
 
-/// An absolute path, as it was found.
+/// An absolute path, in its state when it was examined.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spot(Box<[Step]>);
 
 impl Spot {
-    /// Looks at each component of the path of a claim.
+    /// Examines each component of the path of a claim.
     ///
     /// # Errors
     /// The path is too long.
@@ -112,7 +112,7 @@ impl Spot {
         Ok(Self::look_at_first(path))
     }
 
-    /// Looks at as many components of the path as that of a claim may have: the others make no difference.
+    /// Examines as many components of the path as a claim may have; more make no difference.
     fn look_at_first(path: &[u8]) -> Self {
         let mut at = PathBuf::new();
         let mut steps = Vec::new();
@@ -128,20 +128,20 @@ impl Spot {
         Self(steps.into())
     }
 
-    /// Whether one of the places is the other, or lies below it.
+    /// Whether the places are equal, or one lies below the other.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let mut steps = self.0.iter().zip(&other.0);
         steps.all(|(one, other)| one.meets(other))
     }
 
-    /// Whether it takes no memory.
+    /// Whether the place needs no memory.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Absolute paths that a transfer writes to, and where they are.
+/// Absolute paths that a transfer writes to, with their examined places.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spots {
     paths: Vec<Vec<u8>>,
@@ -149,7 +149,8 @@ pub(crate) struct Spots {
 }
 
 impl Spots {
-    /// Looks at each path. Of more than [`PLACES_MAX`] paths, or [`STEPS_MAX`] names in them, the directories that they lie in count.
+    /// Examines each path. If there are more than [`PLACES_MAX`] paths, or [`STEPS_MAX`] names in them, their directories count
+    /// instead.
     pub(crate) fn look(paths: &[Vec<u8>]) -> Self {
         let names: usize = paths.iter().map(|path| names_in(path)).sum();
         let spots = if paths.len() <= PLACES_MAX && names <= STEPS_MAX {
@@ -171,7 +172,7 @@ impl Spots {
         }
     }
 
-    /// The paths as they were given.
+    /// The original paths.
     pub(crate) fn paths(&self) -> &[Vec<u8>] {
         &self.paths
     }
@@ -200,7 +201,7 @@ mod tests {
         let meet = |one: &str, other: &str| spot(&path(one)).overlaps(&spot(&path(other)));
         assert!(meet("a", "a/b") && meet("a/b", "a") && meet("a", "a"));
         assert!(!meet("a", "b") && !meet("a/x", "a/y") && !meet("ab", "a"));
-        // Neither exists, so they may be one.
+        // Neither exists, so they may become one.
         assert!(meet("Data", "data/run"));
         assert!(meet("caf\u{c9}", "caf\u{e9}"));
         assert!(meet("caf\u{e9}/x", "cafe\u{301}"));
@@ -234,14 +235,14 @@ mod tests {
         for path in [deeper, long, longest] {
             let path = path.into_bytes();
             assert_eq!(Spot::look(&path).err(), Some(TooLong));
-            // A transfer may write there. It meets each claim that its place lies in.
+            // A transfer may write there. It overlaps each claim that contains its place.
             let places = Spots::look(&[path]);
             assert!(places.spots[0].0.len() <= PLACE_NAMES_MAX);
             assert!(!places.overlap(&spot(b"/no")));
             let meets = places.overlap(&spot(deep.as_bytes()));
             assert_eq!(meets, places.spots[0].0.len() == PLACE_NAMES_MAX);
         }
-        // Many deep places together are as much as one.
+        // Many deep places together are examined no further than one.
         let places: Vec<Vec<u8>> = (0..PLACES_MAX)
             .map(|n| format!("{}/{n}", "/n".repeat(200)).into_bytes())
             .collect();
@@ -260,7 +261,7 @@ mod tests {
         assert!(claimed.meets(&step("data", 2, true)));
         assert!(claimed.meets(&step("data", 1, true)));
         assert!(!claimed.meets(&step("date", 2, true)));
-        // Other directories have both.
+        // The directory does not fold, so both names can exist.
         assert!(!step("Data", 1, false).meets(&step("data", 2, false)));
         let directory = tempfile::tempdir().expect("made");
         let at = directory.path().join("Data");

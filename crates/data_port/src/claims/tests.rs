@@ -1,10 +1,10 @@
-//! Claims by a clock that the tests move: admission, the end of a lease, and which epoch counts.
+//! Tests claims by a clock that the tests control: admission, the end of a lease, and the valid epoch.
 
 use super::*;
 use crate::allow::Who;
 
 pub(super) fn identity(letter: &str) -> IdentityId {
-    // The last letter holds one bit.
+    // The last letter encodes only one bit.
     format!("gw1-{}a", letter.repeat(51))
         .parse()
         .expect("an identity")
@@ -31,12 +31,12 @@ fn spots(path: &[u8]) -> Spots {
     Spots::look(&[path.to_vec()])
 }
 
-/// Every holder has its rights.
+/// Reports that every holder has its rights.
 pub(super) fn anybody(_: &By, _: &Text) -> Look<()> {
     Look::Holds
 }
 
-/// All holders but this one have their rights.
+/// Reports that all holders except this one have their rights.
 fn without(letter: &str) -> impl Fn(&By, &Text) -> Look<()> {
     let holder = identity(letter);
     move |by, _| match by.peer() == Some(holder) {
@@ -130,7 +130,7 @@ fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
         .expect("the one that counts");
     table.release(claim, 6, &By::Here).expect("released");
     assert!(table.renew(claim, 6, lasts, now, &By::Here).is_err());
-    // Its epoch is remembered.
+    // The epoch is remembered.
     assert!(table.set(wish(1, 5, "a", 10), now, &anybody).is_err());
     table
         .set(wish(1, 6, "a", 10), now, &anybody)
@@ -151,7 +151,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
         let plain = format!("/srv/{path}").into_bytes();
         let no = table.refuses(&spots(&plain), now, &anybody).expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
-        // A peer that wishes for a place around this one does not learn its name.
+        // A peer that asks for a place around this one does not learn its name.
         for said in [other.message, no.message] {
             assert_eq!(said.contains("data/set"), path != "data", "{said}");
         }
@@ -251,7 +251,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
         .set(one_more("q"), now, &anybody)
         .expect("room for others");
 
-    // A claim whose holder has lost the right keeps no other claim out.
+    // If the holder has lost the right, the claim no longer excludes other claims.
     let without_a = without("a");
     let within = |letter: &str| {
         let claim = ClaimId(*b"fedcba9876543210");
@@ -268,7 +268,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
     let there = spots(b"/srv/data/more");
     assert!(table.refuses(&there, now, &without("a")).is_some());
     assert!(table.refuses(&there, now, &without("q")).is_none());
-    // It has ended for good.
+    // The claim has ended permanently.
     assert!(table.refuses(&there, now, &without("a")).is_none());
 }
 
@@ -281,7 +281,7 @@ fn a_claim_is_changed_by_its_side_alone() {
         by: By::Peer(by(letter)),
         ..wish
     };
-    // Its member is a; q set it.
+    // Its member is a; q has set it.
     table
         .set(of("q", wish(1, 5, "data/set", 60)), now, &anybody)
         .expect("set");
@@ -301,7 +301,7 @@ fn a_claim_is_changed_by_its_side_alone() {
             .renew(claim, 5, lasts, now, &By::Peer(by(letter)))
             .expect("of its side");
     }
-    // After its end another peer may have the id, and leaves no epoch behind that keeps the first one out.
+    // After its end another peer may use the id, and leaves no epoch that excludes the first one.
     let after = now + Duration::from_secs(120);
     let taken = of("e", wish(1, u64::MAX, "data/set", 1));
     table.set(taken, after, &anybody).expect("it has ended");
@@ -311,7 +311,7 @@ fn a_claim_is_changed_by_its_side_alone() {
         .expect("set again");
 }
 
-/// The asker of a job lets in as many identities as it has rules for.
+/// The asker of a job admits as many identities as it has rules for.
 #[test]
 fn identities_that_one_asker_let_in_hold_its_claims_together() {
     let (table, now) = (ClaimTable::default(), Instant::now());
@@ -346,7 +346,7 @@ fn identities_that_one_asker_let_in_hold_its_claims_together() {
     set(5_002, by("d", "r")).expect("for another asker");
 }
 
-/// A node that was removed holds nothing, and one node leaves room for the others.
+/// A removed node holds nothing, and one node leaves room for the others.
 #[test]
 fn claims_of_a_node_of_the_site_end_with_its_membership() {
     let (table, now) = (ClaimTable::default(), Instant::now());
@@ -370,7 +370,7 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     let without_b = without("b");
     assert!(table.refuses(&there, now, &anybody).is_some());
     assert!(table.refuses(&there, now, &without_b).is_none());
-    // As a peer the removed node cannot renew its claim.
+    // As an ordinary peer, the removed node cannot renew its claim.
     let mut id = [1; 16];
     id[..8].copy_from_slice(&8_usize.to_le_bytes());
     let lasts = Duration::from_secs(60);
@@ -379,7 +379,7 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     assert_eq!(renewed.expect_err("no member").code, code::NO_SUCH_CLAIM);
 }
 
-/// A disk may fail for a moment, and the right is still there afterwards.
+/// A disk may fail for a moment, and the right still exists afterwards.
 #[test]
 fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     let (table, now) = (ClaimTable::default(), Instant::now());
@@ -403,7 +403,7 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     let enter = |now| entered(now, &anybody);
     let hold = enter(now).ok().expect("a member");
     let there = spots(b"/srv/data/set/below");
-    // Neither a transfer nor another claim takes the place.
+    // Neither a transfer nor another claim gets the place.
     assert!(table.refuses(&there, later(1), &unread).is_some());
     let other = table.set(wish(2, 1, "data/set", 60), later(2), &unread);
     assert!(other.expect_err("it holds").retryable);
@@ -414,12 +414,12 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     assert!(!hold.holds_at(long), "its writes are refused");
     let no = entered(long, &unread).err().expect("nothing new begins");
     assert!(no.retryable, "{}", no.message);
-    // A member that comes in finds the right again.
+    // When a member is admitted, the right is found again.
     assert!(enter(later(20)).is_ok());
     assert!(!hold.holds_at(later(20)));
     assert!(enter(later(20)).is_ok());
     assert!(table.refuses(&there, later(20), &anybody).is_some());
-    // Gone for a moment is not gone; gone twice is.
+    // One failed check does not end the claim; two in a row do.
     table.look(later(21), &without("q"));
     table.look(later(22), &anybody);
     table.look(later(23), &without("q"));
@@ -428,7 +428,7 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     assert!(enter(later(24)).is_err());
 }
 
-/// A peer may set claims that end at once, again and again.
+/// A peer may repeatedly set claims that end at once.
 #[test]
 fn an_ended_claim_keeps_no_place_and_no_members() {
     let (table, now) = (ClaimTable::default(), Instant::now());
@@ -453,10 +453,10 @@ fn an_ended_claim_keeps_no_place_and_no_members() {
         .set(wish(4, 1, "data/4", 60), later(60), &anybody)
         .expect("set");
     assert!(is_empty(3) && !is_empty(4));
-    // Its epoch is remembered.
+    // The epoch is remembered.
     let earlier = table.set(wish(1, 4, "data/1", 60), later(60), &anybody);
     assert!(earlier.is_err());
-    // Members count as its side, which an earlier epoch of their own does not get around.
+    // Members belong to the claim's identities, so an earlier epoch of their own is refused too.
     let of_a = Wish {
         by: By::Peer(Who::itself(identity("a"))),
         ..wish(1, 4, "data/1", 60)

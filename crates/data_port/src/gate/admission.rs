@@ -1,24 +1,24 @@
-//! Decides which unauthenticated connections may stay. A new connection is always admitted; if necessary, the oldest connection of the address with the most connections is closed.
-//! Closes nothing and asks no clock.
+//! Decides which unauthenticated connections may stay. A new connection is always admitted; if necessary, the oldest connection of the
+//! address with the most connections is closed. Does not close connections or read a clock.
 //!
-//! So do sshd and nginx shed load: a flood displaces itself, since the address that sends it holds the most. An address from which a peer
-//! with a grant has come before has separate places, which no other address can take.
+//! sshd and nginx shed load in the same way: a flood displaces itself, because its address has the most connections. An address from which
+//! a peer with a grant has connected before has separate slots, which no other address can use.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Instant;
 
-/// Addresses from which peers with grants have connected; the oldest address is forgotten first.
+/// Addresses from which peers with grants have connected; the oldest address is dropped first.
 const KNOWN_MAX: usize = 4096;
 
-/// How many there may be.
+/// Limits of unauthenticated connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Of one address that is not known.
+    /// Most for one unknown address.
     pub(super) per_address: usize,
-    /// Of one known address: all streams of a client may come at a time.
+    /// Most for one known address: all streams of a client may connect at once.
     pub(super) per_known_address: usize,
-    /// Of all addresses that are not known, and as many of all that are.
+    /// Most for all unknown addresses, and as many for all known ones.
     pub(super) all: usize,
 }
 
@@ -70,12 +70,12 @@ impl Admission {
         (id, displaced)
     }
 
-    /// The connection has authenticated, or is gone.
+    /// Removes a connection that has authenticated or is gone.
     pub(super) fn leave(&mut self, id: u64) {
         self.strangers.remove(&id);
     }
 
-    /// A peer with a grant came from this address.
+    /// Records that a peer with a grant has connected from this address.
     pub(super) fn know(&mut self, address: IpAddr) {
         let address = network_of(address);
         if !self.known.insert(address) {
@@ -117,7 +117,7 @@ impl Admission {
     }
 }
 
-/// The network of one host or subscriber: an address of IPv4, the upper half of one of IPv6.
+/// The network of one host or subscriber: an IPv4 address, or the upper half of an IPv6 address.
 pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

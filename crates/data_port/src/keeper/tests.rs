@@ -1,4 +1,4 @@
-//! Tests of when a transfer ends, and for which client it makes way.
+//! Tests when a transfer ends, and for which client it makes way.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -38,13 +38,13 @@ const RULES: Rules<'static> = Rules {
     suspend_after: SUSPEND_AFTER,
 };
 
-/// The longest, and the shortest for a client that answers.
+/// Waits longest for a silent client, and shortest for one that answers.
 const STAYS: Patience = Patience {
     silent: ENDLESS,
     leaving: Duration::ZERO,
 };
 
-/// A transfer in a table, with one stream, whose client is the test.
+/// A transfer in a table, with one stream; the test is its client.
 fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<()>) {
     running_for(table, Who::itself(owner()), "")
 }
@@ -131,7 +131,7 @@ fn running_for(
         watch: Mutex::new(Watch::new(Instant::now())),
     });
     table.insert(&session);
-    // It reports its state as soon as it is served.
+    // The transfer reports its state as soon as it is served.
     while near.try_recv().unwrap().is_none() {
         near.wait(ENDLESS).unwrap();
     }
@@ -158,7 +158,7 @@ fn a_client_that_answers_and_stays_keeps_its_transfer() {
     session.engine.join();
 }
 
-/// Answers the next frame if it asks; false once there are no more.
+/// Answers the next frame if it is a question; returns false if there are no more frames.
 fn answer(near: &mut Connection) -> bool {
     let Ok(frame) = near.try_recv() else {
         return false;
@@ -175,7 +175,7 @@ fn answer(near: &mut Connection) -> bool {
     true
 }
 
-/// One that was stopped a moment ago may answer before it is gone.
+/// A client that was just stopped may still answer before it is gone.
 #[test]
 fn a_client_that_answers_and_then_leaves_makes_way() {
     let table = Table::default();
@@ -190,7 +190,7 @@ fn a_client_that_answers_and_then_leaves_makes_way() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut near = near;
-            // The question of the second transfer is the first one.
+            // The question for the second transfer has number 1.
             while !receiver.sender_answered(1) {
                 answer(&mut near);
             }
@@ -260,7 +260,7 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
     let later = later + SUSPEND_AFTER;
     assert_eq!(step(&RULES, &session, later, true), Step::Suspend);
     assert!(session.enter().is_none());
-    // The suspended remainder is ended at once.
+    // The suspended transfer is ended at once.
     table.hold(&session.claim.transfer, later + ENDLESS);
     assert!(table.find(&session.claim.transfer).is_none());
     assert_eq!(table.count_of(&owner()), (0, 1));
@@ -275,7 +275,7 @@ fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
 
 /// The opener of a transfer: a peer, for a job of the site `c` if there is a number.
 fn opener(peer: &str, job: Option<u8>) -> Who {
-    // The last of the 52 signs has spare bits.
+    // The last of the 52 characters has unused bits.
     let identity = |of: &str| format!("gw1-{}a", of.repeat(51));
     Who {
         peer: identity(peer).parse().unwrap(),
@@ -286,10 +286,11 @@ fn opener(peer: &str, job: Option<u8>) -> Who {
     }
 }
 
-/// The word of a client for its job ends no transfer that serves a job of another node, or that runs by other rights.
+/// A client's claim to act for a job does not end a transfer that serves a job of another node, or that runs by other
+/// rights.
 #[test]
 fn a_deserted_transfer_makes_way_by_its_owner_or_by_its_job_alone() {
-    // The owner lets `b` take over its job, and no other node.
+    // The owner lets only `b` take over its job.
     let (own, other, stranger) = (opener("a", None), opener("b", None), opener("d", None));
     let (first, second) = (opener("a", Some(1)), opener("b", Some(1)));
     for (held, taker, label, makes_way) in [

@@ -1,4 +1,4 @@
-//! Tests of how many rights a transfer needs, and of the cost of checking them.
+//! Tests how many rights a transfer needs, and the cost of checking them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,7 +47,7 @@ fn pull(sources: impl Iterator<Item = String>) -> Open {
     }
 }
 
-/// Rules that change, and how often they were read.
+/// Rules that change, with a count of their readings.
 #[derive(Default)]
 struct Rules {
     now: Mutex<Arc<Vec<Grant>>>,
@@ -90,7 +90,7 @@ fn many_sources_need_no_more_than_the_grants_that_cover_them() {
     // Few paths are needed one by one, so it does not matter which grant covers each.
     let few = asked(&pull((0..30).map(name))).unwrap_or_else(|no| panic!("{}", no.message));
     assert_eq!(locked(&few.held).needs.len(), 30);
-    // Nothing covers these.
+    // No area covers these.
     let apart = (0..=NEEDS_MAX).map(|number| format!("other/{number}"));
     let no = asked(&pull(apart)).expect_err("too many rights");
     assert_eq!(no.code, ErrorCode::LIMIT);
@@ -132,7 +132,7 @@ fn a_look_reads_the_grants_once_for_all_and_judges_those_alone_that_changed() {
     set(&[("b", "b")]);
     assert_eq!(look(), [true, true, false]);
     assert!(held(&transfers[0]).is_none());
-    // The grants of this one are the same, so nothing was judged again.
+    // The grants are the same, so they were not judged again.
     let second = held(&transfers[2]).expect("they hold");
     assert!(Arc::ptr_eq(&first, &second));
     set(&[("q", ""), ("b", "")]);

@@ -1,4 +1,5 @@
-//! Rights to write while a destination is claimed, and the writes that an ending claim stops.
+//! Tests the rights to write while a destination is claimed, and the writes that stop when a claim
+//! ends.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -53,12 +54,12 @@ fn a_claimed_destination_is_for_members_alone() {
         sources: vec!["from/small".parse().expect("an endpoint")],
         ..world.spec(0, &[])
     };
-    // Beside the claimed directory there is room.
+    // Other places beside the claimed directory are free.
     let beside = world.run(above);
     assert_eq!(beside.summary().status, Status::Complete, "{beside:?}");
     let ended = world.run(member(5));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
-    // Another epoch takes over: the old one may not resume from its journal.
+    // Another epoch takes over, and the old one may not resume from its journal.
     world.ask(0, &world.claim(6, DEADLINE)).expect("taken over");
     let old = world.renew(0, 5).expect_err("it has passed");
     assert_eq!(old.code, code::NO_SUCH_CLAIM);
@@ -108,7 +109,7 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
     let slow = world.begin(world.member(0, parts[1..].to_vec(), &[("limit", "2MB")]));
     slow.heard
         .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 1 << 20));
-    // No longer renewed: from the end of the lease on the node writes nothing that the member sends.
+    // The lease is no longer renewed: after its end, the node writes nothing that the member sends.
     world.release(0).expect("ended");
     let ended = slow.end();
     ended.result.as_ref().expect_err("stopped");
@@ -127,7 +128,7 @@ fn a_claim_that_ends_stops_its_members_and_another_takes_their_work() {
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("big");
     world.release(1).expect("released");
-    // Free for all.
+    // The destination is free again.
     let plain = world.run(world.spec(1, &[]));
     assert_eq!(plain.summary().status, Status::Complete, "{plain:?}");
 }
@@ -152,13 +153,13 @@ fn a_claim_keeps_its_place_while_the_grants_cannot_be_read_and_its_members_stop_
     let grants = world.path("node0/grants");
     let kept = fs::read(&grants).expect("there");
     fs::write(&grants, "no grant\n").expect("written");
-    // The lease lasts for minutes, and the part for half of one.
+    // The lease lasts for minutes, but the part only for half of one.
     let ended = slow.end();
     ended.result.as_ref().expect_err("stopped");
     assert_eq!(ended.digests(1), [None]);
     fs::write(&grants, kept).expect("written");
     world.renew(0, 1).expect("the claim still holds");
-    // Members come in from the next look at the grants on.
+    // Members are admitted after the next check of the grants.
     let until = Instant::now() + DEADLINE;
     loop {
         let again = world.run(world.member(0, last.clone(), &[]));

@@ -1,5 +1,4 @@
-//! A transfer that runs in the test, its events, and the outcome of its items.
-//! Checks nothing.
+//! A transfer that runs in the test, its events, and the outcome of its items. Checks nothing.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -53,7 +52,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The digest of each finished item; None for any other.
+    /// The digest of each finished item; `None` for any other.
     pub(crate) fn digests(&self, items: usize) -> Vec<Option<PartDigest>> {
         let mut digests = vec![None; items];
         for event in &self.events {

@@ -1,4 +1,4 @@
-//! Items that fail, and their leftovers.
+//! Tests items that fail, and their leftovers.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -31,7 +31,8 @@ fn a_wrong_digest_or_a_missing_part_gives_no_name() {
     let named = format!("from {PART} to {end}");
     assert!(ended.message().contains(&named), "{}", ended.message());
 
-    // Both ends of the transfer expect the same wrong digest, so it shows when the file is read back.
+    // Both ends of the transfer expect the same wrong digest, so the error is found when the file
+    // is read back.
     let mut wrong = parts.clone();
     wrong[1].1 = PartDigest {
         bytes: vec![1; 8],
@@ -71,12 +72,12 @@ fn parts_of_a_file_that_changed_or_went_fail_and_mix_nothing() {
     let codes: Vec<&str> = failures.iter().map(|(_, code)| code.as_str()).collect();
     assert_eq!(codes, ["changed", "changed", "changed", "not_found"]);
     assert!(!world.path("to/set/big").exists());
-    // Cut again, it arrives; the old parts do not get in the way.
+    // Divided again, it arrives; the old parts do not matter.
     let parts = world.bring("big", &[]);
     let ended = world.run(world.member(1, vec![world.assemble("big", &parts)], &[]));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("big");
-    // Swept although no item asks for them again.
+    // It is swept although no item requests it again.
     fs::write(world.path("from/other"), "x").expect("written");
     let closed = world.run(world.closer(1));
     assert_eq!(closed.summary().status, Status::Complete, "{closed:?}");

@@ -1,5 +1,5 @@
-//! Two nodes in this process that export one directory, a client that is a member, and a controller that claims for it.
-//! Checks nothing.
+//! Two nodes in this process that export one directory, a client that is a member, and a controller that sets the
+//! claim. Checks nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -36,12 +36,12 @@ use super::heard::{Ended, Heard, Running};
 /// Limit of any wait; an expected event comes much sooner.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
-/// The least part.
+/// The minimum length of a part.
 pub(crate) const PART: u64 = 256 << 20;
 
 pub(crate) const CLAIM: ClaimId = ClaimId([7; 16]);
 
-/// There are no machines to be reached by ssh.
+/// A connector that reaches no machine by ssh.
 struct Nowhere;
 
 impl Connectors for Nowhere {
@@ -66,7 +66,7 @@ pub(crate) struct World {
     nodes: Vec<(Daemon, IdentityId)>,
     client: IdentityId,
     asker: Asker,
-    /// Of the first node.
+    /// The claims of the first node.
     claims: Arc<ClaimTable>,
 }
 
@@ -130,7 +130,7 @@ impl World {
         self.asker.ask(Some(&peer), question, &mut |_| true)
     }
 
-    /// The claim of the client on the destination at a node.
+    /// The question that sets the client's claim on the destination at a node.
     pub(crate) fn claim(&self, epoch: u64, lease: Duration) -> Question {
         Question::Claim(ClaimPlace {
             copies: false,
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// Has all nodes put files together in copies from now on.
+    /// Makes all nodes assemble files in copies from now on.
     pub(crate) fn claim_copies(&self) {
         for node in 0..self.nodes.len() {
             let Question::Claim(place) = self.claim(1, DEADLINE) else {
@@ -223,7 +223,7 @@ impl World {
         }
     }
 
-    /// The push that ends the tree.
+    /// The push that finishes the tree.
     pub(crate) fn closer(&self, node: usize) -> JobSpec {
         JobSpec {
             kind: JobKind::Sync,
@@ -316,7 +316,7 @@ impl World {
         meta.generation()
     }
 
-    /// All parts of a source file, as a controller would cut it.
+    /// All parts of a source file, divided as by a controller.
     pub(crate) fn parts(&self, name: &str) -> Vec<Item> {
         let bytes = fs::metadata(self.path("from").join(name))
             .expect("there")
@@ -334,7 +334,7 @@ impl World {
             .collect()
     }
 
-    /// The item that puts parts together.
+    /// The item that assembles parts.
     pub(crate) fn assemble(&self, name: &str, parts: &[(Item, PartDigest)]) -> Item {
         let held = parts.iter().map(|(item, digest)| match item {
             Item::Part { offset, bytes, .. } => HeldPart {
@@ -351,7 +351,7 @@ impl World {
         }
     }
 
-    /// Brings all parts of a file through the nodes in turn; each with its digest.
+    /// Sends all parts of a file through the nodes in turn; returns each with its digest.
     #[track_caller]
     pub(crate) fn bring(&self, name: &str, settings: &[(&str, &str)]) -> Vec<(Item, PartDigest)> {
         let parts = self.parts(name);

@@ -1,4 +1,4 @@
-//! Parts that arrive, and the file that becomes of them.
+//! Tests parts that arrive, and the assembled file.
 
 use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
@@ -113,7 +113,7 @@ fn a_late_write_meets_no_file_that_has_a_name() {
     world.claim_all();
     let parts = world.bring("big", &[]);
     let shared = world.temporary().remove(0);
-    // Simulates a node that hangs in a write: no fence ends a write in the kernel.
+    // Simulates a node that hangs in a write: no fence stops a write in the kernel.
     let late = fs::OpenOptions::new().write(true).open(&shared);
     let late = late.expect("opened");
     world.claim_copies();
@@ -184,7 +184,7 @@ fn items_and_names_go_in_one_transfer() {
     fs::create_dir_all(world.path("from/a/b")).expect("made");
     fs::rename(world.path("from/deep"), world.path("from/a/b/deep")).expect("moved");
     world.claim_all();
-    // A small file may be one part, too.
+    // A small file may be a single part too.
     let parts = world.bring("a/b/deep", &[]);
     let ended = world.run(world.member(0, vec![world.assemble("a/b/deep", &parts)], &[]));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");

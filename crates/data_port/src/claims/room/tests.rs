@@ -1,4 +1,4 @@
-//! Tests of how many members claims have, and that an ended claim knows all of them.
+//! Tests the number of members of claims, and that an ended claim remembers all of them.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn claims_of_one_holder_have_a_bounded_number_of_members() {
     set(8, "a").expect("it counts once");
     assert_eq!(set(9, "a").expect_err("too many").code, code::BUSY);
     set(10, "q").expect("room for others");
-    // Of ended claims the oldest makes room, and the others know all their members.
+    // Of ended claims the oldest is dropped, and the others remember all their members.
     let end = |claim: u8, by: &str| {
         let by = By::Peer(Who::itself(identity(by)));
         let ended = table.release(ClaimId([claim; 16]), 1, &by);
@@ -69,7 +69,8 @@ fn claims_of_one_holder_have_a_bounded_number_of_members() {
     }
 }
 
-/// The controller of an earlier epoch may have stood still. A claim that took it for a stranger would admit it.
+/// The controller of an earlier epoch may have been suspended. A claim that treated it as a stranger would
+/// admit it.
 #[test]
 fn an_earlier_epoch_of_a_former_member_never_returns() {
     let (table, now) = (ClaimTable::default(), Instant::now());
@@ -86,10 +87,10 @@ fn an_earlier_epoch_of_a_former_member_never_returns() {
     let controller = identity("q");
     set(controller, 4, &members).expect("set");
     set(first, 5, &members).expect("taken over");
-    // A member that was removed counts, and so do those before the last controller.
+    // A removed member counts, and so do those before the last controller.
     set(first, 5, &members[..MEMBERS_MAX - 1]).expect("set again");
     set(second, 6, &[second, third]).expect("taken over");
-    // While the claim holds, a removed member has no part in it.
+    // While the claim is valid, a removed member cannot use it.
     let late = set(first, 7, &members).expect_err("removed");
     assert_eq!(late.code, code::BUSY);
     let by = By::Peer(Who::itself(third));

@@ -1,16 +1,16 @@
-//! Owns whether a file system that folds names could take two names for one: by letter case, or by the form of composed letters.
-//! Looks at no file system. Keeps no table of letters: where a table would decide, two names count as one.
+//! Decides whether a file system that folds names may treat two names as one, by letter case or by the form of composed letters. Uses no
+//! file system. Contains no table of letters: where a table would be needed, two names count as one.
 //!
 //! Most file systems of Linux keep names as bytes. Directories of ext4 and f2fs that fold case, ZFS, HFS+ and shares of other systems may
-//! take the composed and the decomposed form of a letter for one name.
+//! treat the composed and the decomposed form of a letter as one name.
 
 use std::borrow::Cow;
 
-/// A name without letter case, its marks in order. Only kept where it differs from the name by more than the case of ASCII letters.
+/// A name without letter case, with its marks in order. Stored only if it differs from the name by more than the case of ASCII letters.
 #[derive(Clone, Debug)]
 pub(super) struct Folded(Option<Box<str>>);
 
-/// A character, and the marks that follow it. A composed character has its marks within.
+/// A character, and the marks that follow it. A composed character contains its marks.
 #[derive(PartialEq)]
 struct Letter<'a> {
     base: char,
@@ -22,10 +22,10 @@ impl Folded {
         if name.is_ascii() {
             return Self(None);
         }
-        // To upper case first: a letter such as the German sharp s becomes two.
+        // To upper case first, because a letter such as the German sharp s becomes two.
         let text = String::from_utf8_lossy(name).to_uppercase().to_lowercase();
         let mut letters: Vec<char> = text.chars().collect();
-        // Marks at different places of a letter may come in any order. The first character is a letter, whatever it is.
+        // Marks at different positions of a letter may have any order. The first character counts as a letter, whatever it is.
         if let Some((_, rest)) = letters.split_first_mut() {
             for marks in rest.chunk_by_mut(|one, other| is_mark(*one) == is_mark(*other)) {
                 if marks.first().is_some_and(|first| is_mark(*first)) {
@@ -73,8 +73,8 @@ fn letters(mut text: &str) -> impl Iterator<Item = Letter<'_>> {
 }
 
 impl Letter<'_> {
-    /// Whether both may be forms of one letter. Only where one of the forms has marks can another form have them within its character,
-    /// which then is not of ASCII.
+    /// Whether both may be forms of one letter. Only if one of the forms has marks can another form contain them in its character, which is
+    /// then not ASCII.
     fn meets(&self, other: &Self) -> bool {
         let is_composed = |letter: &Self| !letter.base.is_ascii();
         let has_marks = !self.marks.is_empty() || !other.marks.is_empty();
@@ -157,7 +157,7 @@ mod tests {
         ] {
             assert!(!meets(one, other), "{one} {other}");
         }
-        // Bytes that are no text are names, too.
+        // Bytes that are not text are valid names too.
         assert!(Folded::of(b"\xffa").meets(b"\xffa", &Folded::of(b"\xffA"), b"\xffA"));
     }
 }
