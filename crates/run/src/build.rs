@@ -1,5 +1,5 @@
-//! Makes the two ends of a transfer, for a command, a daemon and an agent alike.
-//! Does not find places, read settings, or make streams.
+//! Makes the two ends of a transfer, for a command, a daemon and an agent. Does not find places, read settings,
+//! or make streams.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ pub struct EndConfig {
     pub digest: DigestKind,
     /// Content bytes of one block.
     pub block_bytes: u32,
-    /// The comparison that was asked for, if any.
+    /// The requested comparison, if any.
     pub comparison: Option<Comparison>,
     /// Report the outcome of each entry.
     pub itemise: bool,
@@ -48,22 +48,22 @@ pub struct EndConfig {
 
 /// Destination of the data at a receiving end.
 pub enum Sinks {
-    /// Nowhere.
+    /// All data is discarded.
     Nothing,
-    /// Below a destination. Its own digest is used.
+    /// Below a destination, whose own digest is used.
     Tree(Box<PreparedDestination>),
     /// Into a pipe, in order.
     Pipe {
         /// The pipe.
         out: File,
-        /// Blocks that wait for those before them.
+        /// Most bytes of blocks that wait for earlier ones.
         bytes_max: usize,
         /// Nothing is written.
         dry_run: bool,
     },
 }
 
-/// The input of a sending end.
+/// The source of the data at a sending end.
 pub enum Sources {
     /// Memory.
     Memory(MemorySource),
@@ -89,7 +89,7 @@ pub struct Trees {
     pub announces_passed: bool,
     /// Files that are never sent.
     pub own: Arc<OwnFiles>,
-    /// Parts of files, and files to put together. Without a list, they are all that is sent of the first source.
+    /// Parts of files, and files to assemble. Without a list, only these are sent of the first source.
     pub items: Vec<WorkItem>,
 }
 
@@ -99,7 +99,7 @@ pub struct Sending {
     pub pool_bytes: usize,
     /// Names of the sources in messages.
     pub root_names: Vec<Vec<u8>>,
-    /// Limit in content bytes a second; 0 is none.
+    /// Limit in content bytes a second; 0 for none.
     pub limit: u64,
     /// Threads that read ahead.
     pub readers: Bounds,
@@ -107,7 +107,7 @@ pub struct Sending {
     pub in_order: bool,
     /// The order of slices and bundles, unless another rule sets it.
     pub order: Order,
-    /// Says before each item whether this end may still send, if the right can end.
+    /// Decides before each item whether this end may still send, if that permission can end.
     pub fence: Option<Arc<dyn Fence>>,
 }
 

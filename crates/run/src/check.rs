@@ -1,5 +1,5 @@
-//! Refuses settings and endpoints that contradict each other, before anything is opened.
-//! Looks at no file and no machine.
+//! Refuses settings and endpoints that contradict each other, before anything is opened. Uses no file and
+//! no machine.
 
 use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::failure::Failure;
@@ -20,7 +20,7 @@ pub(crate) struct Checked {
 /// Refuses a job with contradictory settings or ends.
 ///
 /// # Errors
-/// Names the contradiction.
+/// Describes the contradiction.
 pub fn check(
     kind: JobKind,
     settings: &TypedTexts,
@@ -47,7 +47,7 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
         .member
         .as_ref()
         .and_then(|member| member.region.as_ref());
-    // The list of a region names all that is looked at.
+    // The list of a region names all entries that are examined.
     let is_listed = region.is_none()
         && spec
             .selection
@@ -126,14 +126,15 @@ fn check_ends(
     route::check(sources, destination).map_err(Failure::usage)
 }
 
-/// The first given flag that counts an entry as done without a look whether the destination has the same.
+/// The first given flag that counts an entry as done without checking whether the destination has the
+/// same one.
 fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
     let given = [
         (comparison.existing, "--existing"),
         (comparison.ignore_existing, "--ignore-existing"),
         (comparison.update, "--update"),
         (comparison.judge == Judge::Size, "--size-only"),
-        // --delete-before looks at the source twice, so the manifest would list entries twice.
+        // --delete-before reads the source twice, so the manifest would list entries twice.
         (comparison.delete_before, "--delete-before"),
     ];
     given

@@ -1,5 +1,5 @@
-//! The wishes for a running job and its progress. Any thread asks; the thread that runs the job acts.
-//! Moves no data.
+//! Holds the requests to a running job, and its progress. Any thread makes requests; the thread that runs the job obeys them. Does
+//! not move data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::session::Engine;
 
-/// Steers one job. Clones steer the same job.
+/// Controls one job. Clones control the same job.
 #[derive(Clone, Default)]
 pub struct Control {
     shared: Arc<Shared>,
@@ -23,9 +23,9 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// A new limit, instead of the one that the job began with.
+    /// A new limit, which replaces the job's initial one.
     wanted: Option<u64>,
-    /// A new priority (true yields to other jobs), instead of the one in the settings.
+    /// A new priority (true yields to other jobs), which replaces the one in the settings.
     background: Option<bool>,
     figures: Figures,
     over: bool,
@@ -34,11 +34,11 @@ struct State {
 /// Progress of a job.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Figures {
-    /// The limit that the sending end obeys, in bytes a second; 0 is none, `None` is not known yet.
+    /// The limit that the sending end obeys, in bytes a second; 0 for none, `None` if unknown.
     pub limit: Option<u64>,
-    /// Whether the sending end yields to all others; `None` is not known yet.
+    /// Whether the sending end yields to all others; `None` if unknown.
     pub background: Option<bool>,
-    /// Contents done.
+    /// Settled content, in bytes.
     pub bytes: u64,
 }
 
@@ -73,7 +73,7 @@ impl Control {
     }
 
     /// Stops the streams and frees the memory of the job; its journal stays. A job with a standard stream continues, because a pipe
-    /// cannot resume.
+    /// cannot be resumed.
     pub fn pause(&self) {
         self.shared.paused.store(true, Ordering::Relaxed);
     }
@@ -84,25 +84,25 @@ impl Control {
         self.shared.changed.notify_all();
     }
 
-    /// Whether the job is to pause.
+    /// Whether the job must pause.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.shared.paused.load(Ordering::Relaxed)
     }
 
-    /// How far the job is.
+    /// The progress of the job.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.lock().figures
     }
 
-    /// Changes the limit, in bytes of content a second; 0 is none.
+    /// Changes the limit, in bytes of content a second; 0 for none.
     pub fn set_limit(&self, limit: u64) {
         let mut state = self.lock();
         state.wanted = Some(limit);
         // The known limit is the old one.
         state.figures.limit = None;
-        // A wait for an earlier limit is now in vain.
+        // Callers that wait for an earlier limit must stop.
         self.shared.changed.notify_all();
     }
 
@@ -118,7 +118,7 @@ impl Control {
         })
     }
 
-    /// Waits until `is_obeyed` returns true; None means that another value is wanted by now.
+    /// Waits until `is_obeyed` returns true; `None` if another value was requested meanwhile.
     fn confirm(
         &self,
         deadline: Duration,
@@ -169,19 +169,19 @@ impl Control {
         })
     }
 
-    /// Whether the job yields to other jobs; None if no caller has set it.
+    /// Whether the job yields to other jobs; `None` if no caller has requested it.
     pub(crate) fn background(&self) -> Option<bool> {
         self.lock().background
     }
 
-    /// A transfer begins, perhaps again. Nothing is known of the transfer yet.
+    /// Records that a transfer begins, perhaps again. The transfer's figures are then unknown.
     pub(crate) fn begins(&self) {
         let mut state = self.lock();
         state.figures.limit = None;
         state.figures.background = None;
     }
 
-    /// Passes the wishes to the engine, and reads its figures.
+    /// Passes the requests to the engine, and reads its figures.
     pub(crate) fn watch(&self, engine: &Engine, bytes: u64) {
         let mut state = self.lock();
         let (limit, background) = engine.asked();
@@ -214,7 +214,7 @@ impl Control {
         }
     }
 
-    /// The job has ended.
+    /// Records that the job has ended.
     pub(crate) fn finish(&self) {
         self.lock().over = true;
         self.shared.changed.notify_all();

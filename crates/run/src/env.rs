@@ -1,5 +1,5 @@
-//! Everything that a process gives to its jobs: places, streams, and paths to other machines.
-//! Holds no settings; those are in the description of the job.
+//! Owns what a process provides to its jobs: places, streams, and connections to other machines. Contains no settings; those are in
+//! the description of the job.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -28,20 +28,20 @@ use crate::local::ExportedFiles;
 /// Name and version of this program, for messages.
 pub const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
 
-/// The beginning of the message on two machines that cannot reach each other.
+/// The beginning of the message about two machines that cannot reach each other.
 pub const UNREACHABLE: &str = "no data connection to";
 
 /// State shared by all transfers of a process. Clones are handles of the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
-    /// Shares out memory, threads and open files.
+    /// Divides memory, threads and open files.
     pub governor: Governor,
     /// The syncs of whole file systems.
     pub syncs: Syncs,
 }
 
 impl Process {
-    /// The same process with a governor that gives `pool_bytes` of blocks to one transfer alone.
+    /// The same process with a governor that grants `pool_bytes` of blocks to a transfer that runs alone.
     #[must_use]
     pub fn with_pool(pool_bytes: u64) -> Self {
         Self {
@@ -51,21 +51,22 @@ impl Process {
     }
 }
 
-/// Everything that a process gives to a job. Several jobs may share one.
+/// The process's provisions for a job. Several jobs may share one.
 pub struct Env {
-    /// The same for every job of the process.
+    /// State shared by all jobs of the process.
     pub process: Process,
-    /// Keys, known peers, journals and spilled data.
+    /// Directory of keys, known peers, journals and spilled data.
     pub home: Home,
     /// The base of relative paths; `None` means the working directory of the process.
     pub base: Option<PathBuf>,
-    /// Local paths lie in exports, and nowhere else on this machine; `None` opens all files of the user to the job.
+    /// Resolves local paths in exports, outside of which the job may use no files of this machine; `None` if the job may use all
+    /// files of the user.
     pub exports: Option<Arc<dyn ExportedFiles>>,
-    /// The file mode bits that reports do not get. The mask of the process itself is cleared.
+    /// The file mode bits that reports must not have. The mask of the process itself is cleared.
     pub umask: u32,
-    /// The zero of the seconds in events.
+    /// The time zero of the seconds in events.
     pub started: Instant,
-    /// Processor time and peak memory of the process are those of this job, because the process runs no other job.
+    /// Whether processor time and peak memory of the process belong to this job alone, because the process runs no other job.
     pub alone: bool,
     /// The connection that opens a transfer is retried like any other.
     pub retries_first: bool,
@@ -77,25 +78,25 @@ pub struct Env {
     pub output: Option<OwnedFd>,
     /// The list of names, for a job whose selection has one.
     pub list: Option<GivenList>,
-    /// Further files that are neither sent nor deleted, each with its name in messages.
+    /// Other files that are neither sent nor deleted, each with its name in messages.
     pub kept_out: Vec<(String, PathBuf)>,
     /// Details of the events, for a receiver that writes reports.
     pub tells: Option<EventDetail>,
-    /// A name for the purpose of this transfer, such as the id of a job. The other side writes the name into its log.
+    /// A name for the purpose of this transfer, such as the id of a job, for the log of the other side.
     pub label: Option<String>,
-    /// The job of another node that this transfer serves. The other side admits the transfer by the access of that job only.
+    /// The job of another node that this transfer serves. The other side admits the transfer only by the access of that job.
     pub mandate: Option<Mandate>,
-    /// The asker may not list the destination here: messages contain only names of the source.
+    /// The asker may not list the destination here, so messages contain only names of the source.
     pub hides_names: bool,
-    /// The asker may not read the destination: a hard link is made only to a file that the source also has.
+    /// The asker may not read the destination, so a hard link is made only to a file that the source also has.
     pub hides_contents: bool,
-    /// The memory that all attempts of one job share, if several runners may make attempts.
+    /// The record that all attempts of one job share, if several runners may make attempts.
     pub attempts: Option<Arc<dyn Attempts>>,
 }
 
-/// The shared memory of all attempts of one job. Each attempt may run on another machine, with other journals.
+/// The record that all attempts of one job share. Each attempt may run on another machine, with other journals.
 pub trait Attempts: Send + Sync {
-    /// The findings of earlier attempts.
+    /// The results of earlier attempts.
     fn earlier(&self) -> Earlier;
 
     /// Called before this attempt writes to its destination. With `into`, sources go into the destination; otherwise the only source
@@ -107,13 +108,14 @@ pub trait Attempts: Send + Sync {
         Vec::new()
     }
 
-    /// The fence that tells whether this attempt may still write to a local destination or send to another one, if the right can end.
+    /// The fence that decides whether this attempt may still write to a local destination or send to another one, if that permission
+    /// can end.
     fn fence(&self) -> Option<Arc<dyn Fence>> {
         None
     }
 }
 
-/// A list of names beside a job.
+/// A list of names for a job.
 #[derive(Clone)]
 pub struct GivenList {
     /// Its contents.
@@ -123,7 +125,7 @@ pub struct GivenList {
 }
 
 impl GivenList {
-    /// A list in memory: each name with a zero byte behind it.
+    /// A list in memory: each name followed by a zero byte.
     #[must_use]
     pub fn in_memory(names: Vec<u8>) -> Self {
         Self {
@@ -155,15 +157,15 @@ impl ListBytes for Memory {
 /// Details that the events carry for reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventDetail {
-    /// The line that each complete entry has in a manifest.
+    /// Whether to report the manifest line of each complete entry.
     pub entries: bool,
-    /// Each failed entry by its name below the source.
+    /// Whether to report each failed entry by its name below the source.
     pub faults: bool,
 }
 
 /// Connections to other machines, and questions to the user.
 pub trait Connectors: Send + Sync {
-    /// The connections of a transfer with an agent that is started by ssh.
+    /// The connections of a transfer to an agent that is started by ssh.
     ///
     /// # Errors
     /// The request is contradictory.
@@ -172,18 +174,18 @@ pub trait Connectors: Send + Sync {
     /// Starts an agent by ssh that works with another agent.
     ///
     /// # Errors
-    /// There is no agent.
+    /// No agent could be started.
     fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal>;
 
-    /// The required identity of the node at this address, whatever the known peers say; None leaves the choice to the known peers.
+    /// The required identity of the node at this address, independent of the known peers; `None` if the known peers decide.
     ///
     /// # Errors
-    /// The job has no business with that address.
+    /// The job may not use that address.
     fn pinned(&self, _address: &PeerAddress) -> Result<Option<IdentityId>, Failure> {
         Ok(None)
     }
 
-    /// Returns whether to trust an unknown node from now on. Without a user to ask, the answer is no.
+    /// Whether to trust an unknown node from now on. Without a user to ask, returns false.
     ///
     /// # Errors
     /// The user cannot be asked.
@@ -198,19 +200,19 @@ pub struct SshWay<'a> {
     pub rsh: &'a OsStr,
     /// Name of this program on the other machine.
     pub remote_command: &'a OsStr,
-    /// Carries this program to a machine that has none.
+    /// Whether to copy this program to a machine that lacks it.
     pub install_remote: bool,
-    /// The first and the last port for data beside ssh; `None` is any.
+    /// The first and the last port for data connections besides ssh; `None` means any.
     pub data_ports: Option<(u16, u16)>,
-    /// The only network paths for data; none means all that are found.
+    /// The only network paths for data; empty for all that are found.
     pub channels: Vec<ChannelWish>,
-    /// No data beside ssh.
+    /// Whether all data must go through ssh.
     pub via_ssh: bool,
-    /// Retry time after a lost connection.
+    /// How long to retry after a lost connection.
     pub retry_for: Duration,
-    /// Deadline of dialling, TLS and hello together.
+    /// Deadline for dialling, TLS and hello together.
     pub handshake_deadline: Duration,
-    /// Deadline without a byte moved.
+    /// How long a connection may move no bytes.
     pub stall_deadline: Duration,
     /// Set when the job is cancelled.
     pub cancelled: Arc<AtomicBool>,
@@ -220,20 +222,20 @@ pub struct SshWay<'a> {
 pub struct SshClient {
     /// The name of the transfer's sender in the key of a journal.
     pub sender: String,
-    /// The identity of `tls`, made for this transfer alone.
+    /// The identity of `tls`, created for this transfer alone.
     pub identity: IdentityId,
     /// TLS with the key of `identity`.
     pub tls: ClientTls,
 }
 
-/// The order for a started agent.
+/// The instructions for a started agent.
 #[derive(Clone, Debug)]
 pub struct AgentOrder {
     /// The identity of the client that will connect; `None` if the agent is to be the client.
     pub client: Option<IdentityId>,
     /// The name of the transfer's sender in the key of a journal.
     pub sender: String,
-    /// Where the client listens.
+    /// Addresses on which the client listens.
     pub targets: Vec<SocketAddr>,
 }
 
@@ -241,7 +243,7 @@ pub struct AgentOrder {
 pub struct StartedAgent {
     /// The ssh process of the agent.
     pub process: Arc<dyn AgentProcess>,
-    /// The socket that ssh carries.
+    /// The socket to the agent through ssh.
     pub socket: UnixStream,
     /// The identity of the agent.
     pub identity: IdentityId,
@@ -251,7 +253,7 @@ pub struct StartedAgent {
     pub capabilities: u64,
 }
 
-/// The ssh of an agent. Ends the agent when dropped.
+/// The ssh process of an agent; dropping it ends the agent.
 pub trait AgentProcess: Send + Sync {
     /// The exit status, if the process has ended.
     fn ended(&self) -> Option<ExitStatus>;
@@ -261,7 +263,7 @@ pub trait AgentProcess: Send + Sync {
 }
 
 impl Env {
-    /// The job of another node as an OPEN names it.
+    /// The job of another node, in the form of an OPEN.
     pub(crate) fn wire_mandate(&self) -> Option<godwit_proto::Mandate> {
         self.mandate.as_ref().map(|mandate| godwit_proto::Mandate {
             asker: mandate.asker.clone(),
@@ -269,7 +271,7 @@ impl Env {
         })
     }
 
-    /// The path in the form that the process needs.
+    /// The path relative to the base, if it is relative.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
         match &self.base {

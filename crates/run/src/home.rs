@@ -1,5 +1,5 @@
-//! `GODWIT_HOME`: the one directory that holds keys, known peers, grants, journals and the settings file.
-//! Knows where things are, not what is in them.
+//! `GODWIT_HOME`: the one directory of keys, known peers, grants, journals and the settings file. Knows
+//! the locations of files, not their contents.
 
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_net::Identity;
@@ -7,7 +7,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The directory; it exists and, if it was made here, only its owner may enter.
+/// The directory; it exists and, if it was created here, only its owner may enter.
 #[derive(Clone, Debug)]
 pub struct Home {
     path: PathBuf,
@@ -20,7 +20,7 @@ impl Home {
         Self { path }
     }
 
-    /// Makes the directory where it is missing.
+    /// Creates the directory if it is missing.
     ///
     /// # Errors
     /// The directory cannot be made.
@@ -28,7 +28,7 @@ impl Home {
         make(&self.path)
     }
 
-    /// The identity of this node; the first call makes the key.
+    /// The identity of this node; the first call creates the key.
     ///
     /// # Errors
     /// The key cannot be read or made.

@@ -1,8 +1,8 @@
-//! The rule that nothing is copied into itself, and how two ends recognise that they see the same files.
-//! Resolves no path: both ends give real ones.
+//! Refuses to copy a tree into itself, and detects whether two ends see the same files. Resolves no paths: both ends supply real
+//! ones.
 //!
-//! A client says in OPEN which files it sees, and sends real paths. The other end compares the paths if it sees the same files.
-//! The client also sends where each path lies (`ground`), because one directory may have several paths.
+//! A client identifies in OPEN the files that it sees, and sends real paths. The other end compares the paths if it sees the same
+//! files. The client also sends the location of each path (`ground`), because one directory may have several paths.
 
 mod above;
 mod beacon;
@@ -16,7 +16,7 @@ use godwit_proto::{Ground, Open};
 pub use self::beacon::{Look, Sought, light};
 use self::ground::{Meeting, likeness, meeting};
 
-/// The location of these ends of ours, for the other end. All paths are real.
+/// The location of these paths of ours, for the other end. All paths are real.
 pub fn ground(paths: &[Vec<u8>]) -> Ground {
     ground::ground(paths)
 }
@@ -27,14 +27,14 @@ type End<'a> = (&'a [Vec<u8>], &'a Ground);
 /// The relation between the two ends of a transfer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// The ends must not form one transfer, for this reason.
+    /// The ends overlap and must not form one transfer; contains the reason.
     Meet(String),
-    /// The ends lie apart in the view of one kernel. Another mount or machine may see one of them under other numbers.
+    /// The ends do not overlap according to this kernel. Another mount or machine may see one of them under other numbers.
     ApartHere {
-        /// Why the two ends may be the same directory, if they may. This decides if no beacon can be lit.
+        /// The reason why the two ends may be the same directory, if they may. This decides if no beacon can be made.
         alike: Option<String>,
     },
-    /// The ends lie apart.
+    /// The ends do not overlap.
     Apart,
 }
 
@@ -52,8 +52,8 @@ impl Judged {
     }
 }
 
-/// Judges whether the sources of this process may go to its destinations, each to its own. With `bounded`, file systems mounted in
-/// a tree do not belong to the tree.
+/// Decides whether the sources of this process may be copied to its destinations, each to its own. With `bounded`, file systems
+/// mounted in a tree do not belong to the tree.
 pub fn judge_here(
     sources: &[Vec<u8>],
     destinations: &[Vec<u8>],
@@ -70,20 +70,20 @@ pub fn judge_here(
     Judged::of(reason, ends.0, ends.1, deletes)
 }
 
-/// Judges whether the sources of the asking client may go to these destinations.
+/// Decides whether the client's sources may be copied to these destinations.
 pub fn judge_push(open: &Open, destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(destinations);
     let theirs = open.ground.clone().unwrap_or_default();
     let (from, to) = ((open.sources.as_slice(), &theirs), (destinations, &ours));
     let reason = reason_of(open, from, to);
     match Judged::of(reason, from, to, open.deletes()) {
-        // A client without a place of its source, such as standard input, looks for no beacon.
+        // A client whose source has no location, such as standard input, searches for no beacon.
         Judged::ApartHere { .. } if open.ground.is_none() => Judged::Apart,
         judged => judged,
     }
 }
 
-/// Judges whether these sources may go to the destinations of the asking client.
+/// Decides whether these sources may be copied to the client's destinations.
 pub fn judge_pull(open: &Open, sources: &[Vec<u8>], destinations: &[Vec<u8>]) -> Judged {
     let ours = ground(sources);
     let theirs = open.ground.clone().unwrap_or_default();
@@ -92,10 +92,10 @@ pub fn judge_pull(open: &Open, sources: &[Vec<u8>], destinations: &[Vec<u8>]) ->
     Judged::of(reason, from, to, open.deletes())
 }
 
-/// Part of the message on ends that look like one directory, where no beacon could be lit.
+/// Part of the message about ends that look like one directory, if no beacon could be made.
 const BY_LOOKS: &str = "; a directory at each end has the same inode number and time of change, and no mark can be written at the destination to tell the two apart";
 
-/// The note for a transfer that deletes although no beacon could be lit at its destination.
+/// The note for a transfer that deletes although no beacon could be made at its destination.
 pub fn unproved(destination: &[u8]) -> String {
     format!(
         "{}: no mark can be written here, so --delete cannot prove that the source is a different directory; very probably it is, since device, inode and time of change of its directories differ. If both ends may be one file system, stop and compare them first",
@@ -160,13 +160,13 @@ pub fn view() -> Vec<u8> {
     })
 }
 
-/// Whether the owner of `view` sees the same files as this process. An empty view is another one.
+/// Whether the owner of `view` sees the same files as this process. An empty view means that it does not.
 fn is_ours(view: &[u8]) -> bool {
     !view.is_empty() && view == self::view()
 }
 
-/// Why these sources must not go to those destinations, each to its own, if there is a reason. A tree copied into itself grows while
-/// it is read. With `deletes`, a source inside the destination would be deleted. All paths are real.
+/// The reason why these sources must not be copied to those destinations, each to its own, if there is one. A tree copied into
+/// itself grows while it is read. With `deletes`, a source inside the destination would be deleted. All paths are real.
 fn reason(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Option<String> {
     let mut pairs = sources.iter().zip(destinations);
     pairs.find_map(|(source, goes_to)| {
@@ -180,7 +180,7 @@ fn reason(sources: &[Vec<u8>], destinations: &[Vec<u8>], deletes: bool) -> Optio
     })
 }
 
-/// The message on ends that meet although their paths do not.
+/// The message about ends that overlap although their paths do not.
 fn said(meeting: Meeting, sources: &[Vec<u8>], destinations: &[Vec<u8>], why: &str) -> String {
     let name = |paths: &[Vec<u8>], else_: &str| match paths {
         [only] => shown(only),
@@ -201,10 +201,10 @@ fn would_go(source: &str, destination: &str, why: &str) -> String {
     format!("{source}{INSIDE}{destination}, so --delete would delete it{why}")
 }
 
-/// Words of a reason that says that one directory is inside another.
+/// Words of a reason, between two directories of which the first is inside the second.
 const INSIDE: &str = " is inside the destination ";
 
-/// The same reason without a path of this machine, for users and peers.
+/// The same reason without paths of this machine, for users and peers.
 pub fn without_paths(reason: &str) -> &'static str {
     match reason.contains(INSIDE) {
         true => {

@@ -1,9 +1,9 @@
-//! Runs a job from its description to its end: both ends of a transfer, the reports, and the events.
-//! Prints nothing, prompts no user, and changes nothing of the process that it runs in.
+//! Runs a job from its description to its end: both ends of a transfer, reports, and events. Does not print or prompt, and does not
+//! change process-wide state.
 //!
-//! Commands, agents and the jobs of a node all run a transfer by [`Runner`]. The description (`JobSpec`) names the work, [`Env`] has
-//! everything that the process provides, and [`Control`] changes the job from any thread. Signals, terminal, working directory and
-//! processor affinity belong to the process, and stay outside.
+//! Commands, agents and the jobs of a node all run transfers by [`Runner`]. The description (`JobSpec`) defines the work, [`Env`]
+//! contains what the process provides, and [`Control`] changes the job from any thread. Signals, terminal, working directory and
+//! processor affinity belong to the process, so they are handled outside.
 
 pub mod build;
 mod check;
@@ -41,15 +41,15 @@ pub use transfer::{
     STAGE_FIGURES, bounds_of, ciphers, client_tls, known_identity, refusal_of, refused,
 };
 
-/// Runs jobs, any number of them in one process at the same time.
+/// Runs jobs; one process may run any number at the same time.
 pub struct Runner;
 
 impl Runner {
-    /// Runs one job to its end on the calling thread. `events` receives every event, the summary last. A contradictory job has no
-    /// summary.
+    /// Runs one job to its end on the calling thread. `events` receives every event; the summary is the last one. A contradictory
+    /// job has no summary.
     ///
     /// # Errors
-    /// The job was not done, or was stopped. A job with single failed entries is done.
+    /// The job was not completed, or was stopped. A job with single failed entries counts as completed.
     pub fn run(
         spec: &JobSpec,
         env: &Env,

@@ -1,5 +1,5 @@
-//! Paths of a user's file system as sources and destinations: the storage, the place in it, and the name elsewhere.
-//! Reads no contents and adds no access rules: a job may do here what the process may do.
+//! Resolves paths of a user's file system to sources and destinations: the storage, the place in it, and the name elsewhere. Reads
+//! no contents and adds no access rules: a job may use all files that the process may use.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKi
 pub use godwit_tree::DestinationPlace;
 use godwit_tree::{TreeRoot, root_fault};
 
-/// Why a path is unusable: whole sentences that include the path.
+/// The reason why a path is unusable: whole sentences that include the path.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct LocalError {
@@ -34,7 +34,7 @@ impl LocalError {
         }
     }
 
-    /// A path in an export whose file system is absent now.
+    /// A path in an export whose file system is unavailable now.
     #[must_use]
     pub fn away(message: String) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl LocalError {
         }
     }
 
-    /// Whether the file system of the export is absent now.
+    /// Whether the file system of the export is unavailable now.
     #[must_use]
     pub const fn is_away(&self) -> bool {
         self.is_away
     }
 
-    /// Converts to the fault of the source `path`. Messages to people begin with the name anyway.
+    /// Converts to the fault of the source `path`. In messages the name precedes it anyway.
     pub fn into_fault(self, path: &Path) -> Fault {
         let name = format!("{}: ", path.display());
         Fault {
@@ -66,33 +66,33 @@ impl LocalError {
 
 /// Finds the local ends of jobs that may use exports only. Such a job's paths have the form `/EXPORT/below`.
 pub trait ExportedFiles: Send + Sync {
-    /// Finds a source; never reaches anything outside its export.
+    /// Finds a source; never leaves its export.
     ///
     /// # Errors
-    /// The export does not exist, or has nothing readable there.
+    /// The export does not exist, or has no readable entry there.
     fn source(&self, path: &Path, access: Access) -> Result<LocalSource, LocalError>;
 
-    /// Finds a destination; never reaches anything outside its export.
+    /// Finds a destination; never leaves its export.
     ///
     /// # Errors
     /// The export does not exist, or the destination cannot be opened.
     fn destination(&self, path: &Path, access: Access) -> Result<DestinationPlace, LocalError>;
 
-    /// Bytes that this process may still write to the export of the path; None if unknown.
+    /// Bytes that this process may still write to the export of the path; `None` if unknown.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
 
-    /// How long the file system of an export of this name has not answered; None if it answers or is not watched.
+    /// How long the file system of this export has not responded; `None` if it responds or is not watched.
     fn silent_for(&self, _export: &str) -> Option<Duration> {
         None
     }
 
-    /// The reason why only members of a job may write to these absolute paths now, if one claims them.
+    /// The reason why only members of a job may write to these absolute paths now, if a claim covers one of them.
     fn claimed(&self, _destinations: &[Vec<u8>]) -> Option<String> {
         None
     }
 }
 
-/// Part of the message on a missing parent directory of a destination.
+/// Part of the message about a missing parent directory of a destination.
 pub const MUST_EXIST: &str = "this directory must exist";
 /// Part of the message about a parent that is not a directory.
 pub const NO_DIRECTORY: &str = "this is not a directory, so it cannot contain entries";
@@ -103,23 +103,23 @@ pub struct LocalSource {
     pub root: TreeRoot,
     /// The name of the source in a destination directory; empty if only the contents are copied (`.`, `..`, `/`).
     pub name: Vec<u8>,
-    /// Absolute and with all followed links resolved, so the path is the same from any directory.
+    /// The absolute path with all followed links resolved, so that it is the same from any directory.
     pub absolute: Vec<u8>,
-    /// The typed form, see [`called`].
+    /// The user's spelling, see [`called`].
     pub shown: Vec<u8>,
 }
 
-/// The needs of a transfer from the storage at a place.
+/// Requirements of a transfer for the storage at a place.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Access {
     /// The metadata to read and write.
     pub preserve: Preserve,
-    /// Contents of large files bypass the page cache.
+    /// Whether contents of large files bypass the page cache.
     pub direct: bool,
 }
 
 impl Access {
-    /// The access that a client asks for.
+    /// The access that a client requests.
     pub fn asked(request: &Open) -> Self {
         Self {
             preserve: request.preserve.unwrap_or_default(),
@@ -128,24 +128,24 @@ impl Access {
     }
 }
 
-/// Most directories with a separate storage, since each takes descriptors. Further ones share storages where possible.
+/// Most directories with a separate storage, because each needs descriptors. Other directories share storages if possible.
 const OWN_STORAGES_MAX: usize = 64;
 
-/// Finds sources. Files of one directory share its storage.
+/// Finds sources. Files in one directory share its storage.
 pub struct Sources<'a> {
     spill: &'a Path,
     base: Option<&'a Path>,
     access: Access,
-    /// Storages of directories that hold sources, by their real paths.
+    /// Storages of directories that contain sources, by their real paths.
     shared: HashMap<PathBuf, Arc<dyn Storage>>,
-    /// Real paths of directories, by their typed names.
+    /// Real paths of directories, by the user's spelling.
     real: HashMap<PathBuf, PathBuf>,
     own: usize,
 }
 
 impl<'a> Sources<'a> {
-    /// Nothing is open yet. Data that does not fit into memory goes to files in `spill`. Relative paths start at `base`, or else at
-    /// the working directory of the process.
+    /// A finder that has opened nothing yet. Data that does not fit in memory is written to files in `spill`. Relative paths start
+    /// at `base`, or at the working directory of the process.
     pub fn new(spill: &'a Path, base: Option<&'a Path>, access: Access) -> Self {
         Self {
             spill,
@@ -157,7 +157,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Finds a source. A trailing slash follows a link to a directory. Messages have the typed path.
+    /// Finds a source. With a trailing slash, a link to a directory is followed. Messages contain the path in the user's spelling.
     ///
     /// # Errors
     /// The source does not exist, cannot be opened, or has no name.
@@ -185,7 +185,7 @@ impl<'a> Sources<'a> {
             return Err(LocalError::new(FaultCode::TYPE_CONFLICT, why));
         }
         if meta.is_dir() {
-            // The path is a directory or a followed link to one. The copy is of the directory that the path leads to.
+            // The path is a directory or a followed link to one. The directory that the path leads to is copied.
             let real = canonical(&there)?;
             let root = self.directory(&there, &real)?;
             return Ok(LocalSource {
@@ -244,8 +244,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Finds a destination: a name in an existing directory, even if the name is a directory itself. The destination is thus the same
-/// before and after the first run. A relative path starts at `base`, or else at the working directory.
+/// Finds a destination: a name in an existing directory, even if the name is a directory too. Therefore the destination is the same
+/// before and after the first run. A relative path starts at `base`, or at the working directory.
 ///
 /// All destinations with the same `syncs` share the syncs of a file system.
 ///
@@ -261,7 +261,7 @@ pub fn destination(
     let bytes = path.as_os_str().as_bytes();
     let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
     let there = based(path, base);
-    // A link to a directory, or a path without a last name, stands for the directory that it leads to.
+    // For a link to a directory, or a path without a last name, the destination is the directory that it leads to.
     let real = if there.is_dir() {
         canonical(&there)?
     } else {
@@ -282,7 +282,7 @@ pub fn destination(
         shown.into_os_string().into_vec()
     };
     Ok(DestinationPlace {
-        // Key, lock and writes concern the same directory, even if a link leads elsewhere a moment later.
+        // Key, lock and writes concern the same directory, even if a link is changed meanwhile.
         storage: open_as(&storage_path, &parent, spill, access, syncs)?,
         storage_path: storage_path.into_os_string().into_vec(),
         base: name,
@@ -308,7 +308,7 @@ fn based(path: &Path, base: Option<&Path>) -> PathBuf {
 }
 
 fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, LocalError> {
-    // A source is never written to, so there is no sync to share.
+    // Nothing is written to a source, so there is no sync to share.
     open_as(root, root, spill, access, &Syncs::default())
 }
 
@@ -324,7 +324,7 @@ fn open_as(
     let options = FsOptions {
         umask_cleared: true,
         direct: access.direct,
-        // These bits let a file run as its owner. Only a copy that keeps owners knows the right owner.
+        // These bits make a program run as the file's owner. Only a copy that keeps owners has the right owner.
         allow_set_id: preserve.owner && preserve.group,
         read_xattrs: preserve.xattrs,
         read_acls: preserve.acls,

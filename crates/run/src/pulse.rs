@@ -1,7 +1,8 @@
-//! Counts how often this process stood still: it was stopped, or its machine slept. Others may have taken over its work meanwhile.
-//! Decides nothing about that work.
+//! Counts how often this process stood still because it was stopped or its machine slept. Others may have taken over its work during a
+//! standstill. Does not decide about that work.
 //!
-//! A thread beats. A caller that asks while the last beat is too old counts the standstill, so a thread that wakes first cannot hide it.
+//! A thread makes regular beats. If a caller asks while the last beat is too old, the caller counts the standstill, so a thread that
+//! wakes first cannot hide it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,10 +13,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Interval between two beats.
 const EVERY: Duration = Duration::from_millis(500);
-/// A process without a beat for this long stood still. A cluster takes nothing over before 5 s.
+/// A process without a beat for this long stood still. A cluster does not take over work before 5 s.
 const LATE_MILLIS: u64 = 3_000;
 
-/// How often this process has been stopped so far. Never falls, and costs little.
+/// How often this process has been stopped so far. Never decreases, and is cheap.
 #[must_use]
 pub fn stops() -> u64 {
     static PULSE: OnceLock<Pulse> = OnceLock::new();
@@ -28,7 +29,7 @@ pub fn stops() -> u64 {
                 thread::sleep(EVERY);
             }
         };
-        // Without the thread, each late question counts as a standstill. The caller then only looks once more.
+        // Without the thread, each late query counts as a standstill. The caller then only checks once more.
         let _ = thread::Builder::new()
             .name("gw-pulse".to_owned())
             .spawn(beats);

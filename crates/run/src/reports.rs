@@ -1,8 +1,8 @@
-//! Written reports about a transfer: its manifest, and the list of failed entries.
-//! Moves no data; the engine reports the entries.
+//! Writes reports about a transfer: its manifest, and the list of failed entries. Does not move data; the engine reports the
+//! entries.
 //!
-//! An observer at the client's end receives each entry once the entry is durable, with its digest, and writes a line. Entries that
-//! existed before wait on disk for threads that read this side's copy. No part of a report crosses the network.
+//! An observer at the client's end receives each entry once the entry is durable, with its digest, and writes a line. Existing
+//! entries wait on disk for threads that read this side's copy. No part of a report is sent over the network.
 
 mod failed;
 mod inputs;
@@ -42,19 +42,19 @@ use godwit_api::failure::Failure;
 pub(crate) struct Reports {
     failed: Option<FailedList>,
     keeper: Option<Arc<Keeper>>,
-    /// Another godwit that receives the failed entries.
+    /// Another godwit process that receives the failed entries.
     listener: Option<Arc<dyn EventSink>>,
     /// The prefix of names in reports, for each root.
     prefixes: Mutex<Vec<Vec<u8>>>,
-    /// A transfer has begun.
+    /// Whether a transfer has begun.
     began: AtomicBool,
     own: ReportFiles,
 }
 
-/// The roots of a transfer for its reports; none if another godwit gives the names.
+/// The roots of a transfer for its reports; empty if another godwit process supplies the names.
 #[derive(Default)]
 pub(crate) struct ReportRoots {
-    /// Names of the roots at the destination; empty for "the contents of it".
+    /// Names of the roots at the destination; empty for "the contents of the source".
     pub(crate) names: Vec<Vec<u8>>,
     /// This side's copies: the source's in a push, the destination's in a pull. May be empty if there is none.
     pub(crate) copies: Vec<TreeRoot>,
@@ -115,7 +115,7 @@ impl Reports {
         })
     }
 
-    /// The reports of a process that works for another godwit, which writes the files.
+    /// The reports of a process that works for another godwit process, which writes the files.
     pub(crate) fn told(
         output: &Arc<dyn EventSink>,
         tells: EventDetail,
@@ -137,7 +137,7 @@ impl Reports {
         })
     }
 
-    /// The transfer begins or restarts. Earlier notes are void.
+    /// Called when the transfer begins or restarts. Earlier records are dropped.
     pub(crate) fn begin(&self, roots: ReportRoots, digest: DigestKind) -> Result<(), Failure> {
         let prefixes = if roots.names.len() > 1 {
             roots.names
@@ -155,7 +155,7 @@ impl Reports {
         }
     }
 
-    /// Report files that lie in the sources.
+    /// Report files inside the sources.
     pub(crate) fn own_files(&self) -> Arc<OwnFiles> {
         self.own.files()
     }
@@ -169,19 +169,19 @@ impl Reports {
         self.own.refuse_deletion(destination, select)
     }
 
-    /// Whether the reports need complete entries.
+    /// Whether the reports need the complete entries.
     pub(crate) fn wants_entries(&self) -> bool {
         self.keeper.is_some()
     }
 
-    /// An entry is complete.
+    /// Records a complete entry.
     pub(crate) fn entry_done(&self, record: &Record) {
         if let Some(keeper) = &self.keeper {
             keeper.entry_done(record);
         }
     }
 
-    /// Notes a failed entry. Reports use its name below the source.
+    /// Records a failed entry. Reports use its name below the source.
     pub(crate) fn entry_failed(&self, failed: &FailedEntry<'_>) {
         let prefix = |root: u16| locked(&self.prefixes).get(usize::from(root)).cloned();
         let name = match failed.root.and_then(prefix) {
@@ -197,7 +197,7 @@ impl Reports {
         });
     }
 
-    /// Notes a failed entry by its name below the source.
+    /// Records a failed entry by its name below the source.
     pub(crate) fn fault_told(&self, fault: &event::Fault) {
         if let Some(keeper) = &self.keeper {
             keeper.entry_failed(&fault.name);
@@ -210,7 +210,7 @@ impl Reports {
         }
     }
 
-    /// Notes an entry that another godwit completed, by its line in a manifest.
+    /// Records an entry that another godwit process completed, by its line in a manifest.
     pub(crate) fn line_told(&self, line: &[u8]) {
         if let Some(keeper) = &self.keeper {
             keeper.line_told(line);
@@ -222,7 +222,7 @@ impl Reports {
         self.failed.is_some() || self.keeper.is_some()
     }
 
-    /// Ends the reports once all files are complete or gone. `dry` means that the transfer copied nothing.
+    /// Finishes the reports once all files are complete or gone. `dry` means that the transfer copied nothing.
     pub(crate) fn finish(
         &self,
         whole: bool,

@@ -1,11 +1,10 @@
-//! Which endpoints can be the sources and the destination of one transfer.
-//! Looks at names only, never at files.
+//! Decides which endpoints can be the sources and the destination of one transfer. Uses names only, never files.
 
 use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::host::HostPort;
 use godwit_api::login::Login;
 
-/// Checks that one transfer can join these endpoints; the error is the reason why not.
+/// Checks that one transfer can connect these endpoints; the error is the reason why not.
 pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
     if let Some(source) = sources.iter().find(|source| is_null(source)) {
         return Err(format!(
@@ -39,7 +38,7 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
         );
     }
     match (first, machine(destination)) {
-        // Data goes straight between two machines that ssh reaches. A node takes orders only from its client.
+        // Data is sent directly between two machines that ssh reaches. A node accepts requests only from its client.
         (Machine::This, _) | (_, Machine::This) | (Machine::Ssh(_), Machine::Ssh(_)) => Ok(()),
         (Machine::Ssh(login), _) => Err(not_lent(sources, destination, login)),
         (_, Machine::Ssh(login)) => Err(not_lent(sources, destination, login)),
@@ -50,8 +49,8 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
     }
 }
 
-/// The message on a node and a machine that ssh reaches. A node admits identities. The user of godwit on that machine may have one,
-/// but this process does not lend its identity to that machine.
+/// The message about a node and a machine that ssh reaches. A node admits identities. The user of godwit on that machine may have
+/// an identity, but this process does not lend its own to that machine.
 fn not_lent(sources: &[Endpoint], destination: &Endpoint, login: &Login) -> String {
     let there = |endpoint: &Endpoint| match endpoint {
         Endpoint::Ssh(place) => String::from_utf8_lossy(&place.path).into_owned(),

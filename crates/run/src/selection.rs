@@ -1,5 +1,5 @@
 //! Reads the selection of entries from a command's settings: files of rules, ages, times of files.
-//! Opens no list of names, and looks at no source.
+//! Does not open lists of names or examine sources.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,13 +11,13 @@ use godwit_api::settings::{RuleSource, RuleText, SelectionSettings, When};
 use godwit_proto::limits::RULES_MAX;
 use godwit_tree::select::{parse_rule, parse_rules};
 
-/// Longest accepted file of rules: more than all rules together may have.
+/// Longest accepted file of rules: longer than all rules together may be.
 const RULE_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Reads the files that the settings name. `None` means all entries.
 ///
 /// # Errors
-/// Names the file or rule at fault.
+/// Contains the file or rule at fault.
 pub fn read_selection(settings: &SelectionSettings) -> Result<Option<job::Selection>, Failure> {
     let selection = job::Selection {
         rules: rules(&settings.rules, settings.from0)?,
@@ -29,7 +29,7 @@ pub fn read_selection(settings: &SelectionSettings) -> Result<Option<job::Select
             true => ListForm::Zeros,
             false => ListForm::Lines,
         }),
-        // Without a list, -r is the default anyway, and people type it.
+        // Without a list, -r is the default, and users give it out of habit.
         recursive: settings.recursive && settings.files_from.is_some(),
         one_file_system: settings.one_file_system,
     };

@@ -1,5 +1,4 @@
-//! Looks at a directory so that another node can find out whether both see the same one: see `godwit_api::sight`.
-//! Compares nothing.
+//! Describes a directory so that another node can find out whether both see the same one: see `godwit_api::sight`. Does not compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,10 +10,10 @@ use std::path::Path;
 use godwit_api::sight::SIGHT_ENTRIES_MAX;
 use godwit_store::TempName;
 
-/// Most names of a directory that are looked at.
+/// Most names of a directory that are examined.
 const LISTED_MAX: usize = 100_000;
 
-/// Inodes of the chosen entries that this node sees in a directory.
+/// Inodes of the chosen entries of a directory, according to this node.
 ///
 /// # Errors
 /// The directory cannot be listed.
@@ -30,7 +29,7 @@ pub fn sight_of(directory: &Path) -> io::Result<Vec<u64>> {
     Ok(chosen.sight(std::fs::metadata(directory)?.ino(), inode_of))
 }
 
-/// The entries of a sight: the entries with the least hashes, so that each node chooses the same, or the entries of an earlier sight.
+/// The entries to choose: those with the smallest hashes, so that each node chooses the same, or those of an earlier sight.
 pub(crate) struct Chosen {
     wanted: Option<BTreeSet<u64>>,
     names: BTreeMap<u64, Vec<u8>>,

@@ -1,5 +1,4 @@
-//! One transfer from its description to its end: its two ends, its summary and its reports.
-//! Moves no data itself, and prints nothing.
+//! One transfer from its description to its end: its two ends, its summary and its reports. Does not move data or print.
 
 mod admission;
 mod apart;
@@ -62,9 +61,9 @@ pub(crate) struct Job<'a> {
     settings: CpSettings,
     env: &'a Env,
     chosen: Chosen,
-    /// Parts of files to send, and files to put together.
+    /// Parts of files to send, and files to assemble.
     items: Vec<WorkItem>,
-    /// The source is standard input, the destination standard output. Neither can be read or written again.
+    /// The source is standard input, or the destination standard output. Neither can be used a second time.
     from_input: bool,
     to_output: bool,
     /// Number of named sources.
@@ -188,7 +187,7 @@ impl Job<'_> {
             return ended.map(|mut report| {
                 report.summary.bytes = before.bytes;
                 report.summary.resent_bytes = before.resent_bytes;
-                // The part after a pause finds the files that the job delivered earlier.
+                // After a pause, the transfer finds the files that the job delivered earlier.
                 let earlier = before.files - report.summary.files;
                 report.summary.files = before.files;
                 report.summary.skipped = report.summary.skipped.saturating_sub(earlier);
@@ -226,7 +225,7 @@ impl Job<'_> {
             self.run.events.tell(Event::Ended {});
         }
         let mut report = self.finish_reports(report);
-        // A dry run does not read to the end of the input, so the size is unknown.
+        // A dry run does not read the input to its end, so the size is unknown.
         if self.from_input && self.settings.comparison.dry_run && report.summary.files > 0 {
             report.summary.bytes = None;
         }
@@ -247,14 +246,14 @@ impl Job<'_> {
         summary.seconds = elapsed_seconds(self.env.started);
         let summary = Summary::Transfer(Box::new(summary));
         let is_usage = |failure: &Failure| failure.code == FailureCode::Usage;
-        // Wrong usage is no transfer and has no summary. Another program waits for a summary all the same.
+        // A usage error is not a transfer and has no summary. But another program always waits for a summary.
         if !failure.as_ref().is_some_and(is_usage) || self.env.tells.is_some() {
             self.run.events.tell(Event::Summary(summary.clone()));
         }
         failure.map_or(Ok(summary), Err)
     }
 
-    /// Makes a failure final if the transfer used a pipe, because a pipe cannot resume.
+    /// Makes a failure final if the transfer used a pipe, because a pipe cannot be resumed.
     fn without_resuming(&self, mut report: Report) -> Report {
         if let Some(failure) = &mut report.failure
             && failure.code.is_interruption()
@@ -271,7 +270,7 @@ impl Job<'_> {
         report
     }
 
-    /// Writes the reports of the transfer. A report that cannot be written is an error, never a success.
+    /// Writes the reports of the transfer. If a report cannot be written, the result is an error.
     fn finish_reports(&self, mut report: Report) -> Report {
         let whole = report.summary.began && report.failure.is_none();
         let failed = report.summary.failed;
@@ -308,7 +307,7 @@ impl Job<'_> {
     }
 
     /// Whether every source is missing or failed as a whole. An unreadable list fails under the name of the source, although earlier names
-    /// of the list were copied.
+    /// of the list may have been copied.
     fn has_no_other(&self, missing: u64, failed: u64) -> bool {
         let unread = if self.chosen.is_listed() {
             missing
@@ -332,12 +331,12 @@ impl Job<'_> {
         }
     }
 
-    /// Memory for blocks, including blocks that wait for their turn into a pipe.
+    /// Memory for blocks, including blocks that wait for their turn in a pipe.
     fn memory_bytes(&self) -> usize {
         usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX)
     }
 
-    /// The current share of the transfer.
+    /// The transfer's share of the network.
     fn share(&self) -> Share {
         let sharing = &self.settings.sharing;
         Share {

@@ -1,5 +1,5 @@
-//! One verification: a copy checked by a manifest, here or on another machine.
-//! Reads no contents; the engine does.
+//! Runs one verification: a copy checked by a manifest, here or on another machine. Does not read
+//! contents; the engine does.
 
 mod findings;
 mod local;
@@ -29,7 +29,7 @@ use findings::{Findings, Totals, Whole};
 pub use local::root_of;
 use manifest::ManifestFile;
 
-/// Entries that are checked together.
+/// Entries checked in one batch.
 const BATCH_RECORDS: usize = 256;
 
 /// A complete manifest, which is read again entry by entry.
@@ -40,16 +40,17 @@ pub(crate) struct Checklist {
     /// Entries that are files.
     files: u64,
     entries: u64,
-    /// The manifest itself, which is no extra entry of the copy.
+    /// The manifest itself, which is not an extra entry of the copy.
     own: Arc<OwnFiles>,
     /// The directory of the manifest, by device and inode.
     directory: Option<(u64, u64)>,
-    /// A record that was read, but did not fit into the last batch.
+    /// A record that was read but did not fit into the last batch.
     left: Option<Record>,
 }
 
 impl Checklist {
-    /// Reads the manifest to its end, so that a truncated or changed manifest judges nothing.
+    /// Reads the manifest to its end, so that a truncated or changed manifest is refused before any
+    /// check.
     fn open(manifest: &ManifestFile, signed_by: Option<&IdentityId>) -> Result<Self, Failure> {
         let shown = manifest.shown.clone();
         let refused = |what: String| {
@@ -123,7 +124,7 @@ impl Checklist {
     }
 
     fn next_record(&mut self) -> Result<Option<Record>, Failure> {
-        // The manifest was complete a moment ago. A change since that moment is found here.
+        // The manifest was complete before. A change since then is detected here.
         let entry = self
             .reader
             .next_entry()
@@ -231,7 +232,7 @@ fn check(
         ..
     } = findings.totals();
     if entries != expected {
-        // A missing answer about an entry must never count as equality.
+        // An entry without an answer must never count as equal.
         return Err(Failure::new(
             FailureCode::VerificationIncomplete,
             format!(
@@ -247,7 +248,7 @@ fn check(
     })))
 }
 
-/// The inputs of every kind of check.
+/// The inputs of all kinds of checks.
 struct Asked<'a> {
     settings: &'a VerifySettings,
     env: &'a Env,

@@ -1,9 +1,9 @@
-//! Walks a bounded piece of a source for a job that is divided among nodes: small files for one transfer, and the remaining pieces.
-//! Does not send data and does not assign work. The close of the tree sends the entries that the walk skips.
+//! Walks a bounded part of a source for a job that is divided among nodes: finds small files for one transfer, and the remaining
+//! parts. Does not send data or assign work. The closer of the tree sends the entries that the walk skips.
 //!
 //! A walk begins at a directory, or at one share of the names in it, and continues below until it reaches its limits. A directory with
-//! too many names, or too many bytes in small files, remains in shares. A share has the names whose hash is its number, so every node
-//! finds the same names in it. Links, special files, and files with several names are skipped.
+//! too many names, or too many bytes in small files, is left for later walks, in shares. A share consists of the names whose hash is
+//! its number, so every node finds the same names in it. Links, special files, and files with several names are skipped.
 
 mod tally;
 
@@ -23,24 +23,25 @@ use crate::sight::Chosen;
 use crate::transfer::{access_of, select_of};
 pub use tally::{Tally, Unread};
 
-/// Least length of a part of a file, but for its last one.
+/// Minimum length of a part of a file, except for its last one.
 pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
 
-/// Files above this are separate items, of one part or more. Otherwise, shares of a directory with a few large files would give one
-/// node many of them and another node none.
+/// Larger files are separate items, of one or more parts. Otherwise shares of a directory with a few large files could give one node
+/// many of them and another node none.
 const LARGE_BYTES: u64 = 64 << 20;
 
-/// A scan with more bytes in small files remains in shares: a slow node then holds no scan for long, and the last scans end together.
+/// If a scan has more bytes in small files, it is left in shares, so that a slow node is not busy with one scan for long, and the last
+/// scans end together.
 const SCAN_BYTES: u64 = 64 << 20;
 
 /// Limits of one walk.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
-    /// Small files after which no further directory is entered.
+    /// Number of small files after which no more directories are entered.
     pub files: usize,
-    /// Bytes of small files after which no further directory is entered, and beyond which a directory remains in shares.
+    /// Bytes of small files after which no more directories are entered, and beyond which a directory is left in shares.
     pub bytes: u64,
-    /// Names beyond which a directory remains in shares.
+    /// Number of names beyond which a directory is left in shares.
     pub names: usize,
     /// Files with more bytes are large.
     pub large: u64,
@@ -63,7 +64,7 @@ impl Default for WalkLimits {
 /// The result of a walk.
 #[derive(Debug, Default)]
 pub struct Walked {
-    /// Small files below the source, each with a zero byte behind it.
+    /// Small files below the source, each followed by a zero byte.
     pub names: Vec<u8>,
     /// Number of small files.
     pub files: usize,
@@ -71,7 +72,7 @@ pub struct Walked {
     pub bytes: u64,
     /// Large files.
     pub large: Vec<LargeFile>,
-    /// Names of files with several names, which were skipped.
+    /// Skipped names of files that have several names.
     pub several: usize,
     /// Directories that were not entered, each with its number of shares.
     pub left: Vec<(Vec<u8>, u32)>,
@@ -80,15 +81,15 @@ pub struct Walked {
 /// A file that is sent in parts.
 #[derive(Debug, Eq, PartialEq)]
 pub struct LargeFile {
-    /// Below the source.
+    /// Path below the source.
     pub path: Vec<u8>,
     /// Length of the contents.
     pub bytes: u64,
-    /// State of the file.
+    /// Generation of the file.
     pub generation: u64,
 }
 
-/// The source of a job, to be walked.
+/// The source of a job, for walks.
 pub struct Walk {
     root: TreeRoot,
     select: Arc<Select>,
@@ -99,11 +100,11 @@ impl Walk {
     /// Opens the one source of a job.
     ///
     /// # Errors
-    /// The source is not of this machine, cannot be opened, or is no directory.
+    /// The source is not on this machine, cannot be opened, or is not a directory.
     pub fn open(spec: &JobSpec, env: &Env, limits: WalkLimits) -> Result<Self, Failure> {
         let settings = spec.copy_settings().map_err(Failure::usage)?;
         let limits = match settings.comparison.judge {
-            // The digest of a part does not show that the whole file is the same.
+            // The digest of a part does not prove that the whole file is the same.
             Judge::Checksum => WalkLimits {
                 large: u64::MAX,
                 ..limits
@@ -136,8 +137,8 @@ impl Walk {
         })
     }
 
-    /// The inodes that this node sees of the source: see [`godwit_api::sight`]. With an `earlier` sight, looks at the same entries if
-    /// they exist.
+    /// The inodes of the source according to this node: see [`godwit_api::sight`]. With an `earlier` sight, examines the same entries
+    /// if they exist.
     ///
     /// # Errors
     /// The directory cannot be listed.
@@ -155,7 +156,7 @@ impl Walk {
         Ok(chosen.sight(root.map_or(0, |meta| meta.inode), inode_of))
     }
 
-    /// The large file of this name in the source; None if a walk would not report it as large.
+    /// The large file of this name in the source; `None` if a walk would not report it as large.
     #[must_use]
     pub fn large_file(&self, name: &[u8]) -> Option<LargeFile> {
         let path = self.path(name).ok()?;
@@ -179,11 +180,11 @@ impl Walk {
     /// Whether the source has a directory at this path.
     ///
     /// # Errors
-    /// The source does not say: it may have one.
+    /// The source cannot be read, so it may have the directory.
     pub fn has_directory(&self, below: &[u8]) -> Result<bool, Unread> {
         match self.kind_of(below) {
             Ok(kind) => Ok(kind == Some(Kind::Directory)),
-            // Another kind of entry is in its way.
+            // Another kind of entry has the name.
             Err(error) if is_gone(error.kind) => Ok(false),
             Err(error) => Err(Unread::of(below, &error)),
         }
@@ -219,7 +220,7 @@ impl Walk {
         Ok(walked)
     }
 
-    /// Looks at one directory.
+    /// Examines one directory.
     fn level(
         &self,
         below: &[u8],
@@ -255,7 +256,7 @@ impl Walk {
                 b"" => name.clone(),
                 _ => [below, b"/", name].concat(),
             };
-            // The close of the tree reports entries that cannot be looked at.
+            // The closer of the tree reports entries that cannot be examined.
             let Ok(place) = self.path(&path) else {
                 continue;
             };
@@ -318,7 +319,7 @@ impl Walk {
     }
 }
 
-/// Whether an error shows that no directory has the path: no entry, or another kind of entry at it or above it.
+/// Whether an error proves that no directory has the path: there is no entry, or another kind of entry at it or above it.
 const fn is_gone(kind: StoreErrorKind) -> bool {
     matches!(
         kind,

@@ -1,5 +1,4 @@
-//! The numbers on the wire equal the numbers in the catalogue of failures.
-//! Causes no failure.
+//! Tests that the protocol's numbers equal those in the catalogue of failures. Causes no failures.
 
 use std::collections::HashSet;
 

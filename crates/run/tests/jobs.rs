@@ -1,5 +1,5 @@
-//! Jobs that run at the same time in one process, steered from other threads.
-//! The binary and other machines have tests of their own in `cli`.
+//! Tests jobs that run at the same time in one process, controlled from other threads. `cli` tests
+//! the binary and other machines.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Slow: a megabyte takes a quarter of an hour.
 const SLOW: &str = "1kB";
 
-/// There are no other machines.
+/// A connector that reaches no other machines.
 struct Nowhere;
 
 impl Connectors for Nowhere {
@@ -44,7 +44,7 @@ impl Connectors for Nowhere {
     }
 }
 
-/// Keeps all events, and lets a test wait for one.
+/// Stores all events, and lets a test wait for one.
 #[derive(Default)]
 struct Heard {
     events: Mutex<Vec<Event>>,
@@ -80,7 +80,7 @@ impl Heard {
     }
 }
 
-/// A directory with a home, and room for sources and destinations.
+/// A directory with a home and with space for sources and destinations.
 struct World(tempfile::TempDir, Process);
 
 impl World {
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// Copies the tree of this number, below the directory that `Env` names as the base.
+    /// Copies the tree of this number, below the base directory of `Env`.
     fn begin(&self, number: u8, settings: &[(&str, &str)]) -> Running {
         let spec = copy(&format!("tree{number}"), &format!("copy{number}"), settings);
         let (env, heard, control) = (self.env(), Arc::new(Heard::default()), Control::default());
@@ -207,7 +207,7 @@ fn assert_complete(ended: Result<Summary, Failure>) {
     };
     assert_eq!(summary.status, Status::Complete, "{summary:?}");
     assert_eq!((summary.files, summary.failed), (21, 0), "{summary:?}");
-    // The figures of the process belong to no single job here.
+    // The figures of the process do not belong to a single job here.
     assert_eq!(summary.max_rss_bytes.destination, None);
 }
 
@@ -269,7 +269,7 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     paused
         .heard
         .wait_for(|event| matches!(event, Event::Paused {}));
-    // The job holds nothing of the process.
+    // The job holds no resources of the process.
     let figures = world.1.governor.figures();
     assert_eq!((figures.running, figures.held), (0, 0));
     assert!(figures.held_most > 0);
@@ -281,7 +281,7 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     let Ok(Summary::Transfer(summary)) = again.end() else {
         panic!("it completes");
     };
-    // Small files may have been there before the pause.
+    // Small files may have been delivered before the pause.
     let all = (
         summary.status,
         summary.files + summary.skipped,

@@ -1,5 +1,5 @@
-//! Tests walks of a source that is divided among nodes: no entry is met twice or missed, and each walk meets a bounded piece.
-//! Brings nothing.
+//! Tests walks of a source that is divided among nodes: no entry is found twice or missed, and each walk covers a bounded
+//! part. Does not transfer data.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -202,7 +202,7 @@ fn walks_meet_each_file_once_in_bounded_pieces() {
     let found = all(&walk);
     assert_eq!((&found.0, &found.1), (&small, &large));
     assert!(found.2 > 10, "{} walks", found.2);
-    // The same on every node.
+    // The result is the same on every node.
     assert_eq!(all(&one.walk(LIMITS, &[])), found);
     let whole = one
         .walk(WalkLimits::default(), &[])
@@ -228,12 +228,12 @@ fn what_needs_the_whole_tree_is_passed_over() {
         .walk(b"", 0, 1)
         .expect("walked");
     assert_eq!(names(&walked), ["a", "kept/in"]);
-    // A directory that is gone has nothing in it.
+    // A removed directory has no entries.
     let gone = one.walk(LIMITS, &[]).walk(b"gone", 0, 1).expect("walked");
     assert_eq!((gone.files, gone.left.len()), (0, 0));
 }
 
-/// The look of this number fails; the first one is at the source itself.
+/// Makes the look of this number fail; the first one is at the source itself.
 fn stale(operation: Operation, number: u64) -> Faults {
     let mut faults = Faults::new(1);
     faults.rules.push(FaultRule {

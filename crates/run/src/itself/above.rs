@@ -1,5 +1,4 @@
-//! Finds paths to the parent directories of a directory in its file system, whatever is mounted where.
-//! Looks for nothing in them.
+//! Finds paths to the parent directories of a directory in its file system, independent of mount points. Does not search them.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -9,8 +8,8 @@ use super::is_inside;
 /// Most returned parent directories.
 const ABOVE_MAX: usize = 256;
 
-/// The parent directories of this real path in its file system, nearest first: an absolute path to each, and the relative path of the
-/// given directory from there. Leaves out parents that no mount of this system shows.
+/// The parent directories of this real path in its file system, nearest first. Each has an absolute path, and the relative path from
+/// it to the given directory. Parents that are visible through no mount of this system are left out.
 pub(super) fn above(directory: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let device = |path: &[u8]| std::fs::symlink_metadata(os(path)).ok().map(|it| it.dev());
     let Some(of) = device(directory) else {

@@ -1,7 +1,7 @@
-//! Looks for the beacon of a destination from the source, which may see the same file system by another mount or from another machine.
-//! Lights only the beacon of the prepared destination, and judges nothing that device and inode have decided.
+//! Searches the source for the beacon of a destination, because the source may see the same file system by another mount or from
+//! another machine. Makes only the beacon of the prepared destination, and does not decide cases that device and inode have decided.
 //!
-//! The random name has never been looked up before, so no cache of a mount says that it is not there.
+//! The random name has never been looked up before, so no cache of a mount can report it as missing.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,13 +14,13 @@ use super::above::above;
 use super::ground::{Meeting, os, parent_of};
 use super::{is_inside, said};
 
-/// Part of the message on ends that the beacon brought together.
+/// Part of the message about ends that the beacon proved to overlap.
 const BY_BEACON: &str = "; both ends are in one file system, mounted twice or on two machines";
 
 /// Most parents of a destination that are tried below each source.
 const ABOVE_MAX: usize = 64;
 
-/// Lights the beacon of this destination, and returns it for the search at its source. The beacon of an export does not reveal the
+/// Makes the beacon of this destination, and returns it for the search at its source. The beacon of an export does not reveal the
 /// location of the export.
 pub fn light(prepared: &mut PreparedDestination, is_exported: bool) -> Option<Beacon> {
     let lit = prepared.light()?;
@@ -59,7 +59,7 @@ fn above_of(prepared: &PreparedDestination, directory: &RelPath) -> Vec<u8> {
     below.strip_prefix(b"/").unwrap_or(below).to_vec()
 }
 
-/// A source, for the look.
+/// A source to search.
 pub struct Sought<'a> {
     /// The tree to read.
     pub root: &'a TreeRoot,
@@ -71,22 +71,23 @@ pub struct Sought<'a> {
     pub name: &'a [u8],
 }
 
-/// Looks for a beacon at sources.
+/// Searches sources for a beacon.
 pub struct Look<'a> {
-    /// The beacon to look for.
+    /// The beacon to search for.
     pub beacon: &'a Beacon,
-    /// The transfer deletes entries that only the destination has.
+    /// Whether the transfer deletes entries that only the destination has.
     pub deletes: bool,
-    /// The transfer skips file systems mounted in a source.
+    /// Whether the transfer skips file systems mounted in a source.
     pub bounded: bool,
-    /// The sources are in exports. Above them, only the beacon is looked for, because a peer cannot guess its random name.
+    /// Whether the sources are in exports. If so, only the beacon is looked up above them, because a peer cannot guess its random
+    /// name.
     pub is_exported: bool,
-    /// The destination, for people.
+    /// The destination in messages.
     pub destination: &'a [u8],
 }
 
 impl<'a> Look<'a> {
-    /// The look that the destination of a pull asks for.
+    /// The search that the destination of a pull requests.
     pub fn asked(open: &'a Open, is_exported: bool) -> Option<Self> {
         Some(Self {
             beacon: open.beacon.as_ref()?,
@@ -97,7 +98,7 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// Why these sources must not go to the destination, if there is a reason.
+    /// The reason why these sources must not be copied to the destination, if there is one.
     pub fn reason(&self, sources: &[Sought<'_>]) -> Option<String> {
         let mut without = HashSet::new();
         sources.iter().find_map(|source| {
@@ -111,7 +112,7 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// The relation of a source to the destination. `without` holds directories with no beacon in them or above.
+    /// Whether and how a source and the destination overlap. `without` collects directories that have no beacon in them or above.
     fn meeting(&self, source: &Sought<'_>, without: &mut HashSet<Vec<u8>>) -> Option<Meeting> {
         let files = match self.is_exported {
             true => Files::Exported(source.root),
@@ -174,7 +175,7 @@ impl<'a> Look<'a> {
         is_inside.then_some(Meeting::DestinationInside)
     }
 
-    /// The relation of a source to the destination, which lies at `path` from the directory of the beacon.
+    /// Whether and how a source overlaps the destination, which is at `path` from the directory of the beacon.
     fn related(&self, source: &Sought<'_>, path: &[u8]) -> Option<Meeting> {
         let mut target = self.beacon.rest.clone();
         if self.beacon.into && !source.name.is_empty() {
@@ -194,7 +195,7 @@ struct There {
     is_directory: bool,
 }
 
-/// The files that the look may use.
+/// The files that the search may use.
 #[derive(Clone, Copy)]
 enum Files<'a> {
     /// All files of this process; paths are absolute.

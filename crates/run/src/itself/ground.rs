@@ -1,8 +1,8 @@
-//! Finds the location of directories, whatever path leads to them, and whether two ends overlap.
-//! Refuses nothing. Opens no file that is mounted below an end, because a mount without its server would block.
+//! Finds the location of directories, independent of the path to them, and whether two ends overlap. Does not refuse transfers.
+//! Opens no file that is mounted below an end, because a mount without its server would hang.
 //!
-//! A directory is identified in two ways: by device and inode, and by file system and path in that file system. The first finds
-//! two spellings of one name, the second finds directories above the root of a bind mount.
+//! A directory is identified in two ways: by device and inode, and by file system and path in that file system. The first finds two
+//! spellings of one name; the second finds directories above the root of a bind mount.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags, open};
 
 use super::is_inside;
 
-/// File systems without files of users. Trees of two systems often have the same one.
+/// File systems without files of users. Two systems often have equal ones.
 const PSEUDO: [&[u8]; 20] = [
     b"autofs",
     b"binfmt_misc",
@@ -41,7 +41,7 @@ const PSEUDO: [&[u8]; 20] = [
     b"tracefs",
 ];
 
-/// File systems that belong to one kernel. Another machine, or another mount with other numbers, sees none of them except through a
+/// File systems that belong to one kernel. Another machine, or another mount with other numbers, cannot see them except through a
 /// file system of another kind.
 const OWN: [&[u8]; 17] = [
     b"bcachefs",
@@ -63,16 +63,16 @@ const OWN: [&[u8]; 17] = [
     b"xfs",
 ];
 
-/// How two ends meet.
+/// How two ends overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meeting {
-    /// The destination is the source, or lies inside it.
+    /// The destination is the source, or is inside it.
     DestinationInside,
-    /// The source, or a part of it, lies inside the destination.
+    /// The source, or a part of it, is inside the destination.
     SourceInside,
 }
 
-/// How one of these ends lies in the other, if it does. A source inside the destination matters only with `deletes`.
+/// Whether and how one of these ends is inside the other. A source inside the destination matters only with `deletes`.
 pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
     let meet = |tops: [&Vec<u64>; 2], others: &[&Vec<u64>]| {
         let tops: HashSet<&u64> = tops.into_iter().flatten().collect();
@@ -90,7 +90,7 @@ pub(super) fn meeting(source: &Ground, destination: &Ground, deletes: bool) -> O
     inside.then_some(Meeting::SourceInside)
 }
 
-/// How one end seems to lie in the other, judged by the attributes of their directories, if it does.
+/// Whether and how one end seems to be inside the other, judged by the attributes of their directories.
 pub(super) fn likeness(source: &Ground, destination: &Ground, deletes: bool) -> Option<Meeting> {
     let meet = |tops: &[u64], others: [&[u64]; 2]| {
         let mut others = others.into_iter().flatten();
@@ -106,8 +106,8 @@ pub(super) fn likeness(source: &Ground, destination: &Ground, deletes: bool) -> 
     inside.then_some(Meeting::SourceInside)
 }
 
-/// The location of these absolute, real paths, which need not exist. With several paths, files are left out, because nothing lies
-/// inside them. Empty if the system does not provide it.
+/// The location of these absolute, real paths, which need not exist. If there are several paths, files are left out, because no
+/// entry can be inside them. Empty if the system does not provide it.
 pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
     let Some(finder) = Finder::new() else {
         return Ground::default();
@@ -131,7 +131,7 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
             finder.looks(path, true, &mut looks);
             own &= finder.mounts_below(path, &mut found);
         } else if let Some(parent) = parent_of(path)
-            // The parent directory is around it, and often around many.
+            // The parent directory is above it, and often above many others.
             && parents.insert(parent)
         {
             own &= finder.chain(parent, &mut |_, id| found.around.add(id));
@@ -155,7 +155,7 @@ pub(super) fn ground(paths: &[Vec<u8>]) -> Ground {
     }
 }
 
-/// Numbers without duplicates, at most [`GROUND_IDS_MAX`]. A peer chooses how many paths there are, and how deep they lie.
+/// Numbers without duplicates, at most [`GROUND_IDS_MAX`]. A peer chooses the number and depth of the paths.
 #[derive(Debug, Default)]
 struct Ids {
     list: Vec<u64>,
@@ -163,7 +163,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Adds a number; returns whether another number fits.
+    /// Adds a number; returns whether there is room for another.
     fn add(&mut self, id: u64) -> bool {
         if self.list.len() < GROUND_IDS_MAX && self.seen.insert(id) {
             self.list.push(id);
@@ -172,7 +172,7 @@ impl Ids {
     }
 }
 
-/// The traces of a [`Ground`] found so far.
+/// The numbers of a [`Ground`] found so far.
 #[derive(Debug, Default)]
 struct Found {
     tops: Ids,
@@ -185,7 +185,7 @@ struct Found {
 #[derive(Debug)]
 pub(super) struct Mount {
     id: Vec<u8>,
-    /// The device of the file system. The kernel has one such number for all its subvolumes and for every mount of it.
+    /// The device of the file system. The kernel has one such number for all its subvolumes and mounts.
     pub(super) device: Vec<u8>,
     /// The mounted part of the file system.
     pub(super) root: Vec<u8>,
@@ -207,7 +207,7 @@ impl Mount {
             device,
             root,
             point,
-            // The file system that an automounter would mount is not known.
+            // The file system that an automounter would mount is unknown.
             is_own: OWN.contains(&kind) || kind != b"autofs" && PSEUDO.contains(&kind),
             is_pseudo: PSEUDO.contains(&kind),
         })
@@ -232,9 +232,8 @@ impl Finder {
         })
     }
 
-    /// Passes numbers to `add` until `add` returns false. The flag is true for numbers of this
-    /// path, false for numbers of its parent directories. Returns whether the file system belongs
-    /// to this kernel.
+    /// Passes numbers to `add` until `add` returns false. The flag is true for numbers of this path itself, false for numbers of
+    /// its parent directories. Returns whether the file system belongs to this kernel.
     fn chain(&self, path: &[u8], add: &mut dyn FnMut(bool, u64) -> bool) -> bool {
         let mut levels = std::iter::successors(Some(path), |path| parent_of(path));
         let there = levels.find(|level| std::fs::symlink_metadata(os(level)).is_ok());
@@ -268,7 +267,7 @@ impl Finder {
         is_own
     }
 
-    /// Adds the looks of this path and of its parents, up to the mount point.
+    /// Adds the attributes of this path and of its parents, up to the mount point.
     fn looks(&self, path: &[u8], is_top: bool, found: &mut Found) {
         let mut device = None;
         for level in std::iter::successors(Some(path), |path| parent_of(path)) {
@@ -338,7 +337,7 @@ fn first_of(hasher: &blake3::Hasher) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// The path of `path` within the file system of this mount.
+/// The path of `path` in the file system of this mount.
 pub(super) fn place_in(mount: &Mount, path: &[u8]) -> Vec<u8> {
     let rest = path.strip_prefix(mount.point.as_slice()).unwrap_or(path);
     let rest = rest.strip_prefix(b"/").unwrap_or(rest);
@@ -467,7 +466,7 @@ mod tests {
         let mut found = Found::default();
         finder.mounts_below(b"/nowhere", &mut found);
         assert_eq!(found.mounts_around.list.len(), GROUND_IDS_MAX);
-        // A walk asks for no number that would not be kept.
+        // A walk must not compute numbers that would not be stored.
         let mut asked = 0;
         let mut ids = Ids::default();
         finder.around(&finder.mounts[0], &mut |id| {
@@ -481,7 +480,7 @@ mod tests {
             false
         });
         assert_eq!(asked, 1);
-        // The nearest directories are kept.
+        // The nearest directories must be stored.
         let nearest = finder.id(b"path", &[b"8:1", &deep(4 * GROUND_IDS_MAX - 1)]);
         assert_eq!(ids.list[0], nearest);
     }

@@ -1,5 +1,5 @@
-//! The list of failures: names for programs in one file, reasons for people and programs in another.
-//! Does not decide which entries fail.
+//! Writes the list of failures: names for programs in one file, reasons for users and programs in another. Does not decide which entries
+//! fail.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
@@ -14,30 +14,30 @@ use super::target::Target;
 use super::{locked, show};
 use godwit_api::failure::{Code, Failure, FailureCode, Scope};
 
-/// Both files, as drafts until the end: an earlier list stays until the new one is ready.
+/// Both files, as drafts until the end: an earlier list stays until the new one is complete.
 pub(super) struct FailedList {
     path: PathBuf,
-    /// This run reads the earlier list as its list of names.
+    /// Whether this run reads the earlier list as its list of names.
     again: bool,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
     names: Option<Draft>,
-    /// `None` if the names go into a device or FIFO, which has no neighbouring file for reasons.
+    /// `None` if the names are written to a device or FIFO, which has no neighbouring file for reasons.
     reasons: Option<Draft>,
     count: u64,
-    /// The state before the transfer began: lengths of names and reasons, and the count.
+    /// The state before the transfer began: lengths of names and reasons, and the number of failures.
     before: Option<(u64, u64, u64)>,
     error: Option<std::io::Error>,
 }
 
-/// The end of the run that the list is about.
+/// The end of the run that the list describes.
 #[derive(Clone, Copy)]
 pub(super) struct Ending {
-    /// A transfer had begun.
+    /// Whether a transfer had begun.
     pub(super) began: bool,
-    /// Every selected entry was delivered or has failed.
+    /// Whether every selected entry was delivered or has failed.
     pub(super) whole: bool,
     /// Entries that failed.
     pub(super) failed: u64,
@@ -86,7 +86,7 @@ pub(super) fn reasons_path(path: &Path) -> PathBuf {
 }
 
 impl FailedList {
-    /// Makes drafts of both files, so that an unwritable place fails before any data moves.
+    /// Makes drafts of both files, so that an unwritable path fails before any data moves.
     pub(super) fn open(
         path: &Path,
         spill: &Path,
@@ -127,7 +127,7 @@ impl FailedList {
         drafts.flat_map(|draft| draft.target.places()).collect()
     }
 
-    /// The transfer begins or restarts. A restart drops the failures of the transfer so far, because those entries may not fail now.
+    /// Called when the transfer begins or restarts. A restart drops the earlier failures, because those entries may succeed now.
     pub(super) fn begin(&self) {
         let mut inner = locked(&self.inner);
         let inner = &mut *inner;
@@ -143,7 +143,7 @@ impl FailedList {
                 let (_, _, count) = *inner.before.get_or_insert((names, reasons, inner.count));
                 inner.count = count;
             }
-            // Bytes in a pipe stay there.
+            // Bytes that were written to a pipe cannot be removed.
             Err(_) if before.is_none() => {}
             Err(error) => {
                 inner.error.get_or_insert(error);
@@ -151,7 +151,7 @@ impl FailedList {
         }
     }
 
-    /// Notes an entry by its name below the source; the source itself is `.`.
+    /// Records an entry by its name below the source; the source itself is `.`.
     pub(super) fn add(&self, fault: &Fault) {
         let name = if fault.name.is_empty() {
             &b"."[..]
@@ -181,8 +181,8 @@ impl FailedList {
         }
     }
 
-    /// Finishes both files, unless the next run needs the earlier list. That is so if the transfer never began, or if this run was given
-    /// the earlier list and cannot account for all of its names.
+    /// Completes both files, unless the next run needs the earlier list. That is the case if the transfer never began, or if this run
+    /// read the earlier list and cannot account for all of its names.
     pub(super) fn finish(&self, ending: Ending, output: &dyn EventSink) -> Result<(), Failure> {
         let mut inner = locked(&self.inner);
         let (names, reasons) = (inner.names.take(), inner.reasons.take());
@@ -199,7 +199,7 @@ impl FailedList {
         }
         let finished = match inner.error.take() {
             Some(error) => Err(error),
-            // Programs read the names, so the names come last.
+            // Programs read the names, so the names are written last.
             None => reasons
                 .map_or(Ok(()), Draft::finish)
                 .and_then(|()| names.map_or(Ok(()), Draft::finish)),
@@ -229,7 +229,7 @@ pub(crate) fn side(side: Side) -> &'static str {
     }
 }
 
-/// The code of a fault of the wire, in lists that programs read.
+/// The code of a fault, in lists for programs.
 pub(crate) fn code(code: FaultCode) -> Code {
     FailureCode::of_number(Scope::Entry, code.0.into()).into()
 }

@@ -1,5 +1,4 @@
-//! Refuses reports that would replace an input of the same run: lists, rules, files of a source.
-//! Writes nothing.
+//! Refuses reports that would replace an input of the same run: lists, rules, files of a source. Does not write.
 //!
 //! Files are compared by device and inode.
 
@@ -31,13 +30,13 @@ enum Form {
 }
 
 struct Report {
-    /// The flag that the user typed for the report.
+    /// The flag by which the user requested the report.
     flag: &'static str,
     path: PathBuf,
     form: Form,
 }
 
-/// Refuses reports onto lists and rules, and two reports onto one file. A list of failures may replace the list of names.
+/// Refuses reports that would replace lists or rules, and two reports in one file. A list of failures may replace the list of names.
 pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
     let inputs = inputs(&settings.selection);
     let reports = reports(&settings.reports);
@@ -74,7 +73,7 @@ pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses reports that would replace copied data: the source itself, or a file in it that is no earlier report.
+/// Refuses reports that would replace copied data: the source itself, or a file in it that is not an earlier report.
 pub fn refuse_source(settings: &ReportSettings, source: &Path) -> Result<(), Failure> {
     for report in reports(settings) {
         refuse_in(report.flag, &report.path, report.form, source)?;
@@ -117,7 +116,7 @@ fn refuse_in(flag: &str, path: &Path, form: Form, source: &Path) -> Result<(), F
     ).trim_start().to_owned()))
 }
 
-/// The reports that this run will write. Only regular files can lose contents.
+/// The reports that this run writes to regular files, because only those can lose contents.
 fn reports(settings: &ReportSettings) -> Vec<Report> {
     let report = |flag, path: &PathBuf, form| Report {
         flag,
@@ -149,7 +148,7 @@ fn same_place(one: &Report, other: &Report) -> bool {
     }
 }
 
-/// The place of a file that does not exist yet.
+/// The path of a file that does not exist yet.
 pub(super) fn place_of(path: &Path) -> Option<PathBuf> {
     let Led::Place(place) = through_links(path) else {
         return None;
@@ -202,8 +201,7 @@ pub(super) fn key_of(there: &Metadata) -> Option<FileKey> {
     there.is_file().then(|| (there.dev(), there.ino()))
 }
 
-/// Whether a file may be a report of an earlier run. Such a file is replaced without a question, as the next manifest replaces the one
-/// in its data set.
+/// Whether a file may be a report of an earlier run. Such a file is replaced without asking.
 fn looks_like(path: &Path, form: Form) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -217,7 +215,7 @@ fn looks_like(path: &Path, form: Form) -> io::Result<bool> {
     Ok(bytes == 0
         || match form {
             Form::Manifest => start.starts_with(b"#godwit-manifest\t"),
-            // Each list of names has its reasons beside it. Data may end in a zero byte as well.
+            // Each list of names has a file of reasons beside it. The check is needed because data may end in a zero byte too.
             Form::Names => {
                 end == b"\0" && !start.starts_with(b"\0") && reasons_path(path).is_file()
             }

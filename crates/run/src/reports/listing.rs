@@ -22,7 +22,7 @@ const KINDS: [(EntryType, EntryKind); 8] = [
     (EntryType::BlockDevice, EntryKind(8)),
 ];
 
-/// The entry that a record describes, with `prefix` before its names; `None` for a kind without a line in a manifest.
+/// The manifest entry of a record, with `prefix` before its names; `None` for a kind that manifests cannot contain.
 pub(crate) fn entry_of(record: &Record, prefix: &[u8]) -> Option<ManifestEntry> {
     let (kind, _) = *KINDS.iter().find(|(_, kind)| *kind == record.kind)?;
     let is_file = kind == EntryType::File;
@@ -81,7 +81,7 @@ pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The event for a manifest that is written.
+/// The event for a written manifest.
 pub(super) fn done(path: &Path, bytes: u64, trailer: &Trailer) -> ManifestDone {
     let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
     ManifestDone {

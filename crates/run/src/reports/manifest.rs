@@ -1,5 +1,5 @@
-//! Keeps the manifest of a transfer: lines of complete entries, digests of entries that existed before, sorted on demand.
-//! The file gets its name only when it is complete. Memory does not grow with the number of entries.
+//! Writes the manifest of a transfer: lines of complete entries, digests of existing entries, sorted on request. The file
+//! gets its final name only when it is complete. Memory does not grow with the number of entries.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -29,37 +29,38 @@ use godwit_api::failure::{Failure, FailureCode};
 const SORT_BYTES: usize = 16 << 20;
 /// Bytes of entries in memory that wait for their digest.
 const PENDING_BYTES: usize = 4 << 20;
-/// Entries passed to the reading threads at once.
+/// Entries passed to the reading threads at a time.
 const BATCH: usize = 256;
-/// Most failed entries whose names are kept, to remove their lines. A run with more failures is no success anyway.
+/// Most failed entries whose names are stored, so that their lines can be removed. A run with more failures is not
+/// successful anyway.
 const FAILED_MAX: usize = 64 << 10;
-/// Interval between looks for an interrupt, while digests are taken at the end.
+/// Interval between checks for an interrupt, while digests are computed at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Destination of a manifest.
 pub enum ManifestPlace {
-    /// Into this file.
+    /// The manifest is written to this file.
     File {
         /// The file.
         path: PathBuf,
-        /// Lines sorted by name.
+        /// Whether lines are sorted by name.
         sorted: bool,
         /// The key that signs the manifest.
         signer: Option<Signer>,
     },
-    /// To another godwit, a line at a time. That godwit keeps the manifest.
+    /// The lines are sent to another godwit process, which writes the manifest.
     Events(Arc<dyn EventSink>),
 }
 
 /// Options of a new keeper.
 pub struct KeeperOptions {
-    /// Where the manifest goes.
+    /// The destination of the manifest.
     pub place: ManifestPlace,
     /// Directory for data that exceeds memory.
     pub spill: PathBuf,
-    /// The file mode bits that the file does not get.
+    /// The file mode bits that the file must not have.
     pub umask: u32,
-    /// Threads that take digests; 0 is one for each core.
+    /// Threads that compute digests; 0 for one on each core.
     pub threads: usize,
 }
 
@@ -81,11 +82,11 @@ pub struct Finished {
     pub manifest: Option<ManifestDone>,
     /// Entries whose copies could not be read.
     pub unreadable: u64,
-    /// The user interrupted it.
+    /// Whether the user interrupted it.
     pub interrupted: bool,
 }
 
-/// Keeps one manifest.
+/// Writes one manifest.
 pub struct Keeper {
     options: KeeperOptions,
     /// `None` without a file.
@@ -95,12 +96,12 @@ pub struct Keeper {
 }
 
 struct State {
-    /// Counts restarts, so that late results of an earlier round are dropped.
+    /// Counts restarts, so that late results of an earlier round can be dropped.
     round: u64,
     prefixes: Vec<Vec<u8>>,
     lines: Option<Lines>,
     pending: SpillStack,
-    /// Entries in `pending` or with the reading threads.
+    /// Entries in `pending`, or being processed by the reading threads.
     waiting: u64,
     failed: HashSet<Vec<u8>>,
     unreadable: Vec<(Vec<u8>, String)>,
@@ -117,7 +118,7 @@ enum Lines {
 }
 
 impl Keeper {
-    /// Makes a draft beside the manifest, so that an unwritable place fails before any data moves.
+    /// Makes a draft beside the manifest, so that an unwritable path fails before any data moves.
     pub fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
         let target = match &options.place {
             ManifestPlace::File { path, .. } => {
@@ -223,7 +224,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Notes a complete entry; a file without a digest is read for it.
+    /// Records a complete entry; a file without a digest is read to compute it.
     pub fn entry_done(&self, record: &Record) {
         let mut state = locked(&self.state);
         if record.kind == EntryKind::FILE && record.digest.is_none() {
@@ -239,7 +240,7 @@ impl Keeper {
         }
     }
 
-    /// Notes an entry that another godwit completed, by its line, which may be invalid.
+    /// Records an entry that another godwit process completed, by its line, which may be invalid.
     pub(super) fn line_told(&self, line: &[u8]) {
         let mut state = locked(&self.state);
         let kind = match &state.lines {
@@ -253,7 +254,7 @@ impl Keeper {
         }
     }
 
-    /// Notes a failed entry, by its name in the manifest; its line must not stay.
+    /// Records a failed entry, by its name in the manifest; its line must be removed.
     pub(super) fn entry_failed(&self, name: &[u8]) {
         let mut state = locked(&self.state);
         if state.failed.len() < FAILED_MAX {
@@ -261,7 +262,7 @@ impl Keeper {
         }
     }
 
-    /// Body of the thread that passes work to the reading threads.
+    /// Main function of the thread that passes work to the reading threads.
     fn feed(&self, round: u64, verifier: &Verifier) {
         loop {
             let mut batch = Vec::with_capacity(BATCH);
@@ -305,7 +306,7 @@ impl Keeper {
                 }
                 Finding::Different(fault) => {
                     state.unreadable_count += 1;
-                    // Further ones are only counted, because memory is bounded.
+                    // More are only counted, because memory is bounded.
                     if state.unreadable.len() < FAILED_MAX {
                         let name = state.name(&record);
                         state.unreadable.push((name, fault.message));
@@ -316,7 +317,7 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Takes the missing digests, and gives the file its name.
+    /// Computes the missing digests, and renames the file to its final name.
     pub fn finish(
         &self,
         failed: u64,
@@ -396,7 +397,7 @@ impl Keeper {
         let (out, trailer) = match lines {
             Lines::AsTheyCome(writer) if gone.is_empty() => writer.finish(failed, sign)?,
             Lines::AsTheyCome(writer) => {
-                // An entry may have failed after its line was written. The second pass leaves the line out.
+                // An entry may have failed after its line was written. The second pass omits the line.
                 writer.finish(failed, None)?;
                 let old = File::open(draft_path)?;
                 std::fs::remove_file(draft_path)?;
@@ -491,7 +492,7 @@ impl State {
         }
     }
 
-    /// Notes a failure; the first one stays.
+    /// Records a failure; only the first one is kept.
     fn fail(&mut self, error: impl Into<WriteError>) {
         self.error.get_or_insert_with(|| error.into());
     }

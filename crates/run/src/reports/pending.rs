@@ -1,5 +1,5 @@
-//! The forms in which an entry waits on disk: for its digest, and for its place among sorted ones.
-//! Lives as long as one process, and only that process reads the forms.
+//! Encodes entries that wait on disk: for their digest, or for sorting. The format is used only
+//! within one process.
 
 use godwit_proto::{EntryKind, Record};
 use godwit_store::digest::DigestKind;

@@ -1,5 +1,4 @@
-//! The report files of this run, where they lie in copied or deleted trees.
-//! Does not write them.
+//! Finds the report files of this run that are inside copied or deleted trees. Does not write them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ pub struct ReportFiles {
 }
 
 struct Report {
-    /// The typed name.
+    /// The name in the user's spelling.
     shown: String,
     places: Vec<PathBuf>,
     /// Numbers of the report's files.
@@ -28,7 +27,8 @@ struct Report {
 }
 
 impl ReportFiles {
-    /// Looks now at the files of each report: its typed name, and its current and future files.
+    /// Finds the existing files of each report: its name in the user's spelling, and its current
+    /// and future files.
     pub fn new(reports: impl IntoIterator<Item = (String, Vec<PathBuf>)>) -> Self {
         let mut keys = Vec::new();
         let mut own = Vec::new();
@@ -48,12 +48,12 @@ impl ReportFiles {
         }
     }
 
-    /// The report files, which a scan leaves out.
+    /// The report files, which a scan omits.
     pub fn files(&self) -> Arc<OwnFiles> {
         Arc::clone(&self.files)
     }
 
-    /// Notes on the report files that a scan has left out.
+    /// Notes about the report files that a scan has omitted.
     pub fn notes(&self) -> Vec<String> {
         let note = |report: &Report| {
             let met = report.numbers.iter().map(|number| self.files.met(*number));

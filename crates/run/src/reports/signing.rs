@@ -1,5 +1,4 @@
-//! Signatures of manifests: the signed bytes, and the accepted signers.
-//! Reads no manifest.
+//! Signatures of manifests: the signed bytes, and the accepted signers. Does not read manifests.
 
 use godwit_net::{Identity, IdentityId, verify_signature};
 use godwit_store::manifest::Trailer;

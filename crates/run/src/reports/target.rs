@@ -1,7 +1,7 @@
-//! The place of a report that gets its name when it is complete: the target of a link, or the path itself if that is no regular file.
-//! Does not know the contents.
+//! The destination file of a report that gets its name when it is complete: the target of a link, or the path itself if it is not a
+//! regular file. Does not know the contents.
 //!
-//! A report is a draft until the run is over, so the file that it replaces can be read until then.
+//! A report is a draft until the run ends, so that the file that it replaces can be read until then.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,13 +18,13 @@ const OWNER_WRITES: u32 = 0o200;
 /// Mode of a new file, before the umask.
 const READ_AND_WRITE: u32 = 0o666;
 
-/// Number of drafts that this process made.
+/// Number of drafts made by this process.
 static DRAFTS: AtomicU64 = AtomicU64::new(0);
 
 /// Most followed links, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// The path of a draft, and its end.
+/// The path of a draft, and its final destination.
 pub(super) struct Target {
     draft: PathBuf,
     umask: u32,
@@ -32,17 +32,17 @@ pub(super) struct Target {
 }
 
 enum End {
-    /// The draft gets this name.
+    /// The draft is renamed to this path.
     Name(PathBuf),
-    /// The contents of the draft go into this device or FIFO, or into the open output of this process.
+    /// The contents of the draft are copied to this device or FIFO, or to the open output of this process.
     Contents(File),
 }
 
 impl Target {
-    /// Looks at the path that the user named. Opens a device or FIFO at once; its draft is in `spill`, named after `what`.
+    /// Examines the path that the user named. Opens a device or FIFO at once; its draft is in `spill`, named after `what`.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// The path cannot be written.
     pub(super) fn find(path: &Path, spill: &Path, umask: u32, what: &str) -> io::Result<Self> {
         let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let part = |mut name: std::ffi::OsString| {
@@ -61,7 +61,7 @@ impl Target {
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(meta) if !meta.is_file() => Ok(into(File::options().write(true).open(path)?)),
-            // A path that is missing or unreadable fails later, when the draft is made.
+            // A path that is missing or unreadable causes an error later, when the draft is made.
             _ => match through_links(path) {
                 Led::Place(place) => Ok(Self {
                     draft: part(place.clone().into_os_string()),
@@ -78,7 +78,7 @@ impl Target {
         &self.draft
     }
 
-    /// Makes the draft, or empties it. Like the final file, the draft gets no mode bit that the umask removes.
+    /// Creates the draft, or empties it. Like the final file, the draft has no mode bits that the umask removes.
     ///
     /// # Errors
     /// The draft cannot be made. A link in its place is not followed.
@@ -106,7 +106,7 @@ impl Target {
         places
     }
 
-    /// Whether the report is a file by this name, beside which other files may lie.
+    /// Whether the report is a file with this name, which may have other files beside it.
     pub(super) fn is_named(&self) -> bool {
         matches!(self.end, End::Name(_))
     }
@@ -114,7 +114,7 @@ impl Target {
     /// Finishes the draft, which must be complete.
     ///
     /// # Errors
-    /// The report does not exist then, or a device or FIFO has a part of it.
+    /// The report does not exist then, or a device or FIFO contains a part of it.
     pub(super) fn finish(&self) -> io::Result<()> {
         match &self.end {
             End::Name(place) => fs::rename(&self.draft, place),
@@ -131,7 +131,8 @@ impl Target {
 pub(super) enum Led {
     /// A path, whether it exists or not.
     Place(PathBuf),
-    /// An open file of a process, by its name in `/proc`. A new file with the old name would not reach the process that opened it.
+    /// An open file of a process, by its name in `/proc`. A new file with the old name would not reach the process that has opened
+    /// it.
     Descriptor(PathBuf),
 }
 
@@ -160,7 +161,7 @@ fn is_descriptor(place: &Path) -> bool {
     })
 }
 
-/// Opens the place to append. For standard output and error, writing continues at their position.
+/// Opens the path for appending. For standard output and error, writing continues at their position.
 fn open_again(place: &Path) -> io::Result<File> {
     let own = match place.file_name().and_then(OsStr::to_str) {
         Some("1") => Some(rustix::stdio::stdout()),

@@ -1,5 +1,5 @@
-//! Owns the reasons for which a manifest is not written.
-//! Does not name the manifest; the keeper's message does.
+//! Owns the reasons why a manifest was not written. Does not contain the manifest's path; the
+//! keeper's message does.
 
 use std::io;
 
@@ -9,22 +9,22 @@ use godwit_store::manifest::{LineError, ManifestError};
 /// Why a manifest is not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
-    /// The draft, its final name, or notes on disk cannot be written or read.
+    /// The draft, its final name, or records on disk cannot be written or read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The finished draft cannot be read again to leave failed entries out.
+    /// The finished draft cannot be read again to omit failed entries.
     #[error("the draft of the manifest cannot be read back: {0}")]
     Draft(#[from] ManifestError),
-    /// The other machine sent a line that no manifest has.
+    /// The other machine sent an invalid line.
     #[error("the other machine sent an invalid line of the manifest: {0}")]
     ReceivedLine(#[from] LineError),
-    /// A noted line cannot be decoded.
+    /// A recorded line cannot be decoded.
     #[error("a stored line of the manifest cannot be decoded; please report this")]
     NotedLine,
     /// The transfer ended before it began.
     #[error("the transfer never began")]
     NeverBegan,
-    /// A thread that takes digests panicked.
+    /// A thread that computes digests panicked.
     #[error("{PANICKED}")]
     Panicked,
 }

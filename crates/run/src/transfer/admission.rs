@@ -1,5 +1,5 @@
-//! Lets an attempt of a transfer wait for its place among the transfers of the process.
-//! Shares out nothing; the governor does.
+//! Lets an attempt of a transfer wait for admission among the transfers of the process. Does not divide
+//! resources; the governor does.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -38,7 +38,7 @@ impl Drop for Admitted<'_> {
     }
 }
 
-/// Waits for the places of an attempt, and puts them into `places`; `None` if the job was stopped meanwhile.
+/// Waits for the places of an attempt, and stores them in `places`; `None` if the job was stopped meanwhile.
 pub(super) fn admit<'a>(
     job: &Job<'_>,
     places: &'a Places,
@@ -49,7 +49,7 @@ pub(super) fn admit<'a>(
     let sends = !sources.iter().any(is_elsewhere);
     let receives = !is_elsewhere(destination);
     let streams = bounds_of(settings.streams);
-    // Between two ends of one process the number does not change.
+    // Between two ends in one process, the number of streams does not change.
     let streams = if sends && receives {
         streams.hold(2)
     } else {

@@ -1,5 +1,5 @@
-//! Whether the ends of a transfer lie apart, as far as this machine can tell.
-//! Finds no places and looks at no files itself; `itself` does.
+//! Decides whether the ends of a transfer overlap, as far as this machine can tell. Does not search for places or
+//! files; `itself` does.
 
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_proto::Beacon;
@@ -18,7 +18,7 @@ impl Job<'_> {
 }
 
 impl Ends<'_> {
-    /// Why these sources must not go to the destination with this beacon, if there is a reason.
+    /// The reason why these sources must not be copied to the destination with this beacon, if there is one.
     pub(super) fn reason_by_beacon(
         &self,
         beacon: &Beacon,
@@ -46,7 +46,8 @@ impl Ends<'_> {
         Some(self.said(reason))
     }
 
-    /// The reason in words for the user. A job in exports belongs to a user, who must not see paths of this machine.
+    /// The reason in a message for the user. A job in exports belongs to a user, who must not see paths of this
+    /// machine.
     fn said(&self, reason: String) -> String {
         match self.job.env.exports {
             Some(_) => itself::without_paths(&reason).to_owned(),
@@ -54,14 +55,14 @@ impl Ends<'_> {
         }
     }
 
-    /// Notes that the location of the source is unproved, for a transfer that deletes.
+    /// Notes that the location of the source is not proven, for a transfer that deletes.
     pub(super) fn say_unproved(&self, destination: &[u8]) {
         if self.job.deletes() {
             self.job.run.events.note(&itself::unproved(destination));
         }
     }
 
-    /// Returns the destination, or refuses if something would be copied into itself.
+    /// Returns the destination, or refuses if a tree would be copied into itself.
     pub(super) fn refuse_into_itself(
         &self,
         mut prepared: PreparedDestination,

@@ -1,5 +1,5 @@
-//! The record that attempts of one job share about its destination: reads it and adds to it.
-//! Keeps nothing; the job's owner does.
+//! The record that attempts of one job share about its destination: reads it and adds to it. Stores
+//! nothing; the job's owner does.
 
 use std::sync::Arc;
 
@@ -11,18 +11,19 @@ use godwit_tree::{Earlier, PreparedDestination};
 use super::Job;
 
 impl Job<'_> {
-    /// The findings of earlier attempts.
+    /// The results of earlier attempts.
     pub(super) fn earlier(&self) -> Earlier {
         let attempts = self.env.attempts.as_ref();
         attempts.map_or_else(Earlier::default, |attempts| attempts.earlier())
     }
 
-    /// The fence that tells whether this attempt may still write here, if the right can end.
+    /// The fence that decides whether this attempt may still write here, if that permission can
+    /// end.
     pub(super) fn fence(&self) -> Option<Arc<dyn Fence>> {
         self.env.attempts.as_ref()?.fence()
     }
 
-    /// Names this node, if others may make attempts of the job.
+    /// The name of this node, if others may make attempts of the job.
     pub(super) fn node(&self) -> Result<Vec<u8>, Failure> {
         match self.env.attempts {
             Some(_) => Ok(self.env.home.identity()?.id().to_string().into_bytes()),
@@ -30,7 +31,8 @@ impl Job<'_> {
         }
     }
 
-    /// The findings of earlier attempts for a destination at a daemon; None without an earlier attempt.
+    /// The results of earlier attempts for a destination at a daemon; `None` without an earlier
+    /// attempt.
     pub(super) fn earlier_of_push(&self) -> Option<godwit_proto::Earlier> {
         let Earlier { into, mut tags } = self.earlier();
         tags.truncate(limits::EARLIER_TAGS_MAX);
@@ -40,7 +42,8 @@ impl Job<'_> {
         })
     }
 
-    /// The nodes that may take over this push. Under a mandate its grants name them.
+    /// The nodes that may take over this push. Under a mandate, the grants of the mandate name
+    /// them.
     pub(super) fn heirs(&self) -> Vec<String> {
         let attempts = self.env.attempts.as_ref();
         let attempts = attempts.filter(|_| self.env.mandate.is_none());

@@ -1,5 +1,5 @@
-//! Deletion before anything is sent: a transfer that only deletes comes first.
-//! Deletes nothing itself; the destination does.
+//! Deletes before anything is sent: a transfer that only deletes runs first. Does not delete by itself; the destination
+//! does.
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Status;
@@ -8,7 +8,8 @@ use godwit_api::failure::Failure;
 use super::Job;
 use super::report::Report;
 
-/// Runs the transfer. With `--delete-before`, runs first a pass that only deletes, and stops if that pass is not complete.
+/// Runs the transfer. With `--delete-before`, a pass that only deletes runs first; if that pass is incomplete, the
+/// transfer stops.
 pub(super) fn deleted_first(
     job: &mut Job<'_>,
     sources: &[Endpoint],

@@ -1,5 +1,5 @@
-//! Transfers with another machine by ssh: the meaning of paths there, and the identities of both ends.
-//! Starts no ssh itself; the connectors of the job do.
+//! Runs transfers with another machine by ssh: interprets paths there, and makes the identities of both
+//! ends. Does not start ssh; the connectors of the job do.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -97,7 +97,8 @@ pub(super) fn way_to<'a>(job: &'a Job<'_>, login: &'a Login) -> SshWay<'a> {
     }
 }
 
-/// Our identities for an agent. The lasting one names the transfer; the one on the network is new each time.
+/// Our identities for an agent. The permanent identity names the transfer; the one on the network is new
+/// each time.
 pub(crate) fn ssh_client(home: &Home, cipher: Cipher) -> Result<SshClient, Failure> {
     let known = home.identity()?;
     let once =
@@ -109,7 +110,7 @@ pub(crate) fn ssh_client(home: &Home, cipher: Cipher) -> Result<SshClient, Failu
     })
 }
 
-/// The sources on another machine: all or none.
+/// The sources on another machine; all sources must be on it, or none.
 pub(super) fn ssh_places(sources: &[Endpoint]) -> Vec<&SshPlace> {
     sources
         .iter()
@@ -120,7 +121,7 @@ pub(super) fn ssh_places(sources: &[Endpoint]) -> Vec<&SshPlace> {
         .collect()
 }
 
-/// The name that a path gets in a directory; a home has none.
+/// The name that a path gets in a directory; empty for a home directory.
 pub(super) fn name_of(path: &[u8]) -> Vec<u8> {
     if path == b"~" {
         return Vec::new();

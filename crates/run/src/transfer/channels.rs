@@ -1,5 +1,5 @@
-//! Reports the channels of a transfer with several: shares while it runs, changes at once, and all at the end.
-//! Measures nothing.
+//! Reports the channels of a transfer with several: shares while it runs, changes immediately, and all at the end. Does not
+//! measure.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,13 +20,14 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct ChannelsTold {
     at: Option<Instant>,
     bytes: BTreeMap<u32, u64>,
-    /// How many streams each lost channel had lost when its loss was reported.
+    /// Number of streams that each lost channel had lost when its loss was reported.
     dead: BTreeMap<u32, u64>,
-    /// Channels without a stream, since when, and whether the loss was reported.
+    /// Channels without a stream: since when, and whether the loss was reported.
     away: BTreeMap<u32, (Instant, bool)>,
 }
 
-/// A broken stream of a live channel returns at once. A channel without a stream for this long is lost, whichever side closed it.
+/// A broken stream of a live channel is replaced immediately. A channel without a stream for this long is lost, whichever side
+/// closed it.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// Reports the bytes of each channel. A transfer with one channel reports nothing.
@@ -96,10 +97,10 @@ impl ChannelsTold {
         }
     }
 
-    /// Channels that were lost while others live, and those that are back. The events have no seconds yet.
+    /// Channels that were lost while others are alive, and those that work again. The events have no seconds yet.
     fn changes(&mut self, channels: &[Channel], now: Instant, retry_for: Duration) -> Vec<Event> {
         let mut events = Vec::new();
-        // Without a live channel, the connection is lost.
+        // If no channel is alive, the connection is lost, which is reported separately.
         let any_lives = channels.iter().any(|channel| channel.streams > 0);
         for channel in channels {
             let which = || {
@@ -124,7 +125,7 @@ impl ChannelsTold {
             let cut = channel.cuts > cuts;
             if *told || !any_lives || !(cut || lost_for >= LOST_AFTER) {
                 if !any_lives {
-                    // A channel that stays away is reported when another one is back.
+                    // A channel that stays lost is reported when another one works again.
                     self.dead.insert(channel.number, cuts);
                 }
                 continue;
@@ -147,7 +148,7 @@ impl ChannelsTold {
         events
     }
 
-    /// Updates the rates since the last report; returns whether it is time for a report.
+    /// Updates the rates since the last report; returns whether a report is due.
     fn rates(&mut self, channels: &mut [Channel], now: Instant) -> bool {
         let since = self.at.map(|at| now.duration_since(at));
         if since.is_some_and(|since| since < EVERY) {
@@ -182,7 +183,8 @@ mod tests {
         }
     }
 
-    /// Reports on channel 1 of two, with a look each second. Each look has the streams of both and the cuts of that second.
+    /// Reports about channel 1 of two, with a look each second. Each look contains the streams of both and the cuts of that
+    /// second.
     fn told(looks: &[(u32, u32, u64)]) -> Vec<Vec<String>> {
         let mut told = ChannelsTold::default();
         let began = Instant::now();

@@ -1,32 +1,32 @@
-//! Whether the other end is lost, silent or reached, judged by the session and the counters.
-//! Time is an argument. Makes no connection and sends no event.
+//! Decides whether the other end is lost, silent or reached, by the session and the counters. Time is an argument. Does not
+//! connect or send events.
 
 use std::time::{Duration, Instant};
 
 use godwit_api::event::{ConnectionLost, ConnectionRegained, Event};
 use godwit_engine::session::Outage;
 
-/// A healthy peer sends its counters twice a second. Ten missing ones are no accident.
+/// A healthy peer sends its counters twice a second. If ten are missing, that is no coincidence.
 pub(super) const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// Interval between repeated reports of a lasting loss: twelve log lines a minute.
+/// Interval between repeated reports of a continuing loss: twelve log lines a minute.
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
 
-/// A longer time between two looks, which come five times a second, is a standstill of this process, not silence of the peer.
+/// Looks happen five times a second. A longer gap between two is a standstill of this process, not silence of the peer.
 pub(super) const LOOK_MAX: Duration = Duration::from_secs(1);
 
-/// The findings of one look at a transfer.
+/// The observations of one look at a transfer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
-    /// The age that the other end reported last.
+    /// The latest age that the other end reported.
     pub(super) peer_elapsed_ns: u64,
-    /// Bytes that passed over the network, as the kernel of this side knows.
+    /// Bytes transferred over the network, according to the kernel of this side.
     pub(super) bytes: u64,
     /// Bytes that may be on the network before the other end must answer: a block on each stream.
     pub(super) unfinished_bytes: u64,
 }
 
-/// Follows one connection to the other end, whatever streams it consists of.
+/// Observes one connection to the other end, over all its streams.
 #[derive(Default)]
 pub(super) struct Following {
     looked: Option<Instant>,
@@ -38,7 +38,7 @@ pub(super) struct Following {
 #[derive(Default)]
 struct LastContact {
     elapsed_ns: u64,
-    /// Bytes passed when the other end answered last, and when they last increased.
+    /// Bytes transferred when the other end last answered, and when they last increased.
     bytes_then: u64,
     bytes: u64,
     /// Time without an answer.
@@ -47,7 +47,7 @@ struct LastContact {
 
 /// A reported loss.
 struct Lost {
-    /// When it began.
+    /// When the loss began.
     began: Instant,
     told: Instant,
     silent: bool,
@@ -55,7 +55,7 @@ struct Lost {
 }
 
 impl Following {
-    /// Whether the other end is out of reach, which makes current figures meaningless.
+    /// Whether the other end is unreachable, which makes current figures meaningless.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }
@@ -84,12 +84,12 @@ impl Following {
             let since = now.checked_sub(unanswered).unwrap_or(now);
             return self.lose(now, since, retry_for, true, NO_ANSWER);
         }
-        // The other end has not answered while a transfer is being opened.
+        // The other end does not answer while a transfer is being opened.
         look?;
         self.regain(now)
     }
 
-    /// Notes that nothing reaches the other end, or nothing returns, since `since`.
+    /// Records that data in one or both directions has not arrived since `since`.
     pub(super) fn lose(
         &mut self,
         now: Instant,
@@ -127,7 +127,7 @@ impl Following {
         }))
     }
 
-    /// Notes that the other end is reached; returns the event if it was lost before.
+    /// Records that the other end is reached; returns the event if it was lost before.
     pub(super) fn regain(&mut self, now: Instant) -> Option<Event> {
         let lost = self.lost.take()?;
         self.heard.unanswered = Duration::ZERO;
@@ -140,8 +140,8 @@ impl Following {
 }
 
 impl LastContact {
-    /// Notes signs of life. Data in flight counts as a sign only up to the end of its blocks,
-    /// because the kernel of a stopped peer accepts more.
+    /// Records signs of life. Data in flight counts as a sign only up to the end of its blocks, because the kernel of a
+    /// stopped peer still accepts some.
     fn listen(&mut self, look: Look, passed: Duration) {
         let answered = look.peer_elapsed_ns != self.elapsed_ns;
         if answered || look.bytes < self.bytes {
@@ -162,7 +162,7 @@ impl LastContact {
 /// The reason of a silence.
 const NO_ANSWER: &str = "the other end does not answer";
 
-/// Seconds with one digit, because more is noise.
+/// Seconds with one decimal digit; more digits are noise.
 pub(super) fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }
@@ -182,7 +182,7 @@ mod tests {
         })
     }
 
-    /// The events of looks that come every fifth of a second; each is a name and whole seconds.
+    /// The events of looks at intervals of a fifth of a second; each is a name and whole seconds.
     fn told(looks: impl IntoIterator<Item = (bool, Option<Look>)>) -> Vec<String> {
         let began = Instant::now();
         let mut following = Following::default();

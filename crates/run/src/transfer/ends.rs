@@ -1,5 +1,4 @@
-//! Makes the two ends of a transfer on this machine: senders from local sources, receivers to local destinations.
-//! Opens no connection.
+//! Makes the two ends of a transfer on this machine: senders from local sources, receivers to local destinations. Does not connect.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -40,7 +39,7 @@ pub(super) enum SenderInput {
 }
 
 impl SenderInput {
-    /// The trees, if the input has trees.
+    /// The trees of the input, if any.
     pub(super) fn trees(&self) -> Vec<TreeRoot> {
         match self {
             Self::Memory(_) | Self::Input(_) => Vec::new(),
@@ -53,13 +52,13 @@ impl SenderInput {
 pub(super) struct Given {
     /// The input of the sender.
     pub(super) input: SenderInput,
-    /// Sources that are not there.
+    /// Sources that do not exist.
     pub(super) missing: places::Missing,
     /// Names of the sources in a directory.
     pub(super) names: Vec<Vec<u8>>,
     /// Absolute paths.
     pub(super) absolute: Vec<Vec<u8>>,
-    /// Typed forms.
+    /// Paths in the user's spelling.
     pub(super) shown: Vec<Vec<u8>>,
 }
 
@@ -68,12 +67,12 @@ pub(super) struct Ends<'a> {
     pub(super) job: &'a Job<'a>,
     /// Places of the ends among all transfers of the process.
     places: Places,
-    /// Data went to standard output.
+    /// Whether data was written to standard output.
     output_used: AtomicBool,
 }
 
 impl<'a> Ends<'a> {
-    /// Neither end is made yet.
+    /// No end has been made yet.
     pub(super) fn new(job: &'a Job<'a>) -> Self {
         Self {
             job,
@@ -130,7 +129,7 @@ impl<'a> Ends<'a> {
             |prepared| prepared.config.digest,
         );
         let counters = Arc::new(Counters::default());
-        // The sending end reports the failures of both, so this end stays silent.
+        // The sending end reports the failures of both, so this end reports none.
         let receiver = self.receiver(
             prepared,
             transfer,
@@ -234,7 +233,7 @@ impl<'a> Ends<'a> {
         } in found
         {
             trees.push(root);
-            // An entry of a list goes to the destination itself.
+            // An entry of a list is copied to the destination itself.
             names.push(if self.job.chosen.is_listed() {
                 Vec::new()
             } else {
@@ -252,7 +251,7 @@ impl<'a> Ends<'a> {
         })
     }
 
-    /// Takes a local destination for a transfer of `sender`.
+    /// Prepares a local destination for a transfer of `sender`.
     pub(super) fn prepare_destination(
         &self,
         path: &std::path::Path,
@@ -290,7 +289,7 @@ impl<'a> Ends<'a> {
             put_away.map_err(|error| Failure::new(FailureCode::JournalUnusable, error))?;
             return Err(Failure::new(FailureCode::BusyDestination, why).about(path.display()));
         }
-        // This note replaces the note of the sink.
+        // This note replaces the one of the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
             self.job.run.events.note(&damage);
         }
@@ -326,7 +325,7 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// A receiving end; `None` drops all data.
+    /// A receiving end; with `None` it discards all data.
     pub(super) fn receiver(
         &self,
         prepared: Option<PreparedDestination>,
@@ -417,7 +416,7 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// Name of standard input in a directory.
+/// Name of standard input in a destination directory.
 const INPUT_NAME: &[u8] = b"stdin";
 
 impl Ends<'_> {
@@ -462,8 +461,8 @@ fn is_directory(source: &LocalSource) -> bool {
     start.is_root() || there().is_some_and(|meta| meta.kind == Kind::Directory)
 }
 
-/// Turns a destination error into a failure of the job. A job in exports belongs to a user, who must not see other users' transfers or
-/// paths of this machine. A command may see both.
+/// Converts a destination error to a failure of the job. A job in exports belongs to a user, who must not see other users' transfers
+/// or paths of this machine. A command may see both.
 fn unusable(error: &DestinationError, is_in_exports: bool) -> Failure {
     let code = code_of(error.code());
     match error {

@@ -1,5 +1,4 @@
-//! The requested comparison with the destination, and the events of each entry.
-//! Decides nothing about entries.
+//! The requested comparison with the destination, and the events for each entry. Does not decide about entries.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,16 +16,16 @@ use crate::reports::{Reports, code, side};
 /// Reports failed entries to the user, and all entries to the reports.
 pub(super) struct EntryEvents {
     events: Arc<dyn EventSink>,
-    /// The zero of the seconds in events.
+    /// The time zero of the seconds in events.
     started: Instant,
     reports: Arc<Reports>,
-    /// The names of the sources as typed.
+    /// The names of the sources in the user's spelling.
     roots: Vec<Vec<u8>>,
-    /// The side that is another machine, and its name.
+    /// The side on another machine, and the name of that machine.
     far: Option<(Side, String)>,
-    /// Reports every decision, or only deletions.
+    /// Whether to report every decision, or only deletions.
     itemise: bool,
-    /// Reports skipped entries, too.
+    /// Whether to report skipped entries too.
     verbose: bool,
     /// Reports the items of the job, if it has any.
     work: Option<Telling>,
@@ -36,7 +35,7 @@ impl Observer for EntryEvents {
     fn entry_failed(&self, failed: &FailedEntry<'_>) {
         let fault = failed.fault;
         let message = match &self.far {
-            // The shown path is the path on this side.
+            // In this case the shown path belongs to this side.
             Some((at, name)) if *at == fault.side => {
                 format!("{} (at the {}, {name})", fault.message, side(*at))
             }
@@ -138,7 +137,8 @@ pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
 }
 
 impl EntryEvents {
-    /// Reports entries to the user. `roots` are the typed names of the sources; `far` is the side on another machine, with its name.
+    /// Reports entries to the user. `roots` are the names of the sources in the user's spelling; `far` is the side on another
+    /// machine, with its name.
     pub(super) fn of(job: &Job<'_>, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Self> {
         Arc::new(Self {
             events: Arc::clone(&job.run.events),
@@ -158,7 +158,8 @@ impl Job<'_> {
         self.settings.verbose || self.settings.comparison.dry_run
     }
 
-    /// The comparison for the receiving end. A default one has it answer more exactly, and compare contents where times say nothing.
+    /// The comparison for the receiving end. Even a default comparison makes the receiver answer more exactly, and compare contents
+    /// if times prove nothing.
     pub(super) fn comparison(&self) -> Comparison {
         let asked = self.settings.comparison;
         let judge = match asked.judge {

@@ -1,5 +1,4 @@
-//! Translates settings into the terms of the engine, the wire and the storage.
-//! Decides nothing.
+//! Translates settings into the terms of the engine, the protocol and the storage. Does not decide.
 
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
     }
 }
 
-/// The access that this side asks of its storage.
+/// The access that this side requires of its storage.
 pub(crate) fn access_of(settings: &CpSettings) -> Access {
     Access {
         preserve: wire_preserve_of(settings),
@@ -66,7 +65,7 @@ pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
     shown.into_bytes()
 }
 
-/// The set bounds, for the tuner.
+/// The chosen bounds, for the tuner.
 #[must_use]
 pub fn bounds_of(set: settings::Bounds) -> Bounds {
     Bounds {
@@ -75,7 +74,7 @@ pub fn bounds_of(set: settings::Bounds) -> Bounds {
     }
 }
 
-/// The request with the location of these ends of ours, and without their paths.
+/// The request with the location of our paths, but without the paths.
 pub(super) fn lying_at(destinations: &[Vec<u8>], request: Open) -> Open {
     Open {
         ground: Some(ground(destinations)),
@@ -83,7 +82,7 @@ pub(super) fn lying_at(destinations: &[Vec<u8>], request: Open) -> Open {
     }
 }
 
-/// The concealed path of a source in an export, for another node. The node can tell the sources of two jobs apart, but learns no path.
+/// An opaque path of a source in an export, for another node. It distinguishes the sources of two jobs but reveals no path.
 pub(super) fn concealed(path: &[u8]) -> Vec<u8> {
     const SIGNS: usize = 32;
     let mut hasher =
@@ -93,7 +92,7 @@ pub(super) fn concealed(path: &[u8]) -> Vec<u8> {
     format!("source-{}", &digest[..SIGNS]).into_bytes()
 }
 
-/// The request with its destination paths, for another end that sees the same files. Oversized paths are left out.
+/// The request with its destination paths, for another end that sees the same files. Paths that are too long are left out.
 pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Open) -> Open {
     let (destination, into) = match (destinations, names) {
         ([only], _) => (only.clone(), false),
@@ -112,7 +111,7 @@ pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Ope
     }
 }
 
-/// The journal's name of a source. A directory and "its contents" have different names.
+/// The name of a source in the key of a journal. A directory and "its contents" have different names.
 pub(super) fn key_of(place: &NodePlace) -> Vec<u8> {
     let mut key = place.to_wire();
     if matches!(place, NodePlace::Export { contents: true, .. }) {

@@ -1,5 +1,5 @@
-//! Metadata of entries that could not be kept: counts for programs, one note for each kind for people.
-//! Counts nothing itself.
+//! Metadata of entries that could not be kept: counts for programs, one note for each kind for
+//! users. Does not count.
 
 use godwit_api::event::NotKept;
 use godwit_engine::Snapshot;

@@ -1,5 +1,4 @@
-//! Turns the engine's finding of the bottleneck into an event, with the settings that the user chose.
-//! Finds nothing out itself.
+//! Converts the engine's bottleneck to an event, with advice for the settings that the user chose. Does not find the bottleneck.
 
 use godwit_api::event::{Limited, LimitedTold};
 use godwit_api::settings::{CpSettings, Digest, Encryption};
@@ -16,13 +15,13 @@ pub(super) fn limited(finding: Finding) -> Limited {
     }
 }
 
-/// The same with both ends here: no network between them can limit anything.
+/// The same with both ends here, where no network can be the limit.
 pub(super) fn limited_here(finding: Finding) -> Option<Limited> {
     (finding.stage != Bottleneck::Network).then(|| limited(finding))
 }
 
-/// The settings in force, as far as advice depends on them. `sends` says that this end sends over a network. The kernel of another
-/// machine is unknown here.
+/// The settings in force that advice depends on. `sends` is true if this end sends over a network. The kernel of another machine
+/// is unknown here.
 pub(super) fn chosen(settings: &CpSettings, sends: bool) -> Chosen {
     let free = |bounds: godwit_api::settings::Bounds| bounds.least < bounds.most;
     let sharing = &settings.sharing;
@@ -38,7 +37,7 @@ pub(super) fn chosen(settings: &CpSettings, sends: bool) -> Chosen {
     }
 }
 
-/// The same with both ends here: nothing is encrypted, and streams cost nothing.
+/// The same with both ends here: data is not encrypted, and streams are free.
 pub(super) fn chosen_here(settings: &CpSettings) -> Chosen {
     Chosen {
         encrypted: false,
@@ -46,7 +45,7 @@ pub(super) fn chosen_here(settings: &CpSettings) -> Chosen {
     }
 }
 
-/// Whether sockets of this machine may use `bbr` but do not use it by default.
+/// Whether sockets of this machine may use `bbr` but do not by default.
 fn bbr_is_left() -> bool {
     let usual = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
     usual.is_ok_and(|usual| !usual.starts_with("bbr"))

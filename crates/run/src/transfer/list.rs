@@ -1,5 +1,4 @@
-//! Sends the list of names to another machine that looks the names up.
-//! Does not look at the names.
+//! Sends the list of names to another machine that looks the names up. Does not check the names.
 
 use std::io::{self, Write as _};
 use std::net::Shutdown;
@@ -13,7 +12,7 @@ use godwit_engine::names::ListBytes;
 use godwit_engine::{IfPanicking, PANICKED};
 use godwit_proto::agent::LIST_PART_BYTES_MAX;
 
-/// Interval between looks whether the list is still wanted.
+/// Interval between checks whether the list is still needed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Sends a list in parts to the machine that looks its names up, at the speed of that machine.
@@ -23,7 +22,7 @@ pub(super) struct ListSender {
 }
 
 impl ListSender {
-    /// Begins to send. Earlier data on `socket` comes first.
+    /// Starts to send. Earlier data on `socket` is sent first.
     pub(super) fn start(list: Arc<dyn ListBytes>, socket: &UnixStream) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let (mut out, told) = (socket.try_clone()?, Arc::clone(&over));
@@ -43,7 +42,8 @@ impl ListSender {
         Ok(Self { thread, over })
     }
 
-    /// Stops the sender once the socket is shut down. Returns the error of the list, if it has one.
+    /// Stops the sender after the socket was shut down. Returns the error of reading the list, if
+    /// there was one.
     pub(super) fn end(self) -> Option<io::Error> {
         self.over.store(true, Ordering::Relaxed);
         self.thread
@@ -52,7 +52,8 @@ impl ListSender {
     }
 }
 
-/// Fails only if the list cannot be read. A reader that closes the socket has reported the reason.
+/// Returns an error only if the list cannot be read. If the reader closes the socket, it has
+/// reported the reason.
 fn send(list: &dyn ListBytes, out: &mut UnixStream, over: &AtomicBool) -> io::Result<()> {
     let mut buffer = vec![0; LIST_PART_BYTES_MAX];
     let mut offset = 0;

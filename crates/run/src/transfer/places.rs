@@ -1,5 +1,5 @@
-//! Local paths as sources and as destinations, and the messages on missing ones.
-//! Does not interpret paths; `crate::local` does.
+//! Resolves local paths to sources and destinations, and makes the messages about missing ones.
+//! Does not interpret paths (`crate::local` does).
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use super::entry_events::told_of;
 use super::from_settings::access_of;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// Sources that are not there, each with the reason.
+/// Sources that do not exist, each with the reason.
 pub(super) type Missing = Vec<(PathBuf, LocalError)>;
 
-/// The local sources, and the missing ones. At least one source is there.
+/// The existing local sources, and the missing ones. There must be at least one existing source.
 pub(super) fn sources(
     job: &Job<'_>,
     sources: &[Endpoint],

@@ -20,7 +20,8 @@ use super::stages::stages;
 use super::window::Window;
 use super::{Job, elapsed_seconds};
 
-/// The counters of this side over all engines of one command, and the amounts of earlier runs.
+/// The counters of this side, summed over all engines of one command, and the amounts of earlier
+/// runs.
 #[derive(Clone, Default)]
 pub(super) struct Totals(Arc<Mutex<Counted>>);
 
@@ -28,7 +29,7 @@ pub(super) struct Totals(Arc<Mutex<Counted>>);
 struct Counted {
     engines: Vec<Arc<Counters>>,
     lost_bytes: u64,
-    /// Amounts of earlier runs, known from the first engine on.
+    /// Amounts of earlier runs, which the first engine reports.
     held: Option<(u64, u64)>,
 }
 
@@ -59,7 +60,7 @@ impl Totals {
             .sum()
     }
 
-    /// The sum over all engines but the last: the work before the last restart.
+    /// The sum over all engines except the last, that is, the work before the last restart.
     pub(super) fn earlier(&self, field: impl Fn(&Snapshot) -> u64) -> u64 {
         let inner = self.lock();
         let engines = inner.engines.split_last();
@@ -89,19 +90,19 @@ pub(super) struct Progressing<'a> {
     files_rate: RecentRate,
     channels: ChannelsTold,
     local: bool,
-    /// Bytes shown last. Bytes that are sent again never lower this figure.
+    /// Bytes shown last, which resent bytes never decrease.
     shown: u64,
     connection: Following,
-    /// Bytes of a block, agreed by both ends.
+    /// Bytes of a block, as agreed by both ends.
     block_bytes: u64,
     /// Settings that advice depends on.
     chosen: Option<Chosen>,
-    /// The last report; repeated without a rate while there is no engine.
+    /// The last report; repeated without a rate if there is no engine.
     told: Option<Progress>,
 }
 
 impl<'a> Progressing<'a> {
-    /// Both ends are here.
+    /// Progress of a transfer with both ends here.
     pub(super) fn local(job: &'a Job<'a>, counters: Arc<Counters>, arrived: Arrived) -> Self {
         let totals = Totals::default();
         totals.add(&counters, arrived);
@@ -177,7 +178,7 @@ impl<'a> Progressing<'a> {
             Event::ConnectionLost(lost) => lost.seconds = now,
             Event::ConnectionRegained(regained) => {
                 regained.seconds = now;
-                // The rate before the loss does not predict the rate from now on.
+                // The rate before the loss does not predict the rate afterwards.
                 self.rate = RecentRate::new();
                 self.files_rate = RecentRate::new();
                 self.window = Window::default();
@@ -187,7 +188,7 @@ impl<'a> Progressing<'a> {
         self.job.run.events.tell(event);
     }
 
-    /// Runs a transfer with another machine to its end, and shows it.
+    /// Runs a transfer with another machine to its end, and reports its progress.
     pub(super) fn run(
         &mut self,
         client: &Client,
@@ -236,7 +237,7 @@ impl<'a> Progressing<'a> {
             return;
         };
         let own = engine.counters().snapshot();
-        // Only the sender knows which parts of a file it leaves out.
+        // Only the sender knows which parts of a file it omits.
         let (bytes_total, unmoved) = match engine {
             Engine::Sender(sender) => (
                 sender.scan_done().then_some(own.bytes_scanned),
@@ -269,11 +270,11 @@ impl<'a> Progressing<'a> {
             .max(last.bytes_durable)
             .saturating_add(last.bytes_skipped)
             .saturating_add(unmoved);
-        // Bytes that were sent more than once count only once.
+        // Bytes that were sent more than once count once.
         self.shown = settled.min(bytes_total.unwrap_or(u64::MAX)).max(self.shown);
         let bytes = self.shown;
         self.job.run.control.watch(engine, bytes);
-        // Bytes that are settled without a move come at once, and are no rate.
+        // Bytes that are settled without being sent appear at once, and do not count in the rate.
         let moved = self.totals.sum(|counters| counters.bytes_written);
         let rate = self.rate.follow(Instant::now(), moved);
         let delivered_before = self.totals.earlier(|counters| counters.files_done);
@@ -281,7 +282,7 @@ impl<'a> Progressing<'a> {
         // Files delivered before a restart exist now.
         let settled_files = files.max(last.files_done.saturating_add(last.files_skipped));
         let files_rate = self.files_rate.follow(Instant::now(), settled_files);
-        // During a loss, the last figures are no longer true.
+        // During a loss, the last figures are outdated.
         let lost = self.connection.is_lost();
         let progress = Progress {
             bytes,

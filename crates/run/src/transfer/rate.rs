@@ -1,5 +1,4 @@
-//! The rate of the last seconds.
-//! Time is an argument; keeps a bounded number of samples.
+//! Computes the rate of the last seconds. Time is an argument; keeps a bounded number of samples.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,15 +15,15 @@ impl RecentRate {
         }
     }
 
-    /// The rate, updated with the bytes moved by now.
+    /// Updates and returns the rate; `bytes` is the total so far.
     pub(super) fn follow(&mut self, now: Instant, bytes: u64) -> Option<f64> {
         self.add(now, bytes);
         self.bytes_per_second()
     }
 
-    /// Notes the bytes at a time; times do not go back.
+    /// Adds a sample of the total bytes at a time; times never decrease.
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
-        // A sample that comes too early replaces the newest one, not the oldest.
+        // A sample that comes too early replaces the latest one, not the oldest.
         if self.samples.len() >= 2
             && let Some((before, _)) = self.samples.get(self.samples.len() - 2)
             && now.saturating_duration_since(*before) < SAMPLE_INTERVAL
@@ -43,7 +42,7 @@ impl RecentRate {
         }
     }
 
-    /// None until there are two samples at different times.
+    /// `None` until there are two samples at different times.
     pub(super) fn bytes_per_second(&self) -> Option<f64> {
         let (first_at, first) = self.samples.front()?;
         let (last_at, last) = self.samples.back()?;
@@ -52,7 +51,7 @@ impl RecentRate {
     }
 }
 
-/// Long enough to be calm, short enough to notice a change.
+/// Long enough to be steady, short enough to show a change.
 const WINDOW: Duration = Duration::from_secs(10);
 /// A fiftieth of the window.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);

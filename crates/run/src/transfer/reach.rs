@@ -1,5 +1,4 @@
-//! Finds the other end of a transfer: the identity of a node, whether it is known here, and the channels to it.
-//! Opens no transfer.
+//! Finds the other end of a transfer: the identity of a node, whether it is trusted, and the channels to it. Does not open transfers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,14 +19,14 @@ use super::report::refused;
 use crate::Home;
 use crate::env::{Connectors, Env};
 
-/// The other end of a transfer, as seen from this side.
+/// The other end of a transfer.
 pub(crate) struct OtherEnd {
     pub(crate) client: Client,
     /// The name of the other end, in the key of a journal here.
     pub(super) name: Vec<u8>,
     /// The prefix of the other end's paths in messages.
     pub(super) prefix: String,
-    /// Our side of TLS, which learns the cipher.
+    /// Our TLS configuration, which records the cipher.
     tls: ClientTls,
 }
 
@@ -41,7 +40,7 @@ impl OtherEnd {
         }
     }
 
-    /// The cipher of the connections; None before the first of them.
+    /// The cipher of the connections; `None` before the first connection.
     pub(super) fn encryption(&self, settings: &CpSettings) -> Option<Encryption> {
         let (cipher, library) = self.tls.agreed()?;
         Some(Encryption {
@@ -57,10 +56,10 @@ impl OtherEnd {
     }
 }
 
-/// How to reach a daemon.
+/// Parameters for reaching a daemon.
 pub(crate) struct Reach<'a> {
     pub(crate) env: &'a Env,
-    /// The typed channels.
+    /// The channels in the user's spelling.
     pub(crate) channels: &'a [String],
     pub(crate) cipher: CipherSetting,
     pub(crate) streams: Bounds,
@@ -69,7 +68,7 @@ pub(crate) struct Reach<'a> {
     pub(crate) stall_deadline: Duration,
 }
 
-/// Finds the identity of the daemon, and the way to reach it.
+/// Finds the identity of the daemon, and makes the connector to it.
 pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failure> {
     let wishes = wishes(how.channels)?;
     let identity = how.env.home.identity()?;
@@ -97,7 +96,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failur
     Ok(OtherEnd::new(client, name, prefix, tls))
 }
 
-/// The channels that the user asks for.
+/// The channels that the user requests.
 pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
     let mut seen = HashSet::new();
     if let Some(text) = texts.iter().find(|text| !seen.insert(*text)) {
@@ -113,11 +112,11 @@ pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
         .collect()
 }
 
-/// The identity that the daemon must have. An unknown one needs the trust of the user, asked once.
+/// The identity that the daemon must have. If it is unknown, the user is asked once whether to trust it.
 fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
     if let Some(identity) = how.env.connectors.pinned(address)? {
-        // A job of a node whose site is away waits in the queue and says so, instead of retrying as if it ran. The transfers of a divided
-        // job have a controller that knows which nodes answer.
+        // If the site of a job's node is unavailable, the job waits in the queue and reports that, instead of retrying as if it ran. The
+        // transfers of a divided job have a controller that knows which nodes answer.
         if how.env.attempts.is_some() {
             let options = DialOptions::new(Expect::Identity(identity));
             let dialled = dial(address, tls, &options).map_err(|error| refused(&error.into()))?;
@@ -128,7 +127,7 @@ fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<Id
     known_identity(&how.env.home, &*how.env.connectors, address, tls)
 }
 
-/// The identity of a node, from the known peers. An unknown one needs the trust of the user, asked once.
+/// The identity of a node, from the known peers. If it is unknown, the user is asked once whether to trust it.
 ///
 /// # Errors
 /// The node cannot be reached, or the user does not trust it.
@@ -158,7 +157,7 @@ pub fn known_identity(
     Ok(found)
 }
 
-/// A client's side of TLS, with the cipher asked for.
+/// A client's TLS configuration, with the requested cipher.
 ///
 /// # Errors
 /// The key cannot be used.
@@ -167,7 +166,7 @@ pub fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTl
     ClientTls::new(identity, &ciphers).map_err(|error| Failure::new(FailureCode::TlsFailed, error))
 }
 
-/// The ciphers that a client offers with this setting, the preferred one first.
+/// The ciphers that a client offers for this setting, in order of preference.
 #[must_use]
 pub fn ciphers(setting: CipherSetting) -> Vec<Cipher> {
     match setting {

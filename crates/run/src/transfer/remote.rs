@@ -1,5 +1,5 @@
-//! Transfers with a daemon: its identity, its requests, and the end on this side.
-//! Keeps no streams up; the engine's session does.
+//! Runs transfers with a daemon: its identity, its requests, and the end on this side. Does not
+//! keep streams running; the engine's session does.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use super::report::{Report, refusal_of};
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// A transfer between here and another end, which is a node or an agent.
+/// A transfer between this machine and a node or agent.
 pub(super) struct WithNode<'a> {
     pub(super) ends: &'a Ends<'a>,
     pub(super) far: OtherEnd,
@@ -47,7 +47,7 @@ pub(super) fn push(
         NodePlace::Export { directory, .. } => (remote.place.to_wire(), *directory),
         NodePlace::Memory { .. } | NodePlace::Null => (remote.place.to_wire(), false),
     };
-    // A wrong name is noticed before the node is asked.
+    // The sources are found first, so that a wrong name is noticed before the node is asked.
     let given = ends.sources(sources)?;
     WithNode::at(ends, remote)?.push(given, path, is_directory)
 }
@@ -124,7 +124,7 @@ impl<'a> WithNode<'a> {
         }
         let open = Open {
             direction: Direction::PUSH.0,
-            // Standard input lies nowhere.
+            // Standard input has no location.
             ground: (!job.from_input).then(|| ground(&absolute)),
             sources: match conceals {
                 true => absolute.iter().map(|path| concealed(path)).collect(),
@@ -147,7 +147,7 @@ impl<'a> WithNode<'a> {
             if let Some(into) = Mapping(opened.mapping).into() {
                 job.tell_placed(into, opened.tag);
             }
-            // Nothing has been sent, so nothing there was deleted or overwritten.
+            // No data has been sent, so nothing there was deleted or overwritten.
             if let Some(beacon) = &opened.beacon
                 && let Some(reason) = self.ends.reason_by_beacon(
                     beacon,
@@ -206,7 +206,7 @@ impl<'a> WithNode<'a> {
         for source in wanted {
             paths.push(source.path);
             keys.push(source.key);
-            // An entry of a list goes to the destination itself.
+            // An entry of a list is copied to the destination itself.
             names.push(if job.chosen.is_listed() {
                 Vec::new()
             } else {
@@ -244,7 +244,7 @@ impl<'a> WithNode<'a> {
             ..begun_with.map_or_else(
                 || self.request(),
                 |prepared| match job.env.exports {
-                    // The location of an export is hidden from another node.
+                    // The location of an export is not revealed to another node.
                     Some(_) => lying_at(&prepared.destinations, self.request()),
                     None => going_to(&prepared.destinations, &names, self.request()),
                 },
@@ -316,7 +316,7 @@ impl<'a> WithNode<'a> {
             drop(prepared);
             report = progressing.run(&self.far.client, &open, &mut begin);
         }
-        // Nothing began, so there is nothing to resume.
+        // The transfer has not begun, so there is nothing to resume.
         if let Some(Some(prepared)) = prepared.into_inner()
             && let Err(error) = prepared.put_away()
         {
@@ -326,7 +326,7 @@ impl<'a> WithNode<'a> {
         Ok(report.encrypted(self.far.encryption(&job.settings)))
     }
 
-    /// The request with a beacon at its destination, if one can be lit.
+    /// The request with a beacon at its destination, if one can be made.
     fn with_beacon(&self, open: Open, prepared: Option<&mut PreparedDestination>) -> Open {
         let exported = self.ends.job.env.exports.is_some();
         let ground = open.ground.map(|ground| Ground {
@@ -382,7 +382,7 @@ impl<'a> WithNode<'a> {
         }
     }
 
-    /// The digest of an unfinished transfer, which ends with the digest that it began with.
+    /// The digest in use: an unfinished transfer keeps the digest with which it began.
     fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
         let job = self.ends.job;
         let Some(kind) = opened.digest_kind() else {
@@ -419,13 +419,13 @@ impl<'a> WithNode<'a> {
 
 /// A source at the other end.
 pub(super) struct Wanted {
-    /// Its path there.
+    /// Path of the source at the other end.
     pub(super) path: Vec<u8>,
-    /// Its name in the journal.
+    /// Its name in the key of the journal.
     pub(super) key: Vec<u8>,
-    /// Its name where it goes into a directory; empty for "its contents".
+    /// Its name in a destination directory; empty for "its contents".
     pub(super) name: Vec<u8>,
-    /// For people.
+    /// Its name in messages.
     pub(super) shown: Vec<u8>,
 }
 

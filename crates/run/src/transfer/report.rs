@@ -1,5 +1,4 @@
-//! Turns counters into the final report for people and programs: a summary and an exit code.
-//! Measures nothing itself.
+//! Converts counters to the final report for users and programs: a summary and an exit code. Does not measure.
 
 use godwit_api::event::{Encryption, ErrorTold, NotKept, Sides, Status, TransferSummary};
 use godwit_api::failure::{Failure, FailureCode, Scope};
@@ -16,11 +15,11 @@ use crate::env::Env;
 
 /// How a transfer ended.
 pub(super) struct Report {
-    /// Why the transfer was not done; `None` if at most single entries failed.
+    /// The reason why the transfer was not completed; `None` if at most single entries failed.
     pub(super) failure: Option<Failure>,
     /// The summary without its seconds.
     pub(super) summary: TransferSummary,
-    /// Counters of both ends, as far as they are known.
+    /// Counters of both ends, if known.
     pub(super) shares: Shares,
 }
 
@@ -49,7 +48,7 @@ impl Report {
     }
 
     /// The report of a transfer with both ends on other machines. `told` is the last error that the sending agent reported; `code` is
-    /// the exit code of its process, for older versions that report no more.
+    /// the exit code of its process, which is all that older versions report.
     pub(super) fn retold(
         summary: TransferSummary,
         shares: Shares,
@@ -133,13 +132,13 @@ impl Report {
         }
     }
 
-    /// The same report, with what encrypted the connections.
+    /// The same report, with the cipher of the connections.
     pub(super) fn encrypted(mut self, by: Option<Encryption>) -> Self {
         self.summary.encryption = by;
         self
     }
 
-    /// The report of a transfer with a daemon; `sending` tells which end is ours.
+    /// The report of a transfer with a daemon; `sending` is true if our end sends.
     pub(super) fn of_client(
         report: ClientReport,
         totals: &Totals,
@@ -176,7 +175,7 @@ impl Report {
             .map(Engine::shares)
             .unwrap_or_default();
         if let (false, Some(source), Some(finished)) = (sending, &mut shares.source, finished) {
-            // A sending node reports its counters for the last time before it learns that the last files are done.
+            // A sending node sends its last counters before it learns that the last files are done.
             source.files_done = finished.files;
             source.bytes_durable = finished.bytes;
         }
@@ -200,7 +199,7 @@ impl Report {
         let peer_cpu = peer
             .filter(|peer| peer.cpu_ns > 0)
             .map(|peer| seconds(peer.cpu_ns));
-        // The receiving end has the best counts since the transfer last opened.
+        // The receiving end has the most exact counts since the transfer was last opened.
         let done = |finished: Option<u64>, field: &dyn Fn(&Snapshot) -> u64| {
             let told = peer.as_ref().filter(|_| sending).map_or(0, field);
             let last = totals.last().map_or(0, |last| field(&last)).max(told);
@@ -215,7 +214,7 @@ impl Report {
             files: done(finished.map(|finished| finished.files), &|counters| {
                 counters.files_done
             }),
-            // Files delivered before a restart of the transfer are not skipped files.
+            // Files delivered before a restart of the transfer do not count as skipped.
             skipped: totals.last().map_or(0, |last| {
                 let delivered = totals.earlier(|counters| counters.files_done);
                 last.files_skipped.saturating_sub(delivered)
@@ -247,7 +246,7 @@ impl Report {
     }
 }
 
-/// Notes the metadata that was not kept, once for each kind.
+/// Reports the metadata that was not kept, once for each kind.
 fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
     let not_kept = not_kept_of(ends);
     for note in notes(&not_kept) {
@@ -270,7 +269,7 @@ fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {
     }
 }
 
-/// `in_vain` says that no source could be read.
+/// `in_vain` is true if no source could be read.
 fn outcome(end: &End, failed: u64, in_vain: bool) -> (Option<Failure>, Status) {
     if let Some(failure) = failure_of(end) {
         let status = status_of(failure.code);
@@ -286,7 +285,7 @@ fn outcome(end: &End, failed: u64, in_vain: bool) -> (Option<Failure>, Status) {
     }
 }
 
-/// Why a transfer ended early.
+/// The reason why a transfer ended early.
 fn failure_of(end: &End) -> Option<Failure> {
     match end {
         End::Finished(_) => None,
@@ -303,12 +302,12 @@ fn status_of(code: FailureCode) -> Status {
     }
 }
 
-/// The catalogue's code of an error code of the wire.
+/// The catalogue's code for a protocol error code.
 pub(super) fn code_of(code: ErrorCode) -> FailureCode {
     FailureCode::of_number(Scope::Job, code.0)
 }
 
-/// A refusal as a failure of the whole transfer.
+/// Converts a refusal to a failure of the whole transfer.
 #[must_use]
 pub fn refused(refusal: &Refusal) -> Failure {
     let failure = Failure::new(code_of(refusal.code()), refusal);
@@ -318,19 +317,19 @@ pub fn refused(refusal: &Refusal) -> Failure {
     }
 }
 
-/// A failure of this side as a refusal.
+/// Converts a failure of this side to a refusal.
 #[must_use]
 pub fn refusal_of(failure: Failure) -> Refusal {
     let code = failure.code.number().map_or(ErrorCode::INTERNAL, ErrorCode);
     Refusal::own(code, failure.message)
 }
 
-/// Processor time of the process, if that is the time of this job.
+/// Processor time of the process, if it belongs to this job alone.
 fn process_cpu(env: &Env) -> Option<f64> {
     env.alone.then(|| usage::process_cpu_time().as_secs_f64())
 }
 
-/// Peak memory of the process, if that is the memory of this job.
+/// Peak memory of the process, if it belongs to this job alone.
 fn peak_rss(env: &Env) -> Option<u64> {
     env.alone.then(usage::peak_rss_bytes).flatten()
 }

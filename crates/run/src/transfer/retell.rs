@@ -1,5 +1,5 @@
-//! Passes on the events of a godwit on another machine as if they were ours.
-//! Trusts nothing in them: names are bytes, numbers are numbers, and lines that are no events are skipped.
+//! Repeats the events of a godwit process on another machine as our own. Trusts none of their contents:
+//! names are bytes, numbers are numbers, and lines that are not events are skipped.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::env::UNREACHABLE;
 use crate::reports::{ReportRoots, Reports};
 use godwit_api::failure::{Failure, FailureCode};
 
-/// State that outlives one attempt.
+/// State that is kept across attempts.
 pub(super) struct AcrossAttempts {
     connection: Following,
     progress: Option<Progress>,
@@ -33,7 +33,7 @@ impl AcrossAttempts {
         }
     }
 
-    /// Notes that the reporting machine is gone since `since`.
+    /// Records that the reporting machine has been lost since `since`.
     pub(super) fn lose(
         &mut self,
         events: &dyn EventSink,
@@ -74,13 +74,13 @@ fn tell_lost(
     }
 }
 
-/// The events passed on so far.
+/// The events repeated so far.
 pub(super) struct Retold<'a> {
     events: &'a dyn EventSink,
-    /// The zero of the seconds in our events.
+    /// The time zero of the seconds in our events.
     began: Instant,
     reports: &'a Reports,
-    /// The digest of the files that this side asked for.
+    /// The digest of the files that this side requested.
     digest: DigestKind,
     /// Prefix of the paths of the other machine.
     prefix: String,
@@ -130,7 +130,7 @@ impl<'a> Retold<'a> {
         }
     }
 
-    /// Bytes have arrived.
+    /// Whether bytes have arrived.
     pub(super) fn moved(&self) -> bool {
         self.moved
     }
@@ -148,7 +148,7 @@ impl<'a> Retold<'a> {
         }
     }
 
-    /// Notes a time without an event. A running transfer sends several a second.
+    /// Records a time without an event. A running transfer sends several a second.
     pub(super) fn quiet(&mut self, time: Duration) {
         let runs = self.joined.is_some() && !self.ended && self.summary.is_none();
         if !runs || time < SILENT_AFTER {
@@ -161,7 +161,7 @@ impl<'a> Retold<'a> {
         tell_lost(self.events, event, self.progress.as_ref(), self.began);
     }
 
-    /// Notes that the reporting machine is there; reports so if it was lost before.
+    /// Records that the reporting machine answers; reports that if the machine was lost before.
     fn note_answer(&mut self) {
         let regained = self.connection.regain(Instant::now());
         if let Some(Event::ConnectionRegained(mut regained)) = regained {
@@ -170,23 +170,23 @@ impl<'a> Retold<'a> {
         }
     }
 
-    /// Why the other machine has failed, if it has.
+    /// The error of the other machine, if it has failed.
     pub(super) fn error(&mut self) -> ErrorTold {
         std::mem::take(&mut self.error)
     }
 
-    /// The failure of this side to note an event, if there was one.
+    /// The failure of this side to record an event, if there was one.
     pub(super) fn failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
 
-    /// The summary, if one came, and the counters of both ends.
+    /// The summary, if it has arrived, and the counters of both ends.
     pub(super) fn summary(self) -> Option<(TransferSummary, Shares)> {
         let shares = self.shares;
         self.summary.map(|summary| (summary, shares))
     }
 
-    /// Takes one line; skips lines that are no events of ours.
+    /// Processes one line; skips lines that are not events of ours.
     pub(super) fn take(&mut self, line: &[u8]) {
         let Some(mut event) = Event::from_line(line) else {
             return;
@@ -257,12 +257,12 @@ impl<'a> Retold<'a> {
         self.events.tell(event);
     }
 
-    /// A name on the other machine, for people on this one.
+    /// A name on the other machine, in messages on this one.
     fn prefixed(&self, name: &[u8]) -> Vec<u8> {
         [self.prefix.as_bytes(), name].concat()
     }
 
-    /// The transfer begins or restarts. Earlier notes are void.
+    /// Called when the transfer begins or restarts. Earlier records are dropped.
     fn begins(&mut self) {
         self.joined = Some(Instant::now());
         self.ended = false;
@@ -272,7 +272,7 @@ impl<'a> Retold<'a> {
     }
 }
 
-/// The counters of both ends; one that is missing is zero.
+/// The counters of both ends; missing ones are zero.
 fn shares_of(stats: &Stats) -> Shares {
     let side = |counters: &Option<BTreeMap<String, u64>>| {
         let counters = counters.as_ref()?;

@@ -1,5 +1,5 @@
-//! The run of one transfer: whether it continues, pauses or ends, and the receivers of these events.
-//! Has no ends and moves no data.
+//! Controls one transfer: whether it continues, pauses or ends, and which objects receive these events. Has
+//! no ends and does not move data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +16,11 @@ pub(super) struct Run<'a> {
     pub(super) control: &'a Control,
     pub(super) events: Arc<dyn EventSink>,
     pub(super) reports: Arc<Reports>,
-    /// The transfer can restart. Bytes read from a pipe, or written into one, cannot be had again.
+    /// Whether the transfer can restart. Bytes that were read from or written to a pipe cannot be repeated.
     repeatable: bool,
-    /// Says whether this attempt of the job may still act, if the right can end.
+    /// Decides whether this attempt of the job may still act, if that permission can end.
     fence: Option<Arc<dyn Fence>>,
-    /// An attempt was stopped because the job is to pause.
+    /// Whether an attempt was stopped because the job must pause.
     stopped_to_pause: AtomicBool,
 }
 
@@ -43,13 +43,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The transfer begins, perhaps again.
+    /// Reports that the transfer begins, perhaps again.
     pub(super) fn begins(&self, started: Started) {
         self.control.begins();
         self.events.tell(Event::Started(started));
     }
 
-    /// Reports why the transfer has ended; a stop for a pause is no news.
+    /// Reports why the transfer has ended; a stop for a pause is not reported.
     pub(super) fn tell_end(&self, failure: Option<&Failure>) {
         if let Some(failure) = failure
             && !self.is_pausing()
@@ -63,7 +63,8 @@ impl<'a> Run<'a> {
         if self.control.is_cancelled() {
             return false;
         }
-        // Also before a transfer is opened again, which another node may have brought to its end meanwhile.
+        // Checked also before a transfer is opened again, because another node may have completed it
+        // meanwhile.
         if self.fence.as_ref().is_some_and(|fence| !fence.holds()) {
             return false;
         }

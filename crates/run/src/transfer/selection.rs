@@ -1,5 +1,5 @@
-//! The selected part of the sources, as this end and the other end need it: patterns prepared, the list at hand.
-//! Looks at no source, and reads no file.
+//! The selected part of the sources, in the form for each end: prepared patterns and the list. Does not examine
+//! sources or read files.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Prepares the selection of the job, with its `list`.
+    /// Prepares the selection of the job, including its `list`.
     pub(super) fn of(
         selection: Option<&job::Selection>,
         list: Option<&GivenList>,
@@ -56,7 +56,7 @@ impl Chosen {
         Self { has_items, ..self }
     }
 
-    /// Refuses a list for anything but one source that is no stream.
+    /// Refuses a list unless there is one source that is not a stream.
     pub(super) fn suits(self, sources: &[Endpoint]) -> Result<Self, Failure> {
         if self.is_listed()
             && (sources.len() != 1
@@ -88,7 +88,7 @@ impl Chosen {
     }
 }
 
-/// The selection, for a walk on this machine.
+/// The selection for a walk on this machine.
 pub(crate) fn select_of(selection: Option<&job::Selection>) -> Result<Arc<Select>, Failure> {
     let wire = selection.map(wire_of).transpose()?;
     Select::of(wire.as_ref()).map_err(Failure::usage)

@@ -1,5 +1,5 @@
-//! Turns the counts of both ends over some seconds into figures for each stage of a transfer.
-//! Counts nothing, and blames no stage: `tuner` does.
+//! Computes figures for each stage of a transfer from the counters of both ends over some seconds.
+//! Does not count or determine the limiting stage (`tuner` does).
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub const STAGE_FIGURES: [&str; 30] = [
     "commit_files_per_second",
 ];
 
-/// The figures by the names in `docs/events.md`. Figures that were not counted are missing.
+/// The figures by the names in `docs/events.md`. Figures that were not counted are omitted.
 pub(super) fn stages(shares: &Shares) -> BTreeMap<String, f64> {
     let mut figures = Figures(BTreeMap::new());
     if let Some(source) = &shares.source {
@@ -56,7 +56,7 @@ struct Figures(BTreeMap<String, f64>);
 impl Figures {
     fn put(&mut self, name: &str, figure: Option<f64>) {
         if let Some(figure) = figure.filter(|figure| figure.is_finite()) {
-            // Microseconds and parts of a thousand are as much as people and plots need.
+            // Users and plots need only microseconds and thousandths.
             let digits = if figure.abs() < 10.0 { 1e6 } else { 1.0 };
             self.0
                 .insert(name.to_owned(), (figure * digits).round() / digits);

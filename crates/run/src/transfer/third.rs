@@ -1,11 +1,11 @@
-//! Transfers between two other machines: an agent on each, both with the addresses of the other, and data straight between them.
-//! Moves no data and speaks no frame. Passes on the events of the sending agent.
+//! Runs transfers between two other machines: an agent on each, both with the addresses of the other, and data sent directly
+//! between them. Does not move data or exchange frames. Repeats the events of the sending agent.
 //!
-//! This machine decides which part of the sources is selected (rules, moments, the list of names, which follows the errand in
-//! parts). The sending agent applies the selection.
+//! This machine decides which part of the sources is selected: rules, times, and the list of names, which follows the errand in
+//! parts. The sending agent applies the selection.
 //!
-//! This machine also writes manifests and lists of failures. It takes them from lines of the sending agent, which has the copy to
-//! take digests from.
+//! This machine also writes manifests and lists of failures. Their contents come from lines of the sending agent, which can
+//! compute digests from its copy.
 //!
 //! The sending agent cannot know that the receiving one is gone. This machine sees the end of that agent's ssh and of the streams,
 //! and restarts both agents.
@@ -36,16 +36,16 @@ use super::retell::{AcrossAttempts, Retold};
 use super::{INTERRUPTED, Job};
 use crate::env::{AgentOrder, SOFTWARE, StartedAgent};
 
-/// Interval between looks for the user's interrupt.
+/// Interval between checks for the user's interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Longest wait after an interrupt, until both agents have saved the arrived data.
+/// How long to wait after an interrupt until both agents have saved the arrived data.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(20);
 /// Wait between two attempts.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// Time without a connection between the two machines after which the agent whose ssh has ended counts as gone.
 const APART_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest line: one of a manifest in base64, and the text around it.
+/// The longest line: a manifest line in base64, and the text around it.
 const LINE_BYTES_MAX: u64 = 2 * godwit_store::manifest::LINE_BYTES_MAX as u64;
 
 /// A transfer from one other machine to another.
@@ -140,7 +140,7 @@ impl<'a> Between<'a> {
         }
     }
 
-    /// The job that the sending agent is to do.
+    /// The job for the sending agent.
     fn order(&self) -> JobSpec {
         let (spec, to) = (self.job.spec, self.destination);
         let sources = self.sources.iter();
@@ -156,7 +156,7 @@ impl<'a> Between<'a> {
         }
     }
 
-    /// One attempt: both agents from their beginning to their end.
+    /// Makes one attempt: runs both agents from start to end.
     fn attempt(&self, order: &str, told: &mut AcrossAttempts) -> Result<Ended, Refusal> {
         let (job, login, destination) = (self.job, self.login, self.destination);
         let known = job.env.home.identity().map_err(refusal_of)?;
@@ -181,7 +181,7 @@ impl<'a> Between<'a> {
             sender: sender.clone(),
             targets: carrier.targets.clone(),
         };
-        // The agent lives as long as this attempt.
+        // The agent exists as long as this attempt.
         let taker = connectors.start_agent(way_to(job, &destination.login), &takes)?;
         let errand = Errand {
             job: order.to_owned(),
@@ -216,7 +216,7 @@ impl<'a> Between<'a> {
             told,
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
-        // Ends every writer to the socket.
+        // This ends every thread that writes to the socket.
         let _ = carrier.socket.shutdown(Shutdown::Both);
         if let Some(error) = list.and_then(ListSender::end) {
             return Ok(Ended::Failed(Failure::new(
@@ -234,7 +234,7 @@ impl<'a> Between<'a> {
         Ok(ended(&carrier, retold, peer))
     }
 
-    /// Passes on the events of the agent, until it hangs up or the receiving agent is gone.
+    /// Repeats the events of the agent, until it hangs up or the receiving agent is gone.
     fn retell(
         &self,
         carrier: &StartedAgent,
@@ -247,13 +247,13 @@ impl<'a> Between<'a> {
         let mut looked = Instant::now();
         let mut quiet = Duration::ZERO;
         loop {
-            // This process may have stood still, too. Such a time is no silence of the other one.
+            // This process may have been suspended too. Such a time does not count as silence of the other one.
             let now = Instant::now();
             quiet += now.duration_since(looked).min(LOOK_MAX);
             looked = now;
             retold.quiet(quiet);
             if !self.job.run.goes_on() && goodbye.is_none() {
-                // The agent stops everything at the end of its input.
+                // At the end of its input, the agent stops all work.
                 let _ = carrier.socket.shutdown(Shutdown::Write);
                 goodbye = Some(Instant::now());
             }
@@ -270,7 +270,7 @@ impl<'a> Between<'a> {
                     line.clear();
                     quiet = Duration::ZERO;
                 }
-                // The end, or a line that no agent writes.
+                // The output has ended, or contains a line that no agent writes.
                 Ok(_) => return Ok(Lost::Nothing),
                 Err(error) if is_later(&error) => {}
                 Err(_) => return Ok(Lost::Nothing),
@@ -283,7 +283,7 @@ impl<'a> Between<'a> {
 fn settings_for_others(spec: &JobSpec) -> BTreeMap<String, Vec<Text>> {
     let is_theirs = |name: &str| {
         let setting = Setting::find(spec.scope(), name);
-        // Figures are printed here, and counted there.
+        // Figures are counted there and printed here.
         name == "stats" || setting.is_some_and(|found| found.obeyed_by == ObeyedBy::Sender)
     };
     let settings = spec.settings.iter();
@@ -293,7 +293,8 @@ fn settings_for_others(spec: &JobSpec) -> BTreeMap<String, Vec<Text>> {
         .collect()
 }
 
-/// A source of the other machine, as an endpoint there. Relative paths, and those that begin with a tilde, start at the home.
+/// A source on the other machine, as an endpoint for the agent. Relative paths, and those that begin with a tilde, start at the
+/// home directory.
 fn source_there(path: &[u8]) -> Endpoint {
     let below = match path {
         b"" | b"~" | b"~/" => b"./",
@@ -312,9 +313,9 @@ enum Lost {
 
 /// How an attempt ended.
 enum Ended {
-    /// The agent has reported its end. The flag says that the two machines could not reach each other.
+    /// The agent has reported its end. The flag is true if the two machines could not reach each other.
     With(Box<Report>, bool),
-    /// The agent has not reported its end; `moved` says whether bytes had moved.
+    /// The agent has not reported its end; `moved` is true if bytes had moved.
     Lost { moved: bool, peer: Login },
     /// A failure on this machine.
     Failed(Failure),

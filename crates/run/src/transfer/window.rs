@@ -1,15 +1,15 @@
-//! The counts of both ends and the bytes of channels over the last few seconds, which show what limits a transfer now.
-//! Judges nothing.
+//! Collects the counters of both ends and the bytes of channels over the last few seconds, which show the current
+//! limit of a transfer. Does not judge.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use godwit_engine::{ChannelFigures, ChannelRate, Shares};
 
-/// The time that is judged together. The other end reports twice a second.
+/// Length of the window. The other end reports twice a second.
 const WINDOW: Duration = Duration::from_secs(4);
 
-/// Interval between two kept samples.
+/// Interval between two stored samples.
 const STEP: Duration = Duration::from_millis(500);
 
 /// The samples of the last few seconds.
@@ -25,7 +25,7 @@ struct Sample {
 }
 
 impl Window {
-    /// Takes a sample, and returns the counts of the window that ends with it.
+    /// Adds a sample, and returns the counts of the window that ends with it.
     pub(super) fn add(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! The items of a job that is a member of a claim: in the terms of the tree, and reported by number once they are settled.
-//! Sends nothing and hands out no items; the describer of the job does.
+//! The items of a job that is a member of a claim: converts them for the tree, and reports each by its number once it is
+//! settled. Does not send or assign items; the author of the job description does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use godwit_tree::WorkItem;
 use super::from_settings::digest_of;
 use crate::reports::{code, locked, side};
 
-/// Refuses a member with contradictory parts.
+/// Refuses a member whose items are contradictory.
 pub(crate) fn check(
     spec: &JobSpec,
     settings: &CpSettings,
@@ -138,7 +138,7 @@ fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, S
             ));
         }
     }
-    // Parts stay separate if they fit, so that a wrong one can be named.
+    // Parts stay separate if they fit, so that a wrong one can be identified.
     let mut each = apart;
     if each.len() > HELD_ELSEWHERE_MAX {
         each = file.ranges();
@@ -156,7 +156,7 @@ fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, S
 pub(super) struct Telling {
     events: Arc<dyn EventSink>,
     kind: DigestSetting,
-    /// The numbers of entries that are items. Each gets its number in the order of the items.
+    /// The item number of each entry that is an item. Items get their entries in order.
     numbers: Mutex<HashMap<EntryId, usize>>,
 }
 

@@ -1,5 +1,5 @@
-//! The events of a verification: progress, each different entry, and a summary.
-//! Judges nothing. May be called from any thread.
+//! The events of a verification: progress, each different entry, and a summary. Does not judge. May be called from any
+//! thread.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::transfer::elapsed_seconds;
 /// Interval between two reports of progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// Reports findings and sums them up.
+/// Reports results and sums them up.
 pub(super) struct Findings {
     events: Arc<dyn EventSink>,
     started: Instant,
@@ -28,7 +28,7 @@ pub(super) struct Findings {
     told: Mutex<LastReport>,
 }
 
-/// The amount to check.
+/// The amount of data to check.
 #[derive(Clone, Copy)]
 pub(super) struct Whole {
     /// Contents of all files.
@@ -87,7 +87,8 @@ impl Findings {
             return;
         }
         let totals = self.totals();
-        // A part of a large file has been read before the file is checked. A copy may also be longer than the manifest says.
+        // Parts of a large file are read before the file counts as checked. A copy may also be longer than the manifest's
+        // entry.
         let done = totals.done.max(self.counters.bytes_read.get());
         let done = done.min(self.whole.bytes);
         let moved = done.saturating_sub(told.done);
@@ -110,7 +111,7 @@ impl Findings {
         }));
     }
 
-    /// Notes a checked entry; `None` means that it matches.
+    /// Records a checked entry; `None` means that it matches.
     pub(super) fn checked(&self, record: &Record, fault: Option<&Fault>) {
         let mut totals = locked(&self.totals);
         totals.entries += 1;
@@ -131,7 +132,7 @@ impl Findings {
         }));
     }
 
-    /// Notes an entry that the manifest does not have.
+    /// Records an entry that is missing in the manifest.
     pub(super) fn extra(&self, path: &[u8]) {
         locked(&self.totals).extra += 1;
         self.events.tell(Event::Extra { path: shown(path) });
@@ -174,7 +175,7 @@ fn shown(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether this finding took reading of contents. Unread bytes must not count as speed.
+/// Whether contents were read for this result. Unread bytes must not count in the rate.
 fn was_read(fault: FaultCode) -> bool {
     matches!(fault, FaultCode::DIGEST | FaultCode::METADATA)
 }
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(last(), (800, 1, Some(500.0)));
         findings.progress(after(3_000));
         assert_eq!(last(), (800, 1, None));
-        // A copy that is longer than the manifest says.
+        // A copy that is longer than the manifest's entry.
         findings.counters().bytes_read.add(5_000);
         findings.progress(after(4_000));
         assert_eq!(last().0, 1_000);

@@ -1,5 +1,4 @@
-//! A copy on this machine.
-//! Opens no connection.
+//! Checks a copy on this machine. Does not connect.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +13,10 @@ use super::{Asked, Checklist};
 use crate::Home;
 use godwit_api::failure::{Failure, FailureCode};
 
-/// The place as a root of a storage: a name in its parent directory, so that its own mode and time count, too.
+/// The path as a root of a storage: a name in its parent directory, so that its own mode and time count too.
 ///
 /// # Errors
-/// There is no such place, or it cannot be opened.
+/// The path does not exist, or cannot be opened.
 pub fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(
@@ -49,7 +48,7 @@ pub fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
     })
 }
 
-/// Checks the copy at `root`, which messages call `path`. False if it was interrupted.
+/// Checks the copy at `root`; messages contain `path`. Returns false if it was interrupted.
 pub(super) fn check(
     asked: &Asked<'_>,
     mut checklist: Checklist,
@@ -154,8 +153,8 @@ pub(crate) fn threads(asked: u32) -> usize {
     }
 }
 
-/// Batches that are checked or wait for their report. The threads never wait to report one.
+/// Batches that are being checked or wait for their report, so that the threads never wait to report.
 const CHECKED_MAX: usize = 2 * godwit_tree::verification::BATCHES_MAX;
 
-/// Longest wait between looks for an interrupt.
+/// Longest wait between checks for an interrupt.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(200);

@@ -1,5 +1,5 @@
-//! The location of a verification's manifest: a file of the user, or one in an export of this node.
-//! Does not parse the manifest.
+//! Finds the manifest of a verification: a file of the user, or one in an export of this node. Does
+//! not parse the manifest.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -23,12 +23,12 @@ pub(super) struct ManifestFile {
 enum ManifestSource {
     /// A file that this process may open.
     Path(PathBuf),
-    /// A file that only its storage may open: links on the path are not followed.
+    /// A file that only its storage may open, so that links on the path are not followed.
     Stored(TreeRoot),
 }
 
 impl ManifestFile {
-    /// Finds the manifest. A job that may use exports only finds it in an export.
+    /// Finds the manifest. A job that is limited to exports finds it only in an export.
     pub(super) fn find(env: &Env, path: &Path) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let place = match &env.exports {
@@ -63,7 +63,7 @@ impl ManifestFile {
         }
     }
 
-    /// Device and inode of the directory that the manifest is in.
+    /// Device and inode of the manifest's directory.
     pub(super) fn directory_key(&self) -> Option<(u64, u64)> {
         match &self.place {
             ManifestSource::Path(path) => {
@@ -84,7 +84,7 @@ fn stored_key(root: &TreeRoot, path: &RelPath) -> Option<(u64, u64)> {
     root.storage.stat(path).ok().flatten().map(key)
 }
 
-/// A file of a storage, read from its beginning to its end.
+/// A file of a storage, read from start to end.
 struct FromStorage {
     file: Box<dyn ReadFile>,
     at: u64,

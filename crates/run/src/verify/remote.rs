@@ -1,5 +1,5 @@
-//! A copy at a daemon: entries go to the daemon, and differences return.
-//! Keeps no connection up; the engine's session does.
+//! Checks a copy at a daemon: sends entries, and receives differences. Does not keep connections
+//! open; the engine's session does.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn check_by_ssh(
         install_remote: settings.install_remote,
         data_ports: None,
         channels: Vec::new(),
-        // Names and findings go through ssh in any case.
+        // Names and results go through ssh in any case.
         via_ssh: true,
         retry_for: settings.retry_for,
         handshake_deadline: settings.handshake_deadline,

@@ -1,5 +1,5 @@
-//! Counts entries of a source, so that the close of a large tree is divided into regions.
-//! Divides nothing, and looks at no entry more than it must.
+//! Counts entries of a source, so that the closing of a large tree can be divided into regions. Does not
+//! divide, and examines no entry more than necessary.
 
 use godwit_api::failure::Code;
 use godwit_engine::entry;
@@ -10,7 +10,7 @@ use godwit_store::{Kind, StoreError, SurveyItem, TempName};
 use super::{Walk, share_of};
 use crate::reports::code;
 
-/// Most entries of one directory that may fail without the whole directory being unreadable.
+/// Most failed entries of one directory; with more, the whole directory counts as unreadable.
 const UNREAD_MAX: usize = 1_000;
 
 /// The contents of a directory, or one share of the directories in it.
@@ -18,20 +18,20 @@ const UNREAD_MAX: usize = 1_000;
 pub struct Tally {
     /// The directories in it, below the source.
     pub directories: Vec<Vec<u8>>,
-    /// It has more entries than were counted, or more directories than one transfer names.
+    /// Whether it has more entries than were counted, or more directories than one transfer can name.
     pub is_large: bool,
-    /// Entries that the source has and does not show. A directory may be among them.
+    /// Entries that the source has but cannot read. A directory may be among them.
     pub unread: Vec<Unread>,
 }
 
 /// An entry of the source whose state is unknown.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unread {
-    /// Below the source.
+    /// Path below the source.
     pub path: Vec<u8>,
     /// Cause for programs.
     pub code: Code,
-    /// Error message for people.
+    /// Error message for users.
     pub message: String,
 }
 
