@@ -1,5 +1,5 @@
-//! Owns the bounds of the state: the lengths of texts, and the numbers of rows.
-//! Does not know the fields: their owners ask here.
+//! Owns the bounds of the state: the lengths of texts, and the numbers of rows. Does not know the fields; their owners call this
+//! module.
 
 use crate::model::CommandError;
 
@@ -7,12 +7,12 @@ use crate::model::CommandError;
 const NAME_BYTES_MAX: usize = 255;
 /// Longest free text: a Linux path, and a sentence that names one.
 const TEXT_BYTES_MAX: usize = 4_352;
-/// Longest specification or summary: 60 sources with paths of the longest kind.
+/// Longest specification or summary: 60 sources with the longest paths.
 pub const SPEC_BYTES_MAX: usize = 256 << 10;
 /// Longest list: addresses of a site, events of a webhook, windows of a limit.
 pub(crate) const LIST_MAX: usize = 64;
-/// Sources of one job; the specification has room for this many of usual length. A transfer without a job takes more: no node keeps its
-/// description.
+/// Sources of one job; the specification has room for this many of usual length. A transfer that is not a job may have more, because no
+/// node stores its description.
 pub const SOURCES_MAX: usize = 1_024;
 /// Groups of failed entries of a job: more than the failure catalogue has codes.
 pub(crate) const FAILURE_GROUPS_MAX: usize = 64;
@@ -26,28 +26,28 @@ pub const RULES_OF_ASKER_MAX: u64 = 2_000;
 pub const RULES_OF_JOBS_MAX: u64 = 8_000;
 /// Nodes of a cluster: ten times as many as a large site has data nodes.
 pub(crate) const NODES_MAX: u64 = 1_000;
-/// Webhooks: each change of a job looks at all of them.
+/// Webhooks; each change of a job is compared with all of them.
 pub(crate) const WEBHOOKS_MAX: u64 = 100;
-/// Ended jobs that are kept for one other site; a node refuses new ones at twice that number.
+/// Ended jobs that are kept for one other site; a node refuses new jobs at twice that number.
 pub const JOBS_OF_SITE_MAX: u64 = 10_000;
-/// Bytes of the descriptions of jobs that are kept for one other site. Beyond that, ended jobs are deleted; a node refuses new ones at
+/// Bytes of the descriptions of jobs that are kept for one other site. Beyond it, ended jobs are deleted; a node refuses new jobs at
 /// twice that number.
 pub const SPEC_BYTES_OF_SITE_MAX: u64 = 64 << 20;
-/// Limit of bytes for descriptions of one user's ended jobs: enough for a million usual jobs. Beyond that, the oldest are deleted.
+/// Bytes of descriptions of one user's ended jobs: enough for a million usual jobs. Beyond it, the oldest are deleted.
 pub const SPEC_BYTES_OF_OWNER_MAX: u64 = 1 << 30;
-/// Limit of lines in the audit log about one other site: enough for thousands of jobs. Beyond that, the oldest are deleted.
+/// Lines in the audit log about one other site: enough for thousands of jobs. Beyond it, the oldest are deleted.
 pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
-/// Attempts after which users cannot start a job again: each attempt is a row in the state of every node.
+/// Attempts after which users cannot restart a job, because each attempt is a row in the state of every node.
 pub const ATTEMPTS_MAX: u32 = 1_000;
 /// Waiting jobs: fifty times the number in the node's benchmark.
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
 /// Events that can be resumed: three hours at one per second.
 pub(crate) const EVENTS_KEPT: i64 = 10_000;
-/// Limit of deliveries that wait for a webhook; beyond it, the oldest delivery is deleted.
+/// Deliveries that wait for a webhook; beyond this number, the oldest delivery is deleted.
 pub(crate) const DELIVERIES_KEPT: i64 = 10_000;
 /// Rows of each kind that one prune deletes: about 100 ms of work.
 pub(crate) const PRUNE_ROWS_MAX: i64 = 1_000;
-/// Bytes of user-chosen length after which a page of a list, or of an answer, ends. A job may have a thousand long sources.
+/// A page of a list or an answer ends when its user-chosen texts have this many bytes. A job may have a thousand long sources.
 pub const PAGE_BYTES: usize = 4 << 20;
 /// Most rows of one page of a list.
 pub(crate) const PAGE_ROWS_MAX: usize = 1_000;

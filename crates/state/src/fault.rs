@@ -1,5 +1,5 @@
-//! Owns the faults of the files of the state: the file, the cause, and the remedy.
-//! Does not hold refusals of commands: those are `CommandError`.
+//! Owns the faults of the files of the state: the file, the cause, and the remedy. Does not contain
+//! refusals of commands, which are `CommandError`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub enum FaultKind {
         "the file is damaged ({0}). The file was left unchanged; restore a backup with `godwit restore`"
     )]
     Damaged(String),
-    /// Inconsistent bytes were read; the file itself may be whole.
+    /// Inconsistent bytes were read; the file itself may be undamaged.
     #[error(
         "the data that was read is inconsistent ({0}); the disk may have failed. Restart the node: it checks the file, and says whether it is damaged"
     )]
@@ -90,7 +90,7 @@ impl Fault {
         Self::new(file, kind)
     }
 
-    /// A failure while the file is in use. A failing disk shows as inconsistent content, too.
+    /// A failure while the file is in use. A failing disk can also appear as inconsistent content.
     pub(crate) fn sqlite(file: &Path, error: rusqlite::Error) -> Self {
         let kind = match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => FaultKind::Full(error.to_string()),
@@ -105,7 +105,7 @@ impl Fault {
         Self::new(file, kind)
     }
 
-    /// A failure of the check at a start.
+    /// A failure during the check at startup.
     pub(crate) fn sqlite_opening(file: &Path, error: rusqlite::Error) -> Self {
         let fault = Self::sqlite(file, error);
         match fault.kind {
@@ -114,7 +114,7 @@ impl Fault {
         }
     }
 
-    /// Whether the file system had no room.
+    /// Whether the file system was full.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self.kind, FaultKind::Full(_))

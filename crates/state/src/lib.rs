@@ -1,10 +1,9 @@
-//! Owns the replicated state of a node: commands in, deterministic effects out, kept in SQLite.
-//! Runs no job, opens no socket and reads no clock.
+//! Owns the replicated state of a node: applies commands deterministically and stores their effects in SQLite. Runs no job, opens no socket
+//! and reads no clock.
 //!
-//! A [`Command`] holds its time, its ids and its actor. [`Replica::propose`] takes it through a consensus log, which is
-//! on the disk before the command is acknowledged, and applies it in one transaction together with its index. A refused
-//! command changes nothing and says why ([`CommandError`]). [`Reader`] reads what is applied, and [`Follower`] tells of
-//! each change.
+//! A [`Command`] contains its time, its ids and its actor. [`Replica::propose`] writes it to a consensus log, which is on the disk before
+//! the command is acknowledged, and applies it in one transaction together with its index. A refused command changes nothing; the result
+//! contains the reason ([`CommandError`]). [`Reader`] reads the applied state, and [`Follower`] reports each change.
 //!
 //! ```
 //! use godwit_state::{

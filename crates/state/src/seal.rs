@@ -1,12 +1,12 @@
-//! Owns the checksums of decisive rows: which rows have one, how it is computed, and when it is checked.
-//! Does not read or write the rows for other purposes: `apply`, `read` and `raft` do.
+//! Owns the checksums of important rows: which rows have one, how it is computed, and when it is checked. Does not read or write the rows
+//! for other purposes: `apply`, `read` and `raft` do.
 //!
-//! The column `sum` holds the CRC of the other columns. Triggers of the writing connection clear it with each change of a row, and note the
-//! row. At the end of each command, the checksums of those rows are computed. So a row without a checksum belongs to the command in
-//! progress. All checksums are checked when the file is opened, and the checksum of a row whenever the row is read.
+//! The column `sum` contains the CRC of the other columns. Triggers of the writing connection clear it with each change of a row, and
+//! record the row. At the end of each command, the checksums of those rows are computed. Therefore a row without a checksum belongs to the
+//! command in progress. All checksums are checked when the file is opened, and the checksum of a row whenever the row is read.
 //!
-//! A program without support for checksums leaves stale ones. It also leaves the column `sealed` of `applied` behind the index of the last
-//! command. Then all checksums are computed again.
+//! A program without support for checksums leaves old ones unchanged. It also leaves the column `sealed` of `applied` behind the index of
+//! the last command. In that case all checksums are computed again.
 
 use std::fmt;
 use std::path::Path;
@@ -20,13 +20,13 @@ use crate::fault::{Fault, FaultKind};
 /// A table whose rows have checksums.
 struct Sealed {
     table: &'static str,
-    /// One or two columns.
+    /// The one or two key columns.
     key: &'static [&'static str],
-    /// All columns but `sum`, in the order in which they are read.
+    /// All columns except `sum`, in the order in which they are read.
     columns: &'static str,
 }
 
-/// The columns of a table, and the same with the checksum behind them.
+/// The columns of a table, and the same followed by the checksum.
 macro_rules! columns {
     ($all:ident, $and_sum:ident, $columns:literal) => {
         const $all: &str = $columns;
@@ -63,7 +63,7 @@ columns!(
     "id, webhook, job, event, body, attempts, next_attempt, at, status"
 );
 
-/// Selects objects as [`object_body`] reads them.
+/// Selects objects for [`object_body`].
 macro_rules! select_objects {
     ($where:literal) => {
         concat!(
@@ -122,7 +122,7 @@ const TABLES: &[Sealed] = &[
     },
 ];
 
-/// A row that differs from what was written.
+/// A row that differs from the written one.
 #[derive(Debug)]
 pub(crate) struct Broken {
     table: String,
@@ -236,7 +236,7 @@ pub(crate) fn prepare(connection: &mut Connection, file: &Path) -> Result<(), Fa
     transaction.commit().map_err(fault)
 }
 
-/// Installs triggers that note each change of a sealed row by this connection.
+/// Installs triggers that record each change of a sealed row by this connection.
 pub(crate) fn watch(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.execute_batch(
@@ -315,7 +315,7 @@ fn seal_row(connection: &Connection, sealed: &Sealed, key: &[&dyn ToSql]) -> rus
             sum_of(row, row.as_ref().column_count())
         })
         .optional()?;
-    // The command may have removed the row again.
+    // The row may have been removed by the same command.
     let Some(sum) = sum else { return Ok(()) };
     let sum_at = format!("?{}", key.len() + 1);
     connection
@@ -421,7 +421,7 @@ mod tests {
     use super::*;
     use crate::store::Store;
 
-    /// A column without a checksum would be trusted unchecked.
+    /// A column that no checksum covers would be trusted unchecked.
     #[test]
     fn all_columns_of_sealed_tables_are_covered() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,4 @@
-//! Tests how often a job is started again.
-//! See `commands` for the ends of attempts.
+//! Tests how often a job is restarted. See `commands` for the ends of attempts.
 
 mod support;
 
@@ -26,7 +25,7 @@ fn a_job_is_started_again_only_so_often() {
             }
         }
     };
-    // A cluster with an older program decides as that program does.
+    // A cluster with an older program behaves as that program does.
     failed(&mut state, ATTEMPTS_MAX + 1);
     let attempts = |state: &State| state.reader.attempts("job").expect("read").len();
     assert_eq!(attempts(&state), 1_001);
@@ -61,7 +60,7 @@ fn a_job_that_waits_after_a_failure_is_tried_now() {
         assert_eq!(error.code().as_str(), "forbidden_transition");
     };
     fails(&mut state);
-    // A cluster with an older program decides as that program does.
+    // A cluster with an older program behaves as that program does.
     forbidden(&mut state);
     assert_eq!(due(&state, 10), 0);
     state.op(4, Op::Level(LEVEL_TRY_NOW)).expect("alone");
@@ -70,9 +69,9 @@ fn a_job_that_waits_after_a_failure_is_tried_now() {
     assert_eq!(job.state, JobState::Queued);
     assert_eq!((job.next_attempt, job.retries), (None, 1));
     assert_eq!(due(&state, 10), 1);
-    // It waits for no attempt any more, but for a node.
+    // The job now waits for a node, not for an attempt.
     forbidden(&mut state);
-    // Nor does a paused job.
+    // A paused job does not wait for an attempt either.
     fails(&mut state);
     state.job(6, JobOp::Pause).expect("pause");
     forbidden(&mut state);

@@ -6,7 +6,7 @@ mod support;
 use godwit_state::{Change, FEATURE_LEVEL, Learn, Op, Site, SiteNode, Target};
 use support::state::State;
 
-/// A node of a site is believed for a time after the first node of the site has reported it. Only the first node reports further nodes.
+/// A node of a site is believed for a time after the first node of the site has reported it. Only the first node reports other nodes.
 #[test]
 fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     const HOUR: i64 = 3_600_000;
@@ -45,7 +45,7 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     let pair = |name: &str, address: &str| (name.to_owned(), address.to_owned());
     state.op(0, put).expect("put");
     let both = || vec![target("first", "1"), target("second", "2")];
-    // An older program does not know when a node was reported.
+    // An older program does not record when a node was reported.
     let error = state.op(1, learn(both(), true)).expect_err("newer");
     assert!(
         error.to_string().contains("needs cluster level 5"),
@@ -58,7 +58,7 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     // The nodes count as reported at that moment.
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "2")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
-    // Another node updates addresses, and nothing else.
+    // Another node only updates addresses.
     let told = vec![target("second", "3"), target("third", "4")];
     state.op(20 * HOUR, learn(told, false)).expect("told");
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "3")]);
@@ -75,7 +75,7 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     assert_eq!(site(&state).nodes.len(), 2, "the others are forgotten");
 }
 
-/// The operator names independent nodes. No answer of a node adds, changes or removes one, and belief in them does not end.
+/// The operator names independent nodes. A node's answer never adds, changes or removes one, and belief in them does not expire.
 #[test]
 fn the_operator_alone_names_independent_nodes() {
     let mut state = State::new();

@@ -21,7 +21,7 @@ fn any_node_takes_a_command_and_all_have_it() {
         cluster.nodes[&number]
             .propose_blocking(site(&name))
             .expect("done");
-        // The proposer sees the change at once.
+        // The proposer sees the change immediately.
         assert!(cluster.sites(number).contains(&name));
     }
     let refused = command(Op::Site(Change::Remove("none".to_owned())));
@@ -45,7 +45,7 @@ fn the_death_of_a_leader_costs_a_moment_and_no_command() {
         .propose_blocking(site("before"))
         .expect("done");
     cluster.kill(1);
-    // A follower takes the command at once, and holds it until there is a leader.
+    // A follower accepts the command immediately, and holds it until there is a leader.
     let survivor = cluster.leader(&[2, 3]);
     cluster.nodes[&3]
         .propose_blocking(site("after"))
@@ -117,7 +117,7 @@ fn a_node_that_joins_late_gets_a_snapshot() {
     cluster.nodes[&1].compact().expect("a snapshot");
     cluster.grow(&[2]);
     assert_eq!(cluster.sites(2).len(), 50);
-    // The log before the snapshot was not sent: the state came as a file.
+    // The log before the snapshot was not sent, so the state was sent as a file.
     assert!(cluster.homes.path().join("node-2/snapshot.db").exists());
 }
 
@@ -271,7 +271,7 @@ fn a_node_that_joins_again_is_not_taken_for_its_earlier_number() {
     wait_until("it is everywhere", || cluster.sites(3) == ["kept"]);
     cluster.kill(3);
     std::fs::remove_dir_all(cluster.homes.path().join(address(3))).expect("removed");
-    // The leader still speaks to number 3 there.
+    // The leader still sends to number 3 at this address.
     cluster.open_at(4, address(3));
     let members = Members(&cluster.nodes[&1]);
     members.put(4, &address(3)).expect("taken in");

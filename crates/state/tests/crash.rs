@@ -1,5 +1,5 @@
-//! Tests that kills at any moment lose no acknowledged command and apply none twice.
-//! Cannot cut the power: SQLite itself guarantees the sync before it acknowledges.
+//! Tests that kills at any moment lose no acknowledged command and apply none twice. Cannot cut the
+//! power; SQLite guarantees the sync before it acknowledges.
 
 mod support;
 
@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 use godwit_state::{AuditFilter, JobState, Options, Replica};
 use support::{claim, job_command, submit};
 
-/// Directory of the child's state. Without it, the child proposes a few commands and checks them itself.
+/// Directory of the child's state. Without it, this test proposes a few commands and checks them itself.
 const DIRECTORY: &str = "GODWIT_STATE_TEST_DIRECTORY";
-/// The part of the ids that identifies the child.
+/// The part of the ids that identifies the child process.
 const ROUND: &str = "GODWIT_STATE_TEST_ROUND";
 const KILLS: u32 = 60;
 const PROPOSERS: u32 = 4;
 
-/// Code of the killed child: submits jobs and claims them, and prints each acknowledged command.
+/// Code of the child process that will be killed: submits jobs and claims them, and prints each
+/// acknowledged command.
 #[test]
 fn proposer() {
     let given = env::var_os(DIRECTORY).map(PathBuf::from);
@@ -41,7 +42,7 @@ fn proposer() {
                         .propose_blocking(job_command(1, &id, claim(0)))
                         .expect("claim");
                     say("claimed", &id);
-                    // Kills also come while a snapshot is written and the log is cut.
+                    // Some kills happen while a snapshot is written and the log is cut.
                     if number % 8 == proposer {
                         replica.compact().expect("compact");
                     }
@@ -84,12 +85,12 @@ fn next(seed: &mut u64) -> u64 {
 fn no_kill_loses_or_doubles_a_command() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut seed = 25;
-    // Acknowledged jobs, and whether their claims were acknowledged, too.
+    // Acknowledged jobs, and whether their claims were acknowledged too.
     let mut acknowledged = BTreeMap::new();
     for round in 0..KILLS {
         let mut child = start(directory.path(), round);
         let mut out = BufReader::new(child.stdout.take().expect("piped"));
-        // A third of the kills comes while the child still opens the state.
+        // A third of the kills happens while the child process opens the state.
         let lines = if round % 3 == 0 {
             0
         } else {
@@ -140,7 +141,7 @@ fn assert_whole(directory: &Path, acknowledged: &BTreeMap<String, bool>) {
         assert!(job.attempts <= 1, "{job:?}");
         assert!(!claimed || job.state == JobState::Scanning, "{job:?}");
     }
-    // Each submission leaves one line, a repeated one would leave a second.
+    // Each submission adds one line; a repeated one would add a second.
     let mut filter = AuditFilter::default();
     let mut seen = BTreeMap::new();
     loop {

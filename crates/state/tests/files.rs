@@ -17,7 +17,7 @@ fn open(directory: &Path) -> Replica {
     Replica::open(Options::new(directory)).expect("open")
 }
 
-/// A directory as a crash leaves it: `jobs` in the files themselves, and one more in SQLite's logs.
+/// The directory after a crash: `jobs` in the files themselves, and one more in SQLite's logs.
 fn crashed(jobs: i64) -> tempfile::TempDir {
     let live = tempfile::tempdir().expect("a directory");
     let replica = open(live.path());
@@ -87,7 +87,8 @@ fn a_crash_image_opens() {
     assert!(replica.reader().job("last").expect("read").is_some());
 }
 
-/// Whether SQLite's log of a file has the first page, so that this page of the file itself says nothing.
+/// Whether SQLite's log of a file contains the first page, so that this page of the file itself is not
+/// used.
 fn log_has_header(directory: &Path, name: &str) -> bool {
     let log = fs::read(directory.join(format!("{name}-wal"))).expect("a log");
     let number = |bytes: &[u8]| u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"));
@@ -110,7 +111,7 @@ fn crashed_beside_its_header(name: &str) -> tempfile::TempDir {
     }
 }
 
-/// Brings SQLite's log of a file to the length that a power cut may leave.
+/// Cuts SQLite's log of a file to a length that a power cut may leave.
 fn cut(directory: &Path, name: &str, part: u64) {
     let log = directory.join(format!("{name}-wal"));
     let log = fs::OpenOptions::new().write(true).open(log).expect("open");
@@ -200,7 +201,7 @@ fn a_log_of_another_state_is_refused() {
         "{error}"
     );
     for name in ["raft.db", "raft.db-wal", "raft.db-shm"] {
-        // SQLite may have removed the second and third file.
+        // SQLite may already have removed the second and third file.
         let _ = fs::remove_file(directory.path().join(name));
     }
     let error = Replica::open(Options::new(directory.path())).expect_err("refused");
@@ -257,7 +258,7 @@ fn a_backup_comes_back_and_the_node_goes_on() {
         .propose_blocking(submit(1_000, "later"))
         .expect("submit");
     let applied = replica.applied_index();
-    // A running node is not replaced.
+    // The state of a running node is not replaced.
     let error = restore(&directory, &copy, "gw1-own", Timestamp(0)).expect_err("in use");
     assert!(matches!(error.kind, FaultKind::Locked), "{error}");
     replica.shutdown();
@@ -325,7 +326,7 @@ fn an_interrupted_restore_is_told_and_can_be_repeated() {
     replica.propose_blocking(submit(0, "job")).expect("submit");
     replica.backup(&copy).expect("backup");
     replica.shutdown();
-    // The directory as a crash leaves it after the earlier files were moved away.
+    // The directory after a crash in which the earlier files had been moved away.
     fs::create_dir(directory.join("restored")).expect("make");
     fs::create_dir(directory.join("kept-1")).expect("make");
     for name in ["raft.db", "state.db"] {

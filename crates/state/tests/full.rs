@@ -1,5 +1,5 @@
-//! Tests the state without room: a full file system, and a limit on the length of files.
-//! See `crash` for kills.
+//! Tests the state without disk space: a full file system, and a limit on the length of files. See `crash` for
+//! kills.
 
 mod support;
 
@@ -16,14 +16,14 @@ use support::{command, new_job, submit};
 const DIRECTORY: &str = "GODWIT_STATE_TEST_DIRECTORY";
 const ROOM: &str = "GODWIT_STATE_TEST_ROOM";
 
-/// A submission that takes some room.
+/// A submission that needs some space.
 fn large(number: i64) -> godwit_state::Command {
     let mut job = new_job(&format!("job{number}"));
     job.spec = format!("\"{}\"", "x".repeat(20_000));
     command(number, Op::Submit(Box::new(job)))
 }
 
-/// Directory from the parent test, if this process was started by one, with little room.
+/// Directory from the parent test, if that test started this process with little space.
 fn given() -> Option<PathBuf> {
     env::var_os(DIRECTORY).map(PathBuf::from)
 }
@@ -52,7 +52,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Proposes until there is no room, then makes room and continues. Uses a small file system, if there is one.
+/// Proposes until there is no space, then frees space and continues. Uses a small file system if possible.
 #[test]
 fn without_room_changes_are_refused_and_reading_goes_on() {
     let own = tempfile::tempdir().expect("a directory");
@@ -63,7 +63,7 @@ fn without_room_changes_are_refused_and_reading_goes_on() {
         fs::write(&filler, vec![1; 4 << 20]).expect("fill");
         2 << 20
     } else {
-        // No room satisfies this need, so this machine's file system counts as full.
+        // No file system has this much space, so this machine's counts as full.
         u64::MAX
     };
     let replica = Replica::open(options).expect("open");
@@ -77,7 +77,7 @@ fn without_room_changes_are_refused_and_reading_goes_on() {
     };
     assert!(matches!(error, ProposeError::Full { .. }), "{error}");
     assert!(error.to_string().contains("make room"), "{error}");
-    // Every viewer of the node and of the cluster reads it.
+    // Every viewer of the node and of the cluster can read the message, so it must not contain the path.
     let path = directory.to_string_lossy();
     assert!(!error.to_string().contains(&*path), "{error}");
     assert!(replica.is_leader(), "the node goes on");
@@ -88,7 +88,7 @@ fn without_room_changes_are_refused_and_reading_goes_on() {
     }
     assert!(reader.job(&format!("job{last}")).expect("read").is_none());
     if given().is_some() {
-        // There is no room for a snapshot either. A try would end the consensus.
+        // There is no space for a snapshot either. An attempt to write one would end the consensus.
         replica.compact().expect("compact");
         let ended = replica.ended();
         let soon = async { tokio::time::timeout(Duration::from_millis(300), ended).await };
@@ -123,7 +123,7 @@ fn a_full_file_system_loses_nothing() {
         "a_full_file_system_loses_nothing",
     ] {
         let output = run(name, directory.path(), 0, before, script);
-        // Where mounting is not allowed, the limit on files below tests the same code.
+        // If mounting is not permitted, the limit on files below tests the same code.
         if output.status.code() == Some(77) && !rustix::process::geteuid().is_root() {
             return godwit_testkit::skip("it needs a namespace to mount in");
         }
@@ -138,14 +138,14 @@ fn a_file_that_must_not_grow_loses_nothing() {
     if given().is_some() {
         return fill_up();
     }
-    // Lengths at which the log, the state, or SQLite's own logs of them meet the limit first.
+    // Lengths at which the log, the state, or SQLite's own logs of them reach the limit first.
     for kib in [300_u64, 1_100, 3_000] {
         let directory = tempfile::tempdir().expect("a directory");
         let script = format!("shift; trap '' XFSZ; ulimit -f {}; exec \"$@\"", kib * 2);
         let name = "a_file_that_must_not_grow_loses_nothing";
         let output = run(name, directory.path(), 1, &["env"], &script);
         assert!(output.status.success(), "{output:?}");
-        // With room again, all acknowledged commands are there.
+        // With space again, all acknowledged commands are present.
         let acknowledged = fs::read_to_string(directory.path().join("acknowledged"));
         let acknowledged: i64 = acknowledged.expect("read").parse().expect("a number");
         let state = directory.path().join("state");
@@ -192,7 +192,7 @@ fn fill_up() {
         fs::write(directory.join("acknowledged"), number.to_string()).expect("note");
         return;
     }
-    // A start without room fails with a clear message or continues. It loses nothing in both cases.
+    // A start without space fails with a clear message or succeeds. In both cases no command is lost.
     match Replica::open(options) {
         Ok(replica) => {
             assert!(replica.reader().job("job0").expect("read").is_some());

@@ -1,6 +1,5 @@
-//! Tests a leader without room, and the messages while no change is possible: the reason is correct, and an answering cluster is not
-//! recovered.
-//! See `full` for full disks of a single node.
+//! Tests a leader without disk space, and the messages while no change is possible: the reason is correct, and an answering cluster
+//! is not recovered. See `full` for full disks of a single node.
 
 mod support;
 
@@ -33,7 +32,7 @@ impl<'a> Small<'a> {
 
 impl Drop for Small<'_> {
     fn drop(&mut self) {
-        // A test that failed may have left files open in it.
+        // A failed test may have left files open in it.
         let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
     }
 }
@@ -52,7 +51,7 @@ fn a_leader_without_room_hands_over_and_changes_go_on() {
     assert_eq!(cluster.leader(&[1, 2, 3]), 1);
     let filler = full.join("filler");
     std::fs::write(&filler, vec![1; 61 * MIB]).expect("filled");
-    // Each of them makes changes, whichever node led when it asked.
+    // Each of them can make changes, whichever node was leader when it asked.
     for number in [1, 2, 3] {
         let name = format!("site{number}");
         cluster.nodes[&number]
@@ -106,7 +105,7 @@ fn recover_is_no_advice_while_a_voter_answers() {
     let mut cluster = Cluster::of_one();
     cluster.grow(&[2, 3, 4, 5]);
     let cluster = Arc::new(cluster);
-    // Two of five: they have no majority, but reach each other.
+    // Two of five have no majority, but reach each other.
     cluster.part(&[4, 5]);
     let says = |part: &str| {
         let cluster = &cluster;

@@ -1,5 +1,5 @@
 //! Tests how long an invitation admits a node: it ends with the user and the tokens that made it.
-//! Its end with a node is tested in `members`, and the fields of the joining node in `joins`.
+//! `members` tests its end with a node, and `joins` the fields of the joining node.
 
 mod support;
 
@@ -75,12 +75,12 @@ fn an_invitation_is_good_while_its_makers_are_admins() {
     for (by, tokens) in [("ada", &BOTH[..]), ("ada", &[]), ("root", &[])] {
         let mut state = invited(by, tokens);
         assert_eq!(joined(&mut state), Ok(()), "{by} {tokens:?}");
-        // The answer may have been lost; the node has joined all the same.
+        // The answer may have been lost, but the node has joined.
         let gone = Op::User(Change::Remove("ada".to_owned()));
         state.op(2, gone).expect("removed");
         assert_eq!(joined(&mut state), Ok(()), "{by} {tokens:?}");
     }
-    // An account of a machine is an admin there, even where its row is disabled.
+    // An account of a machine is an admin there, even if its row is disabled.
     let mut state = invited("root", &[]);
     let row = |disabled| User {
         disabled,
@@ -155,7 +155,7 @@ fn a_revoked_invitation_admits_no_node_whatever_the_clock_says() {
     }
     assert_eq!(stored(&state).ended, Some(at(60)), "the first time counts");
     assert!(!agreed(&state, 50));
-    // The join has an earlier time than the end: the clocks of two leaders differ.
+    // The join has an earlier time than the end, because the clocks of two leaders differ.
     let said = joined(&mut state).expect_err("ended");
     assert!(said.contains("the invitation ended at"), "{said}");
     let lines = state.reader.audit(&AuditFilter::default(), 9);

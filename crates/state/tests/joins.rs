@@ -12,7 +12,7 @@ use support::nodes::node;
 
 type Edit = fn(&mut Node, String);
 
-/// A good invitation lets a node in, and nothing of unbounded length with it.
+/// A valid invitation admits a node, but no text of unbounded length.
 #[test]
 fn each_field_of_a_join_is_bounded() {
     let cluster = Cluster::of_one();
@@ -29,7 +29,7 @@ fn each_field_of_a_join_is_bounded() {
         by: None,
         tokens: Vec::new(),
     };
-    // That of the row.
+    // The level in the node's row.
     propose(Op::Level(3)).expect("raised");
     propose(Op::Invite(Change::Create(invite))).expect("invited");
     let index = node_alone.applied_index();

@@ -1,5 +1,5 @@
-//! Tests that the state keeps room from leftovers of others: for access rules of admins, and from jobs of removed users.
-//! See `objects` for rules and users themselves.
+//! Tests that leftovers of others do not use up the state: access rules of admins have room, and jobs of removed users
+//! disappear. See `objects` for rules and users themselves.
 
 mod support;
 
@@ -46,7 +46,7 @@ fn rules_for_jobs_leave_room_for_those_of_admins() {
             state.op(1, of_job(asker, n)).expect("room");
         }
         is_full(state.op(1, of_job(asker, RULES_OF_ASKER_MAX)));
-        // An existing one can be renewed.
+        // An existing rule can be renewed.
         state.op(1, of_job(asker, 0)).expect("renewed");
     }
     is_full(state.op(1, of_job(askers, 0)));
@@ -137,7 +137,7 @@ fn jobs_of_an_account_stay_when_the_user_that_stands_for_it_goes() {
     assert_eq!(state.state().0, JobState::Queued);
 }
 
-/// A tick that was proposed before the removal of the owner may be applied after it.
+/// A tick proposed before the removal of the owner may be applied after it.
 #[test]
 fn a_disabled_schedule_fires_no_job() {
     for (level, is_fired) in [(3, true), (4, false)] {
@@ -197,7 +197,7 @@ fn long_descriptions_of_another_site_go_before_there_are_many_jobs() {
             .expect("a job");
         state.op(number, Op::Job(id, cancel)).expect("cancelled");
     }
-    // Jobs of others do not count, nor do unfinished jobs.
+    // Jobs of others do not count, and neither do unfinished jobs.
     for (id, owner) in [("other", "site:gw1-y"), ("own", "alice")] {
         state
             .op(5_000, submit(id.to_owned(), owner))
@@ -240,7 +240,7 @@ fn long_descriptions_of_a_user_go_before_they_are_old() {
                 ..new_job(&id)
             };
             state.op(number, Op::Submit(Box::new(new))).expect("a job");
-            // The oldest one of all is waiting.
+            // The oldest job of all is waiting.
             if number > 0 {
                 let cancel = JobOp::Cancel { comment: None };
                 state.op(number, Op::Job(id, cancel)).expect("cancelled");
@@ -284,7 +284,7 @@ fn long_descriptions_of_a_user_go_before_they_are_old() {
     assert_eq!(surplus(&state), []);
 }
 
-/// Each change of a job or of its access is a line. Another site can cause any number of them.
+/// Each change of a job or of its access adds a line. Another site can cause any number of them.
 #[test]
 fn another_site_fills_no_audit_log_and_pushes_out_no_line_of_others() {
     let mut state = State::new();

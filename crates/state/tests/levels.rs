@@ -1,6 +1,5 @@
-//! Tests nodes of several program versions in one cluster: when its level rises, which programs work with it, and what it refuses below a
-//! level.
-//! See the tests of the binary for what nodes announce.
+//! Tests nodes of several program versions in one cluster: when its level rises, which programs work with it, and which commands it
+//! refuses below a level. See the tests of the binary for what nodes announce.
 
 mod support;
 
@@ -48,7 +47,7 @@ fn the_level_rises_with_the_last_node_and_never_falls() {
     assert_eq!(Agreed(&state.reader).level().expect("read"), 2);
     refused(state.op(3, Op::Level(2)), "cannot decrease");
     refused(state.op(3, Op::Level(1)), "cannot decrease");
-    // The node that was behind is removed: the level no longer waits for it.
+    // The node with the older version is removed, so the level can rise.
     let remove = Op::Node(Change::Remove("b".to_owned()));
     state.op(4, remove).expect("removed");
     state.op(5, Op::Level(3)).expect("all know it");
@@ -160,7 +159,7 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
     let ended = told.recv().expect("an end");
     assert!(ended.contains("knows levels up to 2: update"), "{ended}");
     replica.shutdown();
-    // A newer program finds the command in the log, and continues.
+    // A newer program reads the command from the log, and continues.
     let newer = Replica::open(Options {
         level: 3,
         ..options
@@ -169,7 +168,7 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
     assert_eq!(Agreed(&newer.reader()).level().expect("read"), 3);
 }
 
-/// Rules from before rules had sites are read, and are written as they were.
+/// Rules from before rules had sites can be read, and are written unchanged.
 #[test]
 fn a_rule_of_an_older_program_is_read_as_it_was() {
     let text = r#"{"id":"r","subject":"user:a","export":"data","path":"","rights":["read"],"expires":null,"comment":"","job":null}"#;

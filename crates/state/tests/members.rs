@@ -1,5 +1,5 @@
-//! Tests who becomes and stays a member of a cluster, and that a member speaks only for itself.
-//! The rights of a member are tested in `origin`.
+//! Tests which nodes become and stay members of a cluster, and that a member's messages can concern
+//! only itself. `origin` tests the rights of a member.
 
 mod support;
 
@@ -45,7 +45,7 @@ fn a_removed_node_takes_its_invitations_along() {
     done(&mut state, ada(1), invite("first"));
     done(&mut state, ada(1), invite("other"));
     done(&mut state, by_a(), join("first", "c"));
-    // Before it has spoken as a member, the answer may have been lost.
+    // Until the node has sent a message as a member, the answer may have been lost.
     done(&mut state, by_a(), join("first", "c"));
     let mut row: Node = state.reader.object("c").expect("read").expect("a row");
     let number = row.number;
@@ -115,7 +115,7 @@ fn a_member_says_nothing_in_the_name_of_another_one() {
             json!({"vote": vote(number, true), "meta": meta, "offset": 0, "total": 1, "data": ""}),
         );
     }
-    // The claim of the leader's consent to depose it has no effect.
+    // The false claim that the leader agreed to be deposed has no effect.
     let deposing = json!({"vote": vote(mallory, false), "last_log_id": {"leader_id": {"term": term, "node_id": mallory}, "index": 1_000_000}, "leadership_transfer": true});
     let answer = say(target, mallory, "vote", &deposing).expect("an answer");
     let answer: Value = serde_json::from_slice(&answer).expect("JSON");
@@ -135,7 +135,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
         let answer = say(target, mallory, PROPOSE, &command).expect("an answer");
         serde_json::from_slice(&answer).expect("JSON")
     };
-    // The node claims that the leader proposed the command.
+    // The node falsely names the leader as proposer.
     let as_ada = actor("ada", Some(Role::Admin), leader);
     let done = propose(
         as_ada,
@@ -221,7 +221,7 @@ fn a_member_chooses_no_time() {
     let mallory = (1..=3).find(|number| *number != leader).expect("another");
     let name = ["a", "b", "c"][usize::try_from(mallory - 1).expect("small")];
     let target = &cluster.nodes[&leader];
-    // The leader's clock says `at(0)`.
+    // The leader's clock shows `at(0)`.
     let far = 400 * 86_400_000;
     let ends_later = Op::Token(Change::Create(Token {
         id: "t".to_owned(),
@@ -257,7 +257,7 @@ fn a_member_chooses_no_time() {
     }
     let kept = target.reader().object::<Token>("t").expect("read");
     assert!(kept.is_some(), "the token has not ended");
-    // Access for a job lasts a day from now, whatever the command says.
+    // Access for a job lasts at most a day from now, even if the command says otherwise.
     let rule = |expires: i64| {
         Op::Access(Change::Put(AccessRule {
             id: "job:gw1-x:j:1".to_owned(),
@@ -357,7 +357,7 @@ fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
     assert_eq!(audited.expect("read").len(), 1, "the invitation alone");
 }
 
-/// A state with a schedule, a limit and a share of the removed user otto, and another limit.
+/// A state with a schedule, a limit and a share of the removed user otto, and with another limit.
 fn left_by_otto(level: u32) -> State {
     let mut state = State::new();
     state.op(0, Op::Level(level)).expect("alone");
@@ -470,7 +470,7 @@ fn the_user_of_an_account_is_disabled_with_the_last_node_that_has_the_account() 
     assert!(is_disabled(&state, "daemon"));
     assert!(!is_disabled(&state, "godwit"), "another node has it");
     assert!(!is_disabled(&state, "moved"));
-    // A node that runs as another account is the same case.
+    // A node that runs as another account is handled in the same way.
     state.op(4, with("c", 3, &["root"])).expect("put");
     assert!(is_disabled(&state, "moved"));
 }

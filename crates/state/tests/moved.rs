@@ -1,4 +1,4 @@
-//! Tests the stored amounts of attempts: the highest report counts, and only reports of the node that ran the attempt.
+//! Tests the stored amounts of attempts: the highest report counts, and only the node that ran the attempt may report.
 //! See `commands` for other commands of jobs.
 
 mod support;
@@ -31,7 +31,7 @@ fn what_attempts_moved_adds_up_however_they_ended() {
     );
     state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
     state.job(3, moved(2, 1, 1, 1)).expect_err("no attempt");
-    // A user paused the job: its claim has ended, and the attempt reports its amounts.
+    // A user paused the job: its claim has ended, and the attempt still reports its amounts.
     state.job(4, JobOp::Pause).expect("paused");
     state.job(5, moved(1, 70, 2, 5)).expect("moved");
     state.job(6, moved(1, 60, 3, 4)).expect("less, and more");

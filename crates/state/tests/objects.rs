@@ -428,7 +428,7 @@ fn a_user_changes_the_own_password_and_nothing_else() {
         .map(|token| token.id)
         .collect();
     assert_eq!(good, ["current", "made", "of-made"]);
-    // A password change does not let in a user whom an admin has locked out in the meantime.
+    // A password change does not unlock a user whom an admin has disabled meanwhile.
     let disabled = User {
         disabled: true,
         ..second

@@ -193,7 +193,7 @@ fn a_node_acts_as_itself_and_makes_neither_users_nor_tokens() {
     let end = || of_job(finish(1, godwit_state::Outcome::Complete));
     denied(&mut state, node("b"), end(), "job.finish");
     done(&mut state, actor("a", None, 1), end());
-    // Its API for unauthenticated callers, and sites that ask it.
+    // The node may act for unauthenticated callers of its API, and for sites that ask it.
     let audit = || {
         Op::Audit(AuditEntry {
             action: "login".to_owned(),
@@ -310,7 +310,7 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
             );
         }
     }
-    // Only the account may make the user that stands for it, and its tokens.
+    // Only the account itself may make the user of its name, and that user's tokens.
     let own = || {
         Op::User(Change::Create(User {
             password: None,

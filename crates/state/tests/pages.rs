@@ -1,5 +1,5 @@
-//! Tests lists against 10,000 jobs of history: each filter against a simple scan of all jobs, page by page.
-//! Prints how long pages take; a loaded machine must not fail a test by that.
+//! Tests lists of 10,000 jobs: compares each filter with a simple scan of all jobs, page by page. Prints
+//! how long pages take, but does not check it, so that a loaded machine fails no test.
 
 mod support;
 
@@ -16,11 +16,11 @@ const HISTORY: i64 = 10_000;
 const QUEUED: i64 = 1_000;
 const RUNNING: i64 = 50;
 
-/// A state with many jobs, of which some are of a rare owner or site.
+/// A state with many jobs, a few of which have a rare owner or site.
 fn many(store: &mut Store) {
     let mut commands = Vec::new();
     for number in 0..HISTORY + QUEUED + RUNNING {
-        // Two jobs share each moment.
+        // Two jobs have the same time.
         let millis = number / 2;
         let id = format!("job{number:06}");
         let mut job = new_job(&id);
@@ -109,7 +109,7 @@ fn each_filter_lists_what_a_plain_look_finds() {
             .jobs(&JobFilter::default(), cursor.as_ref(), 1_000)
             .expect("a page");
         all.extend(page.jobs);
-        // A cursor round-trips through text, as in the API.
+        // A cursor is converted to text and back, as in the API.
         let Some(next) = page.next else { break };
         cursor = Some(next.to_string().parse().expect("a cursor"));
     }

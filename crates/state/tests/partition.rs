@@ -1,6 +1,5 @@
 //! Tests five voters under partitions in which both halves are alive, with clocks minutes apart. Nothing is decided twice, and all replicas
-//! end equal.
-//! See the tests of the binary for connections.
+//! are equal at the end. See the tests of the binary for connections.
 
 mod support;
 
@@ -100,7 +99,7 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
         cluster.nodes[&1]
             .propose_blocking(support::submit(0, &id))
             .expect("submitted");
-        // The leader is in the smaller half every other time.
+        // Every other time, the leader is in the smaller half.
         let leader = cluster.leader(&VOTERS);
         let mut others: Vec<u64> = VOTERS.into_iter().filter(|one| *one != leader).collect();
         let other = others.remove(pick(&mut seeded, others.len()));
@@ -109,7 +108,7 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
             _ => [others.remove(pick(&mut seeded, others.len())), other],
         };
         cluster.part(&small);
-        // At once, because a disconnected voter answers only after some seconds.
+        // Both run at the same time, because a disconnected voter answers only after some seconds.
         let (named, claimed) = thread::scope(|scope| {
             let nodes = &cluster.nodes;
             let names = scope.spawn(move || {
@@ -129,7 +128,7 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
         assert!(claims <= 1, "seed {seed}: {claimed:?}");
         cluster.part(&[]);
         cluster.leader(&VOTERS);
-        // By now at the latest the job has a runner: the voter that was informed of its claim.
+        // By now the job has a runner: the voter whose claim succeeded.
         let late = propose_at_all(&cluster.nodes, |voter| claim(voter, &id));
         let told = claimed.iter().chain(&late);
         let told: BTreeSet<u64> = told
@@ -177,8 +176,8 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
     assert!(dumps[0].contains("job2") && dumps[0].contains("last2"));
 }
 
-/// Tests how the library counts a majority. An earlier version committed an entry that two of five voters had, if a voter received entries
-/// beyond the committed one already (openraft#1802).
+/// Tests how the library counts a majority. An earlier version committed an entry that two of five voters had, if a voter already had
+/// entries beyond the committed one (openraft#1802).
 #[test]
 fn an_entry_that_two_of_five_voters_have_is_not_committed() {
     let voters = VOTERS.into_iter().collect::<BTreeSet<u64>>();

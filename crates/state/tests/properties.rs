@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The command of a step, as a caller makes it after reading the job.
+/// The command of a step, made like a caller that has read the job.
 fn make(step: &Step, millis: i64, jobs: &BTreeMap<String, Job>) -> Command {
     match step {
         Step::Submit {

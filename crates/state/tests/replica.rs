@@ -1,5 +1,5 @@
-//! Tests the replica with real files: acknowledged commands stay, followers resume, two processes exclude each other.
-//! Separate tests cover kills, full disks and damage.
+//! Tests the replica with real files: acknowledged commands are kept, followers resume, two processes exclude each
+//! other. Separate tests cover kills, full disks and damage.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn open(directory: &Path) -> Replica {
     Replica::open(Options::new(directory)).expect("open")
 }
 
-/// Runs a future without a tokio runtime, as a caller with another executor would.
+/// Runs a future without a tokio runtime, like a caller with another executor.
 fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .build()
@@ -102,10 +102,10 @@ fn a_follower_gets_each_event_once_and_resumes() {
     let objects: Vec<String> = seen.iter().map(|event| event.object.clone()).collect();
     assert_eq!(objects, ids);
     assert!(resumed.look().expect("nothing new").is_empty());
-    // A number that the database has not reached yet, as after a restore of an older backup.
+    // The number is beyond the database's last event, as after a restore of an older backup.
     let error = replica.follow(1_000).look().expect_err("ahead");
     assert!(matches!(error, FollowError::Gone { last: 20, .. }));
-    // A waiting follower learns of the end.
+    // A waiting follower is informed of the end.
     let end = std::thread::spawn(move || wait(resumed.next()));
     replica.shutdown();
     let end = end.join().expect("no panic").expect_err("ended");

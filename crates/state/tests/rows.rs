@@ -1,4 +1,4 @@
-//! Tests rows that differ from what was written: they are not trusted, and only the check at a start reports the file as damaged.
+//! Tests rows that differ from the written ones: they are not trusted, and only the check at startup reports the file as damaged.
 //! See `files` for damage to the structure of the files.
 
 mod support;
@@ -57,7 +57,7 @@ fn assert_damaged(directory: &Path, says: &str) {
     );
 }
 
-/// Some of the bytes are left over from rows that moved.
+/// Some bytes are left over from rows that moved.
 #[test]
 fn one_flipped_bit_in_a_destination_is_found_or_of_no_row() {
     let directory = state();
@@ -75,7 +75,7 @@ fn one_flipped_bit_in_a_destination_is_found_or_of_no_row() {
             continue;
         }
         let mut bytes = whole.clone();
-        // Otherwise, the job would go to run43.
+        // Undetected, the job would be copied to run43.
         bytes[at + destination.len() - 1] ^= 1;
         fs::write(&file, bytes).expect("write");
         match Replica::open(Options::new(directory.path())) {
@@ -275,7 +275,7 @@ fn full_state() -> tempfile::TempDir {
     directory
 }
 
-/// The same value with one other bit. An empty text has none.
+/// The same value with one bit flipped. An empty text has none.
 fn flipped(value: Value) -> Option<Value> {
     let flip = |mut bytes: Vec<u8>| {
         let middle = bytes.len() / 2;
@@ -293,7 +293,7 @@ fn flipped(value: Value) -> Option<Value> {
     }
 }
 
-/// Grants, users, tokens, sites and other objects, work and its items, the level of the cluster, and messages to webhooks.
+/// Covers grants, users, tokens, sites and other objects, work and its items, the level of the cluster, and messages to webhooks.
 #[test]
 fn one_flipped_bit_in_any_column_of_any_row_is_found() {
     let directory = full_state();
@@ -332,7 +332,7 @@ fn one_flipped_bit_in_any_column_of_any_row_is_found() {
             let aside = tempfile::tempdir().expect("a directory");
             fs::copy(&file, aside.path().join("state.db")).expect("copied");
             let copy = Connection::open(aside.path().join("state.db")).expect("open");
-            // Damage follows no rules.
+            // Damaged data need not obey constraints.
             copy.execute_batch("PRAGMA ignore_check_constraints = ON")
                 .expect("set");
             let update = format!("UPDATE {table} SET {column} = ?2 WHERE CAST({key} AS TEXT) = ?1");
@@ -347,7 +347,7 @@ fn one_flipped_bit_in_any_column_of_any_row_is_found() {
                 "{cell}: {fault}"
             );
             let text = fault.to_string();
-            // The file itself knows the only key of the table.
+            // The file itself contains the only key of the table.
             let says = match (table, column.as_str()) {
                 ("cluster", "one") => "CHECK constraint failed in cluster",
                 _ => &format!("of {table} does not match its checksum"),
@@ -374,7 +374,7 @@ fn a_row_that_changes_under_a_running_node_is_not_believed() {
         text.contains("row job3 of jobs") && text.contains("Restart the node"),
         "{text}"
     );
-    // The check at a start has not run, so nothing is reported as damaged yet.
+    // The check at startup has not run, so nothing is reported as damaged yet.
     assert!(!text.contains("is damaged ("), "{text}");
     assert!(!text.contains("godwit restore"), "{text}");
     assert!(replica.reader().job("job4").expect("read").is_some());
@@ -409,7 +409,7 @@ fn a_state_without_checksums_gets_them() {
     assert_damaged(directory.path(), "row job3 of jobs");
 }
 
-/// An older program leaves the checksums as they were, and does not record how far they go.
+/// An older program leaves the checksums unchanged, and does not record up to which command they are valid.
 #[test]
 fn what_an_older_program_wrote_is_believed() {
     let directory = state();

@@ -1,5 +1,5 @@
-//! Measures proposals, alone and from many threads at once, and prints the figures.
-//! Fails only if an acknowledged command is missing: a loaded machine must not fail a test by its speed.
+//! Measures proposals, alone and from many threads at once, and prints the figures. Fails only if an
+//! acknowledged command is missing; a loaded machine fails no test by its speed.
 
 mod support;
 

@@ -118,7 +118,7 @@ fn scan(path: &str, shares: u32) -> Found {
     }
 }
 
-/// A job of epoch 1 whose work is open.
+/// A job of epoch 1 with open work.
 fn divided() -> State {
     let mut state = State::new();
     let submit = Op::Submit(Box::new(new_job("job")));
@@ -178,12 +178,12 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
     let finds = vec![scan("d", 1), file("big", 2 * PART + 5)];
     let found = find(&mut state, items[0].number, first, finds.clone());
     assert_settled(&found, 1 + 4);
-    // A repeat finds nothing new.
+    // A repetition finds nothing new.
     assert_settled(&find(&mut state, items[0].number, first, finds), 0);
 
-    // The large parts come before the rest of the file, and no more than requested.
+    // The large parts are leased before the rest of the file, and no more than requested.
     let (second, mut parts) = lease(&mut state, 1, "node2");
-    // Parts come in any order.
+    // Parts are leased in any order.
     parts.sort_by_key(|item| (matches!(item.task, Task::Scan { .. }), item.number));
     let offsets: Vec<u64> = parts
         .iter()
@@ -365,14 +365,14 @@ fn a_restart_and_a_higher_epoch_return_what_was_leased() {
     let ended = settle(first, "node1", &[(items[0].number, done())]);
     assert_settled(&work(&mut state, ended), 0);
     state.job(5, claim(2)).expect("claimed");
-    // No node works before the new controller has claimed the destinations.
+    // No node works until the new controller has claimed the destinations.
     work(&mut state, open(3));
     assert_eq!(lease(&mut state, 3, "node2").1, []);
     work(&mut state, pairs(3));
     let (second, again) = lease(&mut state, 3, "node2");
     assert_eq!(again, items);
     state.job(6, JobOp::Pause).expect("paused");
-    // Settled items stay settled, whatever happened to the job.
+    // Settled items stay settled, even if the job changes.
     let ended = settle(second, "node2", &[(again[0].number, done())]);
     assert_settled(&work(&mut state, ended), 1);
     let old = state.op(7, Op::Work("job".to_owned(), open(1)));
@@ -405,7 +405,7 @@ fn nothing_is_put_together_or_closed_while_something_may_be_written_late() {
         settle(second, "node1", &[(part[0].number, digest("d"))]),
     );
     assert_eq!(lease(&mut state, 1, "node1").1, []);
-    // An earlier fence does not cover this.
+    // An earlier fence does not cover this one.
     let other = Taken {
         index: taken[0].index - 1,
         ..taken[0].clone()

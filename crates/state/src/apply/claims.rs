@@ -1,5 +1,5 @@
-//! Owns the commands of nodes that run jobs: claims, reports, ends of attempts, restarts.
-//! See `jobs` for submission and changes by users.
+//! Owns the commands of nodes that run jobs: claims, reports, ends of attempts, restarts of nodes. See `jobs` for submission and changes by
+//! users.
 
 use rusqlite::params;
 
@@ -44,7 +44,7 @@ pub(super) fn claim(
     Ok(())
 }
 
-/// From: scanning, running, verifying. To: the same.
+/// From: scanning, running, verifying. To: the same state.
 pub(super) fn report(
     context: &Context<'_>,
     job: &mut Job,
@@ -59,7 +59,7 @@ pub(super) fn report(
     Ok(shift(context, job, Cause::Report, state, why.cloned())?)
 }
 
-/// Notes whether the sources go into the destination, as the attempt found out. Does not change the state of the job.
+/// Records whether the sources go into the destination, as the attempt found out. Does not change the state of the job.
 pub(super) fn placed(
     context: &Context<'_>,
     job: &Job,
@@ -80,8 +80,8 @@ pub(super) fn placed(
     Ok(())
 }
 
-/// Notes the site that runs the transfer, the asker under which that site knows the job, and which independent nodes have the job. Does not
-/// change the state of the job. Refuses a route or nodes that differ from the earlier ones.
+/// Records the site that runs the transfer, the asker under which that site knows the job, and which independent nodes have the job. Does
+/// not change the state of the job. Refuses a route or nodes that differ from the earlier ones.
 pub(super) fn route(
     context: &Context<'_>,
     job: &Job,
@@ -123,7 +123,7 @@ pub(super) fn route(
     Ok(())
 }
 
-/// Notes the amounts that an attempt moved, ended or not. Does not change the state of the job.
+/// Records the amounts that an attempt moved, whether the attempt has ended or not. Does not change the state of the job.
 pub(super) fn moved(
     context: &Context<'_>,
     job: &str,
@@ -151,7 +151,7 @@ pub(super) fn moved(
     Ok(())
 }
 
-/// From: scanning, running, verifying. To: queued; failed, where the policy allows no other attempt.
+/// From: scanning, running, verifying. To: queued, or failed if the policy allows no other attempt.
 pub(super) fn backoff(
     context: &Context<'_>,
     job: &mut Job,
@@ -225,7 +225,7 @@ pub(super) fn deny(
     stop(context, job, Cause::Deny, JobState::Failed, why.clone())
 }
 
-/// Stops a job in any state that is not an end. To: paused, cancelled, failed.
+/// Stops a job in any state that is not final. To: paused, cancelled, failed.
 pub(super) fn stop(
     context: &Context<'_>,
     job: &mut Job,

@@ -17,7 +17,7 @@ use crate::read::{job_by_id, node_by_number};
 /// Longest text of a line: a kind and the longest name.
 const TEXT_SHOWN_MAX: usize = 320;
 
-/// Every line about another site whose number is a multiple of this also removes the surplus lines of the site.
+/// Every line about another site whose number is a multiple of this also removes the site's surplus lines.
 const LINES_EACH: i64 = 100;
 
 /// Appends the line of a command.
@@ -46,7 +46,7 @@ pub(super) fn write(
     outcome: &str,
 ) -> Result<(), rusqlite::Error> {
     let via = match actor.via {
-        // A node that its own command removed has no row any more.
+        // If its own command removed the node, the node has no row any more.
         Some(number) => Some(match node_by_number(db, number)? {
             Some(node) => node.name,
             None => format!("number {number}"),
@@ -115,7 +115,7 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
             "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.expires') < ?2",
             params![Invite::KIND, before.0],
         )?;
-        // An expired rule allows nothing. Rules of jobs are numerous, and no later lookup needs them.
+        // An expired rule grants nothing. Rules of jobs are numerous, and no later lookup needs them.
         context.db.execute(
             "DELETE FROM objects WHERE kind = ?1 AND (json_extract(body, '$.expires') < ?2 OR \
              (json_extract(body, '$.job') IS NOT NULL AND json_extract(body, '$.expires') < ?3))",

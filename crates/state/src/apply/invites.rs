@@ -1,5 +1,5 @@
-//! Owns invitations: making and revoking them, and their end with the node, the user or the token that made them.
-//! Admits no node: `nodes` does.
+//! Owns invitations: making and revoking them, and their end with the node, the user or the token that made them. Does not admit nodes
+//! (`nodes` does).
 
 use rusqlite::Connection;
 
@@ -37,7 +37,7 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Invite>) -> Result<E
     }
 }
 
-/// Ends an invitation by which no node has joined. A member does not leave with its invitation.
+/// Ends an invitation by which no node has joined. A member stays even if its invitation ends.
 fn revoke(context: &Context<'_>, id: &str) -> Result<Effect, Stop> {
     let invite = object_by_id::<Invite>(context.db, id)?
         .ok_or_else(|| CommandError::not_found(Invite::KIND, id))?;
@@ -53,7 +53,7 @@ fn revoke(context: &Context<'_>, id: &str) -> Result<Effect, Stop> {
     end(context, invite)
 }
 
-/// Ends an invitation. Its row stays until the history is deleted, so that the holder of its secret learns of the end.
+/// Ends an invitation. Its row stays until the history is deleted, so that the holder of its secret can learn that it has ended.
 fn end(context: &Context<'_>, invite: Invite) -> Result<Effect, Stop> {
     if committed_level(context.db)? < LEVEL_INVITES {
         return objects::change(context, &Change::<Invite>::Remove(invite.id));
@@ -106,7 +106,7 @@ pub(super) fn check_end(invite: &Invite, at: Timestamp) -> Result<(), Stop> {
 }
 
 /// Whether the maker of an invitation could still make it: an enabled admin, by tokens that are all valid. An account of a machine is an
-/// admin whatever its row says, and the invitations of a removed user have ended.
+/// admin whatever its row contains, and the invitations of a removed user have ended.
 pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Result<(), Stop> {
     let no = |why: String| {
         let what = format!("the invitation has ended: {why}");

@@ -96,7 +96,7 @@ fn check_room(context: &Context<'_>) -> Result<(), Stop> {
     .into())
 }
 
-/// Refuses a job that waits again if the maximum is reached. Clusters below this level do not check.
+/// Refuses a job that waits again if the maximum is reached. Clusters below this level are not checked.
 fn check_room_again(context: &Context<'_>) -> Result<(), Stop> {
     if knows_origin(context.db)? {
         check_room(context)?;
@@ -255,13 +255,13 @@ pub(super) fn save(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
     Ok(())
 }
 
-/// When a waiting job may be taken.
+/// When a waiting job is due.
 fn due(job: &Job) -> i64 {
     let times = [job.not_before, job.next_attempt];
     times.into_iter().flatten().max().map_or(0, |time| time.0)
 }
 
-/// Refuses to start a job again that has had too many attempts.
+/// Refuses to restart a job that has had too many attempts.
 fn check_attempts(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
     if job.attempts < ATTEMPTS_MAX || committed_level(context.db)? < LEVEL_ATTEMPTS {
         return Ok(());
@@ -297,7 +297,7 @@ fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
     job.epoch += 1;
     job.retries = 0;
     job.next_attempt = None;
-    // A passed deadline would end the job at once.
+    // A deadline that has passed would end the job at once.
     job.deadline = job.deadline.filter(|deadline| *deadline > context.at);
     Ok(())
 }
@@ -373,7 +373,7 @@ fn set(job: &mut Job, change: &JobChange) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The state of a job that waits from `at` on, with its reason.
+/// The state and reason of a job that waits, at the time `at`.
 fn waits(
     not_before: Option<Timestamp>,
     at: Timestamp,
@@ -389,7 +389,7 @@ fn waits(
     }
 }
 
-/// Cuts a composed sentence to the length of a text.
+/// Cuts a composed sentence to the maximum length of a text.
 pub(super) fn clip(mut text: String) -> String {
     const SENTENCE_BYTES_MAX: usize = 2_048;
     if text.len() > SENTENCE_BYTES_MAX {

@@ -23,7 +23,7 @@ use crate::model::{
 use crate::read::committed_level;
 use crate::seal;
 
-/// A command that is being applied.
+/// The context of a command that is being applied.
 pub(crate) struct Context<'a> {
     pub(crate) db: &'a Connection,
     pub(crate) index: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Context<'a> {
 
 /// Why a command was not applied.
 pub(crate) enum Stop {
-    /// The command is at fault, on every replica.
+    /// The command is at fault, with the same result on every replica.
     Refused(CommandError),
     /// This machine is at fault.
     Broken(rusqlite::Error),
@@ -47,7 +47,8 @@ impl From<CommandError> for Stop {
 }
 
 impl From<rusqlite::Error> for Stop {
-    /// An error that depends on the content alone is the same on every replica, so it must not end them one after the other.
+    /// An error that depends on the content alone occurs on every replica, so it must not end the replicas one after
+    /// another.
     fn from(error: rusqlite::Error) -> Self {
         let of_content = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => matches!(
@@ -201,17 +202,17 @@ fn refusal(checked: Result<(), Stop>) -> rusqlite::Result<Result<(), CommandErro
     }
 }
 
-/// Whether the cluster is at the level from which commands name their origin.
+/// Whether the cluster has reached the level from which commands name their origin.
 fn knows_origin(db: &Connection) -> Result<bool, rusqlite::Error> {
     Ok(committed_level(db)? >= LEVEL_ORIGIN)
 }
 
-/// Whether the cluster is at the level from which access for jobs is counted, and removed users leave no jobs.
+/// Whether the cluster has reached the level from which access for jobs is counted, and removed users leave no jobs.
 fn counts_what_is_left(db: &Connection) -> Result<bool, rusqlite::Error> {
     Ok(committed_level(db)? >= LEVEL_LEFT)
 }
 
-/// A number as SQLite holds it.
+/// A number in the form of SQLite.
 pub(crate) fn sql(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -11,8 +11,8 @@ use crate::model::{
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
 
-/// Adds the node that shows a valid invitation. The same node may repeat the join until it has spoken as a member: it then keeps its
-/// number.
+/// Adds the node that shows a valid invitation. The same node may repeat the join, and keeps its number, until it has sent a message
+/// as a member.
 pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
     let mut invite = match check_join(context.db, join, context.at)? {
         Joining::Again(node) => {
@@ -40,11 +40,12 @@ pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
 pub(crate) enum Joining {
     /// The node is a member already.
     Again(Node),
-    /// The node becomes a member by this invitation.
+    /// The node becomes a member with this invitation.
     New(Invite),
 }
 
-/// Whether a node may join. The state decides by this. Nodes also check it before they propose, since any client may ask to join.
+/// Whether a node may join. The state decides by this result. Nodes also check it before they propose, because any client may ask to
+/// join.
 pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<Joining, Stop> {
     let token = |what: String| Err(CommandError::invalid("token", what).into());
     let invite = by_lookup::<Invite>(db, join.hash.expose())?
@@ -124,9 +125,8 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
     }
 }
 
-/// Disables the users that stood for accounts of a machine if no node lists these accounts any
-/// more. Otherwise an ordinary user of this name would be an admin at every machine with an account
-/// of the same name.
+/// Disables the users for accounts of a machine if no node lists these accounts any more. Otherwise an ordinary user of this name
+/// would be an admin at every machine with an account of the same name.
 fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Stop> {
     let Some(earlier) = earlier else {
         return Ok(());
@@ -178,7 +178,7 @@ pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
     Ok(Effect::Done)
 }
 
-/// Returns the jobs of a node that is no longer heard to the queue.
+/// Returns the jobs of a lost node to the queue.
 pub(super) fn lost(context: &Context<'_>, name: &str) -> Result<Effect, Stop> {
     let node = object_by_id::<Node>(context.db, name)?
         .ok_or_else(|| CommandError::not_found(Node::KIND, name))?;

@@ -1,5 +1,5 @@
-//! Owns the consequences of a change: its event, and its deliveries to webhooks.
-//! Sends nothing: readers follow the events, and a node delivers.
+//! Owns the consequences of a change: its event, and its deliveries to webhooks. Does not send: readers follow the
+//! events, and a node delivers.
 
 use godwit_model::millis;
 use rusqlite::params;
@@ -55,7 +55,7 @@ struct DeliveryJob<'a> {
     reason: Option<&'a Reason>,
 }
 
-/// Publishes the change of a job; `moved` says that its state changed.
+/// Publishes the change of a job; `moved` is true if its state changed.
 pub(super) fn job(context: &Context<'_>, job: &Job, moved: bool) -> Result<(), Stop> {
     let body = serde_json::to_string(&JobBody {
         owner: &job.owner,
@@ -129,7 +129,7 @@ pub(super) fn site(context: &Context<'_>, name: &str, answers: bool) -> Result<(
     Ok(())
 }
 
-/// Notes a delivery for each webhook that selects the job's state.
+/// Adds a delivery for each webhook that selects the job's state.
 fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
     for webhook in webhooks(context)? {
         let state = job.state.name();
@@ -167,7 +167,7 @@ fn webhooks(context: &Context<'_>) -> Result<Vec<Webhook>, Stop> {
     Ok(webhooks.collect::<Result<_, _>>()?)
 }
 
-/// Adds a delivery; beyond the limit, the oldest delivery is deleted. A delivery about no job names none.
+/// Adds a delivery; beyond the limit, the oldest delivery is deleted. A delivery that concerns no job names none.
 fn add(
     context: &Context<'_>,
     webhook: &Webhook,
@@ -190,7 +190,7 @@ fn add(
     Ok(())
 }
 
-/// Notes the result of a delivery attempt.
+/// Records the result of a delivery attempt.
 pub(super) fn delivered(context: &Context<'_>, delivery: &Delivery) -> Result<Effect, Stop> {
     bounds::text("status", &delivery.status)?;
     let changed = context

@@ -71,7 +71,7 @@ pub(super) fn fired(
 ) -> Result<Effect, Stop> {
     let mut schedule = object_by_id::<Schedule>(context.db, id)?
         .ok_or_else(|| CommandError::not_found(Schedule::KIND, id))?;
-    // The removal of its owner may have disabled the schedule since the leader looked.
+    // The removal of its owner may have disabled the schedule since the leader checked it.
     if schedule.disabled && counts_what_is_left(context.db)? {
         return Err(CommandError::invalid("schedule", "the schedule is disabled").into());
     }
@@ -91,9 +91,9 @@ pub(super) fn fired(
     }
 }
 
-/// A new password revokes the sign-ins with the earlier one. Removing a user also removes tokens (also those that it made for others),
-/// access rules, limits, the share, unfinished jobs and unused invitations, and disables the user's schedules. So a later user of the name,
-/// or an account of a machine with the name, inherits none of them.
+/// A new password revokes the sign-ins with the earlier one. Removing a user also removes the user's tokens (also those that the user made
+/// for others), access rules, limits, the share, unfinished jobs and unused invitations. The user's schedules are disabled. Therefore a
+/// later user of the name, or an account of a machine with the name, inherits none of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;

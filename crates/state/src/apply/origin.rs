@@ -1,8 +1,9 @@
-//! Owns which commands a node of the cluster may propose, for itself and for its users.
-//! Cannot verify that a user really made the request: the node says so, and the audit log names the node.
+//! Decides which commands a node of the cluster may propose, for itself and for its users. Cannot verify that a user really made the
+//! request: this depends on the node, and the audit log names the node.
 //!
 //! A command names an actor, and the number of the node that proposed it. The receiver of a command from another node sets that number, so
-//! no node speaks for another one. Each replica checks a command when it applies it; the leader also checks it before it is in the log.
+//! no node can impersonate another one. Each replica checks a command when it applies it; the leader also checks it before it is in the
+//! log.
 
 use rusqlite::Connection;
 
@@ -26,7 +27,7 @@ pub(super) fn check(db: &Connection, number: u64, command: &Command) -> Result<(
     }
 }
 
-/// Whether a follower with this number may propose the command. Commands that a leader proposes for all nodes are refused, too.
+/// Whether a follower with this number may propose the command. Commands that a leader proposes for all nodes are refused too.
 pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) -> Result<(), Stop> {
     let node = node_by_number(db, number)?.ok_or_else(|| no_node(number))?;
     if is_of_leader(command, &node) {
@@ -42,8 +43,8 @@ pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) ->
     check(db, number, command)
 }
 
-/// Whether the node works for itself: it takes, settles and returns its own items, and leads the work of jobs that it runs. A leader checks
-/// this before the command is in the log, so all replicas apply the same, whatever their programs.
+/// Whether the node acts on its own work: it takes, settles and returns its own items, and controls the work of jobs that it runs. A leader
+/// checks this before the command is in the log, so all replicas apply the same command, whatever their program versions.
 fn works_itself(db: &Connection, node: &Node, id: &str, op: &WorkOp) -> Result<bool, Stop> {
     Ok(match op {
         WorkOp::Open(_) | WorkOp::Pairs(_) => {
@@ -85,7 +86,7 @@ fn is_of_leader(command: &Command, node: &Node) -> bool {
         }
 }
 
-/// The user must exist with that role at this moment, and the role must suffice.
+/// The user must exist with that role at this moment, and the role must permit the request.
 fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) -> Result<(), Stop> {
     let name = &actor.name;
     let is_account = node.admins.contains(name);
@@ -97,7 +98,7 @@ fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) ->
             return no(node, format!("{name} is {is}, not {}", role.name()));
         }
         Some(_) => {}
-        // A node that has not reported its accounts yet may speak for an admin of its machine.
+        // A node that has not reported its accounts yet may act for an admin of its machine.
         None if is_account || (node.admins.is_empty() && role == Role::Admin) => {}
         None => return no(node, format!("there is no user {name}")),
     }
@@ -166,7 +167,7 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
     }))
 }
 
-/// A node acts as itself, for a site that asked it, or for an unauthenticated caller of its API.
+/// A node may act as itself, for a site that asked it, or for an unauthenticated caller of its API.
 fn by_itself(db: &Connection, node: &Node, command: &Command) -> Result<(), Stop> {
     let (name, op, at) = (command.actor.name.as_str(), &command.op, command.at);
     let may = match name {
@@ -248,7 +249,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
     })
 }
 
-/// Another site has its own jobs, and access rules for jobs.
+/// Another site may have its own jobs, and access rules for jobs.
 fn for_site(db: &Connection, site: &str, op: &Op, at: Timestamp) -> Result<bool, Stop> {
     Ok(match op {
         Op::Submit(job) => job.owner == site,

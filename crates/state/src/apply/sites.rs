@@ -1,6 +1,5 @@
-//! Owns the links between sites and access rules: a rule at a site applies to the identity that the site had, and ends with it. Also owns
-//! which nodes of a site are believed.
-//! See `objects` for objects without links.
+//! Owns the relation between sites and access rules: a rule at a site applies to the identity that the site had, and ends with that
+//! identity. Also decides which nodes of a site are believed. See `objects` for objects without links.
 
 use rusqlite::params;
 
@@ -55,7 +54,7 @@ pub(super) fn rule(context: &Context<'_>, change: &Change<AccessRule>) -> Result
 
 /// Refuses one more rule if `max` rules have ids that begin with `prefix`. `prefix` ends with a colon.
 fn check_room(context: &Context<'_>, prefix: &str, max: u64) -> Result<(), Stop> {
-    // In the order of bytes a semicolon follows the colon.
+    // In byte order a semicolon follows the colon.
     let end = format!("{};", &prefix[..prefix.len() - 1]);
     let count: i64 = context
         .db
@@ -77,8 +76,8 @@ pub(super) fn sighted(context: &Context<'_>, seen: &Sighted) -> Result<Effect, S
     Ok(Effect::Done)
 }
 
-/// Notes the nodes of a site. Nodes reported by the node that the operator named are believed from now on. Any other node only updates
-/// addresses of believed nodes, and extends no belief.
+/// Records the nodes of a site. Nodes reported by the node that the operator named are believed from now on. Any other node only updates
+/// addresses of believed nodes, and does not extend their time.
 pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop> {
     let site = object_by_id::<Site>(context.db, &learn.site)?;
     let Some(mut site) = site.filter(|site| site.identity == learn.identity) else {
@@ -92,7 +91,7 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
         named,
         independent: false,
     };
-    // The operator alone changes these.
+    // Only the operator changes these.
     let (named_by_operator, learned): (Vec<SiteNode>, Vec<SiteNode>) =
         std::mem::take(&mut site.nodes)
             .into_iter()
@@ -129,7 +128,7 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
     objects::put(context, &site)
 }
 
-/// Treats nodes that were learned before times were noted as if they had been reported now.
+/// Treats nodes that were learned before times were recorded as if they had been reported now.
 pub(super) fn begin_belief(context: &Context<'_>) -> Result<(), Stop> {
     for mut site in objects::all::<Site>(context)? {
         if site.nodes.is_empty() {

@@ -17,7 +17,7 @@ use super::{
 /// Version of the commands that this program writes and the newest one that it reads.
 pub const COMMAND_VERSION: u16 = 1;
 
-/// Longest command as JSON: a specification of 256 KiB with every byte escaped to two, and three quarters as much for all else. One entry
+/// Longest command as JSON: a specification of 256 KiB with every byte escaped to two, and three quarters as much for the rest. One entry
 /// of the log fits into a message between nodes.
 pub const COMMAND_BYTES_MAX: usize = 896 << 10;
 
@@ -64,17 +64,17 @@ pub enum Op {
     Submit(Box<NewJob>),
     /// Changes the job with that id.
     Job(String, JobOp),
-    /// Changes the work of the divided job with that id.
+    /// Changes the divided work of the job with that id.
     Work(String, WorkOp),
-    /// Returns jobs and items of work of an earlier run of this node to the queue.
+    /// Returns jobs and items of work of this node's earlier runs to the queue.
     Restart(Runner),
-    /// Returns jobs and items of work of the node with that name to the queue, since it is no longer heard.
+    /// Returns jobs and items of work of the lost node with that name to the queue.
     Lost(String),
     /// Adds the node that shows an invitation.
     Join(Box<Join>),
     /// Changes a node.
     Node(Change<Node>),
-    /// Raises the level of the cluster: all nodes know it.
+    /// Raises the level of the cluster to one that all nodes support.
     Level(u32),
     /// Changes an invitation.
     Invite(Change<Invite>),
@@ -95,9 +95,9 @@ pub enum Op {
         /// Time of the tick.
         #[serde(with = "millis")]
         tick: Timestamp,
-        /// Job to submit; None skips the tick.
+        /// Job to submit; `None` skips the tick.
         job: Option<Box<NewJob>>,
-        /// Why the tick is skipped.
+        /// The reason why the tick is skipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,
     },
@@ -145,11 +145,11 @@ pub struct NewJob {
     pub label: String,
     /// Owner of the job.
     pub owner: String,
-    /// Description of the transfer, as JSON text. The state reads its `kind`, and nothing else.
+    /// Description of the transfer, as JSON text. The state interprets only its `kind`.
     pub spec: String,
     /// Places to copy from.
     pub sources: Vec<StoredPlace>,
-    /// StoredPlace to copy to.
+    /// Place to copy to.
     pub destination: StoredPlace,
     /// Jobs with a higher priority run first.
     pub priority: i32,
@@ -161,13 +161,13 @@ pub struct NewJob {
     /// The job fails if it has not ended by this time.
     #[serde(default, with = "millis::option")]
     pub deadline: Option<Timestamp>,
-    /// How the job is retried.
+    /// The retry policy of the job.
     pub retry: RetryPolicy,
-    /// Key by which a repeated submission of the owner is recognized.
+    /// Key that identifies repeated submissions of the owner.
     pub idempotency_key: Option<String>,
 }
 
-/// Whether a site that jobs wait for answers.
+/// Whether a site that jobs wait for is responding.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sighted {
@@ -187,16 +187,16 @@ pub enum JobOp {
     Claim {
         /// The node.
         runner: Runner,
-        /// Epoch of the job as the node saw it. The claim gets the next epoch.
+        /// Epoch of the job that the node read. The claim gets the next epoch.
         seen: u64,
     },
     /// The runner reports its progress.
     Report {
         /// Epoch of the claim.
         epoch: u64,
-        /// One of the moving states.
+        /// The new state: scanning, running or verifying.
         state: JobState,
-        /// Why the job hardly progresses, if so.
+        /// The reason why the job hardly progresses, if so.
         reason: Option<Reason>,
     },
     /// The runner reports whether the sources go into the destination, before it writes there.
@@ -214,7 +214,7 @@ pub enum JobOp {
         epoch: u64,
         /// The site.
         route: Route,
-        /// Identity of the node that asks the site, under which the site knows the job. None until the site is asked to run it.
+        /// Identity of the node that asks the site; the site stores the job under it. `None` until the site is asked to run the job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asker: Option<String>,
         /// Identities of the nodes that have the job at sites of independent nodes. They stay the same for all attempts.
@@ -235,7 +235,8 @@ pub enum JobOp {
         /// Files that the attempt finished.
         files: u64,
     },
-    /// A node reports the amounts of its attempt, also after its claim has ended. Of several reports the highest amounts count.
+    /// A node reports the amounts of its attempt, also after its claim has ended. If there are several reports, the highest amounts
+    /// count.
     Moved {
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -246,16 +247,16 @@ pub enum JobOp {
     Finish(Box<Finish>),
     /// Reports why a waiting job waits.
     Explain {
-        /// Epoch of the job as the caller saw it.
+        /// Epoch of the job that the caller read.
         seen: u64,
-        /// Why it waits.
+        /// The reason for waiting.
         reason: Reason,
     },
-    /// Fails the job, since its deadline has passed.
+    /// Fails the job because its deadline has passed.
     Expire,
     /// Ends a waiting or paused job whose owner lost the right to run it.
     Deny {
-        /// Epoch of the job as the caller saw it.
+        /// Epoch of the job that the caller read.
         seen: u64,
         /// The missing right.
         reason: Reason,
@@ -275,7 +276,7 @@ pub enum JobOp {
     Change(JobChange),
 }
 
-/// Changes to a job. Fields that are None stay.
+/// Changes to a job. Fields that are `None` stay unchanged.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobChange {
@@ -329,7 +330,7 @@ pub struct Learn {
     pub site: String,
     /// Identity of the site, as known to the learning node.
     pub identity: String,
-    /// Its nodes.
+    /// Nodes of the site.
     pub nodes: Vec<Target>,
     /// The node that the operator named reported these nodes. Any other node only updates addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -342,7 +343,7 @@ pub struct Learn {
 pub struct Delivery {
     /// Id of the delivery.
     pub id: u64,
-    /// Time of the next attempt; None ends the delivery.
+    /// Time of the next attempt; `None` ends the delivery.
     #[serde(default, with = "millis::option")]
     pub next_attempt: Option<Timestamp>,
     /// The answer of the receiver, or the error.
@@ -465,7 +466,7 @@ impl JobOp {
         }
     }
 
-    /// Whether a user makes the request. Commands that nodes make without a user are not audited.
+    /// Whether a user makes the request. Commands of nodes without a user are not audited.
     #[must_use]
     pub const fn by_user(&self) -> bool {
         matches!(

@@ -1,5 +1,5 @@
-//! Owns the result of a command: its effect, or why it was refused.
-//! Knows nothing of failures of the machine: those are in `store` and `replica`.
+//! Owns the result of a command: its effect, or the reason for refusing it. Does not contain
+//! failures of the machine, which are in `store` and `replica`.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -8,7 +8,7 @@ use godwit_model::FailureCode;
 
 use super::{Cause, JobState, WorkItem};
 
-/// The effect of a command, or why it changed nothing.
+/// The effect of a command, or the reason why it changed nothing.
 pub type Applied = Result<Effect, CommandError>;
 
 /// The effect of a command.
@@ -17,28 +17,28 @@ pub type Applied = Result<Effect, CommandError>;
 pub enum Effect {
     /// The change is made.
     Done,
-    /// The job has this state and this epoch now.
+    /// The job now has this state and this epoch.
     Job {
-        /// Its id.
+        /// Id of the job.
         id: String,
-        /// Its state now.
+        /// The new state.
         state: JobState,
-        /// Its epoch now.
+        /// The new epoch.
         epoch: u64,
     },
     /// Jobs that returned to the queue.
     Restarted {
-        /// How many.
+        /// Number of jobs.
         jobs: u64,
     },
     /// The node is a member.
     Joined {
-        /// Its name.
+        /// Name of the node.
         name: String,
-        /// Its number in the consensus.
+        /// Number of the node in the consensus.
         number: u64,
     },
-    /// Items of work that a node holds now.
+    /// Items of work that a node now holds.
     Leased {
         /// The lease under which it holds them.
         lease: u64,
@@ -63,7 +63,7 @@ pub enum Effect {
     },
 }
 
-/// Why a command changed nothing.
+/// Reason why a command changed nothing.
 #[derive(Clone, Debug, Deserialize, Eq, Error, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandError {
@@ -72,7 +72,7 @@ pub enum CommandError {
     NotFound {
         /// Kind of the object.
         kind: String,
-        /// Its id.
+        /// Id of the object.
         id: String,
     },
     /// An object with that id exists already.
@@ -80,7 +80,7 @@ pub enum CommandError {
     Conflict {
         /// Kind of the object.
         kind: String,
-        /// Its id.
+        /// Id of the object.
         id: String,
     },
     /// The job's state does not allow the change.
@@ -88,12 +88,12 @@ pub enum CommandError {
     Forbidden {
         /// Id of the job.
         id: String,
-        /// Its state.
+        /// State of the job.
         state: JobState,
         /// The change.
         action: String,
     },
-    /// Another claim replaced the caller's, or the job changed since the caller looked.
+    /// Another claim replaced the caller's, or the job changed since the caller read it.
     #[error("job {id} has epoch {now}; epoch {given} is no longer valid")]
     Stale {
         /// Id of the job.
@@ -103,7 +103,7 @@ pub enum CommandError {
         /// Epoch of the job.
         now: u64,
     },
-    /// The owner submitted a job with this idempotency key before.
+    /// The owner has already submitted a job with this idempotency key.
     #[error("job {job} was submitted with this idempotency key before")]
     Duplicate {
         /// Id of the earlier job.
@@ -111,7 +111,7 @@ pub enum CommandError {
         /// Whether the description of the job is the same.
         same: bool,
     },
-    /// The schedule's tick was handled before.
+    /// The schedule's tick was already handled.
     #[error("schedule {schedule} has fired for this time or a later one")]
     AlreadyFired {
         /// Id of the schedule.
@@ -131,7 +131,7 @@ pub enum CommandError {
         /// The refused party, and the reason.
         what: String,
     },
-    /// The maximum number of objects of this kind is reached.
+    /// There are already as many objects of this kind as allowed.
     #[error("there are {max} {kind}s; remove some first")]
     TooMany {
         /// Kind of the object.

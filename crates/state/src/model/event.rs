@@ -1,5 +1,5 @@
-//! Owns the events by which readers follow the state.
-//! Does not keep them: the database has a bounded number of them.
+//! Owns the events by which readers follow the state. Does not store them; the database contains a
+//! bounded number of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ impl Topic {
 /// One change of the state.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Event {
-    /// Increases by one from event to event; a reader resumes after it.
+    /// Number of the event, increased by one for each event; a reader resumes after it.
     pub seq: u64,
     /// Index of the command in the log.
     pub index: u64,

@@ -10,7 +10,8 @@ const EPOCH_SECONDS: i64 = 1_704_067_200;
 
 /// An id of eleven characters: six of the time in seconds, five of the lowest 25 bits of `random`.
 ///
-/// Two ids of one second collide once in 33 million pairs. The second one is then refused as a conflict, and the caller tries another.
+/// Two ids of one second collide once in 33 million pairs. The second command is then refused as a conflict, and the caller tries
+/// another id.
 #[must_use]
 pub fn sortable_id(at: Timestamp, random: u32) -> String {
     let seconds = at.0.div_euclid(1_000) - EPOCH_SECONDS;

@@ -1,8 +1,8 @@
 //! Owns the data of a job: its states and reasons, its runner, and its attempts.
 //! Does not change jobs: `apply` does.
 //!
-//! Each claim of a job has an epoch. A runner whose epoch has passed is refused, so of two nodes one runs the job. `STATES.md`
-//! has the table of states.
+//! Each claim of a job has an epoch. A runner with an earlier epoch is refused, so only one of two nodes runs the job.
+//! `STATES.md` has the table of states.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub mod reason {
 
     /// No node has taken the job yet.
     pub const WAITING: FailureCode = FailureCode::Waiting;
-    /// The job may only start later.
+    /// The job may not start yet.
     pub const NOT_BEFORE: FailureCode = FailureCode::NotBefore;
     /// A user paused the job.
     pub const PAUSED: FailureCode = FailureCode::PausedByUser;
@@ -28,7 +28,7 @@ pub mod reason {
     pub const CANCELLED: FailureCode = FailureCode::CancelledByUser;
     /// The node that ran the job was restarted.
     pub const NODE_RESTARTED: FailureCode = FailureCode::NodeRestarted;
-    /// The node that ran the job is no longer heard, or was removed.
+    /// The node that ran the job was lost or removed.
     pub const NODE_LOST: FailureCode = FailureCode::NodeLost;
     /// The deadline of the job passed.
     pub const DEADLINE_PASSED: FailureCode = FailureCode::DeadlinePassed;
@@ -46,7 +46,7 @@ pub mod reason {
 pub struct StoredPlace {
     /// Name of the site.
     pub site: String,
-    /// Path at the site, export first.
+    /// Path at the site; its first component is the export.
     pub path: String,
 }
 
@@ -56,7 +56,7 @@ pub struct StoredPlace {
 pub struct Runner {
     /// Name of the node.
     pub node: String,
-    /// Random text that the node makes at each start.
+    /// Random text that the node generates at each start.
     pub instance: String,
 }
 
@@ -102,10 +102,10 @@ impl Route {
     }
 }
 
-/// In a row, in place of an asker that is not known yet.
+/// Replaces an unknown asker in a row.
 const NO_ASKER: &str = "-";
 
-/// A route as the row of an attempt has it.
+/// A route in the form of an attempt's row.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct NotedRoute {
     pub(crate) route: Route,
@@ -124,7 +124,7 @@ impl NotedRoute {
     }
 }
 
-/// A stored job. Its specification is read separately, since it may be long.
+/// A stored job. Its specification is read separately, because it may be long.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Job {
     /// Short id, made by the submitter's node. Ids sort by time.
@@ -135,11 +135,11 @@ pub struct Job {
     pub owner: String,
     /// Places to copy from.
     pub sources: Vec<StoredPlace>,
-    /// StoredPlace to copy to.
+    /// Place to copy to.
     pub destination: StoredPlace,
     /// State of the job.
     pub state: JobState,
-    /// Reason of the state. Always present while the job does not progress.
+    /// Reason of the state. Always present if the job does not progress.
     pub reason: Option<Reason>,
     /// When the job entered its state.
     #[serde(with = "millis")]
@@ -157,7 +157,7 @@ pub struct Job {
     /// The job fails if it has not ended by this time.
     #[serde(with = "millis::option")]
     pub deadline: Option<Timestamp>,
-    /// How the job is retried.
+    /// The retry policy of the job.
     pub retry: RetryPolicy,
     /// Number of attempts so far.
     pub attempts: u32,
@@ -167,7 +167,7 @@ pub struct Job {
     pub epoch: u64,
     /// The runner of the job.
     pub runner: Option<Runner>,
-    /// Key by which a repeated submission of the owner is recognized.
+    /// Key that identifies repeated submissions of the owner.
     pub idempotency_key: Option<String>,
     /// When the job was submitted.
     #[serde(with = "millis")]
@@ -270,8 +270,8 @@ pub struct Attempt {
 /// Results of attempts about the destination: its meaning, and temporary files.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Placed {
-    /// True if the sources go into the destination, false if the only source becomes it. None if no attempt got that far.
+    /// True if the sources go into the destination, false if the only source becomes it. `None` if no attempt has found out.
     pub into: Option<bool>,
-    /// Tags of temporary files, the latest first; at most 64.
+    /// Tags of temporary files, latest first; at most 64.
     pub tags: Vec<u64>,
 }

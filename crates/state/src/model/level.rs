@@ -2,15 +2,15 @@
 //! Does not know the nodes: the leader receives their announcements.
 //!
 //! A cluster has a committed level, which all of its nodes support. The leader raises it once the last node announces a higher one, and it
-//! never decreases. Until then, no node proposes a command that an older one could not read, and a command keeps its older effect.
-//! Otherwise voters of two programs would differ. A program of level n works with clusters of level n and n − 1.
+//! never decreases. Until then, no node proposes a command that an older program could not read, and commands keep their older effect.
+//! Otherwise voters with two programs would have different states. A program of level n works with clusters of level n and n − 1.
 
 use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, WorkOp};
 
 /// The newest feature level that this program supports.
 ///
-/// - 2: the meaning of a job's destination ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]), parts leased in no order, and no leases to
-///   resting nodes ([`LEVEL_REST`]).
+/// - - 2: the meaning of a job's destination ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]), parts leased in random order, and no
+///   leases to resting nodes ([`LEVEL_REST`]).
 /// - 3: the origin of a command ([`LEVEL_ORIGIN`]), password changes by users ([`LEVEL_PASSWORD`]), and access rules at sites.
 /// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains
 ///   of removed users ([`LEVEL_LEFT`]).
@@ -19,12 +19,12 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   attempts ([`LEVEL_ATTEMPTS`]), attempts before their time ([`LEVEL_TRY_NOW`]), and makers of invitations and tokens ([`LEVEL_INVITES`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
-/// From this level on, a command names the node that proposed it, and the state checks what that
-/// node may request. A user may not have the name of a node or a machine. A removed node takes its
-/// invitations along.
+/// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
+/// name of a node or a machine. The invitations of a removed node end.
 pub const LEVEL_ORIGIN: u32 = 3;
 
-/// From this level on, [`WorkOp::Lease`](super::WorkOp::Lease) gives nothing to a node without a pair, and parts come in no order.
+/// From this level on, [`WorkOp::Lease`](super::WorkOp::Lease) leases nothing to a node without a pair, and parts are leased in random
+/// order.
 pub const LEVEL_REST: u32 = 2;
 
 /// From this level on, [`Op::Password`] exists, and a new password keeps tokens whose parent did not come from a sign-in.
@@ -33,12 +33,12 @@ pub const LEVEL_PASSWORD: u32 = 3;
 /// From this level on, [`JobOp::Route`] exists.
 pub const LEVEL_ROUTE: u32 = 4;
 
-/// From this level on, the state counts the access rules for jobs. A removed user takes limits, the share and unfinished jobs along. A new
-/// user cannot get a name that has jobs or schedules of an earlier one. A user that stood for an account of a machine is disabled when no
-/// node names that account any more. [`Prune`](super::Prune) may name owners.
+/// From this level on, the state counts the access rules for jobs. The limits, the share and unfinished jobs of a removed user are removed
+/// too. A new user cannot get a name that has jobs or schedules of an earlier one. A user that stood for an account of a machine is
+/// disabled when no node names that account any more. [`Prune`](super::Prune) may name owners.
 pub const LEVEL_LEFT: u32 = 4;
 
-/// From this level on, [`JobOp::Moved`] exists, and nodes report the entries that they [looked](super::Looked) at.
+/// From this level on, [`JobOp::Moved`] exists, and nodes report the entries that they [found and finished](super::Looked).
 pub const LEVEL_MOVED: u32 = 4;
 
 /// From this level on, [`Op::Sighted`] exists.
@@ -47,34 +47,35 @@ pub const LEVEL_SIGHTED: u32 = 4;
 /// From this level on, the description of a job may name the identities of its sites. Older programs cannot read them.
 pub const LEVEL_SITES: u32 = 4;
 
-/// From this level on, [`Learn`](super::Learn) says whether the node that the operator named spoke. Only that node names further nodes of a
-/// site, and they are believed for a limited time.
+/// From this level on, [`Learn`](super::Learn) contains whether the node that the operator named is the source. Only that node can report
+/// more nodes of a site, and they are believed for a limited time.
 pub const LEVEL_NAMED: u32 = 5;
 
-/// From this level on, an operator may name independent nodes with a site, and a route keeps which of them has a job. Older programs cannot read them.
+/// From this level on, an operator may name independent nodes of a site, and a route records which of them have a job. Older programs
+/// cannot read them.
 pub const LEVEL_INDEPENDENT: u32 = 6;
 
-/// From this level on, a close is divided ([`Found::Close`]), and nodes report files with several names.
+/// From this level on, a close can be divided ([`Found::Close`]), and nodes report files with several names.
 pub const LEVEL_CLOSES: u32 = 6;
 
-/// From this level on, a schedule and the description of a job name the role of their submitter, and a description names the independent nodes
-/// of its sites. Older programs cannot read them.
+/// From this level on, a schedule and the description of a job contain the role of their submitter, and a description contains the
+/// independent nodes of its sites. Older programs cannot read them.
 pub const LEVEL_ROLES: u32 = 6;
 
-/// From this level on, users cannot start a job again that has had too many attempts.
+/// From this level on, users cannot restart a job that has had too many attempts.
 pub const LEVEL_ATTEMPTS: u32 = 6;
 
 /// From this level on, a user can start the next attempt of a job that waits after a failure.
 pub const LEVEL_TRY_NOW: u32 = 6;
 
-/// From this level on, an invitation names its time, its user and the tokens of the request, and ends with each of them. The row of an ended
-/// invitation stays. A token may name its maker ([`TokenOrigin::By`]). Older programs cannot read them.
+/// From this level on, an invitation records its time, its user and the tokens of the request, and ends with each of them. The row of an
+/// ended invitation stays. A token may name its maker ([`TokenOrigin::By`]). Older programs cannot read them.
 pub const LEVEL_INVITES: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
-/// Why a program of level `known` does not work in a cluster of level `committed`; None if it works.
+/// The reason why a program of level `known` does not work in a cluster of level `committed`; `None` if it works.
 #[must_use]
 pub fn level_trouble(known: u32, committed: u32) -> Option<String> {
     if known < committed {

@@ -1,15 +1,15 @@
-//! Owns the reports of nodes about a divided job beside settlements: found entries, and those that are done.
+//! Owns the reports of nodes about a divided job besides settlements: entries found, and entries finished.
 //! Does not add them to the counts (`apply::work`).
 
 use serde::{Deserialize, Serialize};
 
-/// Entries that a node found, and how many of them are done.
+/// Entries that a node found, and how many of them are finished.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Looked {
     /// Files that scans found.
     pub found_files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub found_bytes: u64,
     /// Files that were delivered, or existed before.
     pub done_files: u64,

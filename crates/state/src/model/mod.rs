@@ -1,5 +1,5 @@
-//! Owns the types of the replicated state: commands, effects, jobs, and the other objects.
-//! Touches no database, no clock and no network.
+//! Owns the types of the replicated state: commands, effects, jobs, and the other objects. Uses no
+//! database, clock or network.
 
 mod command;
 mod effect;

@@ -1,18 +1,18 @@
-//! Owns the allowed names of users and nodes, and which user may act under its name.
-//! Does not know the machine's accounts: the caller passes them.
+//! Owns the allowed names of users and nodes, and decides which user may act under its name. Does not know the machine's accounts: the
+//! caller passes them.
 //!
-//! Users, nodes, accounts of machines and other sites all appear as actors, owners of jobs and lines of the audit log. So one name means
-//! exactly one of them.
+//! Users, nodes, accounts of machines and other sites all appear as actors, owners of jobs and lines of the audit log. Therefore each
+//! name means exactly one of them.
 
 use super::{CommandError, Node, Role, User};
 
 /// Longest name: the longest mail addresses fit.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Signs of a name beside letters and digits of ASCII.
+/// Characters of a name besides ASCII letters and digits.
 const SIGNS: &[u8] = b"._-@+";
 
-/// Names of actors that are neither user nor node. `node1` is a node that was always alone.
+/// Names of actors that are neither user nor node. `node1` is the name of a node that was never in a cluster.
 const WORDS: [&str; 6] = ["root", "anonymous", "api", "webhooks", "recover", "node1"];
 
 const ACCOUNT: &str = "an account of the node's machine that is always an admin";
@@ -27,7 +27,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names that these nodes have reported.
+    /// The reserved names that these nodes have reported.
     #[must_use]
     pub fn of(nodes: &[Node]) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Names {
     }
 }
 
-/// Checks the name of a node that joins.
+/// Checks the name of a joining node.
 ///
 /// # Errors
 /// The name has invalid characters, or belongs to another party.

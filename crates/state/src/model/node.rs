@@ -1,5 +1,5 @@
-//! Owns the members of a cluster: nodes, and the invitations by which nodes join.
-//! Does not know which nodes are alive: the leader does, outside of the state.
+//! Owns the members of a cluster: nodes, and the invitations by which nodes join. Does not know which nodes are alive; the leader knows
+//! that, outside of the state.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::bounds;
 pub struct Node {
     /// Name, unique in the cluster.
     pub name: String,
-    /// Number in the consensus. The first node has 1; each number is given once.
+    /// Number in the consensus. The first node has 1; each number is used once.
     pub number: u64,
     /// Identity that the node proves.
     pub identity: String,
@@ -71,7 +71,7 @@ impl Object for Node {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FormerNode {
-    /// Identity that the node proved.
+    /// Identity that the node had proven.
     pub identity: String,
     /// Name that it had.
     pub name: String,
@@ -100,15 +100,15 @@ pub struct Invite {
     /// When the invitation ends.
     #[serde(with = "millis")]
     pub expires: Timestamp,
-    /// When it was made. The state sets this field from [`LEVEL_INVITES`](super::LEVEL_INVITES) on.
+    /// When the invitation was made. The state sets this field from [`LEVEL_INVITES`](super::LEVEL_INVITES) on.
     #[serde(
         default,
         with = "millis::option",
         skip_serializing_if = "Option::is_none"
     )]
     pub created: Option<Timestamp>,
-    /// When it was revoked, or ended with its maker or node. It then admits no node, whatever the clocks say. The state sets this field
-    /// from [`LEVEL_INVITES`](super::LEVEL_INVITES) on; below that level it deletes the invitation.
+    /// When the invitation was revoked, or ended with its maker or node. It then admits no node, whatever the clocks show. The state sets
+    /// this field from [`LEVEL_INVITES`](super::LEVEL_INVITES) on; below that level it deletes the invitation.
     #[serde(
         default,
         with = "millis::option",
@@ -118,15 +118,15 @@ pub struct Invite {
     /// Node that joined with it. From then on, the invitation is valid for that node only.
     #[serde(default)]
     pub used: Option<String>,
-    /// Number of the node that made it. The invitation ends when that node is removed. The state sets this field.
+    /// Number of the node that made the invitation. The invitation ends when that node is removed. The state sets this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<u64>,
-    /// User that made it. It ends with this user, or when the user is no longer an admin. The state sets this field from
+    /// User that made the invitation. It ends with this user, or when the user is no longer an admin. The state sets this field from
     /// [`LEVEL_INVITES`](super::LEVEL_INVITES) on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Ids of the token that made it and of its parents; it ends with each of them. Empty for a caller without a token, and below
-    /// [`LEVEL_INVITES`](super::LEVEL_INVITES).
+    /// Ids of the token that made the invitation, and of the token's parents; the invitation ends with each of them. Empty for a caller
+    /// without a token, and below [`LEVEL_INVITES`](super::LEVEL_INVITES).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! Owns the policy of retries: their number, and their delays.
-//! Does not wait: the runner of the job computes the next attempt and puts it into a command.
+//! Owns the policy of retries: their number, and their delays. Does not wait: the runner of the job
+//! computes the time of the next attempt and sends it in a command.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ pub(crate) const DELAY_MAX_MS: u64 = 15 * 60_000;
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
-    /// Number of retries; None leaves the end to the deadline.
+    /// Number of retries; if `None`, only the deadline limits them.
     pub retries_max: Option<u32>,
-    /// Delay before the first retry. Each further delay is twice as long.
+    /// Delay before the first retry. Each later delay is twice as long.
     pub backoff_ms: u64,
     /// Longest delay.
     pub backoff_max_ms: u64,

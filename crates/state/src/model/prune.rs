@@ -1,5 +1,4 @@
-//! Owns the selection of history to delete.
-//! Deletes nothing: `apply` does.
+//! Owns the selection of history to delete. Does not delete; `apply` does.
 
 use godwit_model::{Timestamp, millis};
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ pub struct Prune {
     /// Jobs that ended before this time.
     #[serde(default, with = "millis::option")]
     pub jobs_before: Option<Timestamp>,
-    /// Audit entries from before this time.
+    /// Audit entries before this time.
     #[serde(default, with = "millis::option")]
     pub audit_before: Option<Timestamp>,
     /// Deliveries that ended before this time, with or without success.

@@ -1,5 +1,5 @@
-//! Owns texts that no log may show.
-//! Does not encrypt: only the owner of the files of the state can read them.
+//! Owns texts that no log may show. Does not encrypt; only the owner of the state's files can read
+//! them.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Owns the table of a job's states: from each state, by each cause, to which states.
-//! Changes nothing: `apply` asks here before it does.
+//! Owns the table of a job's states: for each state and cause, the allowed next states. Does not
+//! change jobs; `apply` calls this module first.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub enum Cause {
     Finish,
     /// The deadline passed while the job waited, or its retries are used up.
     Expire,
-    /// The owner may no longer run the job.
+    /// The owner may not run the job any more.
     Deny,
     /// A user pauses the job.
     Pause,

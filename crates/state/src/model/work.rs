@@ -1,10 +1,10 @@
-//! Owns the types of the work of a divided job: its items, their leases and settlements, and its counters.
-//! Does not apply them (`apply::work`) and reads no file.
+//! Owns the types of the work of a divided job: its items, their leases and settlements, and its counters. Does not apply them
+//! (`apply::work`), and reads no files.
 //!
 //! An item is a unit of work that any node of the source can do, and can repeat without harm. A **scan** walks below a directory, or below
-//! one share of its names. It copies the small files that it meets, and reports the directories and large files that it leaves to others. A
+//! one share of its names. It copies the small files that it finds, and reports the directories and large files that it leaves to others. A
 //! **part** copies a range of a large file, and an **assemble** joins the parts of a file. A **close** finishes the tree of one root once
-//! no other item is open. It may leave regions of a large tree to further closes, and comes again when those are settled.
+//! no other item is open. It may leave regions of a large tree to other closes, and is leased again when those are settled.
 
 mod path;
 
@@ -23,7 +23,7 @@ pub const WORK_PATHS_BYTES_MAX: usize = 128 << 10;
 pub const SHARES_MAX: u32 = 1_024;
 /// Most parts of one file.
 pub const FILE_PARTS_MAX: u64 = 1_024;
-/// Most shares of the directories in a directory that closes have.
+/// Most shares of a directory's subdirectories in closes.
 pub const CLOSE_SHARES_MAX: u32 = 1 << 16;
 /// Most roots of one job.
 pub const ROOTS_MAX: usize = 64;
@@ -34,11 +34,11 @@ pub const TARGETS_MAX: usize = 256;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkOp {
-    /// The controller starts, or takes over: all leases of earlier epochs return. If all items are settled, the closes are done again.
+    /// The controller starts or takes over: all leases of earlier epochs are returned. If all items are settled, the closes are done again.
     Open(OpenWork),
     /// The controller sets the receivers of each sending node.
     Pairs(Box<SetPairs>),
-    /// A node cannot work on the job, and gets no items until the next controller asks again.
+    /// A node cannot work on the job, and gets no items until the next controller opens the work.
     Decline {
         /// Epoch of the controller.
         epoch: u64,
@@ -58,9 +58,9 @@ pub enum WorkOp {
         /// At most [`WORK_LIST_MAX`], with at most [`WORK_PATHS_BYTES_MAX`] of paths.
         finds: Vec<Found>,
     },
-    /// A node reports how items of one lease ended.
+    /// A node reports the ends of items of one lease.
     Settle(Box<Settle>),
-    /// All items of the node return.
+    /// All items of the node are returned.
     Return {
         /// The node.
         node: String,
@@ -101,14 +101,14 @@ pub struct OpenWork {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkRoot {
-    /// The directory, export first.
+    /// The directory; its first component is the export.
     pub source: String,
-    /// The one file of the directory to copy; None copies the whole directory.
+    /// The one file of the directory to copy; `None` to copy the whole directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The directory of the copy, export first.
+    /// The directory of the copy; its first component is the export.
     pub destination: String,
-    /// Sight of the source at the controller's node, so that other nodes can compare theirs. Empty compares equal to every sight.
+    /// Sight of the source at the controller's node, so that other nodes can compare theirs. An empty sight equals every sight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sight: Vec<u64>,
 }
@@ -119,11 +119,11 @@ pub struct WorkRoot {
 pub struct SetPairs {
     /// Epoch of the controller.
     pub epoch: u64,
-    /// The nodes of the destination, at most [`TARGETS_MAX`]: those that members may send to, and those whose claim may still hold.
+    /// The nodes of the destination, at most [`TARGETS_MAX`]: those that members may send to, and those whose claim may still be valid.
     pub targets: Vec<Target>,
     /// Each node that may lease items.
     pub pairs: Vec<Pair>,
-    /// A node of the destination is unreachable, and its claim may still hold. Meanwhile no file is assembled, and no tree is closed.
+    /// A node of the destination is unreachable, and its claim may still be valid. Meanwhile no file is assembled, and no tree is closed.
     pub waits: bool,
     /// Items taken from nodes of the source whose late writes are no longer possible.
     pub fenced: Vec<Taken>,
@@ -162,11 +162,11 @@ pub struct Pair {
     pub node: String,
     /// Positions in the list of targets, in turn for each lease. If one cannot be reached, the next one is used.
     pub to: Vec<u32>,
-    /// Share of the job's limit in bytes per second; 0 is none.
+    /// Share of the job's limit in bytes per second; 0 for none.
     pub limit: u64,
 }
 
-/// Items were taken from a node of the source that may not know it. Its late writes must not change an assembled file.
+/// Items were taken from a node of the source that may not know about it. Its late writes must not change an assembled file.
 #[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Taken {
@@ -182,9 +182,9 @@ pub struct Taken {
 pub struct WorkTargets {
     /// The nodes of the destination.
     pub nodes: Vec<Target>,
-    /// A node of the destination is unreachable, and its claim may still hold.
+    /// A node of the destination is unreachable, and its claim may still be valid.
     pub waits: bool,
-    /// Items taken from nodes of the source that may still be written.
+    /// Items taken from nodes of the source that may still write them.
     pub taken: Vec<Taken>,
     /// Nodes of the source that cannot work on the job, each with the reason.
     pub declined: Vec<(String, Reason)>,
@@ -202,13 +202,13 @@ impl WorkTargets {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakeWork {
-    /// Epoch of the controller that the node works for.
+    /// Epoch of the controller for which the node works.
     pub epoch: u64,
     /// The node.
     pub runner: Runner,
     /// Most scans.
     pub scans_max: u32,
-    /// Most bytes of parts, beyond the first part.
+    /// Most bytes of parts, not counting the first part.
     pub bytes_max: u64,
 }
 
@@ -220,14 +220,15 @@ pub enum Found {
     Scan {
         /// Path below the root.
         path: WorkPath,
-        /// Number of shares; 1 leaves the directory whole.
+        /// Number of shares; with 1 the directory is not divided.
         shares: u32,
     },
-    /// A region of the tree that a close leaves to others. If the path is that of the close, these are shares of what it has.
+    /// A region of the tree that a close leaves to others. If the path equals the path of the close, these are shares of the close's own
+    /// region.
     Close {
         /// Path below the root.
         path: WorkPath,
-        /// Number of shares of the directories in it; 1 is all of it.
+        /// Number of shares of the directories in it; 1 for all of them.
         shares: u32,
     },
     /// A file that is copied in parts.
@@ -269,9 +270,9 @@ pub struct WorkItem {
 pub enum Task {
     /// Scans below a directory and copies its small files.
     Scan {
-        /// Path below the root; empty is the root itself.
+        /// Path below the root; empty for the root itself.
         path: WorkPath,
-        /// Which share of the names in the directory.
+        /// Number of the share of the directory's names.
         share: u32,
         /// Number of shares.
         shares: u32,
@@ -302,11 +303,11 @@ pub enum Task {
     Region {
         /// Path below the root.
         path: WorkPath,
-        /// Which share of the directories in it, with all that they contain.
+        /// Number of the share of its directories, with all their contents.
         share: u32,
         /// Number of shares; with 1, the directory at the path belongs to the region.
         shares: u32,
-        /// The directories in it are finished, so the rest is left.
+        /// Whether the directories in it are already finished, so that only the rest remains.
         flat: bool,
     },
 }
@@ -323,7 +324,7 @@ pub struct WorkPart {
     pub digest: String,
 }
 
-/// How items ended.
+/// The ends of items.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settle {
@@ -337,27 +338,27 @@ pub struct Settle {
     pub files: u64,
     /// Bytes that the node delivered since its last report.
     pub bytes: u64,
-    /// Why the node could not do its work, if it failed.
+    /// The reason why the node could not do its work, if it failed.
     pub trouble: Option<Reason>,
-    /// A transfer of the lease was cut: its data may still be written.
+    /// A transfer of the lease was cut off, so its data may still be written.
     #[serde(default)]
     pub cut: bool,
-    /// Entries that the node found or did beside its items. Programs of an earlier level omit it.
+    /// Entries that the node found or finished besides its items. Programs of an earlier level do not send this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked: Option<Looked>,
 }
 
-/// How one item ended.
+/// The end of one item.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settled {
     /// Number of the item.
     pub number: u64,
-    /// How it ended.
+    /// The result of the item.
     pub outcome: Settlement,
 }
 
-/// How one item ended.
+/// The result of one item.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Settlement {
@@ -370,7 +371,7 @@ pub enum Settlement {
     Closed(Box<Closed>),
     /// The item cannot be done, or is not needed. The close of its root handles the file or directory.
     Failed {},
-    /// The item returns to be leased again.
+    /// The item is returned, to be leased again.
     Back {},
 }
 
@@ -405,7 +406,7 @@ pub struct Work {
     pub pairs: Vec<Pair>,
     /// The destination of the items.
     pub targets: WorkTargets,
-    /// Last problem that a node reported.
+    /// Latest problem that a node reported.
     pub trouble: Option<Reason>,
     /// The reports of the closes of roots.
     pub closed: Vec<Closed>,
@@ -424,14 +425,14 @@ impl Work {
         self.open == 0 && self.closes == 0
     }
 
-    /// Whether a close is leased only while no node holds another one: the close of a file looks at the directory that other files of the
-    /// job are in, too. Other nodes of an earlier level close as they did.
+    /// Whether a close is leased only while no other node holds one, because the close of a file also examines its directory, which
+    /// contains other files of the job. Nodes of an earlier level close as before.
     #[must_use]
     pub fn closes_alone(&self) -> bool {
         self.counts.reports_names && self.has_files()
     }
 
-    /// Whether a file is among several sources.
+    /// Whether one of several sources is a file.
     #[must_use]
     pub fn has_files(&self) -> bool {
         self.roots.len() > 1 && self.roots.iter().any(|root| root.file.is_some())
@@ -448,7 +449,7 @@ pub struct WorkCounts {
     pub scans_failed: u64,
     /// Finished parts.
     pub parts: u64,
-    /// Parts that failed or were not needed, and the other parts of their files. The close handles these files.
+    /// Parts that failed or were not needed, including the other parts of their files. The close handles these files.
     pub parts_left: u64,
     /// Assembled files.
     pub assembled: u64,
@@ -460,9 +461,9 @@ pub struct WorkCounts {
     pub files: u64,
     /// Delivered bytes.
     pub bytes: u64,
-    /// Entries that were found, and how many of them are done.
+    /// Entries that were found, and how many of them are finished.
     pub looked: Looked,
-    /// Finished closes, each of a tree or of a region of one.
+    /// Finished closes, each for a tree or for a region of one.
     #[serde(skip_serializing_if = "is_zero")]
     pub closes: u64,
     /// All scans of the work report files with several names, so the close may be divided.

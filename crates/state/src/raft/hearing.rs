@@ -1,5 +1,5 @@
-//! Owns the answers of a voter to the messages of the others.
-//! Trusts a node only for itself, and not for other nodes. The carrier knows the sender.
+//! Answers the other voters' messages to this voter. Accepts a node's messages only about itself, not about
+//! other nodes. The carrier authenticates the sender.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -26,7 +26,8 @@ const SNAPSHOT_BYTES_MAX: u64 = 64 << 30;
 pub(crate) struct Hearing {
     /// File in which an incoming snapshot is assembled.
     incoming: PathBuf,
-    /// Sender and received length of the snapshot. One snapshot comes at a time.
+    /// Sender of the current snapshot, and number of bytes received. Only one snapshot is received at a
+    /// time.
     taken: Mutex<(u64, u64)>,
 }
 
@@ -38,7 +39,8 @@ impl Hearing {
         }
     }
 
-    /// Answers a message of the consensus from the node with the number `from`. None if the kind is unknown.
+    /// Answers a message of the consensus from the node with the number `from`. `None` if the kind is
+    /// unknown.
     pub(crate) async fn hear(
         &self,
         raft: &Raft,
@@ -135,7 +137,7 @@ fn store(path: &Path, offset: u64, data: &[u8], last: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Parses a message of the node with the number `from`. The node may speak only for itself.
+/// Parses a message of the node with the number `from`. The node may send messages only about itself.
 fn read<T: DeserializeOwned>(
     message: &[u8],
     from: u64,
@@ -152,7 +154,7 @@ fn read<T: DeserializeOwned>(
 
 fn read_vote(message: &[u8], from: u64) -> io::Result<VoteRequest<Types>> {
     let mut rpc = read(message, from, |rpc: &VoteRequest<Types>| rpc.vote)?;
-    // The leader's consent cannot be proven. A leader that hands over tells each voter itself.
+    // The leader's consent cannot be proven. A leader that hands over informs each voter itself.
     rpc.leadership_transfer = false;
     Ok(rpc)
 }

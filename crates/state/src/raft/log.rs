@@ -40,7 +40,8 @@ struct Shared {
 }
 
 impl Log {
-    /// Opens the file, makes it if it is missing, and checks it. Other processes are excluded until the last write ends.
+    /// Opens the file, creates it if it is missing, and checks it. Other processes are excluded until the last write
+    /// ends.
     pub(crate) fn open(file: &Path, guard: Arc<Guard>) -> Result<Self, Fault> {
         let connection = open_database(file, &schema::RAFT, "FULL")?;
         check_all(&connection).map_err(|error| Fault::sqlite_opening(file, error))?;
@@ -70,7 +71,7 @@ impl Log {
         Ok((purged, last))
     }
 
-    /// Starts the log after an entry that a restored state contains, with a vote of its term.
+    /// Starts the log after an entry that is contained in a restored state, with a vote of the same term.
     pub(crate) fn begin_after(&self, last: LogId, vote: VoteOf<Types>) -> io::Result<()> {
         self.shared.write(|connection| {
             set_mark(connection, PURGED, &last)?;
@@ -298,7 +299,8 @@ fn set_mark<T: Serialize>(connection: &Connection, name: &str, mark: &T) -> rusq
 mod tests {
     use super::*;
 
-    /// A kill does not show what a power cut loses. Only in this mode does SQLite sync at each commit.
+    /// A kill does not lose the data that a power cut would lose. Only in this mode does SQLite sync at each commit, so
+    /// the test checks the mode.
     #[test]
     fn each_commit_is_synced() {
         let directory = tempfile::tempdir().expect("a directory");

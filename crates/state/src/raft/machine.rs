@@ -1,5 +1,5 @@
-//! Owns the application of committed entries to the state, and snapshots of the state.
-//! Does not know what commands do: `apply` does.
+//! Owns the application of committed entries to the state, and snapshots of the state. Does not
+//! interpret commands; `apply` does.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,10 +22,10 @@ use crate::store::{Position, Store, check_copy, copy_into, free_bytes};
 /// Most entries of one transaction: it takes about 50 ms at most.
 const BATCH_MAX: usize = 256;
 
-/// Maximum of SQLite's own log of the state: 1,000 pages, before it is moved into the file.
+/// Size of SQLite's own log of the state at which it is moved into the file: 1,000 pages.
 const LOG_BYTES: u64 = 4 << 20;
 
-/// The state as the consensus sees it.
+/// The state, in the interface of the consensus.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     store: Arc<Mutex<Store>>,
@@ -81,7 +81,7 @@ impl Machine {
                 && level > self.level
                 && applied.is_ok()
             {
-                // Nothing of the batch is kept, so a newer program applies it again.
+                // The whole batch is discarded, so that a newer program can apply it again.
                 return Err(transaction.beyond(self.level, level).into());
             }
             if let Some(membership) = entry.get_membership() {
@@ -102,7 +102,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Writes a new snapshot. The log may be cut behind the snapshot, so the state is synced, too.
+    /// Writes a new snapshot. The log may be cut up to the snapshot, so the state is synced too.
     fn build(&self) -> io::Result<SnapshotOf<Types, SnapshotFile>> {
         let file = self.lock().file().to_owned();
         let position = copy_into(&file, &self.snapshot)?;
@@ -110,7 +110,7 @@ impl Machine {
         snapshot(&self.snapshot, &position)
     }
 
-    /// Whether there is room for a copy of the state with its log, and as much again for later data.
+    /// Whether there is space for a copy of the state with its log, and as much again for later data.
     fn has_room(&self) -> io::Result<bool> {
         let file = self.lock().file().to_owned();
         let bytes = std::fs::metadata(&file)
@@ -180,7 +180,8 @@ impl RaftStateMachine<Types> for Machine {
         }
     }
 
-    /// Postpones the snapshot while there is no room: a failed snapshot would end the consensus.
+    /// Postpones the snapshot while there is no space, because a failed snapshot would end the
+    /// consensus.
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<Self> {
         let machine = self.clone();
         let room = blocking(&self.guard, move || machine.has_room()).await;

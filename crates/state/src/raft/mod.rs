@@ -1,5 +1,5 @@
-//! Owns the library behind the consensus seam: its types, the log, the state machine, the network.
-//! Is hidden in this crate: `replica` is its interface.
+//! Owns the library that implements the consensus: its types, the log, the state machine, the
+//! network. It is private to this crate; `replica` is its interface.
 
 mod hearing;
 mod log;
@@ -24,7 +24,7 @@ pub(crate) use network::{APPEND, Network, ROOM, say};
 pub use network::{Answer, NoPeers, PROPOSE, Peers, is_short};
 
 openraft::declare_raft_types!(
-    /// The types of the consensus library, as this crate uses them.
+    /// The types of the consensus library for this crate.
     pub(crate) Types:
         D = Command,
         R = Applied,
@@ -54,7 +54,7 @@ impl Guard {
         })
     }
 
-    /// The first failure of a file; the consensus ends with it.
+    /// The first failure of a file; it ends the consensus.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }
@@ -92,7 +92,7 @@ pub(crate) fn only_voter(at: LogId, number: u64) -> serde_json::Result<String> {
     serde_json::to_string(&Membership::new(Some(at), alone))
 }
 
-/// Runs blocking disk work, away from the threads of the consensus.
+/// Runs blocking disk work outside of the threads of the consensus.
 async fn blocking<T: Send + 'static>(
     guard: &Guard,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -102,7 +102,7 @@ async fn blocking<T: Send + 'static>(
         Err(error) => Err(io::Error::other(error)),
     };
     if let Err(error) = &result {
-        // Later failures follow from the first.
+        // Only the first failure is kept; later ones follow from it.
         let _ = guard.fault.set(error.to_string());
     }
     result

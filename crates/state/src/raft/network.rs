@@ -39,15 +39,15 @@ const PIECE_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) const APPEND: &str = "append";
 /// A request for a vote.
 pub(crate) const VOTE: &str = "vote";
-/// Asks whether a vote would be given.
+/// Asks whether the voter would give its vote.
 pub(crate) const PRE_VOTE: &str = "pre-vote";
 /// A piece of a snapshot.
 pub(crate) const SNAPSHOT: &str = "snapshot";
-/// The leader hands over.
+/// The leader hands over the leadership.
 pub(crate) const TRANSFER: &str = "transfer";
-/// Asks whether this voter has room to lead.
+/// Asks whether this voter has enough disk space to lead.
 pub(crate) const ROOM: &str = "room";
-/// A command for the leader. Of all messages, only this one has another effect when it arrives twice.
+/// A command for the leader. It is the only message that has another effect if it arrives twice.
 pub const PROPOSE: &str = "propose";
 
 /// Carries messages of the consensus to other nodes.
@@ -64,7 +64,7 @@ pub trait Peers: Debug + Send + Sync + 'static {
     ) -> Answer;
 }
 
-/// Whether messages of this kind are answered at once. Proposals wait for other voters, and pieces of snapshots for the disk.
+/// Whether messages of this kind are answered immediately. Proposals wait for other voters, and pieces of snapshots for the disk.
 #[must_use]
 pub fn is_short(kind: &str) -> bool {
     [APPEND, VOTE, PRE_VOTE, TRANSFER, ROOM].contains(&kind)
@@ -73,7 +73,7 @@ pub fn is_short(kind: &str) -> bool {
 /// The future answer of a node.
 pub type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
-/// The peers of a single node: there are none.
+/// The carrier of a single node, which has no peers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPeers;
 
@@ -84,7 +84,7 @@ impl Peers for NoPeers {
     }
 }
 
-/// A piece of a snapshot. Pieces come in order; the last one gets the answer of the consensus.
+/// A piece of a snapshot. Pieces are sent in order; the reply to the last one is the answer of the consensus.
 #[derive(Deserialize, Serialize)]
 #[serde(bound = "")]
 pub(crate) struct Piece {
@@ -100,7 +100,7 @@ pub(crate) struct Piece {
 #[derive(Deserialize, Serialize)]
 #[serde(bound = "", rename_all = "snake_case")]
 pub(crate) enum Taken {
-    /// Offset of the next piece.
+    /// The offset of the next piece.
     Next(u64),
     /// The snapshot is complete.
     Whole(SnapshotResponse<Types>),

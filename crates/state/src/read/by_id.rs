@@ -12,7 +12,8 @@ use crate::seal::select_objects;
 pub struct ById<'a>(pub &'a Reader);
 
 impl ById<'_> {
-    /// The objects of a kind whose ids follow `after`, by id. Stops at `bytes_max` bytes in the state, but returns at least one.
+    /// The objects of a kind whose ids follow `after`, by id. Stops at `bytes_max` bytes of stored text, but returns at least
+    /// one object.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -1,5 +1,4 @@
-//! Owns reading of deliveries to webhooks.
-//! Delivers nothing.
+//! Owns reading of deliveries to webhooks. Does not deliver.
 
 use rusqlite::params;
 
@@ -29,7 +28,7 @@ pub struct PendingDelivery {
     pub next_attempt: Timestamp,
 }
 
-/// A delivery to a webhook, as a list shows it.
+/// A delivery to a webhook, for lists.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DeliveryLine {
     /// Id. Later deliveries have greater ids.
@@ -38,11 +37,11 @@ pub struct DeliveryLine {
     pub job: String,
     /// The state that the job entered.
     pub event: String,
-    /// When the last attempt ended, or when the delivery was noted if there was none.
+    /// When the last attempt ended, or when the delivery was added if there was none.
     pub at: Timestamp,
     /// Number of attempts so far.
     pub attempts: u32,
-    /// When the next attempt starts; None once the delivery has ended.
+    /// When the next attempt starts; `None` once the delivery has ended.
     pub next_attempt: Option<Timestamp>,
     /// How the last attempt ended.
     pub status: String,

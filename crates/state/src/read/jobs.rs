@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::seal;
 
-/// Most earlier temporary names that an attempt looks for.
+/// Most tags of temporary files that an attempt searches for.
 const TAGS_MAX: usize = 64;
 
 impl Reader {
@@ -111,8 +111,8 @@ impl Reader {
             .collect())
     }
 
-    /// Jobs that may be taken at `now`: at most `each` per owner, by priority and age, `limit` in total. A next attempt further ahead than
-    /// any delay is due, too: then the clock was set back.
+    /// Jobs that are due at `now`: at most `each` per owner, by priority and age, `limit` in total. If a next attempt is further ahead
+    /// than any delay, the clock was set back, and the job is due too.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -191,7 +191,7 @@ impl Reader {
     }
 }
 
-/// The kinds of jobs, which the state keeps beside their descriptions.
+/// The kinds of jobs, which the state stores besides their descriptions.
 #[derive(Debug, Clone, Copy)]
 pub struct JobKinds<'a>(pub &'a Reader);
 
@@ -209,7 +209,7 @@ impl JobKinds<'_> {
     }
 }
 
-/// Amounts kept of the jobs of an owner.
+/// Amounts of stored data of an owner's jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept<'a>(pub &'a Reader);
 
@@ -236,7 +236,7 @@ impl Kept<'_> {
         self.0.with(|db| {
             let pages: u64 = db.pragma_query_value(None, "page_count", |row| row::unsigned(row, 0))?;
             let page: u64 = db.pragma_query_value(None, "page_size", |row| row::unsigned(row, 0))?;
-            // A smaller database needs no look at each job.
+            // If the database is smaller, the jobs need not be examined.
             if committed_level(db)? < LEVEL_LEFT || pages.saturating_mul(page) <= most {
                 return Ok(Vec::new());
             }
@@ -277,7 +277,7 @@ impl Delivered<'_> {
         self.sum(id, true)
     }
 
-    /// Summed in this code: SQLite fails if a sum is too large, and other sites report their own figures.
+    /// Summed here and not by SQLite, which fails if a sum is too large; other sites report their own figures.
     fn sum(self, id: &str, ended: bool) -> Result<Moved, Fault> {
         self.0.with(|db| {
             let mut rows = db.prepare_cached(
@@ -298,7 +298,7 @@ impl Delivered<'_> {
     }
 }
 
-/// Data that all nodes of the cluster agree on: its level, and findings of earlier attempts of a job.
+/// Data on which all nodes of the cluster agree: its level, and results of earlier attempts of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Agreed<'a>(pub &'a Reader);
 
@@ -319,7 +319,7 @@ impl Agreed<'_> {
         self.0.with(|db| apply::admits(db, invite, at))
     }
 
-    /// The number by which a command names its proposing node. None in a state of one node, and below the level that supports it.
+    /// The number that a command contains for its proposing node. `None` in a state of one node, and below the level that supports it.
     pub(crate) fn origin(self, number: u64) -> Result<Option<u64>, Fault> {
         self.0.with(|db| {
             let is_known =
@@ -364,7 +364,7 @@ impl Agreed<'_> {
         self.0.with(|db| row::attempt_by_number(db, id, number))
     }
 
-    /// Results of attempts about the destination of a job. The first attempt that got that far decides the meaning of the destination.
+    /// Results of attempts about the destination of a job. The first attempt that finds out the meaning of the destination decides it.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -1,5 +1,5 @@
-//! Owns reading: pages, counts and single objects, straight from the database.
-//! Changes nothing, and knows nothing of the consensus log.
+//! Owns reading: pages, counts and single objects, directly from the database. Does not change the
+//! state, and does not know the consensus log.
 
 mod by_id;
 mod deliveries;
@@ -35,11 +35,12 @@ const IDLE_MAX: usize = 8;
 pub struct Reader {
     file: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    /// Whether what was read is consistent.
+    /// Whether the data read so far is consistent.
     pub(crate) soundness: Soundness,
 }
 
-/// The first inconsistency that a reader met. Only a start of the node checks the whole file.
+/// The first inconsistency that a reader found. The whole file is checked only when the node
+/// starts.
 #[derive(Debug)]
 pub(crate) struct Soundness(OnceLock<String>);
 

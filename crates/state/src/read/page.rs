@@ -15,7 +15,7 @@ use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
 use crate::model::{Job, JobState, Timestamp};
 
-/// Selects jobs. Each part that is set narrows the list.
+/// Selects jobs. Each part that is set restricts the list.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct JobFilter {
     /// States; empty is all.
@@ -39,7 +39,7 @@ pub struct JobFilter {
 }
 
 impl JobFilter {
-    /// The jobs in progress at nodes.
+    /// The jobs that nodes are running.
     #[must_use]
     pub fn moving() -> Self {
         Self {
@@ -85,7 +85,7 @@ impl FromStr for Cursor {
 pub struct JobPage {
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// Start of the next page; None after the last page.
+    /// Start of the next page; `None` after the last page.
     pub next: Option<Cursor>,
 }
 
@@ -119,7 +119,7 @@ fn bytes_of(job: &Job) -> usize {
     job.label.len() + places.sum::<usize>()
 }
 
-/// Finds ids by an index that contains all filtered columns, with one search for each state where that helps, and then reads those jobs.
+/// Finds ids by an index that contains all filtered columns, by one search for each state if that helps, and then reads those jobs.
 /// Returns whether there are more jobs, including those beyond the bytes of the page.
 fn select(
     db: &Connection,
@@ -132,7 +132,7 @@ fn select(
     let mut states = filter.states.clone();
     states.sort();
     states.dedup();
-    // By site and by id, there is one search for all states, since their indexes are not ordered by state.
+    // By site and by id, one search covers all states, because those indexes are not ordered by state.
     let in_one = states.is_empty() || filter.site.is_some() || filter.id_prefix.is_some();
     let searches: Vec<&[JobState]> = if in_one {
         vec![&states]
@@ -189,7 +189,7 @@ fn search(
             "s.job",
         )
     } else if filter.id_prefix.is_some() {
-        // By the primary key.
+        // In the order of the primary key.
         ("jobs j NOT INDEXED", "j.created", "j.id")
     } else if !states.is_empty() {
         ("jobs j INDEXED BY jobs_state", "j.created", "j.id")

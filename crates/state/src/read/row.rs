@@ -1,5 +1,4 @@
-//! Owns the conversion of rows into jobs and objects.
-//! Chooses no rows.
+//! Owns the conversion of rows into jobs and objects. Does not select rows.
 
 use godwit_model::Code;
 use rusqlite::types::Type;
@@ -120,7 +119,7 @@ pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<No
     Ok(noted)
 }
 
-/// An attempt of a job.
+/// The site that runs the transfer of a job, if decided, the asker recorded last with it, and the independent nodes that have the job.
 pub(crate) fn attempt_by_number(
     db: &Connection,
     job: &str,

@@ -1,5 +1,4 @@
-//! Owns reading the work of divided jobs.
-//! Changes nothing.
+//! Owns reading the work of divided jobs. Does not change it.
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
@@ -29,9 +28,9 @@ pub enum WorkKind {
 pub struct HeldItems {
     /// Kind of the items.
     pub kind: WorkKind,
-    /// The items wait for others: parts of their file, or all items before a close.
+    /// Whether the items wait for others: for parts of their file, or for all items before a close.
     pub waits: bool,
-    /// Node that holds the items; None if there is no holder.
+    /// Node that holds the items; `None` if there is no holder.
     pub node: Option<String>,
     /// Number of items.
     pub items: u64,
@@ -70,7 +69,7 @@ impl Works<'_> {
     /// When the state cannot be read.
     pub fn has_ready(self, work: &Work) -> Result<bool, Fault> {
         let kinds = match (work.targets.is_fenced(), work.closes_alone()) {
-            // Nothing is assembled or closed while late writes are possible.
+            // No file is assembled and no tree closed while late writes are possible.
             (false, _) => "AND kind IN (1, 2)",
             (true, false) => "",
             (true, true) => {

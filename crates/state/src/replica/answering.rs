@@ -1,5 +1,4 @@
-//! Owns which other voters answered recently.
-//! Carries nothing itself: it wraps the carrier.
+//! Records which other voters answered recently. Does not carry messages; it wraps the carrier.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +9,7 @@ use crate::raft::{Answer, Peers};
 /// A voter that has been silent for this long may be gone.
 const ANSWERING: Duration = Duration::from_secs(10);
 
-/// When each other node was last heard.
+/// The time of the last contact with each other node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LastContacts {
     at: Arc<Mutex<BTreeMap<u64, Instant>>>,
@@ -21,7 +20,7 @@ impl LastContacts {
         self.lock().insert(number, Instant::now());
     }
 
-    /// How many of these nodes were heard recently.
+    /// How many of these nodes answered recently.
     pub(super) fn among(&self, numbers: impl Iterator<Item = u64>) -> usize {
         let heard = self.lock();
         numbers
@@ -35,7 +34,7 @@ impl LastContacts {
     }
 }
 
-/// A carrier that notes which nodes answer.
+/// A carrier that records which nodes answer.
 #[derive(Debug)]
 pub(super) struct Noting {
     pub(super) peers: Arc<dyn Peers>,

@@ -14,7 +14,7 @@ use crate::store::{Store, make_directory};
 /// How long to wait for the lock of another process. A killed process holds it until its last write ends.
 const LOCKED_MAX: Duration = Duration::from_secs(5);
 
-/// Interval of tries to get the lock.
+/// Interval between attempts to get the lock.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The directory of the state, locked for this process.
@@ -25,7 +25,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Makes the directory if it is missing, and excludes other processes.
+    /// Creates the directory if it is missing, and excludes other processes.
     pub(super) fn lock(path: &Path) -> Result<Self, Fault> {
         make_directory(path)?;
         let file = path.join("state.lock");
@@ -86,7 +86,7 @@ impl Directory {
         self.path.join("restored")
     }
 
-    /// Refuses a directory with an interrupted restore, which may have moved the earlier files away already.
+    /// Refuses a directory with an interrupted restore, which may already have moved the earlier files away.
     pub(super) fn check_restored(&self) -> Result<(), Fault> {
         let restored = self.restored();
         if restored.exists() {

@@ -1,5 +1,5 @@
-//! Owns the errors between a proposal and its effect, and of opening a replica.
-//! Does not hold refusals of commands themselves: those are `CommandError`.
+//! Owns the errors of proposing a command, and of opening a replica. Does not contain refusals of commands, which are
+//! `CommandError`.
 
 use std::path::PathBuf;
 
@@ -14,12 +14,12 @@ pub enum OpenError {
     /// A file is at fault.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The consensus did not start.
+    /// The consensus could not be started.
     #[error("the state did not become ready: {0}")]
     Start(String),
 }
 
-/// Why the effect of a proposal is not known.
+/// Reason why the effect of a proposal is not known.
 #[derive(Debug, Error)]
 pub enum ProposeError {
     /// The command changed nothing.
@@ -53,10 +53,10 @@ pub enum ProposeError {
     /// Too many proposals wait. Nothing was changed.
     #[error("too many changes wait for the disk; try again later")]
     Busy,
-    /// It is unknown whether the command is or will be applied. Check before proposing it again.
+    /// It is unknown whether the command is or will be applied. Check the state before proposing it again.
     #[error("no answer in time; the change may or may not have been made")]
     Unknown,
-    /// The file system of the state has too little room. Nothing was changed.
+    /// The file system of the state has too little free space. Nothing was changed.
     #[error(
         "only {free} bytes are free in the file system of the node's state, and changes need {needed}; make room in its GODWIT_HOME"
     )]
@@ -71,7 +71,7 @@ pub enum ProposeError {
     /// The command exceeds the maximum length. Nothing was changed.
     #[error("the change has {bytes} bytes; at most {COMMAND_BYTES_MAX}")]
     TooLarge {
-        /// Its length as JSON.
+        /// Length of the command as JSON.
         bytes: usize,
     },
     /// The free space of the file system is unknown. Nothing was changed.
@@ -83,7 +83,7 @@ pub enum ProposeError {
 }
 
 impl ProposeError {
-    /// The message for users and other nodes, without paths of this machine. The log of the node has them.
+    /// The message for users and other nodes, without paths of this machine. The log of the node contains them.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -96,7 +96,7 @@ impl ProposeError {
     }
 }
 
-/// Why the consensus ended.
+/// The reason why the consensus ended.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[error("the node's state stopped: {0}. Restart the node")]
 pub struct Ended(pub String);

@@ -1,5 +1,5 @@
-//! Owns following the state: events as they come, resumed from any number that is still kept.
-//! Keeps no events itself: they are read from the database, so a slow follower delays nothing.
+//! Owns following the state: events as they occur, resumed from any number that is still kept. Does not store events:
+//! they are read from the database, so a slow follower delays no other.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Follower {
     /// When events are missed, the database cannot be read, or the replica ended.
     pub async fn next(&mut self) -> Result<Vec<Event>, FollowError> {
         loop {
-            // Marked before the look, so that a change during the look wakes the wait after it.
+            // Marked before the look, so that a change during the look ends the next wait.
             self.applied.mark_unchanged();
             let events = self.look()?;
             if !events.is_empty() {

@@ -1,5 +1,5 @@
-//! Hands leadership over when the leader has no room, to a voter with room.
-//! Does not refuse commands: `Replica::check_ready` and proposals do.
+//! Hands leadership over when the leader has too little disk space, to a voter with enough. Does not refuse
+//! commands: `Replica::check_ready` and proposals do.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use crate::raft::{Peers, ROOM, Raft, say};
 use crate::store::free_bytes;
 
-/// Interval of checks of the room.
+/// Interval of checks of the disk space.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long another voter may take to report its free space.
@@ -20,7 +20,7 @@ const SAID_WITHIN: Duration = Duration::from_secs(2);
 /// How long an election may take before another voter is chosen.
 const ELECTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// The parts of a replica that a handover needs.
+/// The parts of a replica that a handover uses.
 pub(super) struct Handover {
     pub(super) raft: Raft,
     pub(super) peers: Arc<dyn Peers>,
@@ -30,7 +30,8 @@ pub(super) struct Handover {
 }
 
 impl Handover {
-    /// Hands over whenever this voter leads and has no room. Runs as long as the replica.
+    /// Hands over whenever this voter leads and has too little disk space. Runs as long as the replica
+    /// exists.
     pub(super) async fn run(self) {
         loop {
             sleep(LOOK_EVERY).await;
@@ -38,19 +39,20 @@ impl Handover {
                 continue;
             }
             if let Some(to) = self.choose().await {
-                // An error says that the consensus has ended.
+                // An error means that the consensus has ended.
                 let _ = self.raft.trigger().transfer_leader(to).await;
                 sleep(ELECTED_WITHIN).await;
             }
         }
     }
 
-    /// An unreadable file system counts as having room: the first failing write reports it.
+    /// An unreadable file system counts as having space; the first failing write reports it.
     fn has_room(&self) -> bool {
         free_bytes(&self.directory).map_or(true, |free| free >= self.free_bytes_min)
     }
 
-    /// The voter with room that has the most of the log. An older program does not answer, and is not chosen.
+    /// The voter with enough space whose log is longest. A voter with an older program does not answer, and
+    /// is not chosen.
     async fn choose(&self) -> Option<u64> {
         for (number, address) in self.others() {
             let said = say(&*self.peers, (number, &address), ROOM, &(), SAID_WITHIN);

@@ -1,5 +1,5 @@
-//! Owns the members of the consensus: voters, learners, and their progress.
-//! Does not choose them: the leader's keeper of the cluster does.
+//! Owns the members of the consensus: voters, learners, and their progress. Does not choose them;
+//! the leader's keeper of the cluster does.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tokio::time::error::Elapsed;
 use super::Replica;
 use crate::raft::Types;
 
-/// The members of the consensus, as this node sees them.
+/// The members of the consensus, according to this node.
 #[derive(Clone, Copy, Debug)]
 pub struct Members<'a>(pub &'a Replica);
 
@@ -23,7 +23,7 @@ pub struct Member {
     pub address: String,
     /// Whether the member votes.
     pub votes: bool,
-    /// Index of the last command that the member has; only the leader knows it.
+    /// Index of the last command that the member has stored; only the leader knows it.
     pub matched: Option<u64>,
 }
 
@@ -105,7 +105,8 @@ fn told<T>(changed: Result<Result<T, Trouble>, Elapsed>) -> Result<(), String> {
     }
 }
 
-/// The library's error in words for an operator. All but the last are transient: the leader retries.
+/// The library's error in words for an operator. All but the last are transient: the leader
+/// retries.
 fn words(error: &Trouble) -> String {
     let error = match error {
         RaftError::APIError(error) => error,

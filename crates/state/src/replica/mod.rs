@@ -1,9 +1,9 @@
-//! Owns a node's replica of the state: opening it, proposing commands, and its end.
-//! Hides the consensus library: no type of it is visible outside this crate.
+//! Owns a node's replica of the state: opening it, proposing commands, and its end. Hides the consensus library: none of its types is
+//! visible outside this crate.
 //!
 //! A single node needs no consensus, but it keeps its state in the same way as several nodes. `apply` is a pure function of the log, so
 //! replicas that apply the same commands have the same rows. Proposals that arrive during a sync of the log share the next one. A follower
-//! passes proposals on (`propose`). When a file fails, the consensus ends, `Replica::ended` resolves, and the process must end.
+//! sends proposals to the leader (`propose`). When a file fails, the consensus ends, `Replica::ended` resolves, and the process must end.
 
 mod answering;
 mod directory;
@@ -47,16 +47,16 @@ pub use restore::{Restored, backup, recover, restore, set_aside};
 /// Concurrent proposals; others wait. With commands of the maximum length, the proposals take 128 MiB.
 const PROPOSALS_MAX: usize = 128;
 
-/// Longest time for the only voter to win its election and to apply its log. The log is cut every 5,000 commands, of which a slow disk
-/// applies 500 a second.
+/// Longest time for the only voter to win its election and apply its log. The log is cut every 5,000 commands, of which a slow disk applies
+/// 500 a second.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// A leader counts as lost if it was not heard for this long, or has not heard a majority.
+/// A leader counts as lost if it has not been heard for this long, or has not heard a majority.
 const LEADERLESS_AFTER: Duration = Duration::from_secs(4);
 
 /// Commands after which a snapshot is written and the log is cut.
 const SNAPSHOT_EVERY: u64 = 5_000;
-/// Commands that the log keeps behind a snapshot, for voters that were briefly disconnected.
+/// Commands that the log keeps before a snapshot, for voters that were briefly disconnected.
 const LOG_KEPT: u64 = 1_000;
 
 /// An applied command.
@@ -72,14 +72,14 @@ pub struct Done {
 #[derive(Debug)]
 pub struct Replica {
     raft: Raft,
-    // Taken when the replica ends: a thread of a runtime must not drop that runtime.
+    // Taken when the replica ends, because a thread of a runtime must not drop that runtime.
     runtime: Option<Runtime>,
     reader: Arc<Reader>,
     applied: watch::Receiver<u64>,
     permits: Arc<Semaphore>,
     directory: Directory,
     hearing: Hearing,
-    /// The other voters that answer.
+    /// Records which other voters answer.
     answering: LastContacts,
     /// When the leader was last heard.
     heard: Mutex<Option<Instant>>,
@@ -91,7 +91,7 @@ impl Replica {
     ///
     /// # Errors
     /// When a file is damaged or from a newer program, when the files do not belong together, when another process uses them, or when the
-    /// disk fails. The files are left as they are.
+    /// disk fails. The files are left unchanged.
     pub fn open(mut options: Options) -> Result<Self, OpenError> {
         let answering = LastContacts::default();
         options.peers = Arc::new(Noting {
@@ -152,7 +152,7 @@ impl Replica {
     }
 
     /// Proposes a command, and waits until it is on the disks of a majority and applied here. If another node leads, the command is passed
-    /// on to it. Continues in the background if the future is dropped. Works on any executor.
+    /// on to it. The proposal continues in the background if the future is dropped. Works on any executor.
     ///
     /// # Errors
     /// `Refused` when the command changed nothing; `Unknown` when it is not known yet whether the command is applied.
@@ -197,7 +197,7 @@ impl Replica {
         Some((leader, node.addr.clone()))
     }
 
-    /// Reads the state, as of this replica.
+    /// A reader of this replica's state.
     #[must_use]
     pub fn reader(&self) -> Arc<Reader> {
         Arc::clone(&self.reader)
@@ -215,8 +215,8 @@ impl Replica {
         *self.applied.borrow()
     }
 
-    /// Resolves when the consensus ends, after a fault or by `shutdown`. The process must end then: the replica accepts nothing any more.
-    /// Works on any executor.
+    /// Resolves when the consensus ends, after a fault or by `shutdown`. The process must then end, because the replica accepts no more
+    /// commands. Works on any executor.
     pub fn ended(&self) -> impl Future<Output = Ended> + Send + 'static {
         let (mut metrics, guard) = (self.raft.metrics(), self.directory.guard());
         async move {
@@ -246,7 +246,7 @@ impl Replica {
         copy_into(&self.directory.state(), copy).map(drop)
     }
 
-    /// Writes a snapshot and cuts the log behind it, before the usual time.
+    /// Writes a snapshot and cuts the log, before the usual time.
     ///
     /// # Errors
     /// When the consensus has ended.
@@ -260,7 +260,7 @@ impl Replica {
     /// Ends the replica. Pending proposals finish or fail. Blocks.
     pub fn shutdown(mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // An error means that it has ended before.
+            // An error means that it has already ended.
             let _ = runtime.block_on(self.raft.shutdown());
             runtime.shutdown_timeout(Duration::from_secs(5));
         }
@@ -270,10 +270,10 @@ impl Replica {
     /// of the connection. Blocks.
     ///
     /// # Errors
-    /// The message is for another number, speaks for another node than `from`, or is invalid; or the consensus has ended.
+    /// The message is for another number, concerns another node than `from`, or is invalid; or the consensus has ended.
     pub fn hear(&self, from: u64, to: u64, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
         let own = self.options.voter;
-        // A node that left and joined again has the address of its earlier number, but not the data of that number.
+        // A node that left and joined again has the address of its earlier number, but not that number's data.
         if to != own {
             let what =
                 format!("the message is for node number {to}, but this node is number {own}");
@@ -299,20 +299,20 @@ impl Replica {
             .handle()
     }
 
-    /// Checks that a command would be accepted now: there is a leader with a majority, and the disk has room.
+    /// Checks that a command would be accepted now: there is a leader with a majority, and the disk has enough space.
     ///
     /// # Errors
-    /// The error says why not.
+    /// The reason why not.
     pub fn check_ready(&self) -> Result<(), ProposeError> {
         self.check_files()?;
         self.check_leader()?;
         self.check_room()
     }
 
-    /// Checks that the disk of this node takes commands: its files are whole, and there is room.
+    /// Checks that the disk of this node accepts commands: its files have no fault, and there is enough space.
     ///
     /// # Errors
-    /// The error says why not.
+    /// The reason why not.
     pub fn check_disk(&self) -> Result<(), ProposeError> {
         self.check_files()?;
         self.check_room()
@@ -332,7 +332,8 @@ impl Replica {
         if bytes > COMMAND_BYTES_MAX {
             return Err(ProposeError::TooLarge { bytes });
         }
-        // A node that cannot read the command would end. The state refuses the command as well, but only when the command is already in the log.
+        // A node that cannot read the command would end. The state refuses the command too, but only when the command is already in the
+        // log.
         let needs = command.level();
         if needs > LEVEL_FIRST {
             let level = Agreed(&self.reader).level()?;
@@ -432,7 +433,7 @@ async fn start(
     if !alone || (voters.is_empty() && options.joins) {
         return Ok(raft);
     }
-    // The only voter need not wait for others to speak first.
+    // The only voter need not wait for messages from others.
     if !new {
         raft.trigger()
             .elect(false)

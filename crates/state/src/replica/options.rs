@@ -1,5 +1,4 @@
-//! Owns the options for opening a replica.
-//! Opens nothing.
+//! Owns the options for opening a replica. Does not open the replica.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,31 +11,32 @@ use crate::raft::{NoPeers, Peers};
 /// Options for opening a replica.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Directory of the state, on a local file system. Made if it is missing.
+    /// Directory of the state, on a local file system. Created if it is missing.
     pub directory: PathBuf,
     /// Number of this voter.
     pub voter: u64,
     /// Address at which other voters will reach this one.
     pub address: String,
-    /// Free space that a command needs to be accepted: the growth of the log, the state and a snapshot in some thousand commands.
+    /// Free space that must exist for a command to be accepted: the growth of the log, the state and a snapshot in some thousand
+    /// commands.
     pub free_bytes_min: u64,
-    /// How long a proposal may queue, and then how long it may take.
+    /// How long a proposal may wait in the queue, and then how long it may take.
     pub propose_within: Duration,
-    /// Carrier of messages to other voters.
+    /// Carries messages to other voters.
     pub peers: Arc<dyn Peers>,
-    /// Whether the node joins a cluster. A new replica then waits for the leader to speak, and starts no consensus.
+    /// Whether the node joins a cluster. A new replica then waits for a message of the leader, and starts no consensus.
     pub joins: bool,
     /// The newest feature level that the program supports: [`FEATURE_LEVEL`], except in tests of other versions.
     pub level: u32,
-    /// Describes the fault of the name of a time zone; None if it is known. Programs know different zones, so the log decides nothing by
-    /// it.
+    /// Describes why the name of a time zone is invalid; `None` if it is known. Programs know different zones, so the effect of a log
+    /// entry does not depend on it.
     pub zone_trouble: fn(&str) -> Option<String>,
     /// The clock of a leader for commands that another node proposes.
     pub now: fn() -> Timestamp,
 }
 
 impl Options {
-    /// A single voter, with the clock of this machine, that accepts any time zone.
+    /// Options for a single voter, with the clock of this machine, that accepts any time zone.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),

@@ -1,5 +1,5 @@
-//! Owns the checks of a command before it is in the log: the proposing node, the time, and the rights of the node.
-//! Decides nothing itself: `apply` does.
+//! Owns the checks of a command before it is in the log: the proposing node, the time, and the rights of the node. Does not decide;
+//! `apply` does.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use crate::apply;
 use crate::model::{Change, Command, CommandError, Node, Op, Timestamp};
 use crate::read::Agreed;
 
-/// Sets the proposing node of the command, whatever the command says.
+/// Sets the proposing node of the command, and ignores the value in the command.
 pub(super) fn stamp(
     replica: &Replica,
     from: u64,
@@ -16,15 +16,16 @@ pub(super) fn stamp(
 ) -> Result<(), ProposeError> {
     match Agreed(&replica.reader).origin(from) {
         Ok(via) => command.actor.via = via,
-        // A node that cannot read its own state continues to the log, which fails for good. Then the node ends and reports why.
+        // If a node cannot read its own state, the command still goes to the log, whose failure is permanent. The node then ends and
+        // reports the reason.
         Err(_) if from == replica.options.voter => command.actor.via = None,
         Err(fault) => return Err(fault.into()),
     }
     Ok(())
 }
 
-/// Sets the time of a command from another node to the leader's present. So no member can extend a rule, revive an invitation, or shorten
-/// history with a wrong clock.
+/// Sets the time of a command from another node to the leader's present. Therefore no member with a wrong clock can extend a rule, revive
+/// an invitation, or delete history early.
 pub(super) fn set_time(now: Timestamp, command: &mut Command) {
     command.at = now;
     if let Op::Prune(prune) = &mut command.op {
@@ -49,7 +50,7 @@ pub(super) fn machine_time() -> Timestamp {
 
 /// Checks that the follower with the number `from` may propose the command.
 pub(super) fn check(replica: &Replica, from: u64, command: &Command) -> Result<(), ProposeError> {
-    // A state without rows of nodes belongs to a node that has just started to join.
+    // A state without rows of nodes belongs to a node that has just begun to join.
     if replica.reader.objects::<Node>()?.is_empty() {
         return Ok(());
     }

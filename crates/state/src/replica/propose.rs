@@ -1,5 +1,4 @@
-//! Owns the path of a command to the leader, and the return of its effect.
-//! Does not open connections: `Peers` does.
+//! Sends a command to the leader, and returns its effect. Does not connect; `Peers` does.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,14 +46,14 @@ enum LeaderReply {
     NotLeader,
     Busy,
     Unknown,
-    /// The leader takes no change, for this reason. Nothing was changed.
+    /// The leader accepts no change, for this reason. Nothing was changed.
     Unable(String),
 }
 
 /// Result of one try.
 enum Tried {
     Ended(Result<Done, ProposeError>),
-    /// Nothing was changed, for this reason.
+    /// Nothing was changed, for this reason; try again.
     Again(ProposeError),
 }
 
@@ -107,7 +106,7 @@ impl Proposal {
     }
 
     async fn try_here(&self) -> Tried {
-        // Another node takes over the lead. Commits of other voters arrive here in any case.
+        // Another node may become leader meanwhile. Commits of other voters arrive here in any case.
         if self.raft.is_leader()
             && let Err(full) = check_room(&self.directory, self.free_bytes_min)
         {
@@ -149,7 +148,8 @@ impl Proposal {
         };
         Tried::Ended(match told {
             LeaderReply::Done { index, effect } => {
-                // Later reads here must see the change. If this takes long, the command is done all the same.
+                // Later reads here must see the change. If this takes long, the command is applied
+                // nevertheless.
                 let _ = timeout_at(until, self.applied.wait_for(|at| *at >= index)).await;
                 Ok(Done { index, effect })
             }
@@ -159,7 +159,7 @@ impl Proposal {
             }
             LeaderReply::Busy => Err(ProposeError::Busy),
             LeaderReply::Unknown => Err(ProposeError::Unknown),
-            // The leader hands over, if another voter can lead.
+            // The leader hands over if another voter can lead.
             LeaderReply::Unable(why) => {
                 let number = to.0;
                 return Tried::Again(ProposeError::Unable { number, why });
@@ -168,7 +168,7 @@ impl Proposal {
     }
 }
 
-/// Checks that a directory has room for changes.
+/// Checks that a directory has free space for changes.
 pub(super) fn check_room(directory: &Path, free_bytes_min: u64) -> Result<(), ProposeError> {
     let free = free_bytes(directory)?;
     if free < free_bytes_min {

@@ -1,5 +1,4 @@
-//! Replaces a node's state with a backup.
-//! Deletes nothing: the earlier files are kept beside the new ones.
+//! Replaces a node's state with a backup. Does not delete: the earlier files are kept beside the new ones.
 
 use std::fs;
 use std::io;
@@ -15,7 +14,7 @@ use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_
 /// Most earlier states that are kept beside the current one.
 const KEPT_MAX: u32 = 1_000;
 
-/// Writes a copy of the state in `directory` as one file, complete or not at all. The node may run.
+/// Writes a copy of the state in `directory` as one file, complete or not at all. The node may be running.
 ///
 /// # Errors
 /// When there is no state, or the copy cannot be written.
@@ -26,16 +25,16 @@ pub fn backup(directory: &Path, copy: &Path) -> Result<(), Fault> {
 /// Result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// The directory to which the earlier files were moved, if there were any.
+    /// The directory with the earlier files, if there were any.
     pub kept: Option<PathBuf>,
-    /// The row of the node; None for a node that was alone.
+    /// The row of the node; `None` for a node that was alone.
     pub node: Option<Node>,
     /// Number of other nodes of the state. They belong to the earlier cluster.
     pub others: usize,
 }
 
 /// Replaces the state in `directory` with the backup `copy`. The node with this identity becomes the only voter and the only node, and jobs
-/// of other nodes return to the queue. `at` is the current time. The node must not run.
+/// of other nodes return to the queue. `at` is the current time. The node must not be running.
 ///
 /// # Errors
 /// When the backup is damaged, of another kind or from a newer program. Nothing has changed then.
@@ -51,7 +50,7 @@ pub fn restore(
     make_only(&directory, copy, at, 1, |node| node.identity == identity)
 }
 
-/// Makes the node with this number the only one, in the same way. Its state is in `directory`. The node must not run.
+/// Makes the node with this number the only one, in the same way. Its state is in `directory`. The node must not be running.
 ///
 /// # Errors
 /// When the state is damaged or missing. Nothing has changed then.
@@ -63,7 +62,7 @@ pub fn recover(directory: &Path, number: u64, at: Timestamp) -> Result<Restored,
     make_only(&directory, &state, at, number, |node| node.number == number)
 }
 
-/// Keeps only the node for which `is_own` is true, or else the node with the number `without_row`.
+/// Keeps only the node for which `is_own` is true, otherwise the node with the number `without_row`.
 fn make_only(
     directory: &Directory,
     copy: &Path,
@@ -85,7 +84,7 @@ fn make_only(
     })
 }
 
-/// Removes nodes, as commands would, and notes them as former nodes.
+/// Removes nodes, as commands would, and records them as former nodes.
 fn remove(state: &Path, nodes: &[Node], at: Timestamp) -> Result<(), Fault> {
     let mut store = Store::open(state)?;
     let index = store.position()?.unwrap_or_default().index;
@@ -103,7 +102,7 @@ fn remove(state: &Path, nodes: &[Node], at: Timestamp) -> Result<(), Fault> {
     batch.commit()
 }
 
-/// Moves the state in `directory` aside. Returns the directory with the moved files, if there were any. The node must not run.
+/// Moves the state in `directory` aside. Returns the directory with the moved files, if there were any. The node must not be running.
 ///
 /// # Errors
 /// When another process uses the state, or the files cannot be moved.
@@ -114,7 +113,7 @@ pub fn set_aside(directory: &Path) -> Result<Option<PathBuf>, Fault> {
 /// Replaces the existing files with those in `new`.
 fn exchange(directory: &Directory, new: &Path) -> Result<Option<PathBuf>, Fault> {
     let kept = keep(directory)?;
-    // While the directory of the new files exists, the node refuses to open the state, which may have no files at this moment.
+    // While the directory of the new files exists, the node refuses to open the state, which may be incomplete at this moment.
     for name in ["state.db", "raft.db"] {
         let (from, to) = (new.join(name), directory.path().join(name));
         fs::rename(&from, &to).map_err(|error| Fault::io(&to, error))?;

@@ -1,5 +1,5 @@
-//! Owns copies of the state: made while it is in use, and checked before any replacement.
-//! Does not touch the consensus log: `raft` and `replica` do.
+//! Owns copies of the state: made while it is in use, and checked before any replacement. Does not use the
+//! consensus log; `raft` and `replica` do.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -94,11 +94,11 @@ fn write_draft(file: &Path, draft: &Path) -> Result<Position, Fault> {
     let from = crate::read::open(file)?;
     let fault = |error| Fault::sqlite(draft, error);
     let mut into = Connection::open(draft).map_err(fault)?;
-    // The draft is synced as a whole below, and it is not read before.
+    // The draft is synced as a whole below, and not read before.
     into.pragma_update(None, "synchronous", "OFF")
         .map_err(fault)?;
     run(&from, &mut into, draft)?;
-    // A copy of a database in WAL mode is in WAL mode, too; a backup must be one file.
+    // A copy of a database in WAL mode is in WAL mode too; a backup must be one file.
     into.pragma_update(None, "journal_mode", "DELETE")
         .map_err(fault)?;
     let position = position(&into).map_err(fault)?;

@@ -1,5 +1,5 @@
-//! Owns a text form of the whole state, for the comparison of two replicas.
-//! Is no backup: it contains secrets, and nothing can read it back.
+//! Owns a text form of the whole state, for the comparison of two replicas. It is not a backup: it
+//! contains secrets, and no program can read it back.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ impl Store {
             .collect::<Result<_, _>>()?;
         let mut dump = String::new();
         for table in tables {
-            // Checksums add nothing, and older programs have none.
+            // Checksums add no information, and older programs have none.
             let names: Vec<String> = self
                 .connection
                 .prepare("SELECT name FROM pragma_table_info(?1) WHERE name <> 'sum'")?

@@ -25,7 +25,7 @@ use crate::seal;
 pub(crate) use backup::{check_copy, copy_into, sync_directory};
 
 /// How long a connection waits for another one. Readers and the one writer hardly block each other in WAL mode. A restore of a snapshot
-/// blocks while it copies.
+/// blocks other connections while it copies.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The file of the state, opened for writing. Each file has one store.
@@ -40,7 +40,7 @@ pub struct Store {
 pub struct Position {
     /// Index in the log; 0 before the first command.
     pub index: u64,
-    /// The log's own form of the position, as JSON text.
+    /// The position in the log's own form, as JSON text.
     pub log_id: String,
     /// The voters, in the log's own form.
     pub membership: String,
@@ -52,7 +52,7 @@ impl Store {
     /// # Errors
     /// When the file is damaged, from a newer program, of another kind, or unusable. The file is left unchanged.
     pub fn open(file: &Path) -> Result<Self, Fault> {
-        // The log is synced before each acknowledgement, and this file before the log is cut. Changes that a power cut loses here are
+        // The log is synced before each acknowledgement, and this file before the log is cut. Changes lost here in a power cut are
         // applied again.
         let mut connection = open_database(file, &schema::STATE, "NORMAL")?;
         seal::prepare(&mut connection, file)?;
@@ -69,7 +69,7 @@ impl Store {
         &self.file
     }
 
-    /// The position of the last command in the file; None if there is none.
+    /// The position of the last command in the file; `None` if there is none.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -80,7 +80,7 @@ impl Store {
     /// Refuses a state that a program of this level does not support. A single node can migrate from any older level.
     ///
     /// # Errors
-    /// The level of the state is above the program's; or the state has several nodes, and is two or more levels below.
+    /// The state's level is above the program's; or the state has several nodes, and its level is two or more below.
     pub fn check_level(&self, known: u32) -> Result<(), Fault> {
         let fault = |error| Fault::sqlite(&self.file, error);
         let committed = committed_level(&self.connection).map_err(fault)?;
@@ -134,8 +134,8 @@ impl Store {
     /// # Errors
     /// When the disk fails.
     pub fn sync(&mut self) -> Result<(), Fault> {
-        // SQLite syncs the file itself whenever it moves pages from its log. It holds no locks on the log that closing a handle would
-        // release.
+        // SQLite syncs the file itself whenever it moves pages from its log. SQLite holds no locks on its log, so closing this second
+        // handle of it releases none.
         let mut log = self.file.clone().into_os_string();
         log.push("-wal");
         let log = PathBuf::from(log);
@@ -155,14 +155,14 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Applies a command. A refused command changes nothing but the audit log.
+    /// Applies a command. A refused command changes only the audit log.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn apply(&mut self, index: u64, command: &Command) -> Result<Applied, Fault> {
         let fault = |error| Fault::sqlite(self.file, error);
         let savepoint = self.transaction.savepoint().map_err(fault)?;
-        // A panic would repeat on every replica and after every start.
+        // Without this, a panic would repeat on every replica and after every start.
         let result = catch_unwind(AssertUnwindSafe(|| {
             apply::apply(&savepoint, index, command)
         }))
@@ -193,7 +193,7 @@ impl Batch<'_> {
         Fault::new(self.file, FaultKind::Level(trouble))
     }
 
-    /// Notes a node that a recovery removed. No command does this: the recovering node is alone with its state.
+    /// Records a node that a recovery removed. No command does this: the recovering node is alone with its state.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -254,7 +254,7 @@ pub(crate) fn open_database(
     synchronous: &str,
 ) -> Result<Connection, Fault> {
     let fault = |error| Fault::sqlite_opening(file, error);
-    // SQLite gives its other files the mode of this one.
+    // SQLite creates its other files with the mode of this one.
     OpenOptions::new()
         .create(true)
         .append(true)
@@ -264,7 +264,7 @@ pub(crate) fn open_database(
     let mut connection = Connection::open(file).map_err(fault)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Until the file is known to be whole, closing it must not move SQLite's log into it.
+    // Until the file has passed its check, closing it must not move SQLite's log into it.
     let leave_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     connection.set_db_config(leave_log, true).map_err(fault)?;
     schema.check(&connection, file)?;
@@ -291,7 +291,7 @@ pub(crate) fn check_integrity(connection: &Connection, file: &Path) -> Result<()
     Err(Fault::new(file, FaultKind::Damaged(found)))
 }
 
-/// Makes the directory of the state, for its owner only.
+/// Creates the directory of the state, with access for its owner only.
 pub(crate) fn make_directory(directory: &Path) -> Result<(), Fault> {
     DirBuilder::new()
         .recursive(true)

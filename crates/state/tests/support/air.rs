@@ -109,8 +109,8 @@ impl Cluster {
         self.nodes.insert(number, replica);
     }
 
-    /// Ends a replica like a kill: nothing is finished. Waits until its files are closed, as after the end of a process. SQLite removes its
-    /// log by the name when a connection closes. A late close in this process would remove the log of a new state under that
+    /// Ends a replica like a kill, without finishing any work. Waits until its files are closed, as after the end of a process. SQLite
+    /// removes its log by the name when a connection closes. A late close in this process would remove the log of a new state under that
     /// name, and readers of that state would get error 522 (a short read).
     pub(crate) fn kill(&mut self, number: u64) {
         let replica = self.nodes.remove(&number).expect("a node");
@@ -136,7 +136,7 @@ impl Cluster {
         });
     }
 
-    /// Disconnects each of these from all others.
+    /// Disconnects each of these from all other replicas.
     pub(crate) fn cut(&self, numbers: &[u64]) {
         let mut groups = self.air.groups.lock().expect("a lock");
         let alone = numbers.iter().map(|number| (address(*number), *number));
@@ -160,7 +160,7 @@ impl Cluster {
         found.expect("a leader")
     }
 
-    /// Opens further replicas, and makes the leader add them.
+    /// Opens more replicas, and makes the leader add them.
     pub(crate) fn grow(&mut self, numbers: &[u64]) {
         for number in numbers {
             self.open(*number);

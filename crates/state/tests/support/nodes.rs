@@ -117,7 +117,7 @@ pub(crate) fn three() -> Cluster {
     cluster
 }
 
-/// Sends it to a voter as the node with the number `from`, whatever number the voter has.
+/// Sends a message to a voter as the node with the number `from`, whatever number the voter has.
 pub(crate) fn say(
     to: &Replica,
     from: u64,
@@ -128,7 +128,7 @@ pub(crate) fn say(
     wait_until("it is a voter, as it knows", || {
         let mut members = Members(to).all().into_iter();
         own = members.find_map(|(number, member)| {
-            // A replica distinguishes messages for another number from its own.
+            // A replica recognises that a message is for another number.
             let wrong = to.hear(from, number, "probe", b"null");
             let is_own = wrong.is_err_and(|error| error.kind() != std::io::ErrorKind::NotConnected);
             (member.votes && is_own).then_some(number)

@@ -1,5 +1,5 @@
-//! Tests the leases: even shares, parts in no order, nothing for resting nodes.
-//! Does not test the settlements.
+//! Tests leases: even shares, parts in random order, nothing for resting nodes. Does not test
+//! settlements.
 
 use super::*;
 

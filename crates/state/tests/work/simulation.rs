@@ -1,5 +1,5 @@
-//! Simulates nodes that divide a tree under crashes, repeats and delays, by seeds. Nothing is lost, nothing is settled twice, and it ends.
-//! Moves no data: a copied file is a name in a set.
+//! Simulates nodes that divide a tree, with crashes, repetitions and delays chosen by seeds. No item is lost or settled twice, and the
+//! work ends. No data is moved: a copied file is a name in a set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ struct Node {
     name: String,
     start: u64,
     held: Option<(u64, Vec<WorkItem>)>,
-    /// Finds to report before their items are settled.
+    /// Finds that must be reported before their items are settled.
     untold: Vec<(u64, Found)>,
 }
 
@@ -31,7 +31,7 @@ fn is_close(item: &WorkItem) -> bool {
     matches!(item.task, Task::Close {} | Task::Region { .. })
 }
 
-/// The root's directories, in so many shares of what a close has.
+/// The root's directories, in this many shares of a close's region.
 fn close(shares: u32) -> Found {
     let path = "".into();
     Found::Close { path, shares }
@@ -68,7 +68,7 @@ impl World<'_> {
 
     fn work(&mut self, op: WorkOp) -> Option<Effect> {
         let op = Op::Work(self.job.clone(), op);
-        // A message that is delayed or repeated.
+        // The message is delayed or repeated.
         let is_late = self.seeded.one_in(12);
         if is_late || self.seeded.one_in(6) {
             self.late.push(op.clone());
@@ -77,11 +77,11 @@ impl World<'_> {
             return None;
         }
         let effect = self.apply(op);
-        // A lost answer.
+        // The answer is lost.
         effect.filter(|_| !self.seeded.one_in(12))
     }
 
-    /// Repeats a command until an answer comes.
+    /// Repeats a command until it is answered.
     fn insist(&mut self, op: &WorkOp) {
         while self.work(op.clone()).is_none() {}
     }
@@ -229,7 +229,7 @@ impl World<'_> {
             cut: false,
         })));
         let Some(effect) = effect else {
-            // The node repeats it.
+            // The node will repeat it.
             return;
         };
         if let Effect::Settled { items: settled } = effect {
@@ -342,7 +342,7 @@ impl World<'_> {
                 Task::Part { .. } => Settlement::Done {
                     digest: Some("digest".to_owned()),
                 },
-                // It has left all to others.
+                // The close has left all of its region to others.
                 Task::Close {}
                 | Task::Region {
                     flat: false,
@@ -368,7 +368,7 @@ impl World<'_> {
     fn run(&mut self, seed: u64) {
         let submit = Op::Submit(Box::new(new_job(&self.job)));
         assert!(self.apply(submit).is_some());
-        // Refused where an earlier simulation has raised it.
+        // It is refused if an earlier simulation has raised the level.
         self.apply(Op::Level(FEATURE_LEVEL));
         for step in 0.. {
             assert!(step < STEPS_MAX, "seed {seed}: it does not end");
@@ -391,7 +391,7 @@ impl World<'_> {
                 3..=8 if !self.late.is_empty() => {
                     let at = self.seeded.below(self.late.len() as u64);
                     let op = self.late.swap_remove(usize::try_from(at).expect("small"));
-                    // The controller proposes nothing new before the state has taken its last command.
+                    // The controller proposes nothing new before the state has applied its last command.
                     if !matches!(op, Op::Work(_, WorkOp::Pairs(_))) {
                         self.apply(op);
                     }

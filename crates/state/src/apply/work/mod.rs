@@ -1,9 +1,9 @@
 //! Owns the effects of the commands about the work of a divided job: opening it, pairs, leases, and its end.
 //! See `settle` for settlements, and `rows` for rows.
 //!
-//! A lease is fenced by the index of the command that gave it. A holder under another lease, or without one, cannot change an item. So an
-//! item is settled once, however often commands are repeated and in any order. Identity of an item: kind, root, path, share or offset,
-//! generation of the file. Repeated finds of a scan are ignored: a settled item stays as long as the scan that found it is not settled.
+//! A lease is identified by the index of its command. A holder under another lease, or without one, cannot change an item. Therefore an
+//! item is settled once, even if commands are repeated or reordered. Identity of an item: kind, root, path, share or offset, generation
+//! of the file. Repeated finds of a scan are ignored: a settled item is kept until the scan that found it is settled.
 
 mod rows;
 mod settle;
@@ -22,14 +22,14 @@ use crate::model::{
 use crate::read::{committed_level, job_by_id};
 use rows::{Kind, New, Row, State, WorkRow};
 
-/// Ready items other than scans beyond which no scan is leased: scans find more of them.
+/// If more items than this are ready, besides scans, no scan is leased, because scans would find more of them.
 const READY_MAX: i64 = 10_000;
 /// Assembles of one lease, and parts of all of them.
 const ASSEMBLES_MAX: i64 = 64;
 const LEASED_PARTS_MAX: usize = 2_048;
 /// Parts and scans of one lease.
 const LEASED_MAX: usize = 256;
-/// Bounds of the bytes of a part.
+/// Bounds of a part's length in bytes.
 const PART_BYTES: std::ops::RangeInclusive<u64> = 1..=1 << 50;
 /// Nodes of the source of one job.
 const PAIRS_MAX: usize = 1_024;
@@ -85,7 +85,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
     Ok(effect)
 }
 
-/// Returns the items of earlier runs of a node; without an instance, all items of the node.
+/// Returns the items of earlier runs of a node; without an instance, returns all items of the node.
 pub(super) fn return_all(
     context: &Context<'_>,
     node: &str,
@@ -168,7 +168,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
         if work.work.epoch < open.epoch {
             work.work.epoch = open.epoch;
             work.work.pairs.clear();
-            // A claim of this epoch fences all earlier ones, at each reachable node of the destination.
+            // A claim of this epoch will fence all earlier ones, at each reachable node of the destination.
             work.work.targets.waits = true;
             work.work.targets.taken.clear();
             work.work.targets.declined.clear();
@@ -198,7 +198,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
     Ok(Effect::Done)
 }
 
-/// The job continues after its end, for failed entries that may succeed now.
+/// The job continues after its end, because failed entries may succeed now.
 fn close_again(context: &Context<'_>, work: &mut WorkRow) -> Result<(), Stop> {
     for closed in std::mem::take(&mut work.work.closed) {
         let counts = &mut work.work.counts;
@@ -241,7 +241,7 @@ fn set_pairs(work: &mut WorkRow, set: &SetPairs) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A scattered order, the same at each voter.
+/// A pseudo-random order that is the same at each voter.
 const fn scattered(number: u64) -> u64 {
     mix(number.wrapping_add(STEP))
 }
@@ -252,7 +252,7 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     bounds::name("instance", &take.runner.instance)?;
     let lease = context.index;
     let mut items = Vec::new();
-    // Below this level, a resting node could lease, and parts came in the order of the file.
+    // Below this level, a resting node could lease, and parts were leased in the order of the file.
     let is_new = committed_level(context.db)? >= LEVEL_REST;
     let sends = |pair: &&Pair| !is_new || !pair.to.is_empty();
     let pairs = work.work.pairs.iter().filter(sends);
@@ -276,7 +276,8 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     // A node gets at most an even share of the ready items, so that the last items are spread over all nodes.
     let mut bytes = 0_u64;
     let mut waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
-    // Among parts of the same size: an eavesdropper on one link cannot tell which parts of a file pass there.
+    // The order is random among parts of the same size, so that an eavesdropper on one link cannot know which parts of a file are sent
+    // there.
     if is_new {
         waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
     }
@@ -337,7 +338,7 @@ fn push(items: &mut Vec<WorkItem>, paths: &mut usize, row: &Row, parts: Vec<Work
             share: u32::try_from(row.piece).unwrap_or(u32::MAX),
             shares: u32::try_from(row.pieces).unwrap_or(u32::MAX),
         },
-        // The directories that it has left to others are counted as bytes.
+        // In a close, the bytes count the directories that it has left to other closes.
         Kind::Close if row.path.is_empty() && row.pieces <= 1 && row.bytes == 0 => Task::Close {},
         Kind::Close => Task::Region {
             path,

@@ -1,5 +1,4 @@
-//! Owns the rows of the work of divided jobs.
-//! Decides nothing about them.
+//! Owns the rows of the work of divided jobs. Does not decide.
 
 use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
 
@@ -338,7 +337,7 @@ pub(super) fn count_parts(
     Ok(())
 }
 
-/// Notes that a close waits for so many further closes, and then comes again.
+/// Records that a close waits for this many other closes, and is then leased again.
 pub(super) fn wait_for_closes(
     context: &Context<'_>,
     work: i64,
@@ -387,7 +386,7 @@ pub(super) fn remove(context: &Context<'_>, work: i64, number: u64) -> Result<()
     Ok(())
 }
 
-/// Makes the closes ready to lease that wait for no other close.
+/// Makes closes leasable if they wait for no other close.
 pub(super) fn free_closes(context: &Context<'_>, work: i64) -> Result<(), Stop> {
     context
         .db
@@ -398,7 +397,7 @@ pub(super) fn free_closes(context: &Context<'_>, work: i64) -> Result<(), Stop> 
     Ok(())
 }
 
-/// Returns all leased items of a work. A close that has left regions to others waits for those.
+/// Returns all leased items of a work. A close that has left regions to others waits for them.
 pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Stop> {
     context
         .db

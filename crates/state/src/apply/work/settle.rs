@@ -1,5 +1,4 @@
-//! Owns the changes of items: the finds of scans, and the ends of items.
-//! Leases no item.
+//! Applies changes of items: the finds of scans, and the ends of items. Leases no item.
 
 mod closed;
 
@@ -36,7 +35,7 @@ pub(super) fn found(
     let kind = if is_close { Kind::Close } else { Kind::Scan };
     let scan = rows::find(context, work.id, number)?;
     let holds = |row: &Row| {
-        // A close leaves regions to others once. Those that are settled would be found again.
+        // A close leaves regions to others only once. Otherwise settled regions would be found again.
         let is_new = !is_close || row.bytes == 0;
         row.kind == kind && row.state == State::Leased && row.lease == Some(lease) && is_new
     };
@@ -86,7 +85,7 @@ pub(super) fn found(
     Ok(Effect::Settled { items })
 }
 
-/// Adds closes for regions of what a close has: a directory, or shares of its directories.
+/// Adds closes for regions of a close's region: a directory, or shares of its directories.
 fn closes(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -187,7 +186,7 @@ pub(super) fn settle(
         items += 1;
         settled += u64::from(item(context, work, &row, &one.outcome)?);
     }
-    // A program of an earlier level does not report a cut transfer.
+    // A program of an earlier level does not report that a transfer was cut off.
     if settled > 0 || (items > 0 && told.looked.is_some()) {
         let counts = &mut work.work.counts;
         counts.files = counts.files.saturating_add(told.files);
@@ -211,7 +210,7 @@ pub(super) fn settle(
     Ok(Effect::Settled { items })
 }
 
-/// Settles one item, or returns it. Returns which of both.
+/// Settles one item, or returns it. Returns whether it was settled.
 fn item(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -221,7 +220,7 @@ fn item(
     let counts = &mut work.work.counts;
     match (row.kind, outcome) {
         (_, Settlement::Back {}) => {
-            // A close that has left regions to others comes again after those.
+            // A close that has left regions to others is leased again after them.
             let state = match row.waits {
                 0 => State::Ready,
                 _ => State::Waits,
@@ -250,7 +249,7 @@ fn item(
         }
         (Kind::Part, Settlement::Failed {}) => {
             rows::set(context, work.id, row.number, State::Settled, None)?;
-            // The other parts are not needed any more.
+            // The other parts are no longer needed.
             let dropped = rows::drop_ready_parts(context, work.id, row.parent)?;
             work.work.counts.parts_left += 1 + dropped;
             parts_settled(context, work, row.parent, 1 + dropped, 1 + dropped)?;
@@ -279,7 +278,7 @@ fn item(
     Ok(true)
 }
 
-/// Some parts of a file are settled. After the last one, the file can be assembled, or is abandoned.
+/// Counts settled parts of a file. After the last one, the file can be assembled, or is given up.
 fn parts_settled(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -297,7 +296,7 @@ fn parts_settled(
     }
 }
 
-/// A file is assembled, or abandoned.
+/// Handles a file that was assembled or given up.
 fn assembled(
     context: &Context<'_>,
     work: &mut WorkRow,
@@ -312,7 +311,7 @@ fn assembled(
     leave(context, work.id, row)
 }
 
-/// Removes a settled item, with the items kept for it. The item stays as long as the scan that found it could find it again.
+/// Removes a settled item, with the items kept for it. The item is kept while the scan that found it could find it again.
 fn leave(context: &Context<'_>, work: i64, row: &Row) -> Result<(), Stop> {
     rows::forget_settled(context, work, row.number)?;
     let finder = rows::find(context, work, row.parent)?;

@@ -1,5 +1,5 @@
-//! Owns the ids of the named objects, and the checks of their fields.
-//! Does not look at other objects: `apply` does.
+//! Owns the ids of the named objects, and the checks of their fields. Does not compare objects;
+//! `apply` does.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Owns the named objects beside jobs: sites, schedules, users, tokens, rules, limits, webhooks, settings.
-//! Does not enforce them: the node does.
+//! Owns the named objects besides jobs: sites, schedules, users, tokens, rules, limits, webhooks, settings. Does not enforce them; the
+//! node does.
 
 mod check;
 mod origin;
@@ -16,7 +16,7 @@ pub use origin::TokenOrigin;
 
 /// An object that is stored under its kind and id.
 pub trait Object: Serialize + DeserializeOwned + Clone {
-    /// Name of the kind, as the API and the database know it.
+    /// Name of the kind in the API and in the database.
     const KIND: &'static str;
     /// Maximum number of objects.
     const COUNT_MAX: u64 = bounds::OBJECTS_MAX;
@@ -37,7 +37,7 @@ pub trait Object: Serialize + DeserializeOwned + Clone {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// May look.
+    /// May read.
     Viewer,
     /// May also submit and change jobs.
     Operator,
@@ -63,14 +63,14 @@ impl Role {
 pub struct Actor {
     /// Name of the user or node.
     pub name: String,
-    /// The role in which the command was sent; None for a node.
+    /// The role in which the command was sent; `None` for a node.
     pub role: Option<Role>,
     /// Address of the sender, or the identity of the node that acts for another site.
     pub remote: Option<String>,
     /// Id of the request.
     pub request: Option<String>,
-    /// Number of the node that proposed the command. The receiving node sets it, by the identity of the connection; the value in the
-    /// command is ignored. None if the node is alone.
+    /// Number of the node that proposed the command. The receiving node sets it by the identity of the connection; the value in the
+    /// command is ignored. `None` if the node is alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<u64>,
 }
@@ -97,12 +97,13 @@ pub struct Site {
     pub identity: String,
     /// Comment of the operator.
     pub comment: String,
-    /// Further nodes of the site: learned ones, and independent ones of the operator. A change of the site clears the learned ones.
+    /// Other nodes of the site: learned ones, and independent ones named by the operator. A change of the site clears the learned
+    /// ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<SiteNode>,
 }
 
-/// A further node of a site, as reported by the site itself or named by the operator.
+/// Another node of a site, reported by the site itself or named by the operator.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteNode {
@@ -112,10 +113,11 @@ pub struct SiteNode {
     pub identity: String,
     /// Addresses of its data port, in the order in which they are dialled.
     pub addresses: Vec<String>,
-    /// When the node that the operator named last reported this one; None below [`LEVEL_NAMED`](super::LEVEL_NAMED).
+    /// When the node that the operator named last reported this node; `None` below [`LEVEL_NAMED`](super::LEVEL_NAMED).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<Timestamp>,
-    /// The operator named the node with the site. It shares the file system of the others and no cluster, and speaks for itself alone.
+    /// The operator named the node with the site. It shares the file system of the other nodes but no cluster, and reports only about
+    /// itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub independent: bool,
 }
@@ -133,12 +135,12 @@ impl SiteNode {
 }
 
 impl Site {
-    /// The nodes that the operator named beside the first one: none is in a cluster with another.
+    /// The nodes that the operator named besides the first one: no two of them are in a cluster.
     pub fn independent(&self) -> impl Iterator<Item = &SiteNode> {
         self.nodes.iter().filter(|node| node.independent)
     }
 
-    /// The further nodes that count as nodes of the site at a given time, besides the first node that the operator named.
+    /// The other nodes that count as nodes of the site at a given time, besides the first node that the operator named.
     pub fn believed(&self, at: Timestamp) -> impl Iterator<Item = &SiteNode> {
         let is_other = |node: &&SiteNode| node.identity != self.identity;
         self.nodes
@@ -160,7 +162,7 @@ pub struct Schedule {
     pub time_zone: String,
     /// Owner of the jobs.
     pub owner: String,
-    /// Role in which the schedule was put: its jobs have at most that one. None below [`LEVEL_ROLES`](super::LEVEL_ROLES).
+    /// Role in which the schedule was put, which bounds the role of its jobs. `None` below [`LEVEL_ROLES`](super::LEVEL_ROLES).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Job to submit, as JSON text that the state does not interpret.
@@ -170,7 +172,7 @@ pub struct Schedule {
     /// The latest tick that was handled. The state sets this field.
     #[serde(default, with = "millis::option")]
     pub fired: Option<Timestamp>,
-    /// Why the schedule submits nothing. The state sets this field.
+    /// The reason why the schedule submits nothing. The state sets this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// Comment of the operator.
@@ -185,7 +187,7 @@ pub struct User {
     pub name: String,
     /// Role.
     pub role: Role,
-    /// argon2id hash; None for users without a password.
+    /// argon2id hash; `None` for users without a password.
     pub password: Option<Secret>,
     /// Whether the user is locked out.
     pub disabled: bool,
@@ -208,7 +210,7 @@ pub struct Token {
     /// When the token was made.
     #[serde(with = "millis")]
     pub created: Timestamp,
-    /// When the token ends.
+    /// When the token expires.
     #[serde(default, with = "millis::option")]
     pub expires: Option<Timestamp>,
     /// When the token was revoked. The state sets this field.
@@ -253,12 +255,12 @@ pub struct AccessRule {
     /// Subject of the rule: an identity, or `user:NAME`.
     #[serde(alias = "identity")]
     pub subject: String,
-    /// Site of the export; None is this node or cluster.
+    /// Site of the export; `None` for this node or cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<RuleSite>,
     /// Name of the export; `*` is all exports.
     pub export: String,
-    /// Path below the export; empty is the whole export.
+    /// Path below the export; empty for the whole export.
     pub path: String,
     /// Allowed rights.
     pub rights: Vec<AccessRight>,
@@ -296,7 +298,7 @@ pub struct LimitWindow {
     pub from: u16,
     /// Minute of the day at which the window ends. A window that ends before it starts lasts over midnight.
     pub to: u16,
-    /// Bytes per second; None is no limit.
+    /// Bytes per second; `None` for no limit.
     pub rate: Option<u64>,
 }
 
@@ -308,9 +310,9 @@ pub struct Limit {
     pub scope: LimitScope,
     /// Name of the node, owner or site; `*` is each of them.
     pub name: String,
-    /// Bytes per second; None is no limit.
+    /// Bytes per second; `None` for no limit.
     pub rate: Option<u64>,
-    /// Maximum number of concurrent jobs; None is no limit.
+    /// Maximum number of concurrent jobs; `None` for no limit.
     pub jobs_max: Option<u32>,
     /// Rates by time of day. The first window that matches counts.
     pub windows: Vec<LimitWindow>,
@@ -319,7 +321,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The rate on a day (0 is Monday) at a minute of it, both in the limit's time zone.
+    /// The rate on a day (0 is Monday) at a minute of the day, both in the limit's time zone.
     #[must_use]
     pub fn rate_at(&self, day: u8, minute: u16) -> Option<u64> {
         let holds = |window: &&LimitWindow| {
@@ -344,7 +346,7 @@ impl Limit {
 pub struct Share {
     /// The owner.
     pub owner: String,
-    /// Weight; an owner without a share has 1.
+    /// The weight; an owner without a share has 1.
     pub weight: u32,
 }
 
@@ -356,9 +358,9 @@ pub struct Webhook {
     pub id: String,
     /// Address of the receiver.
     pub url: String,
-    /// States of jobs to report; empty is all.
+    /// States of jobs to report; empty for all.
     pub events: Vec<String>,
-    /// Owner of the jobs to report; None is all owners.
+    /// Owner of the jobs to report; `None` for all owners.
     pub owner: Option<String>,
     /// Key for signatures.
     pub secret: Secret,

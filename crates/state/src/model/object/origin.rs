@@ -1,5 +1,5 @@
-//! Owns the origin of a token: made on request, made with another token, a log-in, or a session of the page.
-//! Does not judge tokens: `web` does.
+//! Owns the origin of a token: requested, made with another token, a log-in, or a session of the page. Does
+//! not check tokens; `web` does.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 pub enum TokenOrigin {
     /// Made on request of a user. If the token has a parent, the request used that parent token.
     Made {
-        /// Id of the token that the request showed.
+        /// Id of the token used for the request.
         parent: Option<String>,
     },
     /// Made for another user by an admin without a token, or with a password. The token ends with this admin.
@@ -26,7 +26,7 @@ pub enum TokenOrigin {
 }
 
 impl TokenOrigin {
-    /// Parses a scope. A scope that a newer program wrote is None: such a token must not be trusted.
+    /// Parses a scope. `None` for a scope of a newer program: such a token must not be trusted.
     #[must_use]
     pub fn of_scope(scope: &str) -> Option<Self> {
         let (kind, parent) = match scope.split_once(' ') {
@@ -46,7 +46,7 @@ impl TokenOrigin {
         }
     }
 
-    /// Id of the token without which this one is not valid.
+    /// Id of the token that must be valid for this one to be valid.
     #[must_use]
     pub fn parent(&self) -> Option<&str> {
         match self {
@@ -55,7 +55,7 @@ impl TokenOrigin {
         }
     }
 
-    /// Name of the admin without whom this token is not valid.
+    /// Name of the admin that must exist for this token to be valid.
     #[must_use]
     pub fn maker(&self) -> Option<&str> {
         match self {
@@ -64,7 +64,7 @@ impl TokenOrigin {
         }
     }
 
-    /// Whether the token came from a sign-in of a person, so that a new password ends it.
+    /// Whether the token came from a user's sign-in, so that a new password ends it.
     #[must_use]
     pub const fn is_sign_in(&self) -> bool {
         matches!(self, Self::LogIn | Self::Session { .. })

@@ -1,5 +1,4 @@
-//! Owns the form of paths in the work of divided jobs.
-//! Looks at no file.
+//! Encodes paths in the work of divided jobs. Reads no files.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

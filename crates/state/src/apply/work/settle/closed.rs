@@ -1,5 +1,4 @@
-//! Adds up the reports of the closes of one root.
-//! Checks none of them.
+//! Adds up the reports of the closes of one root. Does not check them.
 
 use serde_json::{Map, Value};
 
@@ -9,10 +8,10 @@ use crate::model::{Closed, FailureGroup};
 /// Most examples of a group of failures.
 const EXAMPLES_MAX: usize = 8;
 
-/// The status of a summary that lacks nothing.
+/// The status of a summary without failures.
 const COMPLETE: &str = "complete";
 
-/// Adds the report of a close to those of the roots.
+/// Adds the report of a close to the reports of the roots.
 pub(super) fn add(all: &mut Vec<Closed>, closed: &Closed) {
     let Some(sum) = all.iter_mut().find(|one| one.root == closed.root) else {
         all.push(closed.clone());
@@ -42,7 +41,7 @@ fn add_group(groups: &mut Vec<FailureGroup>, group: &FailureGroup) {
         .extend(group.examples.iter().take(room).cloned());
 }
 
-/// Two summaries as one: counts add up, and a status that lacks something stays.
+/// Combines two summaries: counts are added, and a status with failures is kept.
 fn summary(one: &str, other: &str) -> String {
     let parsed = |text| serde_json::from_str::<Map<String, Value>>(text);
     match (parsed(one), parsed(other)) {
