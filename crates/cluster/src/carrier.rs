@@ -1,5 +1,4 @@
-//! Carries messages of the consensus to other nodes, as questions on their data ports.
-//! Does not look into the messages.
+//! Carries messages of the consensus to other nodes, as questions on their data ports. Does not interpret the messages.
 
 use std::fmt;
 use std::io;
@@ -12,7 +11,7 @@ use godwit_api::ask::{
 };
 use godwit_state::{Answer, PROPOSE, Peers, is_short};
 
-/// Carries for one node.
+/// The carrier of one node.
 pub struct Carrier {
     sites: Arc<dyn AskSites>,
     cluster: String,
@@ -20,8 +19,8 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// Carries within the cluster of this id. `left_behind` is called if a recovery made another node the only one of this cluster. Then
-    /// the former nodes must not continue beside it.
+    /// A carrier for the cluster with this id. `left_behind` is called if a recovery made another node the only one of this cluster. The
+    /// former nodes must not continue beside that node.
     #[must_use]
     pub fn new(
         sites: Arc<dyn AskSites>,
@@ -42,7 +41,7 @@ impl fmt::Debug for Carrier {
     }
 }
 
-/// The address of a node as the consensus keeps it: identity and addresses, with blanks between them.
+/// The address of a node in the form that the consensus stores: identity and addresses, separated by blanks.
 #[must_use]
 pub fn address_of(node: &KnownNode) -> String {
     let mut text = node.identity.clone();
@@ -53,7 +52,7 @@ pub fn address_of(node: &KnownNode) -> String {
     text
 }
 
-/// The node at an address of this form.
+/// The node whose address has this form.
 pub(crate) fn peer_at(address: &str) -> Peer {
     let mut words = address.split(' ').map(ToOwned::to_owned);
     let identity = words.next().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! Answers the questions of other nodes about the cluster.
-//! Lets members speak, and strangers join.
+//! Answers the questions of other nodes about the cluster. Members may ask everything; strangers may only ask to join.
 
 use std::time::Instant;
 
@@ -32,7 +31,7 @@ impl AnswerCluster for Cluster {
                 hear(shared, asker, *said)
             }
             ClusterQuestion::Status { of } => {
-                // Messages of the log are heard all the same: they repair a node that is wrong about itself.
+                // Messages of the log are still accepted: they correct a node that only seems to be removed.
                 if shared.is_strange(Instant::now()) {
                     return Err(Shared::not_a_node(asker));
                 }
@@ -46,7 +45,7 @@ impl AnswerCluster for Cluster {
         let own = &self.shared.config.home.name;
         let mut nodes = self.view()?.nodes;
         nodes.retain(|node| {
-            // Each node has memory to measure with.
+            // Every node can measure with its memory, so it serves the memory export.
             let serves = is_memory(export) || node.exports.iter().any(|name| name == export);
             // A node that does not know the states of the others leaves the check to the asker.
             serves && matches!(node.state, NodeState::Up | NodeState::Unknown)
@@ -78,7 +77,7 @@ impl Cluster {
 }
 
 impl Shared {
-    /// The number of the node with this identity; None if it is no node of the cluster.
+    /// The number of the node with this identity; `None` if no node of the cluster has the identity.
     fn number_of(&self, identity: &str) -> Result<Option<u64>, Fault> {
         let reader = self.config.replica.reader();
         let number = |identity: &str| {
@@ -88,9 +87,9 @@ impl Shared {
         if number(&self.config.identity)?.is_some() {
             return number(identity);
         }
-        // A node that joined gets the state piece by piece, and the rows of the others come before its own row. Until its own row is there,
-        // it also knows the others by the list that it got when it joined. A node with neither was removed, and has no members; so was a
-        // node without a row that the others refuse: its removal came before the first entry of the log.
+        // A node that joined receives the state in pieces, and the rows of the other nodes arrive before its own row. Until its own row is
+        // there, it also knows the others by the list that it got when it joined. A node with neither its row nor the list was removed, and
+        // has no members. So was a node without a row that the other nodes refuse: its removal precedes the first entry of the log.
         let told = self.told();
         if told.is_empty() || self.is_strange(Instant::now()) {
             return Ok(None);
@@ -105,9 +104,8 @@ impl Shared {
         Ok(former?.is_some())
     }
 
-    /// Lets nodes of this cluster speak; returns the number of the asking node. Other peers learn
-    /// neither the name of this node nor the id of the cluster. Former nodes do after a recovery:
-    /// they must not continue beside it.
+    /// Accepts only nodes of this cluster; returns the number of the asking node. Other peers learn neither the name of this node nor the
+    /// id of the cluster. After a recovery, former nodes learn the name: they must not continue beside this node.
     fn admit(&self, asker: &str, of: &str) -> Result<u64, Refusal> {
         let home = &self.config.home;
         let number = self.number_of(asker).map_err(unread)?;
@@ -139,7 +137,7 @@ impl Shared {
         Refusal::new(code::OTHER_CLUSTER, message)
     }
 
-    /// Refuses a node whose program is too far from the level of the cluster.
+    /// Refuses a node whose program does not fit the level of the cluster.
     fn fits(&self, known: u32) -> Result<(), Refusal> {
         let committed = Agreed(&self.config.replica.reader()).level();
         let committed = committed.map_err(unread)?;
@@ -169,7 +167,7 @@ impl Shared {
     }
 }
 
-/// Hears a message of the consensus from the node with the number `from`, which the connection has proven.
+/// Passes on a message of the consensus from the node with the number `from`, which the connection has proven.
 fn carry(shared: &Shared, from: u64, carried: &Carried) -> Result<ClusterAnswer, Refusal> {
     let failed = |error: std::io::Error| Refusal::later(code::IO, error.to_string());
     let message = serde_json::to_vec(&carried.message).map_err(|error| failed(error.into()))?;
@@ -218,8 +216,8 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
 }
 
 impl Cluster {
-    /// Lets a node in. Any node may ask, so nothing is written down unless the invitation is good: the replica looks the invitation up
-    /// before it proposes, and so does the leader.
+    /// Lets a node in. Any node may ask, so nothing is written unless the invitation is valid: the replica looks the
+    /// invitation up before it proposes the change, and so does the leader.
     fn let_in(&self, asker: &str, wish: JoinCluster) -> Result<ClusterAnswer, Refusal> {
         let shared = &self.shared;
         let node = Node {
@@ -267,7 +265,7 @@ impl Cluster {
     }
 }
 
-/// Why a node may not join, for its operator.
+/// The refusal of a node that may not join, with a message for its operator.
 fn refusal(error: ProposeError, name: &str) -> Refusal {
     match error {
         ProposeError::Refused(CommandError::NotFound { .. }) => Refusal::new(

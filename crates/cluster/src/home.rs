@@ -1,5 +1,5 @@
-//! Owns `cluster.json` in the home: the cluster of the node, and the node's number and name in it.
-//! Knows nothing of the cluster beyond what the node needs to find it again.
+//! Owns `cluster.json` in the home: the cluster of the node, and the node's number and name in it. Stores only the facts that
+//! the node needs to find the cluster again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -18,23 +18,23 @@ pub const NUMBER_ALONE: u64 = 1;
 const FILE: &str = "cluster.json";
 const VERSION: u32 = 1;
 
-/// Which node of which cluster this is.
+/// The identity of this node within its cluster.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterHome {
     version: u32,
-    /// Id of the cluster: the identity of its first node, and how often it was recovered from one survivor.
+    /// Id of the cluster: the identity of its first node, and the number of recoveries from one survivor.
     pub cluster: String,
     /// Number in the consensus.
     pub number: u64,
     /// Name of the node.
     pub name: String,
-    /// The other nodes at the time of joining. They lead to the leader until this node has its row. Then only the node itself:
-    /// from then on the rows alone list the nodes.
+    /// The other nodes at the time of joining. With them this node finds the leader until it has its own row. After that the
+    /// list has only the node itself: the rows alone then list the nodes.
     pub nodes: Vec<KnownNode>,
 }
 
-/// Why the file cannot be used.
+/// Reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// It cannot be read or written.
@@ -56,7 +56,7 @@ pub enum HomeError {
 }
 
 impl ClusterHome {
-    /// A node that forms a cluster alone.
+    /// The file of a node that forms a cluster alone.
     #[must_use]
     pub fn of_one(identity: &str) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl ClusterHome {
         }
     }
 
-    /// A node that joined a cluster.
+    /// The file of a node that joined a cluster.
     #[must_use]
     pub fn joined(cluster: String, number: u64, name: String, nodes: Vec<KnownNode>) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl ClusterHome {
         }
     }
 
-    /// A node of this number and name as the only one of a new cluster.
+    /// The file of a node with this number and name that is the only node of a new cluster.
     #[must_use]
     pub fn restored(self, number: u64, name: &str) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl ClusterHome {
         }
     }
 
-    /// The same node as the only one of a new cluster.
+    /// The file of the same node as the only node of a new cluster.
     #[must_use]
     pub fn recovered(mut self) -> Self {
         let (first, times) = self
@@ -103,7 +103,7 @@ impl ClusterHome {
         self
     }
 
-    /// The same node once its row is there.
+    /// The file of the same node after its row has arrived.
     pub(crate) fn has_row(self, itself: KnownNode) -> Self {
         Self {
             nodes: vec![itself],
@@ -123,10 +123,10 @@ impl ClusterHome {
         }
     }
 
-    /// Reads the file of a home; None if there is none.
+    /// Reads the file of a home; `None` if there is no file.
     ///
     /// # Errors
-    /// It cannot be read, or makes no sense.
+    /// The file cannot be read, or its content is invalid.
     pub fn read(home: &Path) -> Result<Option<Self>, HomeError> {
         let path = home.join(FILE);
         let text = match fs::read(&path) {
@@ -150,10 +150,10 @@ impl ClusterHome {
         Ok(Some(read))
     }
 
-    /// Writes the file, which is whole or not there at all.
+    /// Writes the file, atomically.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, home: &Path) -> Result<(), HomeError> {
         let path = home.join(FILE);
         let draft = home.join("cluster.json.new");
@@ -179,7 +179,7 @@ impl ClusterHome {
     /// Removes the file.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The file cannot be removed.
     pub fn remove(home: &Path) -> Result<(), HomeError> {
         let path = home.join(FILE);
         match fs::remove_file(&path) {

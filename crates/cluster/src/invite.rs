@@ -1,5 +1,5 @@
-//! Owns invitations: the form of a token, its stored part, and making one.
-//! Admits no node: the state decides whether an invitation is good.
+//! Owns invitations: the form of a token, the stored part of it, and the creation of an invitation. Admits no node: the state decides
+//! whether an invitation is valid.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,9 +20,9 @@ const SECRET_BYTES: usize = 20;
 /// An invitation for the joining node: a secret, and the identity of the inviting node.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Token {
-    /// Secret that the joining node must show.
+    /// Secret that the joining node must present.
     pub secret: String,
-    /// Identity that the node which is asked must prove.
+    /// Identity that the asked node must prove.
     pub identity: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// The text that is handed over.
+    /// The text that the operator passes on.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{PREFIX}{}-{}", self.secret, self.identity)
@@ -57,9 +57,9 @@ impl FromStr for Token {
     }
 }
 
-/// An invitation that was made.
+/// A new invitation.
 pub struct Invited {
-    /// Id of the invitation, by which it is revoked.
+    /// Id of the invitation, with which it can be revoked.
     pub id: String,
     /// The token for the joining node.
     pub token: Token,
@@ -71,10 +71,11 @@ pub(crate) fn digest(secret: &str) -> Secret {
 }
 
 impl Cluster {
-    /// Makes an invitation that is good until `expires`, for one node. It ends with each of the tokens. Blocks until it is in the state.
+    /// Makes an invitation that is valid until `expires`, for one node. It ends with each of the tokens. Blocks until the state contains
+    /// the invitation.
     ///
     /// # Errors
-    /// The state takes no change.
+    /// The state cannot be changed.
     pub fn invite(
         &self,
         actor: Actor,

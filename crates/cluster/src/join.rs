@@ -1,5 +1,5 @@
-//! Has a node join a cluster: it shows an invitation to a node of the cluster, and notes the answer.
-//! Starts nothing.
+//! Makes a node join a cluster: it presents an invitation to a node of the cluster, and stores the
+//! answer. Starts nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,29 +10,29 @@ use godwit_api::ask::{
 
 use crate::{ClusterHome, HomeError, Token};
 
-/// How long the cluster may take to let a node in.
+/// Time within which the cluster must let a node in.
 const JOIN_WITHIN: Duration = Duration::from_secs(30);
 
-/// A node that joins.
+/// The request of a node that joins.
 pub struct Joining<'a> {
-    /// Address of a node of the cluster: that which made the invitation.
+    /// Address of a node of the cluster: the node that made the invitation.
     pub address: &'a str,
     /// The invitation.
     pub token: &'a Token,
-    /// Name that the node wants.
+    /// Requested name of the node.
     pub name: &'a str,
-    /// Its exports.
+    /// Exports of the node.
     pub exports: Vec<String>,
-    /// Version of its program.
+    /// Version of the node's program.
     pub version: &'a str,
-    /// The newest feature level that it knows.
+    /// The newest feature level that the program knows.
     pub level: u32,
 }
 
-/// Why a node did not join.
+/// Reason why a node did not join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// The home has a state, which the cluster's would replace.
+    /// The home has a state, which the state of the cluster would replace.
     #[error(
         "this node already has a state in {state}, and a node must join without a state; move the state aside with: godwit cluster leave, or use a different GODWIT_HOME"
     )]
@@ -43,12 +43,12 @@ pub enum JoinError {
     /// The cluster refused.
     #[error("joining the cluster: {0}")]
     Refused(Refusal),
-    /// The node that made the invitation was not reached.
+    /// The node that made the invitation could not be reached.
     #[error(
         "joining the cluster: {refusal}; give --join an address of the node that made the invitation, {identity}"
     )]
     Unreachable {
-        /// Why each address failed.
+        /// The errors of all addresses.
         refusal: Refusal,
         /// Identity of that node.
         identity: String,

@@ -1,6 +1,5 @@
-//! The thread that keeps the cluster. Each second it reports to the leader that this node lives. The leader's thread updates rows, members
-//! and voters.
-//! Answers no questions: `hearing` does.
+//! The thread that maintains the cluster. Each second it reports to the leader that this node lives. The leader's thread updates rows,
+//! members and voters. Answers no questions: `hearing` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,16 +18,16 @@ use crate::sights::Compared;
 use crate::voters::{self, Candidate};
 use crate::{Cluster, NUMBER_ALONE, Shared, known, peer, unread};
 
-/// Between two beats.
+/// Interval between beats.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How long one node may take to hear an announcement.
+/// Time within which one node must answer an announcement.
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
 
-/// A node that lacks fewer commands than this has the state, for a vote.
+/// A node may vote if it lacks fewer commands than this number.
 const BEHIND_MAX: u64 = 1_000;
 
-/// Body of the thread.
+/// Main function of the thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut said = String::new();
     while !shared.stopping.load(Ordering::SeqCst) {
@@ -75,13 +74,13 @@ impl Shared {
         }
     }
 
-    /// Why the disk under the state of this node takes no changes.
+    /// The reason why the disk of this node's state cannot store changes.
     pub(crate) fn disk_problem(&self) -> Option<String> {
         let checked = self.config.replica.check_disk();
         checked.err().map(|error| error.words())
     }
 
-    /// Notes that the leader lives, and when the leader heard the others: a later leader starts from these times.
+    /// Records that the leader lives, and when the leader heard the other nodes: a later leader starts from these times.
     fn note_ages(&self, leader: &str, ages: &[(u64, u64)]) {
         let rows = self.config.replica.reader().objects_by::<Node>(leader);
         let leader = rows
@@ -122,13 +121,13 @@ impl Cluster {
     }
 }
 
-/// Work of the leader each second. It makes one change of the consensus at a time, so that each builds on the last.
+/// Work that the leader does each second. It makes one change of the consensus at a time, so that each builds on the last.
 fn lead(shared: &Shared) -> Result<(), String> {
     let replica = &shared.config.replica;
     let rows: Vec<Node> = replica.reader().objects().map_err(told)?;
     let number = shared.config.home.number;
     let own = rows.iter().find(|row| row.number == number);
-    // A node that never had another one beside it needs no row.
+    // A node that has always been alone needs no row.
     if own.is_none() && rows.is_empty() && number == NUMBER_ALONE {
         return raise(shared, shared.config.level);
     }
@@ -173,7 +172,7 @@ fn lead(shared: &Shared) -> Result<(), String> {
     members(shared, &rows, now)
 }
 
-/// The exports of nodes that are another file system than at most nodes: these nodes take no jobs of them.
+/// The exports whose file system differs from that of most nodes: their nodes accept no jobs for them.
 fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String)> {
     let own = shared.config.home.number;
     let mut sights: BTreeMap<String, Vec<(u64, Vec<u64>)>> = BTreeMap::new();
@@ -232,7 +231,7 @@ fn raise(shared: &Shared, known: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// The row of a node, updated by its announcement.
+/// The row of a node, updated from its announcement.
 pub(crate) fn as_said(row: &Node, said: &Announce, knows_origin: bool) -> Node {
     Node {
         addresses: said.node.addresses.clone(),
@@ -355,7 +354,7 @@ fn announce(shared: &Shared) -> Result<(), Refusal> {
 /// The answers of the other nodes to one announcement.
 #[derive(Default)]
 struct Answers {
-    /// A node that left this cluster refuses its nodes, too.
+    /// A node that left this cluster refuses the nodes of the cluster, too.
     refusals: Vec<Refusal>,
     has_other: bool,
 }
@@ -373,7 +372,7 @@ impl Answers {
         self.has_other = true;
     }
 
-    /// The refusal of this node as a stranger: none answers otherwise, and at least two refuse it, or all of `asked`.
+    /// The refusal of this node as a stranger: no node gives another answer, and at least two nodes, or all of `asked`, refuse it.
     fn refusal(mut self, asked: usize) -> Option<Refusal> {
         let are_enough = self.refusals.len() >= 2 || self.refusals.len() == asked;
         let refusal = self.refusals.pop();
@@ -381,7 +380,7 @@ impl Answers {
     }
 }
 
-/// None if the asked node leads; else the leader, or a refusal.
+/// `None` if the asked node leads; otherwise the leader, or a refusal.
 fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownNode>, Refusal> {
     let until = Instant::now() + HEARD_WITHIN;
     let sites = &shared.config.sites;
@@ -411,7 +410,7 @@ fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownN
     }
 }
 
-/// Whether no other node would answer otherwise.
+/// Whether all other nodes would answer the same.
 fn is_final(refusal: &Refusal) -> bool {
     let last = [code::RECOVERED, code::UNSUPPORTED];
     refusal.code.is_one_of(&last)
@@ -437,7 +436,7 @@ mod tests {
         };
         assert!(is_strange(&[refuses()]));
         assert!(is_strange(&[refuses(), silent(), refuses()]));
-        // A node that left the cluster refuses everybody.
+        // A node that left the cluster refuses every asker.
         assert!(!is_strange(&[refuses(), silent(), silent()]));
         assert!(!is_strange(&[refuses(), lacks_leader(), refuses()]));
         assert!(!is_strange(&[silent(), silent()]));

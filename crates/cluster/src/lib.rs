@@ -39,19 +39,19 @@ pub use invite::{Invited, Token};
 pub use join::{JoinError, Joining, join};
 pub use sights::Look;
 
-/// Number of beats for which the row of a node may lack an export without effect: a row follows the node's announcement.
+/// Number of beats for which a row that lacks an export has no effect: a row follows the announcement of its node.
 const LACKS_FOR: u32 = 2;
 
-/// A node that all nodes have refused for this long was removed. Announcements go out each second.
+/// A node that all nodes have refused for this time was removed. Nodes announce themselves each second.
 const STRANGE_AFTER: Duration = Duration::from_secs(10);
 
 /// Configuration of [`Cluster`].
 pub struct ClusterConfig {
     /// The state that the cluster shares.
     pub replica: Arc<Replica>,
-    /// Which node this is.
+    /// The identity of this node within its cluster.
     pub home: ClusterHome,
-    /// Where that is written down.
+    /// Directory of the file with that identity.
     pub directory: PathBuf,
     /// Identity of this node.
     pub identity: String,
@@ -59,19 +59,19 @@ pub struct ClusterConfig {
     pub exports: Vec<String>,
     /// Watches of the file systems of these exports, by name.
     pub watched: BTreeMap<String, Watched>,
-    /// Accounts of this machine that are admins without being users.
+    /// Accounts of this machine that are admins although they are no users of the cluster.
     pub admins: Vec<String>,
     /// Version of the program.
     pub version: String,
     /// The newest feature level that the program knows.
     pub level: u32,
-    /// Asks other nodes.
+    /// Sends questions to other nodes.
     pub sites: Arc<dyn AskSites>,
-    /// Tells the time.
+    /// Returns the current time.
     pub now: fn() -> Timestamp,
     /// Returns the resources of this node.
     pub resources: Arc<dyn Fn() -> NodeResources + Send + Sync>,
-    /// Looks at the exports of this node.
+    /// Examines the exports of this node.
     pub look: Arc<Look>,
     /// Writes a line to the log of the node.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
@@ -88,20 +88,20 @@ pub(crate) struct Shared {
     pub(crate) config: ClusterConfig,
     /// Addresses of the data port, once it listens.
     addresses: Mutex<Vec<String>>,
-    /// The other nodes when this one joined; none once the row of this node was there.
+    /// The other nodes when this one joined; empty after the row of this node arrived.
     told: Mutex<Vec<KnownNode>>,
-    /// The nodes that live, as far as this node heard as the leader.
+    /// The nodes that live, as far as this node learned as the leader.
     pub(crate) live: live::Live,
     pub(crate) sights: sights::Sights,
-    /// For how many beats the row of this node has lacked each of its exports.
+    /// Number of beats for which the row of this node has lacked each of its exports.
     lacks: Mutex<BTreeMap<String, u32>>,
-    /// Since when all nodes that answer refuse this node as a stranger.
+    /// Time since when all nodes that answer have refused this node as a stranger.
     strange_since: Mutex<Option<Instant>>,
     pub(crate) stopping: AtomicBool,
 }
 
 impl Cluster {
-    /// The cluster's part of a node. It answers at once; it speaks from `begin` on.
+    /// The cluster's part of a node. It answers questions at once, and sends announcements after `begin`.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
         let others = config.home.nodes.iter();
@@ -122,7 +122,7 @@ impl Cluster {
         }
     }
 
-    /// Takes part from now on. Others reach the node at these addresses.
+    /// Starts to take part in the cluster. Others reach the node at these addresses.
     ///
     /// # Errors
     /// No thread can be started.
@@ -141,12 +141,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops taking part. Blocks for a moment.
+    /// Ends the participation in the cluster. Blocks for a moment.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread().take() {
             thread.thread().unpark();
-            // A panic there has been printed.
+            // The panic of that thread was already printed.
             let _ = thread.join();
         }
     }
@@ -181,19 +181,19 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The other nodes when this one joined, until the row of this node was there.
+    /// The other nodes when this one joined; empty after the row of this node arrived.
     pub(crate) fn told(&self) -> std::sync::MutexGuard<'_, Vec<KnownNode>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes whether the last announcement was refused because this node is no node of the cluster.
+    /// Records whether the last announcement was refused because this node does not belong to the cluster.
     pub(crate) fn note_strange(&self, is_strange: bool, now: Instant) {
         let mut since = self.strange_since();
         *since = is_strange.then(|| since.unwrap_or(now));
     }
 
-    /// Whether this node was removed, and its state does not show it: a node that was cut off at that time gets no more entries of the log.
-    /// A node that has just joined may be a stranger to a node that lags, but only for a moment.
+    /// Whether this node was removed although its state does not show it: a disconnected node gets no more entries of the log. A node that
+    /// has just joined may be a stranger to a node that lags, but only for a moment.
     pub(crate) fn is_strange(&self, now: Instant) -> bool {
         let since = *self.strange_since();
         since.is_some_and(|since| now.saturating_duration_since(since) >= STRANGE_AFTER)
@@ -205,8 +205,8 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the nodes known from joining, also for the next start, once the row of this node is there. Otherwise nodes that were removed
-    /// since would count as nodes after this one is removed, too.
+    /// Forgets the nodes known from joining after the row of this node has arrived, in memory and in the file. Otherwise nodes that were
+    /// removed since then would count as nodes if this node is removed later.
     pub(crate) fn forget_told(&self) -> Result<(), String> {
         if self.told().is_empty() {
             return Ok(());
@@ -234,8 +234,8 @@ impl Shared {
         exports.filter(|name| !hangs(name)).cloned().collect()
     }
 
-    /// Makes this node refuse its exports that are missing in its row: the leader has found that they are different file systems. An export
-    /// that has not answered lately is missing because this node left it out.
+    /// Makes this node refuse its exports that are missing in its row: the leader has found that their file systems are different. An
+    /// export that has not answered lately is missing because this node left it out.
     pub(crate) fn mark_odd(&self) {
         let Ok(rows) = self.config.replica.reader().objects::<Node>() else {
             return;
@@ -263,7 +263,7 @@ impl Shared {
         }
     }
 
-    /// This node, as others reach it.
+    /// This node, with the addresses at which others reach it.
     pub(crate) fn known(&self) -> KnownNode {
         KnownNode {
             name: self.config.home.name.clone(),
@@ -273,7 +273,7 @@ impl Shared {
         }
     }
 
-    /// The rows of all nodes; that of this node, too, if it is the only one and there are none.
+    /// The rows of all nodes; if there are no rows, the row of this node alone.
     pub(crate) fn nodes(&self) -> Result<Vec<Node>, Fault> {
         let mut nodes: Vec<Node> = self.config.replica.reader().objects()?;
         if nodes.is_empty() && self.config.home.number == NUMBER_ALONE {
@@ -283,7 +283,7 @@ impl Shared {
         Ok(nodes)
     }
 
-    /// The row that this node should have, where it has this one.
+    /// The row that this node should have, given its present row.
     pub(crate) fn own_row(&self, earlier: Option<&Node>) -> Node {
         let known = self.known();
         Node {
@@ -304,14 +304,14 @@ impl Shared {
         }
     }
 
-    /// Whether the cluster is at the level from which rows name the accounts of a machine that are admins.
+    /// Whether the level of the cluster allows rows to name the accounts of a machine that are admins.
     pub(crate) fn knows_origin(&self) -> bool {
         let level = Agreed(&self.config.replica.reader()).level();
         level.is_ok_and(|level| level >= LEVEL_ORIGIN)
     }
 }
 
-/// The node as a site that is asked.
+/// The node as a peer to which questions are sent.
 pub(crate) fn peer(node: &KnownNode) -> Peer {
     Peer {
         name: node.name.clone(),
@@ -320,7 +320,7 @@ pub(crate) fn peer(node: &KnownNode) -> Peer {
     }
 }
 
-/// A row as others reach the node.
+/// The node of a row, with the addresses at which others reach it.
 pub(crate) fn known(node: &Node) -> KnownNode {
     KnownNode {
         name: node.name.clone(),

@@ -1,6 +1,6 @@
-//! Owns the contacts of the leader with the nodes: when it heard each, and what each announced.
-//! Lives in memory: a new leader hears every node within a second or two. The previous leader's announcements tell it which nodes lived a
-//! moment ago.
+//! Owns the contacts of the leader with the nodes: when the leader heard each node, and its last announcement. Kept in memory: a new
+//! leader hears every node within a second or two. The new leader knows from the announcements of the previous leader which nodes lived
+//! recently.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::Announce;
 
-/// A node that was not heard for this long is lost: its jobs resume elsewhere. A node announces itself each second.
+/// A node that has been silent for this time is lost: its jobs resume elsewhere. A node announces itself each second.
 pub(crate) const LOST_AFTER: Duration = Duration::from_secs(5);
 
-/// A voter that was not heard for this long may be replaced.
+/// A voter that has been silent for this time may be replaced.
 pub(crate) const GONE_AFTER: Duration = Duration::from_secs(60);
 
 /// Contacts of this node with the others.
@@ -20,14 +20,14 @@ pub(crate) struct Live(Mutex<Contacts>);
 
 #[derive(Default)]
 pub(crate) struct Contacts {
-    /// Since when this node leads.
+    /// Time since when this node leads.
     leads_since: Option<Instant>,
     nodes: HashMap<u64, Entry>,
-    /// When each node lived for the last time, as this node or a leader before it heard.
+    /// When each node last lived, as this node or an earlier leader learned.
     seen: HashMap<u64, Instant>,
-    /// The leader that reported last when it heard the others.
+    /// The leader that last reported when it heard the others.
     reporter: Option<u64>,
-    /// Nodes that were reported as lost, and not heard since.
+    /// Nodes that were reported as lost and have been silent since.
     told: HashSet<u64>,
 }
 
@@ -43,7 +43,7 @@ impl Live {
 }
 
 impl Contacts {
-    /// Notes whether this node leads. A new term of leading forgets the contacts of earlier terms.
+    /// Records whether this node leads. A new term as the leader forgets the contacts of earlier terms.
     pub(crate) fn leads(&mut self, leads: bool, now: Instant) {
         if leads && self.leads_since.is_none() {
             self.nodes.clear();
@@ -61,7 +61,7 @@ impl Contacts {
         self.nodes.insert(number, Entry { at: now, said });
     }
 
-    /// Notes that a leader heard the node this long ago.
+    /// Records that a leader heard the node at this time in the past.
     pub(crate) fn told(&mut self, number: u64, age: Duration, now: Instant) {
         let Some(at) = now.checked_sub(age) else {
             return;
@@ -70,13 +70,13 @@ impl Contacts {
         *seen = at.max(*seen);
     }
 
-    /// Notes that this leader lives, and that it reported the times of the others.
+    /// Records that this leader lives and has reported the times of the others.
     pub(crate) fn reported(&mut self, leader: u64, now: Instant) {
         self.told(leader, Duration::ZERO, now);
         self.reporter = Some(leader);
     }
 
-    /// How many milliseconds ago each node was heard.
+    /// Time in milliseconds since each node was heard.
     pub(crate) fn ages(&self, now: Instant) -> Vec<(u64, u64)> {
         let age = |at: &Instant| now.saturating_duration_since(*at).as_millis();
         let ages = self.seen.iter();
@@ -84,14 +84,14 @@ impl Contacts {
             .collect()
     }
 
-    /// How long ago any leader last heard the node; None if no leader has said so.
+    /// Time since any leader last heard the node; `None` if no leader reported it.
     pub(crate) fn age(&self, number: u64, now: Instant) -> Option<Duration> {
         let at = self.seen.get(&number)?;
         Some(now.saturating_duration_since(*at))
     }
 
-    /// Whether the leaders' reports show that the node is lost. While no leader reports, for example during an election, the others are
-    /// judged by the last report, but for [`LOST_AFTER`] at most.
+    /// Whether the leaders' reports show that the node is lost. While no leader reports, for example during an election, the last report
+    /// decides, but for [`LOST_AFTER`] at most.
     pub(crate) fn is_silent(&self, number: u64, now: Instant) -> bool {
         let Some(age) = self.age(number, now) else {
             return false;
@@ -105,7 +105,7 @@ impl Contacts {
         self.nodes.get(&number)
     }
 
-    /// How long the node was not heard; a new leader counts from its beginning.
+    /// Time since the node was heard; for a new leader at most the time since it became the leader.
     pub(crate) fn silent_for(&self, number: u64, now: Instant) -> Option<Duration> {
         let since = self.leads_since?;
         let heard = self.nodes.get(&number).map_or(since, |entry| entry.at);
@@ -118,17 +118,17 @@ impl Contacts {
             .is_some_and(|silent| silent > LOST_AFTER)
     }
 
-    /// Whether the loss of the node is still to be reported. Marks it as reported.
+    /// Whether the loss of the node has yet to be reported. Marks the loss as reported.
     pub(crate) fn tell_lost(&mut self, number: u64, now: Instant) -> bool {
         self.is_lost(number, now) && self.told.insert(number)
     }
 
-    /// The state did not take the report: it is due again.
+    /// The state did not accept the report, so it must be sent again.
     pub(crate) fn tell_again(&mut self, number: u64) {
         self.told.remove(&number);
     }
 
-    /// Forgets former nodes.
+    /// Forgets nodes that no longer belong to the cluster.
     pub(crate) fn keep(&mut self, is_node: impl Fn(u64) -> bool) {
         self.nodes.retain(|number, _| is_node(*number));
         self.seen.retain(|number, _| is_node(*number));
@@ -185,7 +185,7 @@ mod tests {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
         let mut heard = Contacts::default();
-        // The earlier leader, number 1, heard node 2 two seconds ago; it dies at once.
+        // The earlier leader, number 1, heard node 2 two seconds ago; then the leader dies.
         heard.told(1, Duration::ZERO, after(10));
         heard.told(2, Duration::from_secs(2), after(10));
         heard.leads(true, after(11));

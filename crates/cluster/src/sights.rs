@@ -1,40 +1,39 @@
-//! Owns this node's looks at its exports, made by a separate thread. Also records which odd exports were already reported.
-//! Compares nothing: the leader does.
+//! Owns this node's observations of its exports, made by a separate thread. Also records which different exports were already reported.
+//! Compares no observations: the leader does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks.
+/// Interval between observations.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// A look older than this is ignored: a file system may not answer.
+/// An older observation is ignored: its file system may not answer.
 const OLD_AFTER: Duration = Duration::from_secs(60);
 
-/// How long an export must be odd before that counts, if it is still the same directory: nodes look at different times, and entries come
-/// and go.
+/// An export with the same directory must differ for this time before the difference counts.
 const LASTS: Duration = Duration::from_secs(25);
 
-/// How soon the thread ends.
+/// Longest time until the thread notices that it must stop.
 const STOP_WITHIN: Duration = Duration::from_millis(200);
 
-/// Looks at each export of a node, by name: see `godwit_api::sight`.
+/// Examines each export of a node, by name: see `godwit_api::sight`.
 pub type Look = dyn Fn() -> BTreeMap<String, Vec<u64>> + Send + Sync;
 
-/// The latest look at the exports of this node.
+/// The latest observation of the exports of this node.
 #[derive(Default)]
 pub(crate) struct Sights(Mutex<Seen>);
 
-/// An export of the node of a number.
+/// An export: the number of its node, and its name.
 pub(crate) type Export = (u64, String);
 
 /// An export of a node, as the leader compares it.
 pub(crate) struct Compared {
     pub(crate) export: Export,
-    /// Number of the directory's inode; 0 if it cannot be looked at.
+    /// Inode number of the directory; 0 if the directory cannot be examined.
     pub(crate) directory: u64,
-    /// The state lists the export, so that the node takes jobs of it.
+    /// The state lists the export, so the node accepts jobs for it.
     pub(crate) is_listed: bool,
 }
 
@@ -42,9 +41,9 @@ pub(crate) struct Compared {
 struct Seen {
     at: Option<Instant>,
     exports: BTreeMap<String, Vec<u64>>,
-    /// Exports that were as at most nodes once, with the number of the directory then, if this node saw it.
+    /// Exports that once agreed with most nodes, with the inode number of the directory at that time, if this node saw it.
     fine: BTreeMap<Export, Option<u64>>,
-    /// Those that are odd now, since when.
+    /// Exports that differ now, and the time since when.
     odd: BTreeMap<Export, Instant>,
     told: BTreeSet<Export>,
     has_compared: bool,
@@ -55,7 +54,7 @@ impl Sights {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The latest look, unless it is too old.
+    /// The latest observation, unless it is too old.
     pub(crate) fn seen(&self) -> BTreeMap<String, Vec<u64>> {
         let seen = self.lock();
         match seen.at.is_some_and(|at| at.elapsed() < OLD_AFTER) {
@@ -64,7 +63,7 @@ impl Sights {
         }
     }
 
-    /// Body of the thread that looks. No thread joins it: a file system that does not answer may block it.
+    /// Main function of the observing thread. No thread waits for its end: a file system that does not answer may block it.
     pub(crate) fn follow(&self, look: &Arc<Look>, stopping: &AtomicBool) {
         while !stopping.load(Ordering::SeqCst) {
             let exports = look();
@@ -78,8 +77,8 @@ impl Sights {
         }
     }
 
-    /// The odd exports that count. One that never agreed with the others, or that became another directory, counts at once. One that
-    /// differs only in its entries counts after a while.
+    /// The different exports that count. An export that never agreed with the others, or that is now another directory, counts at once.
+    /// An export that differs only in its entries counts after [`LASTS`].
     pub(crate) fn lasting(&self, odd: Vec<Export>, all: &[Compared], now: Instant) -> Vec<Export> {
         let mut seen = self.lock();
         let is_first = !std::mem::replace(&mut seen.has_compared, true);
@@ -90,7 +89,7 @@ impl Sights {
             if !is_odd(&one.export) {
                 seen.fine.insert(one.export.clone(), Some(one.directory));
             } else if is_first && one.is_listed {
-                // The leader before found it so.
+                // The previous leader found that this export agreed with the others.
                 seen.fine.entry(one.export.clone()).or_insert(None);
             }
         }
@@ -111,7 +110,7 @@ impl Sights {
         odd.into_iter().filter(counts).collect()
     }
 
-    /// The odd exports that were not reported before.
+    /// The different exports that were not reported before.
     pub(crate) fn new_ones(&self, odd: &[Export]) -> Vec<Export> {
         let mut seen = self.lock();
         let now: BTreeSet<(u64, String)> = odd.iter().cloned().collect();
@@ -125,7 +124,7 @@ impl Sights {
 mod tests {
     use super::*;
 
-    /// The numbers of those that count among nodes 1 to 3, whose directories have these numbers.
+    /// The numbers of the nodes, from 1 to 3, whose exports count; their directories have these inode numbers.
     fn counting(sights: &Sights, odd: &[u64], directories: [u64; 3], seconds: Instant) -> Vec<u64> {
         let one = |number: u64| (number, "data".to_owned());
         let all = (1..).zip(directories).map(|(number, directory)| Compared {

@@ -1,5 +1,4 @@
-//! Tells how the cluster is, and changes nodes for an operator.
-//! Decides nothing on its own.
+//! Reports the state of the cluster, and changes nodes for an operator. Makes no decisions itself.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,14 +12,14 @@ use godwit_state::{
 
 use crate::{Cluster, Shared, peer, unread};
 
-/// How long the leader may take to report the state of the cluster.
+/// Time within which the leader must report the state of the cluster.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
 
-/// Jobs that are counted at most.
+/// Largest number of jobs that are counted.
 const COUNTED_MAX: usize = 1_000;
 
 impl Cluster {
-    /// The state of the cluster, as the leader reports it; if the leader does not answer, as this node sees it.
+    /// The state of the cluster as the leader reports it, or as this node sees it if the leader does not answer.
     ///
     /// # Errors
     /// The state cannot be read.
@@ -46,7 +45,7 @@ impl Cluster {
         match from_leader {
             Some(mut view) => {
                 let home = &shared.config.home;
-                // The leader learns about the disk of this node a second later.
+                // The leader learns of the disk of this node a second later.
                 let disk = shared.disk_problem();
                 if let Some(why) = shared.config.replica.check_ready().err()
                     && disk.is_none()
@@ -63,7 +62,7 @@ impl Cluster {
         }
     }
 
-    /// How the cluster is, as this node sees it.
+    /// The state of the cluster, as this node sees it.
     pub(crate) fn view_here(&self) -> Result<ClusterView, Refusal> {
         let shared = &self.shared;
         let rows = shared.nodes().map_err(unread)?;
@@ -142,10 +141,10 @@ impl Cluster {
         })
     }
 
-    /// Changes a node: whether it takes jobs, and whether it votes before others.
+    /// Changes a node: whether it accepts jobs, and whether it is preferred as a voter.
     ///
     /// # Errors
-    /// There is no such node, or the state takes no change.
+    /// The node does not exist, or the state cannot be changed.
     pub fn change(&self, actor: Actor, name: &str, wish: ChangeNode) -> Result<(), ProposeError> {
         let replica = &self.shared.config.replica;
         if name == self.node() {
@@ -166,10 +165,11 @@ impl Cluster {
         self.propose(actor, Op::Node(Change::Put(changed)))
     }
 
-    /// Removes a node. Its jobs resume on other nodes. A node that lives and is not drained is removed only by force.
+    /// Removes a node. Its jobs resume on other nodes. A node that lives and is not drained is removed only with
+    /// `force`.
     ///
     /// # Errors
-    /// There is no such node, or it is the last one, or it lives, or the state takes no change.
+    /// The node does not exist, is the last one, or lives; or the state cannot be changed.
     pub fn remove(&self, actor: Actor, name: &str, force: bool) -> Result<(), ProposeError> {
         let refused = |what: String| {
             ProposeError::Refused(CommandError::Invalid {
@@ -205,7 +205,7 @@ impl Cluster {
     }
 }
 
-/// How many jobs each node runs.
+/// The number of jobs that each node runs.
 fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault> {
     let mut counts = HashMap::new();
     let reader = shared.config.replica.reader();
@@ -218,14 +218,14 @@ fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault>
     Ok(counts)
 }
 
-/// Knowledge of the asked node about another node.
+/// Facts that the asked node knows about another node.
 struct Known {
-    /// It is this node.
+    /// The other node is the asked node itself.
     own: bool,
     is_lost: bool,
     /// The node is a member of the consensus, or is alone.
     is_member: bool,
-    /// This leader, or one before it, has heard it.
+    /// This leader or an earlier one has heard the node.
     is_heard: bool,
     draining: bool,
     running: u64,
@@ -236,7 +236,7 @@ impl Known {
         match () {
             () if self.is_lost => NodeState::Lost,
             () if !self.is_member => NodeState::Joining,
-            // No leader has heard it yet.
+            // No leader has heard the node yet.
             () if !self.own && !self.is_heard => NodeState::Unknown,
             () if self.draining && self.running > 0 => NodeState::Draining,
             () if self.draining => NodeState::Drained,

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-/// A node as far as voting goes.
+/// The properties of a node that matter for voting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) number: u64,
-    /// It votes now.
+    /// The node votes now.
     pub(crate) votes: bool,
-    /// The operator wants it to vote.
+    /// The operator wants the node to vote.
     pub(crate) wanted: bool,
     /// The node has the state, and its last message is recent.
     pub(crate) fit: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Candidate {
     pub(crate) gone: bool,
 }
 
-/// Number of voters among so many nodes. Two voters are worse than one: both must live.
+/// Number of voters for this number of nodes. Two voters are worse than one, because both must live.
 const fn seats(nodes: usize) -> usize {
     match nodes {
         0..=2 => 1,
@@ -26,14 +26,14 @@ const fn seats(nodes: usize) -> usize {
     }
 }
 
-/// The nodes that shall vote. Voters keep their seats unless they are gone or other nodes are preferred. Only a fit node gets a seat.
+/// The nodes that will vote. Voters keep their seats unless they are gone or other nodes are preferred. Only a fit node gets a seat.
 pub(crate) fn choose(candidates: &[Candidate]) -> BTreeSet<u64> {
     let seats = seats(candidates.len());
     let mut order: Vec<&Candidate> = candidates
         .iter()
         .filter(|candidate| candidate.votes || candidate.fit)
         .collect();
-    // Wanted nodes come first, then nodes with a seat, then the oldest.
+    // Preferred nodes come first, then present voters, then the oldest nodes.
     order.sort_by_key(|candidate| {
         (
             candidate.gone,
@@ -47,7 +47,7 @@ pub(crate) fn choose(candidates: &[Candidate]) -> BTreeSet<u64> {
         .take(seats)
         .map(|candidate| candidate.number)
         .collect();
-    // An even number of voters survives no more losses than one voter less, and costs more.
+    // An even number of voters survives no more losses than one voter less, and costs more messages.
     if chosen.len().is_multiple_of(2) {
         let fewer = chosen.len().saturating_sub(1);
         return order
