@@ -1,5 +1,5 @@
-//! Owns the system's answers about users and groups: the name of an id, the id of a name, from whatever database it uses.
-//! Keeps nothing; each call asks again, and may ask a server.
+//! Owns queries to the system about users and groups: the name of an id, and the id of a name, from any database that the
+//! system uses. Caches nothing: each call asks the system again, and the system may ask a server.
 
 #![allow(
     unsafe_code,
@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
-/// Most bytes that the C library may need for one answer; a group can have thousands of members.
+/// Largest buffer that one answer of the C library may need; a group can have thousands of members.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 const BUFFER_BYTES: usize = 4096;
 
@@ -29,7 +29,7 @@ pub fn user_name(uid: u32) -> Option<Vec<u8>> {
             )
         };
         answer(errno, found, |found| {
-            // SAFETY: a found entry is ours, filled in.
+            // SAFETY: a found entry is filled in, in our buffer.
             let name = unsafe { (*found).pw_name };
             // SAFETY: the name lies in our buffer, or is static.
             unsafe { name_at(name) }
@@ -53,7 +53,7 @@ pub fn group_name(gid: u32) -> Option<Vec<u8>> {
             )
         };
         answer(errno, found, |found| {
-            // SAFETY: a found entry is ours, filled in.
+            // SAFETY: a found entry is filled in, in our buffer.
             let name = unsafe { (*found).gr_name };
             // SAFETY: the name lies in our buffer, or is static.
             unsafe { name_at(name) }
@@ -77,7 +77,7 @@ pub fn user_id(name: &[u8]) -> Option<u32> {
                 &raw mut found,
             )
         };
-        // SAFETY: a found entry is ours, filled in.
+        // SAFETY: a found entry is filled in, in our buffer.
         answer(errno, found, |found| unsafe { Some((*found).pw_uid) })
     })
 }
@@ -98,7 +98,7 @@ pub fn group_id(name: &[u8]) -> Option<u32> {
                 &raw mut found,
             )
         };
-        // SAFETY: a found entry is ours, filled in.
+        // SAFETY: a found entry is filled in, in our buffer.
         answer(errno, found, |found| unsafe { Some((*found).gr_gid) })
     })
 }
@@ -121,7 +121,7 @@ fn answer<E, T>(errno: i32, found: *mut E, read: impl FnOnce(*mut E) -> Option<T
     read(found).map_or(Answer::None, Answer::Found)
 }
 
-/// Calls with more and more room, up to a bound.
+/// Repeats the call with a larger buffer while the buffer is too small, up to a bound.
 fn ask<T>(mut call: impl FnMut(&mut [u8]) -> Answer<T>) -> Option<T> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {

@@ -1,8 +1,8 @@
 //! Owns the priority of the calling thread for processors and disks.
 //! Changes no other thread.
 
-/// Lets other threads and programs go first: a lower priority for processors, the lowest ordinary one for disks. If the kernel refuses,
-/// nothing changes: the call is a courtesy.
+/// Lets other threads and programs run first: a lower priority for processors, the lowest ordinary priority for disks. If the kernel
+/// refuses, nothing changes: correctness does not depend on the priority.
 #[expect(unsafe_code, reason = "there is no safe form of ioprio_set")]
 pub fn lower_thread() {
     const WHO_PROCESS: libc::c_int = 1;
@@ -11,26 +11,26 @@ pub fn lower_thread() {
     const LEVEL_LOWEST: libc::c_int = 7;
     const NICE: libc::c_int = 10;
     let priority = CLASS_BEST_EFFORT << CLASS_SHIFT | LEVEL_LOWEST;
-    // SAFETY: it takes plain numbers, and 0 is the calling thread.
+    // SAFETY: the arguments are plain numbers, and 0 is the calling thread.
     unsafe {
         libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority);
     }
-    // SAFETY: it takes plain numbers, and 0 is the calling thread.
+    // SAFETY: the arguments are plain numbers, and 0 is the calling thread.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, NICE);
     }
 }
 
-/// Gives the calling thread the usual priorities again. Only a privileged process may raise that for processors; where the kernel
-/// refuses, it stays low until the thread ends.
+/// Restores the usual priorities of the calling thread. Only a privileged process may raise the priority for processors; if the kernel
+/// refuses, the priority stays low until the thread ends.
 #[expect(unsafe_code, reason = "there is no safe form of ioprio_set")]
 pub fn raise_thread() {
     const WHO_PROCESS: libc::c_int = 1;
-    // SAFETY: it takes plain numbers, and 0 is the calling thread, and the class that follows the other priority.
+    // SAFETY: the arguments are plain numbers, and 0 is the calling thread.
     unsafe {
         libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, 0);
     }
-    // SAFETY: it takes plain numbers, and 0 is the calling thread.
+    // SAFETY: the arguments are plain numbers: 0 is the calling thread, and the class follows from the other priority.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, 0);
     }

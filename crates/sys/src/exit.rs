@@ -7,8 +7,8 @@
 )]
 
 /// Ends the process at once with this exit code, without waiting for its threads and without the exit handlers of libraries. Such handlers
-/// free data that a thread may still use, and a TLS handshake that meets that aborts the process.
+/// free data that a thread may still use; a TLS handshake in such a thread would abort the process.
 pub fn exit(code: u8) -> ! {
-    // SAFETY: it takes no pointer, and nothing of this process is run after it.
+    // SAFETY: the call has no pointer, and no code of this process runs after it.
     unsafe { libc::_exit(code.into()) }
 }

@@ -1,5 +1,5 @@
-//! Owns queries about this machine's interfaces and addresses, and the binding of a socket to an interface.
-//! Does not know which of them others can reach.
+//! Owns queries about this machine's interfaces and addresses, and the binding of a socket to an interface. Does not decide which
+//! addresses others can reach.
 
 use std::ffi::CStr;
 use std::io;
@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 /// An address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
-    /// The interface's name; bytes that are no text are replaced.
+    /// The name of the interface; bytes that are not valid text are replaced.
     pub interface: String,
     /// The interface's number, the same for all its addresses.
     pub index: u32,
@@ -21,7 +21,7 @@ pub struct InterfaceAddress {
     pub prefix_bits: u8,
 }
 
-/// The addresses of all interfaces that are up, without those of loopback and without link-local ones of IPv6.
+/// The addresses of all interfaces that are up, without loopback and IPv6 link-local addresses.
 ///
 /// # Errors
 /// The kernel's error.
@@ -36,8 +36,8 @@ pub fn addresses() -> io::Result<Vec<IpAddr>> {
     Ok(found)
 }
 
-/// The addresses of all interfaces that are up and have a carrier, with their interfaces in the order of their numbers; without
-/// loopback and without link-local addresses.
+/// The addresses of all interfaces that are up and have a carrier, in the order of the interface numbers; without loopback and
+/// link-local addresses.
 ///
 /// # Errors
 /// The kernel's error.
@@ -66,8 +66,8 @@ pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
     Ok(found)
 }
 
-/// Lets `socket` send and receive by this interface alone. Without rights Linux allows it from 5.7 on, and only where the socket is
-/// not bound yet.
+/// Restricts `socket` to this interface for sending and receiving. Without privileges Linux allows this from version 5.7 on, and
+/// only if the socket is not bound yet.
 ///
 /// # Errors
 /// `PermissionDenied` if it is not allowed, `NotFound` or a similar error if there is no such interface.
@@ -87,7 +87,7 @@ pub fn bind_to_interface(socket: impl AsFd, interface: &str) -> io::Result<()> {
     crate::check(answer)
 }
 
-/// Lets a socket be bound to an address without taking a port yet: the kernel chooses the port when the peer is known.
+/// Lets a socket be bound to an address without a port: the kernel chooses the port when the peer is known.
 ///
 /// # Errors
 /// The kernel's error.
@@ -95,7 +95,7 @@ pub fn bind_without_port(socket: impl AsFd) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
 
-/// Sets the most unsent bytes in a TCP socket; a blocked sender wakes late rather than early.
+/// Sets the largest number of unsent bytes in a TCP socket; a blocked sender then wakes late rather than early.
 ///
 /// # Errors
 /// Fails with the kernel's error.
@@ -119,7 +119,7 @@ fn set(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     crate::check(answer)
 }
 
-/// Calls `tell` for every address.
+/// Calls `tell` for each address.
 #[expect(unsafe_code, reason = "getifaddrs, for which rustix has no form")]
 fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
@@ -128,11 +128,11 @@ fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
     let list = List(first);
     let mut next = NonNull::new(list.0);
     while let Some(entry) = next {
-        // SAFETY: an entry of the list, which lives until it is dropped, and which no other code changes.
+        // SAFETY: an entry of the list lives until the list is dropped, and no other code changes it.
         let entry = unsafe { entry.as_ref() };
         next = NonNull::new(entry.ifa_next);
         let address = NonNull::new(entry.ifa_addr)
-            // SAFETY: the address of an entry of the list, which has the length of its family.
+            // SAFETY: the address belongs to an entry of the list, and has the length of its family.
             .and_then(|address| unsafe { read(address) });
         if let Some(address) = address {
             tell(entry, address);
@@ -147,7 +147,7 @@ fn name(entry: &libc::ifaddrs) -> Option<(String, u32)> {
     let name = NonNull::new(entry.ifa_name)?;
     // SAFETY: every entry of the list has a name that ends with a zero byte, and lives as long as the entry.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) };
-    // SAFETY: it reads the name.
+    // SAFETY: the call only reads the name.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     (index > 0).then(|| (name.to_string_lossy().into_owned(), index))
 }
@@ -155,7 +155,7 @@ fn name(entry: &libc::ifaddrs) -> Option<(String, u32)> {
 #[expect(unsafe_code, reason = "an address is read by its family")]
 fn prefix(entry: &libc::ifaddrs) -> Option<u8> {
     let mask = NonNull::new(entry.ifa_netmask)?;
-    // SAFETY: the mask of an entry of the list is an address with the length of its family.
+    // SAFETY: the mask belongs to an entry of the list, and has the length of its family.
     let ones = match unsafe { read(mask) }? {
         IpAddr::V4(mask) => u32::from(mask).leading_ones(),
         IpAddr::V6(mask) => u128::from(mask).leading_ones(),
@@ -171,7 +171,7 @@ unsafe fn read(address: NonNull<libc::sockaddr>) -> Option<IpAddr> {
     let family = unsafe { address.as_ref() }.sa_family;
     match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: the family gives the type; unaligned, since the kernel promises no more.
+            // SAFETY: the family determines the type; the read is unaligned because the kernel guarantees no alignment.
             let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
         }

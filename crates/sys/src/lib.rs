@@ -1,5 +1,5 @@
 //! Owns all unsafe code of the project: small safe wrappers of kernel calls that `rustix` lacks.
-//! Decides nothing: policy belongs to the callers.
+//! Makes no decisions: the callers decide.
 
 pub mod accounts;
 pub mod acting;
@@ -20,7 +20,7 @@ pub mod tun;
 pub mod umask;
 pub mod write_back;
 
-/// Turns the answer of a system call, zero or an error, into a result.
+/// Converts the answer of a system call, zero or an error, into a result.
 fn check(answer: i32) -> std::io::Result<()> {
     if answer == 0 {
         Ok(())

@@ -1,5 +1,5 @@
-//! Owns listening at several addresses, where one of IPv6 does not take the port of one of IPv4.
-//! Accepts nothing and resolves no names.
+//! Owns listening at several addresses: an IPv6 address does not occupy the port of an IPv4 address. Does not accept connections
+//! or resolve names.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-/// Connections that wait to be accepted, as many as the standard library lets wait.
+/// Largest number of connections that wait to be accepted, as in the standard library.
 const BACKLOG: i32 = 128;
 
 /// An address that cannot be listened at.
@@ -20,8 +20,8 @@ pub struct Unheard {
     pub source: io::Error,
 }
 
-/// Listens at all of `addresses`, in their order. `[::]` takes IPv4 as well, unless an address of IPv4 has the same port; beside
-/// `0.0.0.0` it is left out where the machine has no IPv6.
+/// Listens at all of `addresses`, in their order. `[::]` includes IPv4, unless an IPv4 address has the same port. Beside
+/// `0.0.0.0`, `[::]` is omitted if the machine has no IPv6.
 ///
 /// # Errors
 /// The first address that cannot be listened at.

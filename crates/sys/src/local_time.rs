@@ -1,5 +1,4 @@
-//! Owns the question how far the local time is from UTC.
-//! Reads and shows no times.
+//! Owns the difference between local time and UTC. Does not read or show times.
 
 #![allow(unsafe_code, reason = "there is no safe form of localtime_r")]
 
@@ -7,9 +6,9 @@
 #[must_use]
 pub fn offset_at(moment: i64) -> Option<i64> {
     let moment: libc::time_t = moment;
-    // SAFETY: the struct holds integers and a pointer, and zeros are valid for each of them.
+    // SAFETY: the struct has integers and a pointer, and zero is valid for each of them.
     let mut parts: libc::tm = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live values of these types, and no thread of the program changes the environment.
+    // SAFETY: both pointers refer to live values of these types, and no thread of the program changes the environment.
     let told = unsafe { libc::localtime_r(&raw const moment, &raw mut parts) };
     (!told.is_null()).then_some(parts.tm_gmtoff)
 }

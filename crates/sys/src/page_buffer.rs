@@ -1,5 +1,4 @@
-//! Owns memory that starts at a page boundary, as direct I/O wants it.
-//! Does not pool or count it: that is its users' business.
+//! Owns memory that starts at a page boundary, as direct I/O requires. Does not pool or count the memory: its users do.
 
 #![allow(unsafe_code, reason = "mmap and slices of what it returns")]
 
@@ -9,8 +8,8 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// A fixed run of bytes whose first one lies on a page boundary. Zero at first; a page takes memory when it is touched, and dropping the
-/// buffer returns all memory to the system.
+/// A fixed number of bytes that starts at a page boundary. All bytes are zero at first; a page uses memory after its first use, and
+/// dropping the buffer returns all memory to the system.
 #[derive(Debug)]
 pub struct PageBuffer {
     start: NonNull<u8>,
@@ -21,13 +20,12 @@ impl PageBuffer {
     /// A buffer of `bytes` bytes.
     ///
     /// # Errors
-    /// `InvalidInput` if `bytes` is zero or does not fit an address space; otherwise the kernel's answer, usually
-    /// that there is no memory.
+    /// `InvalidInput` if `bytes` is zero or exceeds the address space; otherwise the kernel's error, usually that there is no memory.
     pub fn new(bytes: usize) -> io::Result<Self> {
         if bytes == 0 || isize::try_from(bytes).is_err() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: a null hint lets the kernel choose an unused place, so nothing that exists is replaced.
+        // SAFETY: with a null address the kernel chooses an unused place, so no existing mapping is replaced.
         let start = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -59,15 +57,15 @@ impl DerefMut for PageBuffer {
 
 impl Drop for PageBuffer {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping that `new` made, and no reference to it outlives `self`.
+        // SAFETY: the range is exactly the mapping that `new` made, and no reference to it outlives `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "the mapping was ours");
     }
 }
 
-// SAFETY: the mapping belongs to this value alone and is plain bytes, tied to no thread.
+// SAFETY: the mapping belongs to this value alone and is plain bytes, independent of threads.
 unsafe impl Send for PageBuffer {}
-// SAFETY: shared references only read.
+// SAFETY: shared references can only read.
 unsafe impl Sync for PageBuffer {}
 
 #[cfg(test)]

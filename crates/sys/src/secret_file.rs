@@ -1,5 +1,5 @@
-//! Owns how files that hold secrets are read: tokens, passwords, private keys, invitations, backups. A file that others can read is refused.
-//! Does not know the contents of the files. Secret files that Godwit writes have mode 600.
+//! Owns the reading of files that have secrets: tokens, passwords, private keys, invitations, backups. A file that others can read is
+//! refused. Does not interpret the contents of the files. Secret files that Godwit writes have mode 600.
 
 use std::fmt;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// Why a file of a secret cannot be used.
+/// Reason why a secret file cannot be used.
 #[derive(Debug)]
 pub enum SecretFileError {
     /// The file cannot be read.
@@ -25,14 +25,14 @@ pub enum SecretFileError {
         path: PathBuf,
         /// Its permissions.
         mode: u32,
-        /// The permissions that would be right.
+        /// The permissions that the file should have.
         wanted: u32,
     },
-    /// The file is longer than any such file.
+    /// The file is longer than any file of this kind.
     TooLong {
         /// The file.
         path: PathBuf,
-        /// The most that it may have.
+        /// The largest allowed length of the file.
         bytes_max: u64,
     },
 }
@@ -64,7 +64,7 @@ impl std::error::Error for SecretFileError {
     }
 }
 
-/// The content of a file that holds a secret.
+/// The content of a secret file.
 ///
 /// # Errors
 /// The file cannot be read, is longer than `bytes_max`, or [`check`] refuses it.
@@ -88,10 +88,11 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, SecretFileError> {
     Ok(content)
 }
 
-/// Whether an open file is closed to others. A file of root may be readable by its group, through which root gives it to a service.
+/// Checks that other users have no access to an open file. The group of a file of root may read it: with such a group root gives a service
+/// access to the file.
 ///
 /// # Errors
-/// Other users may read or change the file, or the system gives no answer.
+/// Other users may read or change the file, or the system returns an error.
 pub fn check(path: &Path, file: &File) -> Result<(), SecretFileError> {
     let meta = file.metadata().map_err(|source| SecretFileError::Read {
         path: path.to_owned(),
@@ -108,7 +109,7 @@ pub fn check(path: &Path, file: &File) -> Result<(), SecretFileError> {
     }
 }
 
-/// The permissions that a file of this owner should have for a process of this user; None where those that it has will do.
+/// The permissions that a file of this owner should have for a process of this user; `None` if its present permissions are sufficient.
 const fn wanted(mode: u32, owner: u32, user: u32) -> Option<u32> {
     let (open, wanted) = match owner == 0 && user != 0 {
         true => (0o037, 0o640),

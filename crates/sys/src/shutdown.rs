@@ -1,5 +1,5 @@
-//! Owns the abrupt end of a mounted file system, as a power cut would end it, for tests.
-//! Does not unmount it, and nothing outside tests should call it.
+//! Owns the sudden shutdown of a mounted file system, as in a power failure, for tests. Does not unmount the
+//! file system; no code except tests should use this module.
 
 #![allow(unsafe_code, reason = "an ioctl request that rustix does not offer")]
 
@@ -11,17 +11,18 @@ use rustix::ioctl::{Setter, ioctl};
 /// The data that still reaches the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// The file system's journal is flushed first, data is not: names and sizes may outlive contents.
+    /// The file system's journal is flushed first, but not data: names and sizes may exist without their
+    /// contents.
     LogFlush,
-    /// Nothing: only the data that is on the device at this moment exists after the next mount.
+    /// No data: only the data that is on the device at this moment exists after the next mount.
     NoLogFlush,
 }
 
-/// Ends the file system that `file` is on: from now on everything on it fails with `EIO`, until it is unmounted.
+/// Shuts down the file system of `file`: all later operations on it fail with `EIO`, until it is unmounted.
 ///
 /// # Errors
 ///
-/// `PermissionDenied` without `CAP_SYS_ADMIN`, `ENOTTY` or `EOPNOTSUPP` where the file system cannot do it.
+/// `PermissionDenied` without `CAP_SYS_ADMIN`; `ENOTTY` or `EOPNOTSUPP` if the file system does not support it.
 pub fn file_system(file: impl AsFd, how: Shutdown) -> io::Result<()> {
     let flags = match how {
         Shutdown::LogFlush => FLAGS_LOG_FLUSH,

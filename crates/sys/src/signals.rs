@@ -1,5 +1,5 @@
-//! Owns the real-time signals, whose numbers only the C library knows.
-//! Does not decide how a signal acts; the caller names another signal that stands for all of them.
+//! Owns the real-time signals, whose numbers only the C library has. Does not decide the effect of a signal: the caller names another
+//! signal, which is sent in place of each of them.
 #![expect(
     unsafe_code,
     reason = "rustix has no sigaction, for a handler must keep to what a signal may interrupt"
@@ -11,30 +11,31 @@ use std::{mem, ptr};
 
 use rustix::process::{Signal, getpid, kill_process};
 
-/// The signal that replaces the real-time ones.
+/// The signal that is sent in place of the real-time signals.
 static STANDS_FOR_THEM: AtomicI32 = AtomicI32::new(0);
 
-/// Makes each real-time signal act in this process as `signal` does. A signal that a tool reserves, as valgrind does, is not changed.
+/// Makes each real-time signal have the same effect in this process as `signal`. A signal that a tool reserves, for example valgrind,
+/// is not changed.
 ///
-/// This costs one call of the kernel for each of some 30 signals; libraries that can take a handler away again cost a thousand times
-/// as much.
+/// This costs one call of the kernel for each of about 30 signals; libraries that can remove a handler later cost a thousand times as
+/// much.
 pub fn real_time_as(signal: Signal) {
     STANDS_FOR_THEM.store(signal.as_raw(), Ordering::SeqCst);
-    // SAFETY: all zeros are a `sigaction` without flags, without a handler, and with an empty mask.
+    // SAFETY: a `sigaction` of zeros is valid: no flags, no handler, and an empty mask.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = pass_on as *const () as usize;
     // An interrupted system call resumes after the handler.
     action.sa_flags = libc::SA_RESTART;
     for each in libc::SIGRTMIN()..=libc::SIGRTMAX() {
-        // SAFETY: `action` lives during the call, and its handler only does what a signal handler may do.
+        // SAFETY: `action` lives during the call, and its handler does only what a signal handler may do.
         let _kept = unsafe { libc::sigaction(each, &raw const action, ptr::null_mut()) };
     }
 }
 
-/// Sends the other signal. The call goes directly to the kernel: it takes no lock, and leaves `errno` alone.
+/// Sends the other signal to this process. The call goes directly to the kernel: it needs no lock, and does not change `errno`.
 extern "C" fn pass_on(_signal: c_int) {
     if let Some(signal) = Signal::from_named_raw(STANDS_FOR_THEM.load(Ordering::SeqCst)) {
-        // Nothing can be done about a failure here, and this process may always signal itself.
+        // The handler cannot report a failure, and this process may always signal itself.
         let _ = kill_process(getpid(), signal);
     }
 }
@@ -49,9 +50,9 @@ mod tests {
         real_time_as(Signal::CONT);
         let me = getpid().as_raw_nonzero().get();
         for signal in [libc::SIGRTMIN(), libc::SIGRTMAX()] {
-            // SAFETY: a number of a signal that has a handler.
+            // SAFETY: the arguments are plain numbers, and the signal has a handler.
             let sent = unsafe { libc::kill(me, signal) };
-            // Without a handler this ends the process of the test.
+            // Without a handler the signal would end the process of the test.
             assert_eq!(sent, 0);
         }
     }

@@ -1,5 +1,5 @@
-//! Owns the reading of the kernel's statistics of a TCP connection (`TCP_INFO`).
-//! Interprets nothing: units are the kernel's, named.
+//! Owns the reading of the kernel's statistics of a TCP connection (`TCP_INFO`). Does not interpret the
+//! statistics; the units are those of the kernel.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -11,54 +11,54 @@ use std::time::Duration;
 pub struct TcpInfo {
     /// Smoothed round trip time.
     pub round_trip: Duration,
-    /// The smallest round trip seen lately.
+    /// The smallest recent round trip time.
     pub round_trip_min: Duration,
-    /// Segments the congestion control lets fly.
+    /// Largest number of segments in flight that the congestion control allows.
     pub congestion_window_segments: u32,
-    /// Bytes of a segment as sent.
+    /// Bytes of a sent segment.
     pub segment_bytes: u32,
-    /// The largest packet that the path takes, as far as the kernel has found out, in bytes.
+    /// The largest packet on the path, as far as the kernel knows, in bytes.
     pub path_mtu_bytes: u32,
-    /// Segments sent and not acknowledged.
+    /// Segments that were sent and not yet acknowledged.
     pub unacknowledged_segments: u32,
-    /// Since the last acknowledgement came.
+    /// Time since the last acknowledgement.
     pub since_acknowledgement: Duration,
-    /// Since the last data came.
+    /// Time since data was last received.
     pub since_data: Duration,
-    /// Segments retransmitted since the connection began.
+    /// Segments that were retransmitted since the connection began.
     pub retransmitted_segments: u32,
-    /// Bytes the peer's kernel acknowledged.
+    /// Bytes that the peer's kernel has acknowledged.
     pub acknowledged_bytes: u64,
     /// Bytes that arrived from the peer.
     pub received_bytes: u64,
-    /// The most that was received in a round trip so far; the receive window follows it.
+    /// The most bytes received in one round trip so far; the receive window depends on this number.
     pub receive_space_bytes: u32,
-    /// Bytes in the socket that were never sent yet.
+    /// Bytes in the socket that were not sent yet.
     pub unsent_bytes: u32,
-    /// The latest measured delivery rate, bytes per second.
+    /// The last measured delivery rate in bytes per second.
     pub delivery_bytes_per_second: u64,
-    /// Time during which there was something to send.
+    /// Time during which the socket had data to send.
     pub busy: Duration,
     /// The part of `busy` limited by the peer's receive window.
     pub window_limited: Duration,
     /// The part of `busy` limited by our send buffer.
     pub buffer_limited: Duration,
-    /// `delivery_bytes_per_second` was measured while there was not enough to send.
+    /// `delivery_bytes_per_second` was measured while the socket had too little data to send.
     pub delivery_app_limited: bool,
-    /// Segments with data sent since the connection began, retransmitted ones included.
+    /// Data segments sent since the connection began, including retransmitted ones.
     pub data_segments: u32,
-    /// Bytes sent since the connection began, retransmitted ones included.
+    /// Bytes sent since the connection began, including retransmitted ones.
     pub sent_bytes: u64,
     /// Bytes retransmitted since the connection began.
     pub retransmitted_bytes: u64,
 }
 
-/// `struct tcp_info` of linux/tcp.h up to `tcpi_bytes_retrans`: the C libraries have fewer fields.
+/// `struct tcp_info` of linux/tcp.h up to `tcpi_bytes_retrans`; the C libraries have fewer fields.
 #[repr(C)]
 struct Raw {
     // State, phase, retransmits, probes, backoff, options, window scales.
     bytes: [u8; 7],
-    /// The lowest bit: the delivery rate was limited by the application.
+    /// The lowest bit means that the application limited the delivery rate.
     flags: u8,
     // rto, ato.
     timeouts: [u32; 2],
@@ -99,7 +99,7 @@ struct Raw {
     bytes_retrans: u64,
 }
 
-// The offsets of the kernel's structure.
+// The offsets must be those of the kernel's structure.
 const _: () = assert!(std::mem::offset_of!(Raw, total_retrans) == 100);
 const _: () = assert!(std::mem::offset_of!(Raw, delivery_rate) == 160);
 const _: () = assert!(size_of::<Raw>() == 216);
@@ -107,7 +107,7 @@ const _: () = assert!(size_of::<Raw>() == 216);
 /// Reads the statistics of `socket`.
 ///
 /// # Errors
-/// The kernel's error, in particular for a socket that is not TCP.
+/// The kernel's error, in particular if the socket is not a TCP socket.
 #[expect(
     unsafe_code,
     reason = "getsockopt with a structure rustix has no form for"
@@ -126,7 +126,8 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         )
     };
     crate::check(answer)?;
-    // SAFETY: plain integers, zeroed before: every bit pattern is a value, however much the kernel wrote.
+    // SAFETY: the value has plain integers and was zero before, so it is valid however much the kernel
+    // wrote.
     let raw = unsafe { raw.assume_init() };
     Ok(TcpInfo {
         round_trip: Duration::from_micros(raw.rtt.into()),

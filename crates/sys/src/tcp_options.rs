@@ -1,11 +1,11 @@
-//! Owns the options of a socket that no safe interface has: its pace, its priority, and from how many bytes on it is readable.
-//! Decides no values.
+//! Owns socket options that no safe interface has: the pacing rate, the priority, and the number of bytes that make a socket readable.
+//! Does not choose values.
 
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Has the kernel send no more than `bytes_per_second` on `socket`; `u64::MAX` is no bound.
+/// Limits the rate at which the kernel sends on `socket` to `bytes_per_second`; `u64::MAX` means no limit.
 ///
 /// # Errors
 /// The kernel's error.
@@ -13,7 +13,7 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
     set(socket, libc::SO_MAX_PACING_RATE, bytes_per_second)
 }
 
-/// Makes the queues of this machine prefer other sockets to `socket`: 1 is the class for background traffic.
+/// Gives `socket` a priority in the queues of this machine: 1 is the class for background traffic.
 ///
 /// # Errors
 /// The kernel's error.
@@ -21,13 +21,13 @@ pub fn set_priority(socket: impl AsFd, priority: u32) -> io::Result<()> {
     set(socket, libc::SO_PRIORITY, priority)
 }
 
-/// Makes `socket` readable from this many bytes on, or once no more can come. So a reader that waits for many bytes is not woken for each
-/// packet.
+/// Makes `socket` readable when it has this many bytes, or when no more can arrive. A reader that waits for many bytes is then not woken
+/// for each packet.
 ///
 /// # Errors
 /// The kernel's error.
 pub fn set_readable_from(socket: impl AsFd, bytes: u32) -> io::Result<()> {
-    // A C `int`; the kernel takes no more than half of its possible buffer.
+    // The option is a C `int`; the kernel allows at most half of its largest buffer.
     set(
         socket,
         libc::SO_RCVLOWAT,

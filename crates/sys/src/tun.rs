@@ -1,5 +1,5 @@
-//! Owns the creation of TUN devices: packets without an Ethernet header, read and written through a file.
-//! Does not set addresses, bring devices up or interpret packets.
+//! Owns the creation of TUN devices: packets without an Ethernet header, read and written through a file. Does not set addresses, enable
+//! devices or interpret packets.
 //!
 //! The device belongs to the network namespace of the thread that creates it and disappears when its file is closed.
 
@@ -11,19 +11,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{IntegerSetter, Setter, Updater, ioctl};
 
-/// Longest name of a network device, without the closing NUL.
+/// Longest name of a network device in bytes, without the final NUL.
 pub const DEVICE_NAME_BYTES_MAX: usize = 15;
 
 /// Bytes of the header before each packet of a device made with [`Offload::On`] (`struct virtio_net_hdr`).
 pub const VNET_HEADER_BYTES: usize = 10;
 
-/// Whether the kernel may hand over segments larger than the MTU and packets without a finished checksum.
+/// Whether the kernel may pass segments larger than the MTU and packets without a final checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// Every packet is complete and no larger than the MTU; nothing precedes it.
+    /// Every packet is complete and no larger than the MTU; it has no header.
     Off,
-    /// TCP segments of up to 64 KiB and unfinished checksums cross unchanged. Each packet follows a header of [`VNET_HEADER_BYTES`], which
-    /// describes the remaining work.
+    /// TCP segments of up to 64 KiB and incomplete checksums are passed unchanged. A header of [`VNET_HEADER_BYTES`] precedes each packet
+    /// and describes the remaining work.
     On,
 }
 
@@ -38,8 +38,8 @@ impl Tun {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the name is empty, too long or holds a NUL. Otherwise the kernel's answer: no permission
-    /// to open `/dev/net/tun` or to create devices in this namespace, or the name is taken.
+    /// `InvalidInput` if the name is empty, is too long, or has a NUL. Otherwise the kernel's error: no permission to open `/dev/net/tun`
+    /// or to create devices in this namespace, or the name is in use.
     pub fn create(name: &str, offload: Offload) -> io::Result<Self> {
         let mut request = Request::new(name)?;
         request.flags = IFF_TUN | IFF_NO_PI;
@@ -61,20 +61,20 @@ impl Tun {
         Ok(Self { file })
     }
 
-    /// Reads one packet, including its header if there is one. A packet larger than the buffer is cut.
+    /// Reads one packet, including its header if there is one. A packet larger than the buffer is truncated.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is none; `EBADFD` when the device is gone, for instance with its namespace.
+    /// `WouldBlock` if there is no packet; `EBADFD` if the device no longer exists, for example because its namespace ended.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::io::read(&self.file, buffer)?)
     }
 
-    /// Hands one packet, including its header if there is one, to the kernel.
+    /// Passes one packet, including its header if there is one, to the kernel.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the packet is malformed, `EIO` when the device is down, `EBADFD` when it is gone.
+    /// `EINVAL` if the packet is malformed, `EIO` if the device is down, `EBADFD` if it no longer exists.
     pub fn write(&self, packet: &[u8]) -> io::Result<usize> {
         Ok(rustix::io::write(&self.file, packet)?)
     }
@@ -93,13 +93,13 @@ fn set_offload(file: BorrowedFd<'_>) -> io::Result<()> {
     let set_header = unsafe { Setter::<TUNSETVNETHDRSZ, libc::c_int>::new(HEADER_BYTES) };
     // SAFETY: the request reads nothing but that `int`.
     unsafe { ioctl(file, set_header) }?;
-    // SAFETY: TUNSETOFFLOAD takes the flags by value in place of a pointer.
+    // SAFETY: the argument of TUNSETOFFLOAD is the flags themselves, not a pointer.
     let set_flags = unsafe {
         IntegerSetter::<TUNSETOFFLOAD>::new_usize(
             TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN,
         )
     };
-    // SAFETY: the request touches no memory of ours.
+    // SAFETY: the request uses no memory of this process.
     unsafe { ioctl(file, set_flags) }?;
     Ok(())
 }

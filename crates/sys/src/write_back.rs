@@ -1,26 +1,26 @@
-//! Owns the call that has the kernel begin to bring parts of a file to disk, which no safe interface has.
-//! Does not decide when, and makes nothing durable.
+//! Owns the call that makes the kernel begin to write parts of a file to disk; no safe interface has it. Does not decide when to write,
+//! and makes nothing durable.
 
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Starts to write the changed data in `range` of `file`, in bytes, from the page cache to the disk; parts of pages at the ends count
-/// whole. The call does not wait for the writes, but may wait for room in the queue of the disk. It promises nothing: only fsync(2) does,
-/// and reports errors.
+/// Starts to write the changed data in `range` of `file`, in bytes, from the page cache to the disk; pages at the ends of the range are
+/// written whole. The call does not wait for the writes, but may wait for space in the queue of the disk. Only fsync(2) guarantees that
+/// data is written, and reports errors.
 ///
 /// # Errors
-/// The kernel's error: `ESPIPE` if `file` is no file. Also if no file can have the range.
+/// The kernel's error: `ESPIPE` if `file` is not a file. Also an error if no file can have this range.
 #[expect(unsafe_code, reason = "rustix has no form of sync_file_range")]
 pub fn begin(file: impl AsFd, range: &Range<u64>) -> io::Result<()> {
     let bytes = range.end.saturating_sub(range.start);
     if bytes == 0 {
-        // To the kernel this would mean up to the end.
+        // For the kernel an empty range would extend to the end of the file.
         return Ok(());
     }
     let position = |value| libc::off64_t::try_from(value).map_err(io::Error::other);
     let (offset, bytes) = (position(range.start)?, position(bytes)?);
-    // SAFETY: takes numbers only, and the descriptor is open for as long as the call.
+    // SAFETY: the arguments are plain numbers, and the descriptor is open during the call.
     let answer = unsafe {
         libc::sync_file_range(
             file.as_fd().as_raw_fd(),
