@@ -31,13 +31,13 @@ impl Account<'_> {
     /// Changes the password. All other sessions and log-ins end.
     ///
     /// # Errors
-    /// As [`Account::show`]; the current password is wrong, or the new one too short.
+    /// As [`Account::show`]; also if the current password is wrong, or the new one is too short.
     pub fn change_password(&self, change: &NewPassword) -> Result<(), ClientError> {
         let ask = Ask::new(Method::PUT, "/api/v1/account/password").document(change);
         self.0.send(ask)
     }
 
-    /// Ends all sessions and log-ins except the caller's; with `made`, all tokens as well.
+    /// Ends all sessions and log-ins except the caller's; if `made` is set, all tokens as well.
     ///
     /// # Errors
     /// As [`Account::show`].

@@ -9,7 +9,7 @@ use godwit_api::PORT_DEFAULT;
 use godwit_api::host::{HostError, HostPort};
 use thiserror::Error;
 
-/// The socket of a node below its home directory.
+/// The socket of a node, relative to its home directory.
 const SOCKET: &str = "run/node.sock";
 
 /// Where a node is reached.
@@ -19,22 +19,22 @@ pub enum NodeAddress {
     Home(PathBuf),
     /// The node of this machine that listens at this Unix socket.
     Socket(PathBuf),
-    /// A node by HTTPS.
+    /// A node that is reached by HTTPS.
     Https(HostPort),
 }
 
-/// Why a text is no address of a node.
+/// Reason why a text is not an address of a node.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum AddressError {
-    /// Another scheme, or none.
+    /// The address has another scheme, or none.
     #[error(
         "{0:?}: write https://HOST or https://HOST:PORT; without --node the command asks the node of this machine"
     )]
     Scheme(String),
-    /// Something follows the host.
+    /// The text continues after the host.
     #[error("{0:?}: remove the text after the host and the port")]
     Path(String),
-    /// The host or the port is wrong.
+    /// The host or the port is invalid.
     #[error("{text:?}: {reason}")]
     Host {
         /// The whole text.
@@ -45,7 +45,7 @@ pub enum AddressError {
 }
 
 impl NodeAddress {
-    /// The socket of the node that the system starts, where every user reaches it.
+    /// The socket of the node that the system starts; every user can connect to it.
     pub const SYSTEM_SOCKET: &str = "/run/godwit/node.sock";
 
     /// The socket of the node with this home directory.

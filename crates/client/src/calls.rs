@@ -16,41 +16,41 @@ use crate::error::ClientError;
 use crate::http::Ask;
 use crate::transport::Client;
 
-/// Where the API begins.
+/// The path prefix of the API.
 pub(crate) const BASE: &str = "/api/v1";
 
-/// Jobs on a page: as many as a node gives at once.
+/// Number of jobs on a page: the largest page that a node returns.
 const PAGE_JOBS: usize = 1_000;
 
-/// Signs of a whole id of a job.
+/// Length of a complete job id.
 const ID_SIGNS: usize = 11;
 
-/// Ids that are named where a shortened one is not enough.
+/// Number of matching ids that are named if a shortened id is ambiguous.
 const EXAMPLES_MAX: usize = 4;
 
-/// Which jobs are listed; an empty filter lists all.
+/// Filter for a list of jobs; an empty filter lists all.
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
     /// Only jobs in one of these states; empty means any state.
     pub states: Vec<JobState>,
-    /// Only those whose id begins so.
+    /// Only jobs whose id begins with this text.
     pub id_prefix: Option<String>,
     /// Only jobs of this user.
     pub owner: Option<String>,
     /// Only jobs to or from this site.
     pub site: Option<String>,
-    /// Only those with this in their label.
+    /// Only jobs whose label contains this text.
     pub label: Option<String>,
 }
 
 /// An action on a job that needs no request body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Steer {
-    /// Stop it for a time.
+    /// Pauses the job.
     Pause,
-    /// Let a paused job run again.
+    /// Resumes a paused job.
     Resume,
-    /// Try again now.
+    /// Makes a job try again at once.
     Retry,
 }
 
@@ -71,7 +71,7 @@ pub struct Users<'a>(&'a Client);
 pub struct Tokens<'a>(&'a Client);
 
 impl Client {
-    /// The node itself, and the caller as the node sees it.
+    /// The node, and the caller's account as the node sees it.
     ///
     /// # Errors
     /// The node cannot be reached, or refuses.
@@ -146,7 +146,8 @@ impl Client {
 }
 
 impl Jobs<'_> {
-    /// Submits a job. The key makes it safe to send again, which happens once where no answer comes.
+    /// Submits a job. The key makes it safe to send the request again, which happens once if no
+    /// answer arrives.
     ///
     /// # Errors
     /// The node cannot be reached, or refuses.
@@ -162,7 +163,7 @@ impl Jobs<'_> {
         }
     }
 
-    /// The newest jobs that fit, no more than `most`.
+    /// The newest jobs that match the filter, no more than `most`.
     ///
     /// # Errors
     /// As [`Jobs::submit`].
@@ -174,7 +175,7 @@ impl Jobs<'_> {
             let page = self.page(filter, cursor.as_deref(), wanted)?;
             found.extend(page.jobs);
             match page.next {
-                // A node that gives the same page for ever is not asked for ever.
+                // A node that returns the same page again and again is not asked forever.
                 Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
                 _ => break,
             }
@@ -208,10 +209,10 @@ impl Jobs<'_> {
         self.0.get(&format!("/jobs?{}", query.join("&")))
     }
 
-    /// The job with this id, or the only one whose id begins so.
+    /// The job with this id, or the only job whose id begins with it.
     ///
     /// # Errors
-    /// As [`Jobs::submit`]; several ids begin so.
+    /// As [`Jobs::submit`]; also if several ids begin with it.
     pub fn find(&self, id: &str) -> Result<JobView, ClientError> {
         let id = id.to_ascii_lowercase();
         let unknown = match self.get(&id) {
@@ -264,7 +265,7 @@ impl Jobs<'_> {
         self.0.call(Ask::new(Method::POST, path))
     }
 
-    /// Gives a job up.
+    /// Cancels a job.
     ///
     /// # Errors
     /// As [`Jobs::submit`].
@@ -297,7 +298,7 @@ impl Jobs<'_> {
         self.0.get(&format!("/jobs/{}/failures", escaped(id)))
     }
 
-    /// Lines of the log after that number.
+    /// Lines of the log after the line with the number `after`.
     ///
     /// # Errors
     /// As [`Jobs::submit`].
@@ -319,7 +320,7 @@ impl Jobs<'_> {
         }
     }
 
-    /// Everything that is known of a job, as one document.
+    /// All facts known about a job, as one document.
     ///
     /// # Errors
     /// As [`Jobs::submit`].
@@ -327,16 +328,16 @@ impl Jobs<'_> {
         self.0.get(&format!("/jobs/{}/report", escaped(id)))
     }
 
-    /// The manifest that a job wrote, in pieces.
+    /// The manifest that a job wrote, read in pieces.
     ///
     /// # Errors
-    /// As [`Jobs::submit`]; also if there is none.
+    /// As [`Jobs::submit`]; also if there is no manifest.
     pub fn manifest(&self, id: &str) -> Result<Download<'_>, ClientError> {
         let path = format!("{BASE}/jobs/{}/manifest", escaped(id));
         self.0.download(path)
     }
 
-    /// The report as a page.
+    /// The report as an HTML page.
     ///
     /// # Errors
     /// As [`Jobs::submit`].
@@ -431,7 +432,7 @@ impl Tokens<'_> {
 /// A new key for a submission.
 ///
 /// # Errors
-/// The system gives no random numbers.
+/// The system provides no random numbers.
 pub fn idempotency_key() -> Result<String, ClientError> {
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random)
@@ -443,17 +444,17 @@ pub fn idempotency_key() -> Result<String, ClientError> {
 fn word(state: JobState) -> String {
     match serde_json::to_value(state) {
         Ok(serde_json::Value::String(word)) => word,
-        // A state is always a string.
+        // Not reached: a state is always a string.
         _ => String::new(),
     }
 }
 
-/// A text as a part of a path or a query.
+/// A text, escaped as a part of a path or a query.
 pub(crate) fn escaped(text: &str) -> String {
     escaped_bytes(text.as_bytes())
 }
 
-/// The same for any bytes.
+/// Bytes, escaped as a part of a path or a query.
 pub(crate) fn escaped_bytes(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
     for &byte in text {

@@ -1,5 +1,5 @@
-//! The calls about the cluster of the node that is asked.
-//! Interprets nothing: the documents have the meaning.
+//! The calls about the cluster of the node that is asked. Does not interpret the documents: their
+//! users do.
 
 use godwit_api::rest::{ChangeNode, ClusterView, InviteView, ListedInvite, NewInvite};
 
@@ -14,7 +14,7 @@ use crate::error::ClientError;
 pub struct Clusters<'a>(pub(crate) &'a Client);
 
 impl Clusters<'_> {
-    /// How the cluster is.
+    /// The state of the cluster.
     ///
     /// # Errors
     /// The node cannot be reached, or refuses.
@@ -38,7 +38,7 @@ impl Clusters<'_> {
         self.0.get("/cluster/invites")
     }
 
-    /// Revokes an invitation by which no node has joined.
+    /// Revokes an unused invitation.
     ///
     /// # Errors
     /// As [`Clusters::view`].
@@ -55,7 +55,7 @@ impl Clusters<'_> {
         self.0.with(Method::PATCH, &path, wish)
     }
 
-    /// Removes a node; by force even if it lives.
+    /// Removes a node; with `force` even if it lives.
     ///
     /// # Errors
     /// As [`Clusters::view`].

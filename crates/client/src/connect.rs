@@ -1,5 +1,4 @@
-//! Makes one connection to a node: a Unix socket, or TLS over TCP.
-//! Sends no request.
+//! Makes one connection to a node: a Unix socket, or TLS over TCP. Sends no requests.
 
 use std::fs;
 use std::io;
@@ -26,16 +25,16 @@ use crate::address::NodeAddress;
 use crate::error::ClientError;
 use crate::transport::{Target, Tls};
 
-/// Time for the name, for each address, and for TLS: five lost packets in a row at the kernel's timing.
+/// Time for the name lookup, for each address, and for TLS: enough for five lost packets in a row at the kernel's timing.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 const ROOT: u32 = 0;
 
-/// Addresses of one name that are tried, the first ones: two machines with an address of each family.
+/// Number of addresses of one name that are tried, in order: enough for two machines with an address of each family.
 const ADDRESSES_MAX: usize = 4;
 
 impl Target {
-    /// Connects, and begins HTTP.
+    /// Connects, and starts HTTP on the connection.
     pub(crate) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
         match (&self.address, &self.tls) {
             (NodeAddress::Home(home), _) => {
@@ -59,7 +58,7 @@ impl Target {
         let (sender, connection) = handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.unreachable(error))?;
-        // The task ends when the sender and the answer are dropped, and they report its errors.
+        // The task ends when the sender and the answer are dropped; they report its errors.
         tokio::spawn(async move {
             let _ = connection.await;
         });
@@ -146,7 +145,7 @@ async fn unix(
             }
         }
         Ok(Err(error)) => Err(match error.kind() {
-            // A socket that a killed node left refuses.
+            // The socket of a killed node refuses connections.
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(),
             _ => failed(error),
         }),
@@ -154,8 +153,8 @@ async fn unix(
     }
 }
 
-/// Why the user `by` may not answer at a socket: only root, the calling user `own`, and the owner of the directory of the socket may. Any
-/// other user may have made a socket of this name while the node was down.
+/// The reason why the user `by` may not answer at a socket: only root, the calling user `own`, and the owner of the socket's directory
+/// may. Any other user may have made a socket with this name while the node was down.
 fn other_user(socket: &Path, by: u32, own: u32) -> Option<String> {
     let directory = socket.parent();
     let directory = directory.filter(|path| !path.as_os_str().is_empty());

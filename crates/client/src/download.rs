@@ -1,5 +1,4 @@
-//! Owns answers that are too long for memory: they come in pieces.
-//! Writes nothing down.
+//! Owns answers that are too long for memory: they are read in pieces. Writes no files.
 
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
@@ -9,14 +8,14 @@ use crate::error::ClientError;
 use crate::http::{ANSWER_DEADLINE, Ask};
 use crate::transport::Client;
 
-/// An answer of which some has come.
+/// An answer that is being read.
 pub struct Download<'a> {
     client: &'a Client,
     body: Incoming,
 }
 
 impl Client {
-    /// Opens an answer that comes in pieces.
+    /// Opens an answer that is read in pieces.
     pub(crate) fn download(&self, path: String) -> Result<Download<'_>, ClientError> {
         let ask = Ask::get(path).header("accept", "text/plain, application/problem+json");
         let answer = self.block_on(self.in_time(self.target.open(ask)))?;
@@ -42,10 +41,10 @@ impl Client {
 }
 
 impl Download<'_> {
-    /// The next piece; None at the end.
+    /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// The node went away before the end, or sent nothing for too long.
+    /// The connection ended before the end of the answer, or the node sent nothing for too long.
     pub fn piece(&mut self) -> Result<Option<Bytes>, ClientError> {
         let (client, body) = (self.client, &mut self.body);
         let next = async {
@@ -53,7 +52,7 @@ impl Download<'_> {
                 match body.frame().await {
                     None => return Ok(None),
                     Some(Ok(frame)) => {
-                        // Trailers hold no content.
+                        // Trailers are ignored: they have no content.
                         if let Ok(piece) = frame.into_data() {
                             return Ok(Some(piece));
                         }

@@ -1,5 +1,5 @@
-//! Why a request to a node failed, in words for its user.
-//! Knows no exit codes but by the failure catalogue.
+//! Owns the errors of requests to a node, with messages for users. Gets the exit codes from the
+//! failure catalogue.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use thiserror::Error;
 
 use crate::pin::Fingerprint;
 
-/// Why a request to a node failed.
+/// Reason why a request to a node failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nothing listens at the socket of a home directory.
+    /// No node listens at the socket of a home directory.
     #[error(
         "no node runs with the home {0}; start one with: GODWIT_HOME={0} godwit serve --export NAME=PATH; for a node with another home set GODWIT_HOME, for a node on another machine add --node https://HOST",
         home.display()
@@ -27,96 +27,96 @@ pub enum ClientError {
     Socket {
         /// The socket.
         socket: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// No connection came up.
+    /// The connection could not be made.
     #[error(
         "{node} cannot be reached: {reason}; check the address, that the node runs, and that no firewall blocks the connection"
     )]
     Unreachable {
-        /// Which node.
+        /// The node.
         node: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The node showed another certificate than the pinned one.
+    /// The node presented another certificate than the pinned one.
     #[error(
         "{node} showed a certificate whose key is {shown}, but {expected} is expected: the node has a new certificate, or another machine answers. Ask the node's operator for the fingerprint of the key; if the key is new, run: godwit node trust URL FINGERPRINT"
     )]
     OtherCertificate {
-        /// Which node.
+        /// The node.
         node: String,
-        /// The fingerprint that the node showed.
+        /// The fingerprint that the node presented.
         shown: Fingerprint,
         /// The pinned fingerprint.
         expected: Fingerprint,
     },
-    /// No root of the system vouches for the certificate.
+    /// No certificate authority of the system confirms the certificate.
     #[error(
         "{node} showed a certificate whose key is {shown}, and no authority of this system vouches for it ({reason}). If the node printed this fingerprint at its start, run: godwit node trust URL {shown}"
     )]
     UnknownCertificate {
-        /// Which node.
+        /// The node.
         node: String,
-        /// The fingerprint that the node showed.
+        /// The fingerprint that the node presented.
         shown: Fingerprint,
-        /// Why the roots refuse it.
+        /// The reason why verification against the system's authorities failed.
         reason: String,
     },
-    /// The node took too long.
+    /// The node did not answer in time.
     #[error(
         "{node} did not answer within {seconds} s; the request may or may not have been carried out"
     )]
     TimedOut {
-        /// Which node.
+        /// The node.
         node: String,
-        /// The deadline.
+        /// The deadline, in seconds.
         seconds: u64,
     },
-    /// The connection broke while the node was to answer.
+    /// The connection broke before the node answered.
     #[error(
         "the connection to {node} broke: {reason}; the request may or may not have been carried out"
     )]
     Broken {
-        /// Which node.
+        /// The node.
         node: String,
-        /// How.
+        /// The error of the connection.
         reason: String,
     },
-    /// The answer is none of the API.
+    /// The answer is not an answer of the API.
     #[error(
         "this program cannot read the answer of {node}: {reason}; check that both have the same version"
     )]
     Answer {
-        /// Which node.
+        /// The node.
         node: String,
         /// Description of the error.
         reason: String,
     },
-    /// The node refused.
+    /// The node refused the request.
     #[error("{}", refusal(.node, .problem))]
     Refused {
-        /// Which node.
+        /// The node.
         node: String,
-        /// Its words.
+        /// The node's description of the problem.
         problem: Box<Problem>,
     },
-    /// Several jobs have ids with this beginning.
+    /// Several jobs have ids that begin with this prefix.
     #[error("{prefix}: the ids of several jobs begin like this ({}); write more characters", examples.join(", "))]
     Ambiguous {
-        /// The beginning.
+        /// The prefix.
         prefix: String,
-        /// Some of the jobs.
+        /// Ids of some of the jobs.
         examples: Vec<String>,
     },
-    /// This machine lacks something.
+    /// This machine lacks something that the client needs.
     #[error("{0}")]
     Setup(String),
 }
 
 impl ClientError {
-    /// The same request may succeed later.
+    /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
@@ -168,14 +168,15 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let status = error.status();
         Self {
-            // Several codes of the catalogue have another exit code where they are not about a request.
+            // Several codes of the catalogue have a different exit code if they are not about a
+            // request.
             exit: status.map(|status| of_status(status).1),
             ..Self::new(error.code(), &error)
         }
     }
 }
 
-/// The code of a refusal whose code is unknown here, and the exit code of the command.
+/// The code of a refusal whose code this program does not know, and the exit code of the command.
 const fn of_status(status: u16) -> (FailureCode, Exit) {
     match status {
         401 => (FailureCode::Unauthorized, Exit::Authentication),
@@ -187,7 +188,7 @@ const fn of_status(status: u16) -> (FailureCode, Exit) {
     }
 }
 
-/// The words of the node, with the id by which its log knows the request where that helps.
+/// The message of the node; with the id of the request in the node's log, if that helps.
 fn refusal(node: &str, problem: &Problem) -> String {
     let said = if problem.detail.is_empty() {
         &problem.title

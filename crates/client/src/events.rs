@@ -1,5 +1,4 @@
-//! The events of a node as they happen, with a reconnect when the connection breaks.
-//! Keeps no state of jobs.
+//! Owns the stream of a node's events: it reconnects when the connection breaks. Stores no state of jobs.
 
 use std::time::Duration;
 
@@ -14,14 +13,14 @@ use crate::http::{ANSWER_DEADLINE, Ask};
 use crate::sse::{Parser, ServerEvent};
 use crate::transport::Client;
 
-/// A stream that is silent for this long counts as dead: a node sends something at least every 15 s, and two messages may be late.
+/// A stream that is silent for this time counts as broken: a node sends data at least every 15 s, and two messages may be late.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// The pause before the first new connection; each further one takes twice as long, up to the longest.
+/// The pause before the first new connection; each later pause is twice as long, up to the longest.
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// How long new connections are tried: a machine restarts in that time.
+/// Time during which new connections are tried: enough for the restart of a machine.
 const RECONNECT_FOR: Duration = Duration::from_secs(300);
 
 /// A piece of news.
@@ -29,16 +28,16 @@ const RECONNECT_FOR: Duration = Duration::from_secs(300);
 pub enum News {
     /// A job changed.
     Job(Box<JobView>),
-    /// A running job moved on.
+    /// A running job made progress.
     Progress {
         /// The id of the job.
         job: String,
-        /// How far it is.
+        /// The progress of the job.
         progress: ProgressView,
     },
-    /// Events may be missing: look at the jobs themselves.
+    /// Events may be missing: read the jobs themselves.
     Missed,
-    /// The node is away, and is tried again.
+    /// The node cannot be reached; new connections are tried.
     Lost(ClientError),
 }
 
@@ -50,12 +49,12 @@ pub struct Events<'a> {
     body: Option<Incoming>,
     parser: Parser,
     heard: Instant,
-    /// Connections since the last event.
+    /// New connections since the last event.
     tries: u32,
     lost: Option<Instant>,
 }
 
-/// The data of an event of progress.
+/// The data of a progress event.
 #[derive(Deserialize)]
 struct Moved {
     #[serde(alias = "job")]
@@ -92,7 +91,7 @@ impl Events<'_> {
     /// The next piece of news; `None` if nothing happens within `wait`.
     ///
     /// # Errors
-    /// The node refuses, or stays away.
+    /// The node refuses, or stays unreachable.
     pub fn next(&mut self, wait: Duration) -> Result<Option<News>, ClientError> {
         let client = self.client;
         client.block_on(async {
@@ -130,12 +129,12 @@ impl Events<'_> {
                     .map(|progress| News::Progress { job, progress })
             }
             "gone" => Some(News::Missed),
-            // An event of a newer version.
+            // The event belongs to a newer version of the API.
             _ => None,
         })
     }
 
-    /// Reads until something came, at most until then.
+    /// Reads until there is news, or until the time `until`.
     async fn read(&mut self, until: Instant) -> Result<Option<News>, ClientError> {
         let Some(body) = &mut self.body else {
             return Ok(None);
@@ -165,7 +164,7 @@ impl Events<'_> {
         self.heard = Instant::now();
     }
 
-    /// Reconnects after a pause that grows.
+    /// Reconnects after a pause; each pause is longer than the one before.
     async fn reconnect(&mut self, until: Instant) -> Result<Option<News>, ClientError> {
         let pause = PAUSE_FIRST
             .saturating_mul(2_u32.saturating_pow(self.tries))

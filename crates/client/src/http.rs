@@ -1,5 +1,5 @@
-//! Requests and their answers: headers, deadlines, bounds, problems.
-//! Knows no route and no document but the problem.
+//! Owns requests and their answers: headers, deadlines, bounds, and problem documents. Does not know routes, or
+//! documents other than problems.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::address::NodeAddress;
 use crate::error::ClientError;
 use crate::transport::Target;
 
-/// Time for an answer from its first to its last byte: a node syncs its log and its state for a change, on a slow disk
-/// seconds, and a report of a long job is some MiB.
+/// Time for an answer, from its first to its last byte. For a change, a node syncs its log and its state, which takes seconds on a slow
+/// disk; the report of a long job has some MiB.
 pub(crate) const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The largest answer: a report with a sample a second of a day, at 500 bytes each, and a margin.
+/// The largest answer: a report with a sample for each second of a day, at 500 bytes each, and a margin.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// The largest part of a foreign error page that is shown.
+/// The largest part of another server's error page that is shown.
 const FOREIGN_SIGNS_MAX: usize = 200;
 
 /// A request.
@@ -31,9 +31,9 @@ pub(crate) struct Ask {
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) path: String,
-    /// Headers beside the usual ones.
+    /// Additional headers.
     pub(crate) headers: Vec<(&'static str, String)>,
-    /// A document.
+    /// A document in JSON.
     pub(crate) body: Option<Vec<u8>>,
     /// Time for the whole answer.
     pub(crate) deadline: Duration,
@@ -66,14 +66,14 @@ impl Ask {
     }
 
     pub(crate) fn document<T: serde::Serialize>(mut self, document: &T) -> Self {
-        // Plain fields: it always becomes JSON.
+        // The document has only plain fields, so it always becomes JSON.
         self.body = Some(serde_json::to_vec(document).unwrap_or_default());
         self
     }
 }
 
 impl Target {
-    /// The body of an answer that is no problem.
+    /// The body of an answer that is not a problem.
     pub(crate) async fn exchange(&self, ask: Ask) -> Result<Bytes, ClientError> {
         let deadline = ask.deadline;
         let whole = async {
@@ -88,7 +88,7 @@ impl Target {
         })
     }
 
-    /// An answer that is no problem, its body still to come. The call has no deadline.
+    /// An answer that is not a problem; its body is yet to be read. The call has no deadline.
     pub(crate) async fn open(&self, ask: Ask) -> Result<Response<Incoming>, ClientError> {
         let mut sender = self.connect().await?;
         let request = self.request(ask)?;
@@ -107,7 +107,7 @@ impl Target {
         })
     }
 
-    /// Reads a document.
+    /// Parses a document.
     pub(crate) fn parse<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         serde_json::from_slice(body).map_err(|error| ClientError::Answer {
             node: self.address.to_string(),
@@ -166,10 +166,10 @@ impl Target {
     }
 }
 
-/// The problem in an answer; of an answer that holds none, its status and its first words.
+/// The problem in an answer; if there is no problem document, the status and the beginning of the body.
 fn problem(status: u16, body: &[u8]) -> Problem {
     let parsed: Option<Problem> = serde_json::from_slice(body).ok();
-    // The status line counts: the author of the body may not have seen it.
+    // The status line decides: the author of the body may not have seen it.
     if let Some(problem) = parsed {
         return Problem { status, ..problem };
     }

@@ -1,4 +1,4 @@
-//! The file of nodes whose certificate is pinned: a line `HOST:PORT FINGERPRINT` for each.
+//! Owns the file of nodes whose certificate is pinned: one line `HOST:PORT FINGERPRINT` for each node.
 //! Contacts no node.
 
 use std::fs::{self, DirBuilder, File};
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::pin::Fingerprint;
 
-/// Name of the file in a home directory.
+/// Name of the file, in a home directory.
 const NAME: &str = "known_web";
 
 /// The largest file that is read: ten thousand nodes at a hundred bytes each.
@@ -24,7 +24,7 @@ pub struct KnownWeb {
     home: PathBuf,
 }
 
-/// Why the file cannot be used.
+/// Reason why the file cannot be used.
 #[derive(Debug, Error)]
 pub enum KnownWebError {
     /// The file cannot be read or written.
@@ -34,10 +34,10 @@ pub enum KnownWebError {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// A line cannot be read; no line counts until it is mended.
+    /// A line cannot be parsed; the whole file is refused until the line is corrected.
     #[error("{}:{line}: write HOST:PORT FINGERPRINT: {reason}", path.display())]
     Line {
         /// The file.
@@ -64,7 +64,7 @@ impl KnownWeb {
         self.home.join(NAME)
     }
 
-    /// The certificate that is expected of a node.
+    /// The expected certificate of a node.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -80,7 +80,8 @@ impl KnownWeb {
         Ok(found)
     }
 
-    /// Remembers the certificate of a node in place of an earlier one, and returns that one. Other lines stay.
+    /// Stores the certificate of a node in place of an earlier one, and returns the earlier one. Other lines
+    /// are not changed.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -146,7 +147,7 @@ impl KnownWeb {
         }
     }
 
-    /// Readers see the old or the new content, also after a power cut.
+    /// Replaces the file atomically, also in a power failure: readers see the old or the new content.
     fn replace(&self, text: &str) -> Result<(), KnownWebError> {
         let temporary = self.home.join(format!(".{NAME}.{}", std::process::id()));
         let write = || {

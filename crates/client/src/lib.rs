@@ -1,5 +1,5 @@
 //! A typed client of a node's REST API: over the node's Unix socket, or by HTTPS with a token. Its calls block.
-//! Decides nothing about jobs, and prints nothing.
+//! Makes no decisions about jobs, and prints nothing.
 
 mod access;
 mod account;

@@ -1,8 +1,7 @@
-//! The certificate of a node: its fingerprints, and the check during the TLS handshake.
-//! Opens no connection.
+//! Owns the pinned certificate of a node: its fingerprints, and the check during the TLS handshake. Opens no connections.
 //!
-//! A certificate has two fingerprints: its own, which browsers show, and that of its key, which stays when a node renews its
-//! certificate. Either may be pinned.
+//! A certificate has two fingerprints: that of the certificate, which browsers show, and that of its key, which is the same
+//! after a renewal. Either may be pinned.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +19,7 @@ use thiserror::Error as ThisError;
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct Fingerprint([u8; 32]);
 
-/// A text that is no fingerprint.
+/// The text is not a fingerprint.
 #[derive(Clone, Debug, Eq, PartialEq, ThisError)]
 #[error(
     "{0:?} is no fingerprint: write 64 hexadecimal digits, as the node prints them at its start"
@@ -53,7 +52,7 @@ impl Fingerprint {
 impl FromStr for Fingerprint {
     type Err = FingerprintError;
 
-    /// Reads hexadecimal digits of either case, with or without colons and `sha256:` before them.
+    /// Parses hexadecimal digits in either case, with or without colons, and with or without the prefix `sha256:`.
     fn from_str(text: &str) -> Result<Self, FingerprintError> {
         let error = || FingerprintError(text.to_owned());
         let bare = match text.get(..7) {
@@ -80,14 +79,14 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The authority that vouches for a certificate.
+/// The authority that confirms a certificate.
 #[derive(Debug)]
 enum Voucher {
     Pin(Fingerprint),
     Roots(Arc<WebPkiServerVerifier>),
 }
 
-/// Checks the certificate of a node, and remembers which one it was.
+/// Checks the certificate of a node, and stores its fingerprint.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     voucher: Voucher,
@@ -101,7 +100,7 @@ impl Verifier {
         Self::new(Voucher::Pin(pin), provider)
     }
 
-    /// Accepts certificates that the roots vouch for.
+    /// Accepts certificates that the system's authorities confirm.
     pub(crate) fn by_roots(
         roots: Arc<WebPkiServerVerifier>,
         provider: Arc<CryptoProvider>,
@@ -117,7 +116,7 @@ impl Verifier {
         }
     }
 
-    /// The key of the certificate that the node showed last.
+    /// The fingerprint of the key in the last certificate that the node presented.
     pub(crate) fn shown(&self) -> Option<Fingerprint> {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! The calls about entries at places: of the node that is asked, and of the sites that it knows.
-//! Decides nothing: the node interprets the calls.
+//! The calls about entries at places: places at the asked node, and at the sites that it knows. Decides nothing: the
+//! node interprets the calls.
 
 use std::time::Duration;
 
@@ -14,10 +14,11 @@ use crate::error::ClientError;
 use crate::http::Ask;
 use crate::transport::Client;
 
-/// Entries of a page.
+/// Number of entries on a page.
 const PAGE_ENTRIES: u32 = 1_000;
 
-/// Deadline of work that grows with a tree. A caller that gives up earlier closes the connection, which ends the work.
+/// Deadline for work that depends on the size of a tree. A caller that stops waiting earlier closes the connection,
+/// which ends the work.
 const WORK_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
 /// The calls about entries at places.
@@ -54,7 +55,7 @@ impl Places<'_> {
         self.get("/stat", &format!("place={}", escaped_bytes(place)))
     }
 
-    /// The exports of a site, or only the export of the place, with their room.
+    /// The exports of a site, or only the export of the place, with their free space.
     ///
     /// # Errors
     /// As [`Places::list`].

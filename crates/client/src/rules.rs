@@ -24,7 +24,7 @@ pub struct Schedules<'a>(&'a Client);
 pub struct Webhooks<'a>(&'a Client);
 
 impl<'a> Limits<'a> {
-    /// The calls about limits and shares of a node.
+    /// The calls about limits and shares, for a client.
     #[must_use]
     pub const fn of(client: &'a Client) -> Self {
         Self(client)
@@ -32,7 +32,7 @@ impl<'a> Limits<'a> {
 }
 
 impl<'a> Schedules<'a> {
-    /// The calls about schedules of a node.
+    /// The calls about schedules, for a client.
     #[must_use]
     pub const fn of(client: &'a Client) -> Self {
         Self(client)
@@ -40,7 +40,7 @@ impl<'a> Schedules<'a> {
 }
 
 impl<'a> Webhooks<'a> {
-    /// The calls about webhooks of a node.
+    /// The calls about webhooks, for a client.
     #[must_use]
     pub const fn of(client: &'a Client) -> Self {
         Self(client)
@@ -56,7 +56,7 @@ impl Limits<'_> {
         self.0.get("/limits")
     }
 
-    /// Adds or replaces a limit. The name `*` means each node, owner or site.
+    /// Adds or replaces a limit. The name `*` stands for every node, owner or site.
     ///
     /// # Errors
     /// As [`Limits::list`].
@@ -72,7 +72,7 @@ impl Limits<'_> {
     /// Removes a limit.
     ///
     /// # Errors
-    /// As [`Limits::list`]; also if there is none.
+    /// As [`Limits::list`]; also if the limit does not exist.
     pub fn remove(&self, scope: LimitScopeName, name: &str) -> Result<(), ClientError> {
         self.0.delete(&path(scope, name))
     }
@@ -125,10 +125,10 @@ impl Schedules<'_> {
         self.0.with(Method::PUT, &path, schedule)
     }
 
-    /// Removes a schedule; its jobs stay.
+    /// Removes a schedule; its jobs remain.
     ///
     /// # Errors
-    /// As [`Schedules::list`]; also if there is none.
+    /// As [`Schedules::list`]; also if the schedule does not exist.
     pub fn remove(&self, id: &str) -> Result<(), ClientError> {
         self.0.delete(&format!("/schedules/{}", escaped(id)))
     }
@@ -155,7 +155,7 @@ impl Webhooks<'_> {
     /// Removes a webhook.
     ///
     /// # Errors
-    /// As [`Webhooks::list`]; also if there is none.
+    /// As [`Webhooks::list`]; also if the webhook does not exist.
     pub fn remove(&self, id: &str) -> Result<(), ClientError> {
         self.0.delete(&format!("/webhooks/{}", escaped(id)))
     }

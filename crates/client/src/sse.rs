@@ -1,23 +1,24 @@
-//! Takes a stream of server-sent events apart: bytes in, events out. Lines end with LF or CRLF.
-//! Reads no socket, and does not interpret the events.
+//! Parses a stream of server-sent events: bytes in, events out. Lines end with LF or CRLF. Reads no
+//! sockets, and does not interpret the events.
 
 use std::collections::VecDeque;
 
-/// The longest event: a job with its summary is some KiB, one with thousands of long sources a few MiB.
+/// The longest event: a job with its summary has some KiB, a job with thousands of long sources a
+/// few MiB.
 const EVENT_BYTES_MAX: usize = 4 << 20;
 
 /// One event.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ServerEvent {
-    /// Its name; `message` where the server gave none.
+    /// The name of the event; `message` if the server sent none.
     pub(crate) name: String,
-    /// Its data, lines joined by LF.
+    /// The data of the event; its lines are joined by LF.
     pub(crate) data: String,
-    /// The id that is in force after it.
+    /// The id that is valid after the event.
     pub(crate) id: Option<String>,
 }
 
-/// The stream breaks the rules: it cannot be read any further.
+/// The stream violates the format: the rest of it cannot be read.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Malformed {
     /// An event is longer than the bound.
@@ -26,7 +27,7 @@ pub(crate) enum Malformed {
     NotText,
 }
 
-/// The part of a stream that has been read.
+/// Parser of one stream.
 #[derive(Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
@@ -37,7 +38,7 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Takes the next bytes.
+    /// Parses the next bytes.
     pub(crate) fn handle_bytes(&mut self, mut bytes: &[u8]) -> Result<(), Malformed> {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&bytes[..end]);
@@ -52,7 +53,7 @@ impl Parser {
         self.check()
     }
 
-    /// The next event that is whole.
+    /// The next complete event.
     pub(crate) fn poll_event(&mut self) -> Option<ServerEvent> {
         self.ready.pop_front()
     }
@@ -73,7 +74,7 @@ impl Parser {
                 None => self.data = Some(value.to_owned()),
             },
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
-            // A comment has no field; others are for browsers.
+            // A comment has no field name; other fields are for browsers.
             _ => {}
         }
     }

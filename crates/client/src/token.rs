@@ -1,5 +1,5 @@
-//! Secrets in files that their owner alone may read, above all bearer tokens.
-//! Never shows a secret.
+//! Owns secrets in files that only their owner may read, above all bearer tokens. Never prints a
+//! secret.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use godwit_sys::secret_file::{self, SecretFileError};
 use thiserror::Error;
 
-/// The longest file of a secret: some hundred bytes, and room for blanks around them.
+/// The longest secret file: some hundred bytes, and space for blanks around them.
 const FILE_BYTES_MAX: u64 = 4096;
 
-/// A secret that speaks for a user.
+/// A secret that authenticates a user.
 #[derive(Clone)]
 pub struct Token(String);
 
-/// Why the file of a secret cannot be used.
+/// Reason why a secret file cannot be used.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// The file cannot be read, or is open to others.
+    /// The file cannot be read, or others may read it.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// The file holds no token.
+    /// The file does not contain exactly one token.
     #[error(
         "the token file {} must hold one token and nothing else, as `godwit token create` prints it",
         path.display()
@@ -35,7 +35,7 @@ impl Token {
     /// Reads a token file.
     ///
     /// # Errors
-    /// The file cannot be read, is open to others, or holds something else.
+    /// The file cannot be read, others may read it, or it does not contain exactly one token.
     pub fn load(path: &Path) -> Result<Self, TokenError> {
         let form = || TokenError::Form {
             path: path.to_owned(),
@@ -59,10 +59,10 @@ impl Token {
     }
 }
 
-/// The content of a file that its owner alone may read, above all a password.
+/// The content of a file that only its owner may read, above all a password.
 ///
 /// # Errors
-/// The file cannot be read, is open to others, or is longer than a secret.
+/// The file cannot be read, others may read it, or it is longer than a secret.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretFileError> {
     secret_file::read(path, FILE_BYTES_MAX)
 }

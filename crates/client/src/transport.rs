@@ -1,5 +1,4 @@
-//! The client itself: the node, the credentials, and the thread that runs its requests.
-//! Knows no route.
+//! The client itself: the node, the credentials, and the thread that runs its requests. Does not know routes.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -16,10 +15,10 @@ use crate::error::ClientError;
 use crate::pin::{Fingerprint, Verifier};
 use crate::token::Token;
 
-/// The authority that vouches for the certificate of a node.
+/// The way to verify the certificate of a node.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust {
-    /// The certificate with this fingerprint, or the certificates of the key with it, and no other.
+    /// Only the certificate with this fingerprint, or certificates whose key has it.
     Pin(Fingerprint),
     /// The authorities that this system trusts.
     Roots,
@@ -27,7 +26,7 @@ pub enum Trust {
 
 /// A client of one node. Its calls block the thread that makes them.
 pub struct Client {
-    /// None only while the client is dropped.
+    /// `None` only while the client is dropped.
     runtime: Option<Runtime>,
     pub(crate) target: Target,
 }
@@ -39,7 +38,7 @@ pub(crate) struct Target {
     pub(crate) tls: Option<Tls>,
 }
 
-/// TLS, and its checks.
+/// The TLS configuration, and its certificate checks.
 pub(crate) struct Tls {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) verifier: Arc<Verifier>,
@@ -47,10 +46,11 @@ pub(crate) struct Tls {
 }
 
 impl Client {
-    /// A client of the node of this machine with this home directory; the node asks the kernel for the caller's identity.
+    /// A client of the node of this machine with this home directory; the node gets the caller's identity from the
+    /// kernel.
     ///
     /// # Errors
-    /// The system gives no resources.
+    /// The system has no resources for it.
     pub fn local(home: PathBuf) -> Result<Self, ClientError> {
         Self::new(Target {
             address: NodeAddress::Home(home),
@@ -71,10 +71,10 @@ impl Client {
         })
     }
 
-    /// A client of a node elsewhere.
+    /// A client of a remote node.
     ///
     /// # Errors
-    /// The system gives no resources, or has no authorities where they are to vouch.
+    /// The system has no resources for it, or has no certificate authorities although `trust` needs them.
     pub fn remote(node: HostPort, token: Token, trust: Trust) -> Result<Self, ClientError> {
         Self::new(Target {
             address: NodeAddress::Https(node),
@@ -94,7 +94,7 @@ impl Client {
         })
     }
 
-    /// Which node is asked, for people.
+    /// The name of the node, for users.
     #[must_use]
     pub fn node_name(&self) -> String {
         self.target.address.to_string()
@@ -110,7 +110,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A name lookup may still run; no caller waits for it any more.
+        // A name lookup may still run, but no caller waits for it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -148,7 +148,7 @@ impl Tls {
 fn system_roots(provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, ClientError> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // Some systems carry certificates that cannot be used; the others count.
+    // Some systems have certificates that cannot be used; the other certificates are enough.
     roots.add_parsable_certificates(found.certs);
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
         .build()

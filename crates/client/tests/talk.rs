@@ -1,5 +1,5 @@
-//! The client against a server of a few lines: requests, the result of each answer, events, certificates.
-//! Tests no route of a real node; the tests of the binary do.
+//! Tests the client against a small server: requests, the result of each answer, events, certificates. Tests
+//! no routes of a real node: the tests of the binary do.
 
 use std::fs;
 use std::io::{BufReader, Read as _, Write};
@@ -18,7 +18,7 @@ use rcgen::PublicKeyData as _;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tempfile::TempDir;
 
-/// Longer than any test takes on a loaded machine.
+/// Longer than any test lasts on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Serves one connection for each answer, in order, and returns the requests.
@@ -31,7 +31,7 @@ fn serve(answers: Vec<String>) -> (TempDir, Client, JoinHandle<Vec<String>>) {
         let answer_one = |answer: String| {
             let (stream, _) = listener.accept().expect("a connection");
             let request = read_request(&mut BufReader::new(&stream));
-            // A client that has its answer may have hung up.
+            // A client that has received its answer may have closed the connection.
             let _ = (&stream).write_all(answer.as_bytes());
             request
         };
@@ -301,13 +301,13 @@ fn where_no_node_runs_the_home_is_named() {
         "GODWIT_HOME={} godwit serve",
         home.path().display()
     )));
-    // The socket that a killed node leaves.
+    // The socket that a killed node leaves behind.
     fs::create_dir(home.path().join("run")).expect("made");
     drop(UnixListener::bind(home.path().join("run/node.sock")).expect("bound"));
     told();
 }
 
-/// A server with its own certificate that answers one request; its fingerprint from another source than ours.
+/// A server with its own certificate that answers one request; the fingerprints do not depend on our code.
 fn tls_server() -> (HostPort, [Fingerprint; 2], JoinHandle<Option<String>>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     let certificate = made.cert.der().clone();
@@ -347,7 +347,7 @@ fn tls_server() -> (HostPort, [Fingerprint; 2], JoinHandle<Option<String>>) {
     (node, digests, server)
 }
 
-/// By coreutils, so that it is not our own digest.
+/// The digest from coreutils, which does not depend on our code.
 fn sha256(bytes: &[u8]) -> String {
     let mut child = std::process::Command::new("sha256sum")
         .stdin(std::process::Stdio::piped())
@@ -400,7 +400,7 @@ fn another_certificate_is_refused_before_the_token_is_sent() {
         let (node, [_, key], server) = tls_server();
         let client = match Client::remote(node, token(), trust) {
             Ok(client) => client,
-            // A system without authorities reports this.
+            // A system without certificate authorities reports this error.
             Err(error) => {
                 assert!(error.to_string().contains("--fingerprint"), "{error}");
                 continue;
