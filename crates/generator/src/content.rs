@@ -1,24 +1,23 @@
-//! Owns the bytes of generated files: a function of seed, file and offset.
-//! Does not write them anywhere.
+//! Owns the bytes of generated files, which depend on seed, file and offset. Writes no files.
 
 use godwit_seeded::{STEP, mix};
 
-/// The content of one file, of any length, readable at any offset.
+/// The content of one file, of any length, which can be read at any offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
     key: u64,
     texture: Texture,
 }
 
-/// How well contents can be compressed.
+/// The degree to which contents can be compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Texture {
-    /// Like noise: nothing is saved.
+    /// Like noise: compression saves nothing.
     #[default]
     Random,
-    /// Repeats within 64 bytes: about two thirds are saved.
+    /// Repeats within 64 bytes: compression saves about two thirds.
     Repeating,
-    /// This many hundredths of each 800 bytes are zeros, from 0 to 100: compression saves about that much.
+    /// This percentage of each 800 bytes are zeros, from 0 to 100: compression saves about as much.
     Zeros(u8),
 }
 
@@ -33,7 +32,7 @@ impl Content {
 
     /// Fills `buffer` with the bytes at `offset`.
     pub fn fill(&self, offset: u64, buffer: &mut [u8]) {
-        // Bytes up to the first whole word, whole words, the rest.
+        // The bytes before the first whole word; then whole words follow, and the rest.
         let head = (offset.wrapping_neg() % WORD) as usize;
         let (head, body) = buffer.split_at_mut(head.min(buffer.len()));
         if !head.is_empty() {
@@ -56,7 +55,7 @@ impl Content {
     fn word(&self, index: u64) -> u64 {
         let index = match self.texture {
             Texture::Random => index,
-            // Two random words of eight, four times over.
+            // Two random words in eight, repeated four times.
             Texture::Repeating => (index & !7) | (index & 1),
             Texture::Zeros(hundredths) if index % 100 < u64::from(hundredths) => return 0,
             Texture::Zeros(_) => index,
@@ -65,7 +64,7 @@ impl Content {
     }
 }
 
-/// The use of a random number: two of one file must not be related.
+/// The use of a random number: two numbers of one file must be independent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Content = 1,
@@ -132,7 +131,7 @@ mod tests {
         }
     }
 
-    /// The bytes are part of the contract: a data set is named by specification and seed.
+    /// The bytes are a fixed interface: specification and seed identify a data set.
     #[test]
     fn the_bytes_are_fixed() {
         let mut bytes = [0; 8];

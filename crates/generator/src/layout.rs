@@ -1,11 +1,11 @@
-//! Owns the properties of each generated file and directory: name, size, mode, time, from its number alone.
-//! Remembers nothing, so that a data set may have any number of files.
+//! Owns the properties of each generated file and directory: name, size, mode and time follow from its number alone. Stores nothing, so a
+//! data set may have any number of files.
 
 use super::content::{Purpose, draw};
 use super::spec::{Item, Shape, Sizes};
 use godwit_store::Timestamp;
 
-/// One item of a specification, with its place in it.
+/// One item of a specification, with its position in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) seed: u64,
@@ -14,18 +14,18 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// How many directories hold files.
+    /// Number of directories that have files.
     pub(super) fn directories(&self) -> u64 {
         self.item.count.div_ceil(self.item.per_directory)
     }
 
-    /// The directory that has everything of this item.
+    /// The directory that contains all of this item.
     pub(super) fn top(&self) -> String {
         format!("{:02}", self.number)
     }
 
-    /// The path of a directory below the data set's; parents have smaller numbers. In a tree directory 0 is the top
-    /// itself, and the parents hold files too.
+    /// The path of a directory, relative to the directory of the data set; parents have smaller numbers. In a tree, directory 0 is the top
+    /// directory, and parents have files too.
     pub(super) fn directory(&self, number: u64) -> String {
         let mut path = self.top();
         match self.item.shape {
@@ -55,7 +55,7 @@ impl Layout {
         path
     }
 
-    /// How many directories hold nothing but directories, beside the top.
+    /// Number of directories that have only directories, besides the top directory.
     pub(super) fn rows(&self) -> u64 {
         match self.item.shape {
             Shape::Square => self.directories().div_ceil(LETTERS),
@@ -63,7 +63,7 @@ impl Layout {
         }
     }
 
-    /// The directory that holds directory number `directory`, where that is the first in it.
+    /// The parent of the directory with the number `directory`, if that directory is the first in it.
     pub(super) fn row_begun_by(&self, directory: u64) -> Option<u64> {
         let square = self.item.shape == Shape::Square;
         (square && directory.is_multiple_of(LETTERS)).then_some(directory / LETTERS)
@@ -74,7 +74,7 @@ impl Layout {
         format!("{}/{}", self.top(), letter(number))
     }
 
-    /// Whether directory 0 is the top itself.
+    /// Whether directory 0 is the top directory.
     pub(super) fn is_nested(&self) -> bool {
         self.item.shape == Shape::Tree
     }
@@ -90,7 +90,7 @@ impl Layout {
         format!("{word}_{file}{ending}")
     }
 
-    /// In a tree one file in 16 is executable.
+    /// The mode of a file; in a tree one file in 16 is executable.
     pub(super) fn mode(&self, file: u64) -> u32 {
         if self.is_nested() && self.draw(file, Purpose::Name) >> 60 == 0 {
             0o755
@@ -142,12 +142,12 @@ fn pick<'a>(list: &[&'a str], random: u64) -> &'a str {
     usize::try_from(index).map_or("", |index| list[index])
 }
 
-/// The time of the data set's own directory.
+/// The time of the data set's directory.
 pub(super) fn root_time(seed: u64) -> Timestamp {
     time(draw(seed, u64::MAX, 0, Purpose::Time))
 }
 
-/// A moment from 2020 to 2024, to the nanosecond.
+/// A time from 2020 to 2024, to the nanosecond.
 fn time(random: u64) -> Timestamp {
     const YEAR_2020: i64 = 1_577_836_800;
     const FIVE_YEARS: u64 = 1827 * 86_400;
@@ -157,8 +157,8 @@ fn time(random: u64) -> Timestamp {
     }
 }
 
-/// A size between the two, as likely in each octave. Integers only: floating point logarithms differ from one machine
-/// to the next. Octaves are cut into equal steps instead, which is close enough.
+/// A size between the two bounds, with the same probability for each octave. Uses only integers: floating-point logarithms differ between
+/// machines. Octaves are divided into equal steps instead, which is accurate enough.
 fn spread(bytes_min: u64, bytes_max: u64, random: u64) -> u64 {
     let low = position(bytes_min + 1);
     let high = position(bytes_max + 1);
@@ -167,14 +167,14 @@ fn spread(bytes_min: u64, bytes_max: u64, random: u64) -> u64 {
     size.clamp(bytes_min, bytes_max)
 }
 
-/// A size between the two, each as likely.
+/// A size between the two bounds, each with the same probability.
 fn uniform(bytes_min: u64, bytes_max: u64, random: u64) -> u64 {
     let sizes = u128::from(bytes_max - bytes_min) + 1;
     bytes_min + ((u128::from(random) * sizes) >> 64) as u64
 }
 
-/// A size that is log-normal around the median, with this deviation in the unit of [`position`]. The sum of eight random numbers is close enough to a normal one, and
-/// it is the same on every machine.
+/// A log-normal size around the median, with this deviation in the unit of [`position`]. The sum of eight random numbers is close enough to
+/// a normal one, and it is the same on every machine.
 fn log_normal(median: u64, deviation: u64, random: [u64; 2]) -> u64 {
     let parts = random.iter().flat_map(|word| {
         let bytes = word.to_le_bytes();
@@ -193,7 +193,7 @@ fn log_normal(median: u64, deviation: u64, random: [u64; 2]) -> u64 {
     value_at(u64::try_from(at).unwrap_or(0)) - 1
 }
 
-/// The number whose logarithm is `at`, as [`position`] gives it.
+/// The number whose logarithm is `at`, in the unit of [`position`].
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a fraction of 2^62 at most"
@@ -220,10 +220,10 @@ const FRACTION_BITS: u32 = 56;
 /// A thousandth of a natural logarithm, in the unit of [`position`].
 const SIGMA_UNIT: u64 = 103_957_133_576_909;
 
-/// From `a` to `y`.
+/// The letters from `a` to `y`.
 const LETTERS: u64 = 25;
 
-/// Directories in a directory of a tree; not more than the words, or names would repeat.
+/// Directories in one directory of a tree; at most the number of words, because names would repeat.
 const FAN_OUT: u64 = 5;
 
 const WORDS: [&str; 32] = [

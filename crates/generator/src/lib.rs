@@ -1,5 +1,5 @@
-//! Owns the making of data sets by specification: trees of files that are always the same for the same seed.
-//! Does not decide where they go, and measures nothing.
+//! Owns the generation of data sets by specification: the same seed always gives the same tree of files. Does not decide where the data
+//! set is written, and measures nothing.
 //!
 //! A specification is a list of items, separated by commas:
 //!

@@ -8,10 +8,10 @@ pub use table::Table;
 
 use super::content::Texture;
 
-/// A data set: the items to make, in order.
+/// A data set: its items, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The items; each gets its own directory.
+    /// The items; each has a separate directory.
     pub items: Vec<Item>,
 }
 
@@ -21,8 +21,8 @@ impl Spec {
         self.items.iter().map(|item| item.count).sum()
     }
 
-    /// The same, smaller or larger: `scale` multiplies the bytes, above 0 and at most [`SCALE_MAX`]. The number of files changes. If there
-    /// are only a few files, or a tree whose files are counted, their sizes change instead.
+    /// The same data set, smaller or larger: `scale`, above 0 and at most [`SCALE_MAX`], multiplies the bytes. The number of files
+    /// changes. With only a few files, or in a tree whose files are counted, the sizes change instead.
     pub fn scaled(&self, scale: f64) -> Self {
         let items = self.items.iter().map(|item| item.scaled(scale));
         Self {
@@ -41,18 +41,18 @@ impl Spec {
     }
 }
 
-/// A number of files of one sort.
+/// A number of files of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// How many files, from 1 to 10¹⁰.
+    /// Number of files, from 1 to 10¹⁰.
     pub count: u64,
-    /// How large they are.
+    /// Sizes of the files.
     pub sizes: Sizes,
-    /// How many files are in a directory, at least one.
+    /// Number of files in a directory, at least one.
     pub per_directory: u64,
-    /// How the directories lie.
+    /// Arrangement of the directories.
     pub shape: Shape,
-    /// How well the contents can be compressed.
+    /// The degree to which the contents can be compressed.
     pub texture: Texture,
 }
 
@@ -67,7 +67,7 @@ impl Item {
         };
         #[expect(clippy::cast_precision_loss, reason = "only their ratio counts")]
         let left = scale * self.count as f64 / count as f64;
-        // Rounding of the count is no reason to change sizes that were asked for.
+        // A rounded count must not change sizes that the user specified.
         if fixed || count == few {
             let size = |bytes| multiplied(bytes, left).min(BYTES_MAX);
             self.sizes = match self.sizes {
@@ -90,7 +90,7 @@ impl Item {
     }
 }
 
-/// Arithmetic on doubles is the same on every machine, so the result is too.
+/// Arithmetic on doubles is the same on every machine, and so is the result.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -101,42 +101,42 @@ fn multiplied(value: u64, factor: f64) -> u64 {
     (value as f64 * factor).round() as u64
 }
 
-/// How large the files of an item are.
+/// Sizes of the files of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// From the first to the second, as many in each octave.
+    /// From the first size to the second, as many files in each octave.
     Between(u64, u64),
     /// Log-normal sizes: half are above the median, one in six above median × factor, one in six
     /// below median ÷ factor.
     Around {
-        /// The size in the middle.
+        /// The median size.
         median: u64,
         /// The geometric standard deviation.
         factor: u64,
     },
-    /// From the first to the second, each as likely.
+    /// From the first size to the second, each with the same probability.
     Uniform(u64, u64),
     /// Log-normal sizes by the standard deviation of the natural logarithm.
     LogNormal {
-        /// The size in the middle.
+        /// The median size.
         median: u64,
         /// The deviation, in thousandths.
         sigma: u64,
     },
-    /// Some sizes, each with its part of the files.
+    /// Several sizes, each with its part of the files.
     Table(Table),
-    /// One after the other, over and over.
+    /// These sizes in turn.
     Turns([u64; 3]),
 }
 
-/// How the directories of an item lie.
+/// Arrangement of the directories of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// All beside each other.
+    /// All directories in the top directory.
     Flat,
     /// Nested as in a source tree.
     Tree,
-    /// A square of letters: `a` to `y`, and `a` to `y` in each.
+    /// A square of letters: directories `a` to `y`, each with directories `a` to `y`.
     Square,
 }
 
@@ -273,7 +273,7 @@ fn parse_sizes(text: &str) -> Result<Sizes, &'static str> {
     Ok(Sizes::Between(min, max))
 }
 
-/// A mix with a name, of as many files as are asked for.
+/// A named mix with this number of files.
 fn preset(name: &str, count: u64, texture: Texture) -> Result<Item, &'static str> {
     let (median, factor, per_directory, shape) = match name {
         "source" => (4 << 10, 4, PER_DIRECTORY_IN_TREE, Shape::Tree),
@@ -296,19 +296,19 @@ fn preset(name: &str, count: u64, texture: Texture) -> Result<Item, &'static str
     })
 }
 
-/// The trees that ESnet measures data transfer nodes with.
+/// The trees with which ESnet measures data transfer nodes.
 fn esnet(name: &str) -> Option<Sizes> {
     let (_, unit) = ESNET_UNITS.iter().find(|(known, _)| *known == name)?;
     Some(Sizes::Turns([*unit, 2 * unit, 5 * unit]))
 }
 
 fn parse_number(text: &str) -> Option<u64> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// A decimal number with at most three digits behind the point.
+/// A decimal number with at most three digits after the point.
 fn parse_thousandths(text: &str) -> Option<u64> {
     let (whole, behind) = text.split_once('.').unwrap_or((text, "0"));
     let digits = parse_number(behind).filter(|_| behind.len() <= 3)?;
@@ -344,10 +344,10 @@ const ESNET_UNITS: [(&str, u64); 4] = [
     ("esnet-large", 100_000_000),
 ];
 
-/// Six deviations above the largest median with the largest factor are still a size.
+/// Even six deviations above the largest median, with the largest factor, a size is valid.
 const MEDIAN_MAX: u64 = 1 << 40;
 const FACTOR_MAX: u64 = 100;
-/// In thousandths: the logarithm of the largest factor.
+/// In thousandths; the logarithm of the largest factor.
 const SIGMA_MAX: u64 = 4_600;
 
 /// Most files of an item.
@@ -355,14 +355,14 @@ const COUNT_MAX: u64 = 10_000_000_000;
 
 /// The largest scale.
 pub const SCALE_MAX: f64 = 1000.0;
-/// An item with this many files keeps its number of files.
+/// An item with at most this many files keeps its number of files.
 const FEW_FILES: u64 = 40;
 
-/// Names of items have two digits.
+/// Names of items have only two digits.
 const ITEMS_MAX: usize = 100;
 const PER_DIRECTORY: u64 = 1000;
 const PER_DIRECTORY_IN_TREE: u64 = 12;
-/// 4 EiB: far beyond any file, and the arithmetic of sizes cannot overflow.
+/// 4 EiB: far larger than any file, and small enough that the arithmetic of sizes cannot overflow.
 const BYTES_MAX: u64 = 1 << 62;
 const UNITS: [(&str, u64); 11] = [
     ("", 1),

@@ -1,5 +1,5 @@
-//! Owns the writing of a data set: threads that take runs of files, and directory times at the end.
-//! Does not sync: a data set can be made again.
+//! Owns the writing of a data set: threads that write files in groups, and the times of directories at the end. Does not sync files,
+//! because a data set can be made again.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -18,22 +18,22 @@ use super::layout::{Layout, root_time};
 use super::spec::Spec;
 use godwit_store::Timestamp;
 
-/// How much was made.
+/// Amounts that were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Files.
     pub files: u64,
-    /// Directories, without the data set's own.
+    /// Directories, without the directory of the data set.
     pub directories: u64,
     /// Bytes of content.
     pub bytes: u64,
 }
 
-/// Makes the data set in `directory`, which must be empty or not be there, with up to `threads` threads. `progress` gets the totals so far,
-/// on the calling thread, every few files or some ten MiB.
+/// Makes the data set in `directory`, which must be empty or missing, with up to `threads` threads. Calls `progress` with the totals so far
+/// on the calling thread, after every few files or about ten MiB.
 ///
 /// # Errors
-/// The first error of the system, with its path. The files made until then remain.
+/// The first error of the system, with its path. Files that were already made remain.
 pub fn generate(
     spec: &Spec,
     directory: &Path,
@@ -80,7 +80,7 @@ struct Making<'a> {
     stop: AtomicBool,
 }
 
-/// The next file to hand out.
+/// The next file to assign to a thread.
 #[derive(Default)]
 struct NextFile {
     item: usize,
@@ -89,7 +89,7 @@ struct NextFile {
     made: u64,
 }
 
-/// Some files of one directory, for one thread.
+/// Several files of one directory, for one thread.
 struct Run {
     layout: Layout,
     directory: PathBuf,
@@ -100,7 +100,7 @@ struct Run {
 impl Making<'_> {
     fn run(&self, threads: usize, progress: &mut dyn FnMut(Totals)) -> io::Result<Totals> {
         thread::scope(|scope| {
-            // A few reports for each thread, so that no thread waits for a slow terminal.
+            // Space for a few reports of each thread, so that no thread waits for a slow terminal.
             let (sender, receiver) = sync_channel(threads * 4);
             let workers: Vec<_> = (0..threads)
                 .map(|_| {
@@ -138,7 +138,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Hands out the next run and makes its directory if it is the first there.
+    /// Assigns the next group of files, and makes its directory if the group is the first there.
     fn take(&self) -> io::Result<Option<Run>> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(layout) = self.layouts.get(next.item).copied() else {
@@ -199,7 +199,7 @@ impl Making<'_> {
                 break;
             }
         }
-        // The receiver is gone only if the caller's `progress` panicked.
+        // The receiver is dropped only if the caller's `progress` panicked.
         let _ = report.send(done);
         Ok(())
     }
@@ -235,14 +235,14 @@ impl Making<'_> {
                 let _ = report.send(std::mem::take(done));
             }
         }
-        // The process may have a mask for modes.
+        // The umask of the process may have removed permissions.
         open.set_permissions(Permissions::from_mode(mode))?;
         futimens(&open, &timestamps(layout.file_time(file)))?;
         done.files += 1;
         Ok(())
     }
 
-    /// Sets the times of directories, which every file made in them has changed.
+    /// Sets the times of directories at the end, because each new file changes the time of its directory.
     fn finish_directories(&self, seed: u64) -> io::Result<()> {
         for layout in self.layouts {
             for number in 0..layout.directories() {
@@ -291,11 +291,11 @@ fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Stays in the second-level cache.
+/// Small enough for the second-level cache.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Large enough that handing out runs costs nothing, small enough that all threads have work in one directory.
+/// Large enough that assignment costs nothing, small enough that all threads have work in one directory.
 const RUN_FILES: u64 = 32;
 
-/// How often a large file is reported.
+/// Bytes of a large file between two reports.
 const REPORT_BYTES: u64 = 32 << 20;

@@ -1,4 +1,5 @@
-//! Generated data sets: the same for the same seed, whatever the number of threads, and as specified.
+//! Tests that generated data sets follow the specification and are the same for the same seed, with
+//! any number of threads.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
 
@@ -149,7 +150,7 @@ fn the_trees_of_esnet_have_its_shape() {
     assert_eq!(of("00/y/y/f00001874"), Some(5000));
 }
 
-/// Any item that is quickly made, and how many files it has.
+/// Any small item, and its number of files.
 fn item() -> impl Strategy<Value = (String, u64)> {
     let kind = prop::sample::select(vec!["", "tree:", "compressible:", "tree:compressible:"]);
     let sizes = prop_oneof![

@@ -1,4 +1,5 @@
-//! Owns the names of data sets from papers. The grammar (`spec`) reads what they stand for.
+//! Owns the names of data sets from papers. The grammar (`spec`) reads the items that the names
+//! stand for.
 
 /// The item that a name stands for.
 pub(super) fn named(name: &str) -> Option<&'static str> {
@@ -6,13 +7,13 @@ pub(super) fn named(name: &str) -> Option<&'static str> {
     found.map(|(_, item)| *item)
 }
 
-/// The names of the papers whose names begin like this one.
+/// The text that lists the names of the same paper, if the name has a prefix from [`PAPERS`].
 pub(super) fn others(name: &str) -> Option<&'static str> {
     let found = PAPERS.iter().find(|(paper, _)| name.starts_with(paper));
     found.map(|(_, names)| *names)
 }
 
-/// Beginnings of names, and a description of an error for each.
+/// Prefixes of names, and for each the text that lists the names of the paper.
 pub(super) const PAPERS: [(&str, &str); 2] = [
     (
         "zx-",
@@ -24,7 +25,7 @@ pub(super) const PAPERS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The sets of SLAC-TN-15-002 and of the paper of 2016 on zx, and of the paper on MemzNet.
+/// The data sets of SLAC-TN-15-002, of the paper of 2016 on zx, and of the paper on MemzNet.
 pub(super) const SETS: [(&str, &str); 11] = [
     ("zx-200GiB", "1x200GiB"),
     ("zx-50GiB", "4x50GiB"),

@@ -1,9 +1,9 @@
-//! Owns tables of sizes: each size with its part of the files. Draws no random number.
+//! Owns tables of sizes: each size with its part of the files. Draws no random numbers.
 
 use super::parse_bytes;
 use super::parse_number;
 
-/// Most rows of a table.
+/// Largest number of rows of a table.
 const ROWS_MAX: usize = 12;
 
 /// The largest part of one row.
@@ -32,7 +32,7 @@ impl Table {
         Ok(Self { rows })
     }
 
-    /// The same with other sizes.
+    /// The same table with other sizes.
     pub(super) fn map(mut self, size: impl Fn(u64) -> u64) -> Self {
         for (bytes, _) in &mut self.rows {
             *bytes = size(*bytes);
@@ -40,7 +40,7 @@ impl Table {
         self
     }
 
-    /// The size at a random number: each as often as its part says.
+    /// The size for a random number: each size is as frequent as its part.
     pub(crate) fn at(&self, random: u64) -> u64 {
         let all: u64 = self.rows.iter().map(|(_, part)| part).sum();
         let mut left = (u128::from(random) * u128::from(all)) >> 64;

@@ -1,4 +1,4 @@
-//! The meaning of specifications, also at another scale.
+//! Tests the meaning of specifications, also at another scale.
 
 use super::named::{PAPERS, SETS};
 use super::{Item, SCALE_MAX, Shape, Sizes, Table, parse};
@@ -254,7 +254,7 @@ proptest! {
         };
         #[expect(clippy::cast_precision_loss, reason = "compared roughly")]
         let (is, ought) = ((fewer * smaller) as f64, (count * bytes) as f64 * scale);
-        // Rounded once: to a whole file, or to a whole byte in each of a few files.
+        // The result is rounded once: to a whole file, or to a whole byte in each of a few files.
         #[expect(clippy::cast_precision_loss, reason = "compared roughly")]
         let unit = (bytes.max(40)) as f64;
         prop_assert!((is - ought).abs() <= unit + ought * 1e-9, "{} instead of {}", is, ought);
