@@ -1,13 +1,13 @@
-//! Owns the time that a rest takes at a rate, under the limits that are known to come and at the hours of the day that it runs into.
-//! Estimates no rate.
+//! Owns the remaining time of a job at a rate, under the limits that are known in advance and at the hours of the day that it
+//! reaches. Does not estimate rates.
 
 use crate::Amount;
 use crate::past::{self, HOURS, Past};
 
-/// A time that is longer than this is none: about three years.
+/// A longer time counts as infinite: about three years.
 const SECONDS_MAX: f64 = 1e8;
 
-/// A limit from a time on.
+/// A limit that begins at a given time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LimitFrom {
     /// Seconds from now on.
@@ -16,7 +16,7 @@ pub struct LimitFrom {
     pub limit: Option<u64>,
 }
 
-/// The rest of a job, and the limits of that time.
+/// The remaining work of a job, and the limits during it.
 pub(crate) struct Ahead<'a> {
     rest: Amount,
     limits: &'a [LimitFrom],
@@ -40,22 +40,22 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// The rest, where a file costs as much as `k` bytes.
+    /// The remaining work, if a file costs as much as `k` bytes.
     pub(crate) fn work(&self, k: f64) -> f64 {
         self.rest.bytes as f64 + k * self.rest.files as f64
     }
 
-    /// By how much each hour is faster than the hour now, as a factor.
+    /// The factor by which each hour is faster than the present hour.
     pub(crate) fn hours(&self, k: f64) -> [f64; HOURS] {
         let hours = past::hours(self.past, k);
         let now = hours[hour_at(self.hour)];
         hours.map(|hour| (hour - now).exp())
     }
 
-    /// Seconds for the rest at `rate` of this hour. Infinite if it never ends.
+    /// Time in seconds for the remaining work, if the rate in the present hour is `rate`. Infinite if the work never ends.
     pub(crate) fn seconds(&self, k: f64, rate: f64, hours: &[f64; HOURS]) -> f64 {
         let mut work = self.work(k);
-        // As the mix of bytes and files stays, a limit on bytes is one on work.
+        // The proportion of bytes and files stays the same, so a limit on bytes is a limit on work.
         let bytes_share = self.rest.bytes as f64 / work.max(1.0);
         let mut now = 0.0;
         let mut limits = self.limits.iter().peekable();
@@ -67,7 +67,7 @@ impl<'a> Ahead<'a> {
             let of_day = self.hour + now / 3_600.0;
             let free = rate * hours[hour_at(of_day)];
             let speed = limit.map_or(free, |limit| free.min(limit as f64 / bytes_share.max(1e-9)));
-            // Until the hour or the limit changes. The first term is above 0, so each round gets on.
+            // The time until the hour or the limit changes. The first term is above 0, so each round makes progress.
             let mut until = now + (1.0 - of_day.rem_euclid(1.0)) * 3_600.0 + 1e-3;
             if let Some(next) = limits.peek() {
                 until = until.min(next.after);
@@ -86,7 +86,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// The hour of the day, of a time in hours since some midnight.
+/// The hour of the day, for a time in hours since any midnight.
 fn hour_at(hours: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -124,7 +124,7 @@ mod tests {
                 limit: None,
             },
         ];
-        // 400,000 bytes in the first 4,000 seconds, and the rest at once.
+        // 400,000 bytes in the first 4,000 seconds, and the remaining bytes at the full rate after that.
         assert!((seconds(&night, 1_000.0) - 4_600.0).abs() < 1e-3);
         assert!((seconds(&night, 10.0) - 100_000.0).abs() < 1.0);
     }

@@ -1,14 +1,14 @@
-//! Owns the estimate: for each cost of a file its weight, the rate, and how sure that rate is.
-//! Looks at no limit that is to come.
+//! Owns the estimate: for each cost of a file its weight, its rate, and the certainty of that rate. Does not use
+//! future limits.
 
 use crate::ahead::Ahead;
 use crate::past::Past;
 use crate::seen::{Seen, Window};
 
-/// The costs of a file that are weighed, in bytes: 0, and 2¹⁰ to 2²⁸ in steps of a factor of two.
+/// The possible costs of a file, in bytes: 0, and 2¹⁰ to 2²⁸ in steps of a factor of two.
 const COSTS: usize = 20;
 
-/// Before anything is seen: the middle of the costs as a power of two (128 KiB), and their spread as powers of two.
+/// The mean cost before any observation, as a power of two (128 KiB), and the spread of the costs as powers of two.
 const COST_MIDDLE: f64 = 17.0;
 const COST_SPREAD: f64 = 4.0;
 
@@ -17,42 +17,43 @@ pub(crate) const STEPS: [f64; 9] = [
     -1.593, -0.967, -0.589, -0.282, 0.0, 0.282, 0.589, 0.967, 1.593,
 ];
 
-/// A rate drifts: the least relative error of a forecast, however steady the past was.
+/// A rate drifts: the smallest relative error of a forecast, even after a steady past.
 const DRIFT: f64 = 0.10;
 
-/// No window counts as steadier than this: the relative spread of its rate.
+/// The smallest relative spread of a window's rate that is assumed.
 const SPREAD_MIN: f64 = 0.02;
 
-/// The half-life of a window, as a share of the time so far, and the least in seconds.
+/// The half-life of a window, as a share of the time so far, and its minimum in seconds.
 const HALF_LIFE_SHARE: f64 = 0.5;
 const HALF_LIFE_MIN: f64 = 60.0;
 
-/// In the first seconds connections open and streams grow: windows that end before this count less.
+/// In the first seconds connections open and streams grow: windows that end in this time have less weight.
 const START: f64 = 2.0;
 const START_WEIGHT: f64 = 0.2;
 
-/// How far the rates of two jobs between the same places are apart, at the least: a relative spread.
+/// The smallest relative spread that is assumed between the rates of two jobs between the same places.
 const JOBS_SPREAD_MIN: f64 = 0.2;
 
-/// A rate that the limit held is the least rate without it. The rate may be as much higher as this logarithm.
+/// A rate that was held down by a limit is the lowest rate without the limit. The rate without the limit may be
+/// higher by a factor with this logarithm.
 const HELD_SPREAD: f64 = 0.7;
 
-/// One cost of a file.
+/// The estimate for one cost of a file.
 pub(crate) struct Fit {
     k: f64,
     weight: f64,
-    /// The logarithm of the rate, and the spreads of its mean and of a second of it.
+    /// The logarithm of the rate, the spread of its mean, and the spread of a single second.
     log_rate: f64,
     mean_spread: f64,
     second_spread: f64,
 }
 
 impl Fit {
-    /// The times that the rest takes, with their weights.
+    /// The times that the remaining work takes, with their weights.
     pub(crate) fn times(&self, ahead: &Ahead<'_>) -> Vec<(f64, f64)> {
         let hours = ahead.hours(self.k);
         let middle = ahead.seconds(self.k, self.log_rate.exp(), &hours);
-        // Chance in single seconds counts less the longer the rest is.
+        // Random variation of single seconds matters less if the remaining time is longer.
         let chance = self.second_spread / middle.clamp(1.0, 1e8).sqrt();
         let spread = self.mean_spread.hypot(chance).hypot(DRIFT);
         let one = |step: &f64| {
@@ -68,11 +69,11 @@ struct Observed {
     log_rate: f64,
     mean_spread: f64,
     second_spread: f64,
-    /// The logarithm of how well the cost explains the windows.
+    /// The logarithm of the likelihood of this cost, given the windows.
     likelihood: f64,
 }
 
-/// All costs with their weights.
+/// The estimates for all costs, with their weights.
 pub(crate) fn fit(seen: &Seen, past: &[Past]) -> Vec<Fit> {
     let free: Vec<&Window> = seen
         .windows()
@@ -116,7 +117,7 @@ pub(crate) fn fit(seen: &Seen, past: &[Past]) -> Vec<Fit> {
     fits
 }
 
-/// The mean of both, each by how sure it is.
+/// The mean of both estimates, each weighted by its certainty.
 fn both(observed: Option<Observed>, earlier: Option<Observed>) -> Option<Observed> {
     let (observed, earlier) = match (observed, earlier) {
         (Some(observed), Some(earlier)) => (observed, earlier),
@@ -154,7 +155,7 @@ fn observe(windows: &[&Window], now: f64, k: f64, is_held: bool) -> Option<Obser
     if !(rate.is_finite() && rate > 0.0) {
         return None;
     }
-    // The relative spread of the windows, and how much each is like the one before it.
+    // The relative spread of the windows, and the similarity of each window to the one before it.
     let apart: Vec<f64> = windows
         .iter()
         .map(|window| work(window) / window.seconds / rate - 1.0)
@@ -172,11 +173,11 @@ fn observe(windows: &[&Window], now: f64, k: f64, is_held: bool) -> Option<Obser
     } else {
         0.0
     };
-    // As many windows say as much as these would if they were independent of each other.
+    // Dependent windows give as much information as this smaller number of independent windows.
     let length = windows.iter().map(|window| window.seconds).sum::<f64>() / count;
     let stretch = (1.0 + alike) / (1.0 - alike);
     let independent = (sums.1 * sums.1 / sums.2 / length / stretch).max(1.0);
-    // With few windows their spread is not known well either.
+    // With few windows, their spread is not known well either.
     let few = 0.3 / independent;
     let mut mean_spread = (spread / independent.sqrt()).hypot(few);
     if is_held {
@@ -199,7 +200,7 @@ fn earlier(past: &[&Past], k: f64) -> Option<Observed> {
     let rates: Vec<f64> = past.iter().map(|one| one.log_rate(k)).collect();
     let mean = rates.iter().sum::<f64>() / count;
     let square: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    // Two jobs that were alike by chance say little about a third.
+    // Two jobs that were similar by chance say little about a third job.
     let spread = ((square + 2.0 * JOBS_SPREAD_MIN.powi(2)) / (count + 1.0))
         .sqrt()
         .max(JOBS_SPREAD_MIN);

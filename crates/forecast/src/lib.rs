@@ -1,11 +1,10 @@
-//! Owns the forecast of the end of a job: from the amounts done so far, from earlier jobs between the same places, and from the limits
-//! that are known to come.
-//! Reads no clock and knows no job: the caller gives seconds and amounts.
+//! Owns the forecast of the end of a job: from the amounts done so far, from earlier jobs between the same places, and from known
+//! future limits. Reads no clock and has no access to jobs: the caller passes seconds and amounts.
 //!
-//! The model has two numbers. A file costs as much time as `k` bytes, and the job does `s` bytes a second, where each file counts `k`
-//! bytes more than it holds. `k` is not known: each of a few values has a weight, which is the higher the steadier the rate of the past
-//! is under it. The forecast is the mixture over all of them. So files of one size so far give a narrow interval for more of the same
-//! size, and a wide one for a rest of files of another size.
+//! The model has two parameters. A file costs as much time as `k` bytes, and the job does `s` bytes a second, where each file counts
+//! `k` bytes more than it holds. `k` is not known: each of several values has a weight, which is higher if the past rate is steadier
+//! with that value. The forecast is the mixture over all of them. If all files had one size so far, the interval is narrow for more
+//! files of that size, and wide for files of another size.
 
 mod ahead;
 mod fit;
@@ -21,7 +20,7 @@ use seen::Seen;
 /// An amount of work, done or to be done.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Amount {
-    /// Bytes of contents.
+    /// Bytes of content.
     pub bytes: u64,
     /// Files.
     pub files: u64,
@@ -36,18 +35,18 @@ impl Amount {
     }
 }
 
-/// The time that a job still takes, in seconds.
+/// The remaining time of a job, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// One job of ten takes less.
+    /// One job in ten takes less time.
     pub shortest: f64,
-    /// Half of the jobs take less.
+    /// Half of the jobs take less time.
     pub likely: f64,
-    /// One job of ten takes more.
+    /// One job in ten takes more time.
     pub longest: f64,
 }
 
-/// Follows one job.
+/// Forecasts the end of one job.
 #[derive(Clone, Debug)]
 pub struct Forecaster {
     past: Vec<Past>,
@@ -57,7 +56,7 @@ pub struct Forecaster {
 }
 
 impl Forecaster {
-    /// A job that begins at an hour of the day, in UTC. `past` are earlier jobs between the same places.
+    /// A forecaster for a job that begins at this hour of the day, in UTC. `past` are earlier jobs between the same places.
     #[must_use]
     pub fn new(past: Vec<Past>, hour: f64) -> Self {
         Self {
@@ -67,17 +66,17 @@ impl Forecaster {
         }
     }
 
-    /// `done` is done at `at` seconds. `limit` is the limit in bytes a second since the call before this one.
+    /// Records that `done` is done at `at` seconds. `limit` is the limit in bytes per second since the previous call.
     ///
-    /// Amounts that fall, and times that do not rise, are left out.
+    /// Decreasing amounts and times that do not increase are ignored.
     pub fn see(&mut self, at: f64, done: Amount, limit: Option<u64>) {
         self.seen.add(at, done, limit);
     }
 
-    /// The time that the rest of `whole` takes, from the last call of `see` on. `limits` are the limits from then on, in the order of
-    /// their times; without one there is none.
+    /// The time that the rest of `whole` takes, starting at the last call of `see`. `limits` are the limits after that, in the order of
+    /// their times; if it is empty, there is no limit.
     ///
-    /// `None` if nothing is known of the rate: nothing has moved yet, and there is no earlier job.
+    /// `None` if no rate is known: no data has moved yet, and there is no earlier job.
     #[must_use]
     pub fn forecast(&self, whole: Amount, limits: &[LimitFrom]) -> Option<Forecast> {
         let rest = whole.without(self.seen.done());

@@ -1,25 +1,25 @@
-//! Owns what a job has done so far, in windows of equal length.
-//! Judges nothing.
+//! Owns the amounts that a job has done so far, in windows of equal length. Makes no forecasts.
 
 use crate::Amount;
 
-/// Windows kept. When there are more, each two become one of twice the length, so that a job of any length needs as much memory.
+/// Largest number of stored windows. When there are more, each two are merged into one of twice the length, so that the memory
+/// does not depend on the length of the job.
 const WINDOWS_MAX: usize = 128;
 
 /// The first length of a window, in seconds.
 const FIRST_SECONDS: f64 = 1.0;
 
-/// A job whose rate is above this share of its limit is held by the limit, and says nothing about its rate without one.
+/// The limit determines the rate of a job whose rate is above this share of the limit; the rate without a limit is then unknown.
 const HELD_SHARE: f64 = 0.85;
 
-/// Some time of a job.
+/// A period of a job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// When it ends.
+    /// Time of its end.
     pub(crate) end: f64,
     pub(crate) seconds: f64,
     pub(crate) done: Amount,
-    /// Seconds during which the limit held the job.
+    /// Seconds during which the limit determined the rate.
     held: f64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Seen {
     has_begun: bool,
     step: f64,
     windows: Vec<Window>,
-    /// The amount since the last whole window.
+    /// The amount since the last complete window.
     open: Window,
 }
 
@@ -58,7 +58,7 @@ impl Seen {
             return;
         }
         if !self.has_begun || done.bytes < self.done.bytes || done.files < self.done.files {
-            // The first call says where the job begins. Amounts that fall are those of another count.
+            // The first call gives the start of the job. Amounts that decrease belong to another count.
             (self.has_begun, self.at, self.done) = (true, at, done);
             return;
         }
@@ -85,7 +85,7 @@ impl Seen {
         }
     }
 
-    /// All that is done.
+    /// The amount that is done.
     pub(crate) const fn done(&self) -> Amount {
         self.done
     }
@@ -95,7 +95,7 @@ impl Seen {
         self.at
     }
 
-    /// The windows, the oldest first.
+    /// The windows, oldest first.
     pub(crate) fn windows(&self) -> &[Window] {
         &self.windows
     }

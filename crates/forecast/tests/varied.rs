@@ -1,6 +1,5 @@
-//! A hundred varied jobs, simulated: sizes of files that are mixed, paths whose rates vary, limits that change. After a tenth of each
-//! job the forecast is compared with the end.
-//! Moves no data: `docs/performance/results/forecast.tsv` has jobs of the real program.
+//! A hundred varied simulated jobs: mixed file sizes, paths whose rates vary, limits that change. After a tenth of each job the
+//! forecast is compared with the actual end. Moves no data: `docs/performance/results/forecast.tsv` has jobs of the real program.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -13,16 +12,16 @@ use godwit_seeded::Seeded;
 /// A job that is simulated second by second.
 struct Job {
     seeded: Seeded,
-    /// Bytes a second of large files, and seconds that each file takes besides.
+    /// Bytes per second for large files, and additional seconds for each file.
     rate: f64,
     file_seconds: f64,
-    /// Directories: the size of a file, and how many there are.
+    /// Directories: the size of each file, and the number of files.
     directories: Vec<(f64, f64)>,
-    /// How much the rate varies, how long a deviation lasts, and the rates at the ends of a slow change.
+    /// The variation of the rate, the duration of a deviation, and the rates at the ends of a slow change.
     noise: f64,
     lasting: f64,
     drift: f64,
-    /// When the limit changes, and to what; whether the change is known before.
+    /// The times when the limit changes, and the new limits; then whether the change is known in advance.
     limits: Vec<LimitFrom>,
     is_planned: bool,
 }
@@ -32,7 +31,7 @@ fn between(seeded: &mut Seeded, low: f64, high: f64) -> f64 {
     (low.ln() + share * (high / low).ln()).exp()
 }
 
-/// About normal: the sum of twelve.
+/// Approximately normal: the sum of twelve random numbers.
 fn normal(seeded: &mut Seeded) -> f64 {
     (0..12)
         .map(|_| (seeded.draw() >> 11) as f64 / (1_u64 << 53) as f64)
@@ -62,7 +61,7 @@ impl Job {
         let drift = 0.1 * normal(&mut seeded);
         let mut limits = Vec::new();
         if seeded.one_in(3) {
-            // One before the tenth, one after it: 0.03 to 0.6 of the time.
+            // Two changes, each at 0.03 to 0.6 of the time.
             for _ in 0..2 {
                 limits.push(LimitFrom {
                     after: seconds * between(&mut seeded, 0.03, 0.6),
@@ -86,7 +85,7 @@ impl Job {
         }
     }
 
-    /// Runs to the end: its seconds, the moment of the forecast, and the forecast itself.
+    /// Runs the job to its end; returns its duration in seconds, the time of the forecast, and the forecast.
     fn run(mut self) -> (f64, f64, Option<Forecast>) {
         let whole = self
             .directories
@@ -185,7 +184,7 @@ fn after_a_tenth_half_of_the_forecasts_are_within_a_tenth_and_the_interval_holds
     );
     assert!(near >= count / 2, "{near} of {count} are within a tenth");
     assert!(held >= count * 4 / 5, "the interval held {held} of {count}");
-    // An interval that always holds says nothing.
+    // An interval that always contains the end may be so wide that it is useless.
     assert!(wide[wide.len() / 2] < 1.8, "{:?}", wide[wide.len() / 2]);
 }
 
