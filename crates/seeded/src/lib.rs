@@ -1,5 +1,5 @@
-//! Owns `SplitMix64`: numbers that follow from a seed, the same on every machine and in every version.
-//! Gives no randomness: secrets come from the kernel.
+//! Owns `SplitMix64`: numbers that depend only on a seed, the same on every machine and in every
+//! version. Its numbers are not secret: the kernel provides secrets.
 //!
 //! Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 
@@ -15,7 +15,7 @@ pub const fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Numbers from a seed.
+/// A generator with this state.
 #[derive(Clone, Debug)]
 pub struct Seeded(pub u64);
 
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_reference() {
-        // From the C program of S. Vigna, seed 1234567.
+        // The values come from the C program of S. Vigna, seed 1234567.
         let mut seeded = Seeded(1_234_567);
         let drawn: Vec<u64> = (0..3).map(|_| seeded.draw()).collect();
         assert_eq!(

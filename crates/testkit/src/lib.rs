@@ -1,6 +1,5 @@
-//! Owns the storages of tests: one in memory, and one that fails, loses and crashes as a test wants. Also owns the printed line of a
-//! skipped test.
-//! Is no part of the program: other crates use it as a dev-dependency only.
+//! Owns the storages of tests: one in memory, and one that fails, loses data and crashes as a test requires. Also owns the printed
+//! line of a skipped test. Not a part of the program: other crates use it as a dev-dependency only.
 
 mod hostile;
 mod memory;

@@ -1,5 +1,5 @@
-//! Owns the printed line of a test that cannot run here: without root, without FUSE, without namespaces.
-//! Does not look for programs that `scripts/setup.sh` installs: a test that misses such a program fails.
+//! Owns the message of a test that cannot run here: without root, without FUSE, or without namespaces. Ignores programs
+//! that `scripts/setup.sh` installs: a test that lacks such a program fails.
 
 use std::fs::OpenOptions;
 
@@ -12,7 +12,7 @@ pub fn skip(needed: &str) {
     println!("\nskipped: {needed}");
 }
 
-/// Whether root runs the test. Otherwise the test is skipped.
+/// Whether the test runs as root. Otherwise the test is skipped.
 #[must_use]
 pub fn needs_root() -> bool {
     let root = rustix::process::geteuid().is_root();
@@ -22,7 +22,7 @@ pub fn needs_root() -> bool {
     root
 }
 
-/// Whether the test can make mounts by FUSE. Otherwise the test is skipped.
+/// Whether the test can make FUSE mounts. Otherwise the test is skipped.
 #[must_use]
 pub fn needs_fuse() -> bool {
     let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");

@@ -1,5 +1,5 @@
-//! The hostile storage: configured operations fail, synced data survives a crash, and other data does not.
-//! Other tests check that it otherwise behaves like any storage.
+//! Tests the hostile storage: configured operations fail, synced data survives a crash, and other data does
+//! not. Other tests check that it otherwise behaves like other storages.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -196,7 +196,7 @@ fn a_failed_sync_loses_its_batch_and_no_other() {
         sync(&storage, &rel("a")).unwrap_err().kind,
         StoreErrorKind::Io
     );
-    // The second sync succeeds, as in a kernel, but does not restore the lost data.
+    // The second sync succeeds, as in the kernel, but does not restore the lost data.
     sync(&storage, &rel("a")).unwrap();
     sync(&storage, &rel("b")).unwrap();
     let bytes = |path: &str| {
@@ -236,7 +236,8 @@ fn a_name_synced_before_its_contents_is_a_short_file_after_a_crash() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A program loses nothing if it syncs contents before renaming, and directories before relying on names.
+    /// A program loses no data if it syncs contents before it renames, and directories before it relies on
+    /// names.
     #[test]
     fn in_the_right_order_every_crash_is_survived(seed in any::<u64>(), crash_after in 0..60_u64) {
         let (inner, storage) = hostile(|faults| {

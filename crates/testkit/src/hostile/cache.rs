@@ -1,5 +1,4 @@
-//! Owns data that a writer has written and that is in a cache only: contents, final metadata, names.
-//! Decides neither when it is written back nor when it is lost.
+//! Owns data that is only in a writer's cache: contents, final metadata, names. Does not decide when this data is written back or lost.
 
 use godwit_store::error::{StoreError, StoreErrorKind};
 use godwit_store::meta::{FinalMeta, Meta};
@@ -8,12 +7,12 @@ use godwit_store::storage::{Create, Replace, Storage};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Everything that a crash would lose.
+/// The data that a crash would lose.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// By final path.
+    /// Cached contents, by final path.
     files: BTreeMap<RelPath, Dirty>,
-    /// Renames whose directory was not synced since.
+    /// Renames in directories that were not synced since.
     renames: BTreeMap<RelPath, (TempName, Replace)>,
 }
 
@@ -21,11 +20,11 @@ pub(super) struct Cache {
 #[derive(Debug, Clone)]
 pub(super) struct Dirty {
     temp: TempName,
-    /// Whether the final name was given to it.
+    /// Whether the file already has its final name.
     named: bool,
     writes: Vec<(u64, Vec<u8>)>,
     finished: Option<(u64, FinalMeta)>,
-    /// Data below is hidden beyond this offset: the file was this short once.
+    /// Beyond this offset the data below the cache is hidden: the file was once cut to this length.
     below_bytes: u64,
 }
 
@@ -40,7 +39,7 @@ impl Dirty {
         }
     }
 
-    /// Cuts off or lengthens to `bytes`.
+    /// Cuts the file or extends it to `bytes`.
     fn finish(&mut self, bytes: u64, meta: &FinalMeta) {
         for (offset, data) in &mut self.writes {
             let left = bytes.saturating_sub(*offset).min(data.len() as u64);
@@ -50,7 +49,7 @@ impl Dirty {
         self.finished = Some((bytes, meta.clone()));
     }
 
-    /// Where the last write ends.
+    /// The end of the last write.
     fn end(&self) -> u64 {
         let written = self.writes.iter().filter(|(_, data)| !data.is_empty());
         written
@@ -94,7 +93,7 @@ impl Dirty {
         }
     }
 
-    /// The next stretch of data, given that below it; coarser than a file system would report.
+    /// The next range of data, given the next range below the cache; coarser than a file system would report.
     pub(super) fn next_data(&self, offset: u64, below: Option<Range<u64>>) -> Option<Range<u64>> {
         let ours = self
             .writes
@@ -109,7 +108,7 @@ impl Dirty {
 
     fn write_back(self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
         match inner.open_temp(path, &self.temp) {
-            // Removed meanwhile: there is nothing to write to.
+            // The file was removed meanwhile, so there is nothing to write back.
             Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(()),
             there => drop(there?),
         }
@@ -131,7 +130,7 @@ impl Dirty {
         }
     }
 
-    /// Writes back a file that already has its final name, by way of a copy.
+    /// Writes back a file that already has its final name, by means of a copy.
     fn write_back_named(self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
         let old = inner.open(path)?;
         let file = inner.create(path, &self.temp, Create::Fresh, None)?;
@@ -152,7 +151,7 @@ impl Dirty {
     }
 }
 
-/// How much is copied at a time.
+/// Number of bytes that are copied at a time.
 const COPY_BYTES: usize = 64 << 10;
 
 #[expect(
@@ -164,7 +163,7 @@ fn range(start: u64, end: u64) -> Range<usize> {
 }
 
 impl Cache {
-    /// Starts the temporary file of `path` again, or continues it if `keep`.
+    /// Starts the temporary file of `path` again; continues it if `keep` is set.
     pub(super) fn begin(&mut self, path: &RelPath, temp: &TempName, keep: bool) {
         let dirty = self
             .files
@@ -175,7 +174,7 @@ impl Cache {
         }
     }
 
-    /// Makes a shared temporary file of `path` as long as `bytes`, if the cached file is shorter.
+    /// Extends a shared temporary file of `path` to `bytes`, if the cached file is shorter.
     pub(super) fn lengthen(&mut self, path: &RelPath, how: Create, bytes: Option<u64>) {
         let dirty = self.files.get_mut(path).filter(|_| how == Create::Shared);
         let finished = dirty.and_then(|dirty| dirty.finished.as_mut());
@@ -210,12 +209,12 @@ impl Cache {
             .finish(bytes, meta);
     }
 
-    /// Loses the data of the file at `path` that was not synced.
+    /// Discards the data of the file at `path` that was not synced.
     pub(super) fn lose(&mut self, path: &RelPath) {
         self.files.remove(path);
     }
 
-    /// Writes back the cached data of the file at `path`, as its sync does; its name stays where it is.
+    /// Writes back the cached data of the file at `path`, as its sync does; its name does not change.
     pub(super) fn write_back(
         &mut self,
         inner: &dyn Storage,
@@ -230,7 +229,7 @@ impl Cache {
         }
     }
 
-    /// Gives the temporary file of `path` its final name, for now in the cache.
+    /// Renames the temporary file of `path` to its final name, in the cache only.
     pub(super) fn rename(&mut self, path: &RelPath, temp: &TempName, replace: Replace) {
         self.renames.insert(path.clone(), (*temp, replace));
         if let Some(dirty) = self.files.get_mut(path) {
@@ -238,7 +237,7 @@ impl Cache {
         }
     }
 
-    /// Writes back the contents and the name of `path`, if that was renamed.
+    /// Writes back the contents and the name of `path`, if the file was renamed.
     pub(super) fn settle(&mut self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
         if self.files.get(path).is_some_and(|dirty| dirty.named) {
             self.write_back(inner, path)?;
@@ -246,7 +245,7 @@ impl Cache {
         self.settle_name(inner, path)
     }
 
-    /// Writes back the name of `path` if names are not cached; contents that were not synced stay.
+    /// Writes back the name of `path` if names are not cached; contents that were not synced stay in the cache.
     pub(super) fn settle_if(
         &mut self,
         at_once: bool,
@@ -265,8 +264,8 @@ impl Cache {
             .map_or(Ok(()), |(temp, replace)| inner.commit(path, &temp, replace))
     }
 
-    /// Writes back the names in a directory, as its sync does. Contents that were not synced stay in the cache: only the writer's own order
-    /// keeps a name from being durable before them.
+    /// Writes back the names in a directory, as its sync does. Contents that were not synced stay in the cache: only the writer's order of
+    /// operations makes contents durable before names.
     pub(super) fn settle_names(
         &mut self,
         inner: &dyn Storage,
@@ -279,7 +278,7 @@ impl Cache {
             .try_for_each(|path| self.settle_name(inner, path))
     }
 
-    /// Writes back everything.
+    /// Writes back all data.
     pub(super) fn settle_all(&mut self, inner: &dyn Storage) -> Result<(), StoreError> {
         while let Some(path) = self.files.keys().next().cloned() {
             self.write_back(inner, &path)?;
@@ -290,11 +289,11 @@ impl Cache {
         Ok(())
     }
 
-    /// Loses everything, but for the names that `survives` picks: those reach the disk without their contents.
+    /// Discards all data, except the names that `survives` selects: those reach the disk without their contents.
     pub(super) fn crash(&mut self, inner: &dyn Storage, mut survives: impl FnMut() -> bool) {
         for (path, (temp, replace)) in std::mem::take(&mut self.renames) {
             if survives() {
-                // A name that cannot be set in a crash is lost like the others.
+                // A name that cannot be set in a crash is lost like the other names.
                 let _ = inner.commit(&path, &temp, replace);
             }
         }

@@ -1,5 +1,5 @@
-//! Owns which operation of a hostile storage fails, and how: by rules, counters and a seed.
-//! Performs no operation itself.
+//! Owns the choice of the operations of a hostile storage that fail, and their errors: by rules, counters and a seed. Performs no
+//! operations itself.
 
 use godwit_seeded::{STEP, mix};
 use godwit_store::error::{StoreError, StoreErrorKind};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// An operation of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Beginning a scan or survey; also every regular file found.
+    /// The start of a scan or survey, and each regular file found.
     Scan,
     /// `stat`.
     Stat,
@@ -31,7 +31,7 @@ pub enum Operation {
     Create,
     /// `preallocate`.
     Preallocate,
-    /// `write_at` and `write_whole`; a seeded part is written before it fails.
+    /// `write_at` and `write_whole`; a part that depends on the seed is written before the failure.
     Write,
     /// `finish`.
     Finish,
@@ -58,46 +58,46 @@ pub enum Operation {
 /// When a rule makes its operation fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Only this time, the first being 1.
+    /// Only this time, counted from 1.
     Nth(u64),
-    /// Every time from this one on, the first being 1.
+    /// Every time from this one on, counted from 1.
     From(u64),
-    /// This many times in a million, by the seed.
+    /// This many times in a million, depending on the seed.
     Chance(u32),
 }
 
-/// An operation that fails.
+/// A rule that makes an operation fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Which one.
+    /// The operation that fails.
     pub operation: Operation,
-    /// When.
+    /// When the operation fails.
     pub when: When,
-    /// With which error.
+    /// The error of the operation.
     pub error: StoreErrorKind,
 }
 
-/// Called before each operation, on the calling thread: delays, gates and records are the caller's.
+/// Called before each operation, on the calling thread: a test uses it for delays, gates and records.
 pub type Hook = Arc<dyn Fn(Operation, &RelPath) + Send + Sync>;
 
-/// Everything that goes wrong; `new` is a storage in which nothing does.
+/// All faults of a storage; `new` has none.
 #[derive(Clone)]
 pub struct Faults {
-    /// From which all chance follows.
+    /// All random choices depend on this seed.
     pub seed: u64,
-    /// The first rule that applies wins.
+    /// Rules; the first rule that applies decides.
     pub rules: Vec<Rule>,
-    /// How many bytes can be written before there is no space left.
+    /// Number of bytes that can be written before no space is left.
     pub space_bytes: Option<u64>,
     /// After this many operations the storage crashes, as by [`super::HostileStorage::crash`].
     pub crash_after: Option<u64>,
-    /// Writes stay in a cache of their writer until they are synced, and renames until their directory is: a failed sync
-    /// loses those of its batch, a crash all of them.
+    /// Writes stay in their writer's cache until they are synced, and renames until their directory is synced. A failed sync loses the data
+    /// of its batch, a crash loses all of it.
     pub writer_cache: bool,
-    /// With `writer_cache`: renames are not cached. This models a storage that several machines share: each has its own page cache, and the
-    /// server has the names.
+    /// With `writer_cache`: renames are not cached. This models storage shared by several machines: each machine has a separate page cache,
+    /// and the server has the names.
     pub names_at_once: bool,
-    /// Chooses the paths that are in memory only, so that small files get their names at once. Not together with `writer_cache`.
+    /// Selects the paths whose small files are in memory only and get their names at once. Must not be combined with `writer_cache`.
     pub in_memory: Option<fn(&RelPath) -> bool>,
     /// Called before each operation.
     pub hook: Option<Hook>,
@@ -131,7 +131,7 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// The faults and how far they have come.
+/// The faults and their present counters.
 #[derive(Debug)]
 pub(super) struct Progress {
     faults: Faults,
@@ -141,12 +141,12 @@ pub(super) struct Progress {
     crashed: bool,
 }
 
-/// The outcome of an operation.
+/// The result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Works,
     Fails(StoreErrorKind),
-    /// The operation fails, and so does every later one.
+    /// The operation fails, and so do all later ones.
     Crashes,
 }
 
@@ -181,7 +181,7 @@ impl Progress {
         self.crashed = true;
     }
 
-    /// Counts one more `operation` and decides its fate.
+    /// Counts one `operation` and decides its result.
     pub(super) fn next(&mut self, operation: Operation) -> Fate {
         if self.crashed {
             return Fate::Fails(StoreErrorKind::Io);
@@ -212,7 +212,7 @@ impl Progress {
         Fate::Works
     }
 
-    /// How many of `bytes` still find room; they are taken.
+    /// Reserves space for up to `bytes`; returns the number of bytes that have space.
     pub(super) fn take_space(&mut self, bytes: u64) -> u64 {
         match &mut self.faults.space_bytes {
             None => bytes,
@@ -224,7 +224,7 @@ impl Progress {
         }
     }
 
-    /// A number below `limit`, by the seed.
+    /// A number below `limit`, which depends on the seed.
     pub(super) fn draw(&mut self, limit: u64) -> u64 {
         self.draws += 1;
         let drawn = self.draws.wrapping_mul(STEP);
@@ -232,7 +232,7 @@ impl Progress {
     }
 }
 
-/// The error that a storage which failed on purpose gives.
+/// The error of an operation that fails on purpose.
 pub(super) fn failed(operation: Operation, path: &RelPath, kind: StoreErrorKind) -> StoreError {
     let verb = match operation {
         Operation::Scan => "scan",

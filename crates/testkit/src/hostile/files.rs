@@ -1,5 +1,5 @@
-//! Owns the open files and scans of a hostile storage: their operations count, fail and are cached like the rest.
-//! Does not decide which operations fail.
+//! Owns the open files and scans of a hostile storage: their operations are counted, fail and are cached like all
+//! others. Does not decide which operations fail.
 
 use super::Shared;
 use super::cache::Dirty;
@@ -12,7 +12,7 @@ use godwit_store::storage::{ReadFile, Scan, ScanItem, WriteFile};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A file being read; it sees what its writer had cached when it was opened.
+/// A file that is read; it has the data that its writer had cached when it was opened.
 pub(super) struct HostileRead {
     pub(super) file: Box<dyn ReadFile>,
     pub(super) dirty: Option<Dirty>,
@@ -55,7 +55,7 @@ impl ReadFile for HostileRead {
     }
 }
 
-/// A temporary file being written.
+/// A temporary file that is written.
 pub(super) struct HostileWrite {
     pub(super) file: Box<dyn WriteFile>,
     pub(super) shared: Arc<Shared>,
@@ -74,7 +74,7 @@ impl WriteFile for HostileWrite {
         let (bytes, fails) = state.cut(data.len(), fails);
         let written = &data[..bytes];
         if written.is_empty() && fails.is_some() {
-            // Nothing reaches the file.
+            // Nothing is written to the file.
         } else if state.caches() {
             state.cache.write(&self.path, &self.temp, offset, written);
         } else {
@@ -101,7 +101,7 @@ impl WriteFile for HostileWrite {
     }
 }
 
-/// A scan in which any regular file may turn out to be unreadable.
+/// A scan in which any regular file may be unreadable.
 pub(super) struct HostileScan {
     pub(super) scan: Box<dyn Scan>,
     pub(super) shared: Arc<Shared>,

@@ -1,5 +1,5 @@
-//! Owns a storage with faults: a wrapper around any other that fails, loses and crashes as configured.
-//! Does not sleep: the caller's hook makes delays.
+//! Owns a storage with faults: a wrapper around another storage that fails, loses data and crashes as configured. Does
+//! not sleep: delays are the task of the caller's hook.
 
 mod cache;
 mod faults;
@@ -19,7 +19,7 @@ use godwit_store::storage::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A storage that misbehaves. Clones are handles on the same one.
+/// A storage with faults. Clones are handles to the same storage.
 #[derive(Clone)]
 pub struct HostileStorage {
     shared: Arc<Shared>,
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl HostileStorage {
-    /// Wraps `inner`, which sees only data that survives.
+    /// Wraps `inner`, to which only durable data is written.
     pub fn new(inner: Arc<dyn Storage>, faults: Faults) -> Self {
         let state = State {
             progress: Progress::new(faults),
@@ -51,27 +51,28 @@ impl HostileStorage {
         }
     }
 
-    /// Cuts the power: cached data is lost, though some names may have reached the disk, and every later operation fails.
+    /// Simulates a power failure: cached data is lost, but some names may have reached the disk; all later operations
+    /// fail.
     pub fn crash(&self) {
         self.shared.lock().crash(&*self.shared.inner);
     }
 
-    /// Whether it crashed.
+    /// Whether the storage has crashed.
     pub fn crashed(&self) -> bool {
         self.shared.lock().progress.crashed()
     }
 
-    /// How many operations it was asked for until it crashed.
+    /// Number of requested operations before the crash.
     pub fn operations(&self) -> u64 {
         self.shared.lock().progress.operations()
     }
 
-    /// Changes the faults from now on, to repair something or to break more.
+    /// Changes the faults from now on, to repair an operation or to make more operations fail.
     pub fn change(&self, change: impl FnOnce(&mut Faults)) {
         change(self.shared.lock().progress.faults_mut());
     }
 
-    /// Writes back everything that is cached, as a system does when it has time.
+    /// Writes back all cached data, as a system does after some time.
     pub fn settle(&self) -> Result<(), StoreError> {
         self.shared.lock().cache.settle_all(&*self.shared.inner)
     }
@@ -86,7 +87,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts the operation; fails if it has to.
+    /// Counts the operation; returns its error if it must fail.
     fn enter(
         &self,
         operation: Operation,
@@ -100,7 +101,7 @@ impl Shared {
         Ok(state)
     }
 
-    /// Counts the operation; returns how it fails, if it does.
+    /// Counts the operation; returns its error if it must fail.
     fn decide(
         &self,
         operation: Operation,
@@ -128,7 +129,7 @@ impl State {
         self.progress.faults().writer_cache
     }
 
-    /// Writes back the cached names that the operation must find in place.
+    /// Writes back the cached names that must exist for the operation.
     fn settle_around(
         &mut self,
         inner: &dyn Storage,
@@ -141,7 +142,7 @@ impl State {
             above = parent.parent();
         }
         match operation {
-            // These look through the cache.
+            // These operations read through the cache.
             Operation::Stat | Operation::Open | Operation::Read => Ok(()),
             _ => self.cache.settle(inner, path),
         }
@@ -155,7 +156,7 @@ impl State {
         }
     }
 
-    /// How much of `bytes` is written before the write fails, and how it does.
+    /// The number of `bytes` that are written before the write fails, and its error.
     fn cut(
         &mut self,
         bytes: usize,
@@ -330,7 +331,7 @@ impl Storage for HostileStorage {
         let (mut state, fails) = self.shared.decide(Operation::Write, path);
         let (bytes, fails) = state.cut(content.len(), fails);
         match fails {
-            // As in a file system: a file that cannot be written as a whole is removed.
+            // A file that cannot be written completely is removed, as in a file system.
             Some(kind) => Err(failed(Operation::Write, path, kind)),
             None if state.caches() => {
                 state.settle_around(self.inner(), Operation::Write, path)?;
@@ -430,7 +431,7 @@ impl Storage for HostileStorage {
 
     fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {
         let mut state = self.shared.enter(Operation::SetDirectoryMeta, path)?;
-        // A name set later would change the time again.
+        // A name that is set later would change the time of the directory again.
         state.cache.settle_names(self.inner(), path)?;
         self.inner().set_directory_meta(path, meta)
     }

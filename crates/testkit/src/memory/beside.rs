@@ -1,5 +1,4 @@
-//! Temporary names beside final ones, and errors that name the latter.
-//! Holds no entries.
+//! Owns temporary names beside final names; error messages have the final name. Stores no entries.
 
 use super::tree::{Shared, Tree, lock};
 use godwit_store::error::{StoreError, StoreErrorKind};
@@ -23,7 +22,7 @@ pub(super) fn temp_path(
         .map_err(|error| StoreError::from_path(operation, path, error))
 }
 
-/// Makes an empty file under the temporary name, in place of any entry there.
+/// Makes an empty file with the temporary name, in place of any entry there.
 pub(super) fn new_file(
     tree: &mut Tree,
     operation: &'static str,
@@ -39,7 +38,7 @@ pub(super) fn new_file(
     Ok(node)
 }
 
-/// Finds the temporary file of `path`, or makes it.
+/// The temporary file of `path`; it is made if necessary.
 pub(super) fn create(
     tree: &mut Tree,
     path: &RelPath,
@@ -55,7 +54,7 @@ pub(super) fn create(
     there.map_or_else(|| new_file(tree, "create", path, temp), Ok)
 }
 
-/// Puts a complete node there, by way of its temporary name.
+/// Puts a complete node at `path`, by means of its temporary name.
 pub(super) fn put_at_once(
     tree: &mut Tree,
     operation: &'static str,
@@ -91,7 +90,7 @@ pub(super) fn absent_is_fine(
     }
 }
 
-/// An error about a temporary file names the file that it becomes.
+/// Replaces the temporary name in an error by the name of the file that it becomes.
 pub(super) fn named(path: &RelPath) -> impl FnOnce(StoreError) -> StoreError {
     move |error| StoreError {
         path: path.clone(),

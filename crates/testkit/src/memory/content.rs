@@ -1,5 +1,4 @@
-//! Owns the contents of files in memory, with holes.
-//! Knows no names and no metadata but the length.
+//! Owns the contents of files in memory, with holes. Does not know names, or metadata except the length.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +7,7 @@ use std::ops::Range;
 const PAGE_BYTES: usize = 4096;
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// The bytes of one file; pages never written are holes.
+/// The bytes of one file; pages that were never written are holes.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pages: BTreeMap<u64, Box<[u8]>>,
@@ -16,12 +15,12 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Length.
+    /// Length in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether a page at least was never written.
+    /// Whether at least one page was never written.
     pub(super) fn is_sparse(&self) -> bool {
         (self.pages.len() as u64) < self.bytes / PAGE
     }
@@ -39,7 +38,7 @@ impl Content {
         bytes
     }
 
-    /// Writes all of `data`, lengthening the file where it must.
+    /// Writes all of `data`, and extends the file if necessary.
     pub(super) fn write_at(&mut self, offset: u64, data: &[u8]) {
         for_each_page(offset, data.len(), |index, within, at| {
             let page = self
@@ -53,7 +52,7 @@ impl Content {
         }
     }
 
-    /// Cuts off or lengthens by a hole.
+    /// Cuts the file, or extends it by a hole.
     pub(super) fn set_bytes(&mut self, bytes: u64) {
         self.pages.split_off(&bytes.div_ceil(PAGE));
         if let Some(page) = self.pages.get_mut(&(bytes / PAGE)) {
@@ -62,7 +61,7 @@ impl Content {
         self.bytes = bytes;
     }
 
-    /// The next stretch of data at or after `offset`.
+    /// The next range of data at or after `offset`.
     pub(super) fn next_data(&self, offset: u64) -> Option<Range<u64>> {
         let (first, _) = self.pages.range(offset / PAGE..).next()?;
         let pages = self
@@ -76,7 +75,8 @@ impl Content {
     }
 }
 
-/// Calls `act` with each page touched: its index, the offset within it, and the range of the caller's buffer.
+/// Calls `act` with each affected page: its index, the offset within it, and the range of the caller's
+/// buffer.
 fn for_each_page(offset: u64, bytes: usize, mut act: impl FnMut(u64, usize, Range<usize>)) {
     let mut done = 0;
     while done < bytes {

@@ -1,5 +1,5 @@
-//! Owns a storage in memory: complete, shared by all handles on it, gone with the last of them.
-//! Does not enforce modes and makes nothing durable; it serves tests, and transfers that end in a program.
+//! Owns a complete storage in memory, which all its handles share and which ends with the last handle. Ignores
+//! permissions and makes nothing durable; it serves tests, and transfers that end in a program.
 
 mod beside;
 mod content;
@@ -18,7 +18,7 @@ use open::{MemoryFile, MemoryScan};
 use std::sync::{Arc, Mutex};
 use tree::{Tree, lock};
 
-/// A tree in memory. Clones are handles on the same tree.
+/// A tree in memory. Clones are handles to the same tree.
 #[derive(Debug, Clone)]
 pub struct MemoryStorage {
     tree: Arc<Mutex<Tree>>,
@@ -31,21 +31,21 @@ impl Default for MemoryStorage {
 }
 
 impl MemoryStorage {
-    /// An empty tree: nothing but its root.
+    /// An empty tree: only its root.
     pub fn new() -> Self {
         Self {
             tree: Arc::new(Mutex::new(Tree::new(false))),
         }
     }
 
-    /// An empty tree in which names that differ in nothing but letter case, or in how é is written, are one name.
+    /// An empty tree in which names that differ only in letter case, or in the encoding of é, are equal.
     pub fn folding() -> Self {
         Self {
             tree: Arc::new(Mutex::new(Tree::new(true))),
         }
     }
 
-    /// Puts a complete file there, with the directories above it, in place of any entry there.
+    /// Puts a complete file at `path`, with the directories above it, in place of any entry there.
     pub fn put(&self, path: &RelPath, meta: &FinalMeta, content: &[u8]) -> Result<(), StoreError> {
         if let Some(parent) = path.parent() {
             self.make_directory(&parent, 0o755)?;
@@ -55,7 +55,7 @@ impl MemoryStorage {
         self.commit(path, &temp, Replace::Atomically)
     }
 
-    /// The contents of the file at `path`, if there is one.
+    /// The contents of the file at `path`, if it exists.
     pub fn content(&self, path: &RelPath) -> Option<Vec<u8>> {
         let node = lock(&self.tree).find("read", path).ok()??;
         let node = lock(&node);
@@ -74,7 +74,7 @@ impl MemoryStorage {
         }
     }
 
-    /// All paths, temporary names too, in order; the root first.
+    /// All paths in order, including temporary names; the root is first.
     pub fn paths(&self) -> Vec<RelPath> {
         let tree = lock(&self.tree);
         let next = |after: Option<&RelPath>| {
@@ -164,7 +164,7 @@ impl Storage for MemoryStorage {
                 .map_err(|error| StoreError::from_path(operation, path, error))?;
             match tree.find(operation, &at)? {
                 Some(node) if lock(&node).meta.kind == Kind::Directory => made = false,
-                // Only the last one is in the way; a link before it would have to be followed.
+                // Only the last entry is the obstacle; an earlier link would have to be followed.
                 Some(node) if at == *path || lock(&node).meta.kind != Kind::Symlink => {
                     return Err(StoreError::new(
                         operation,

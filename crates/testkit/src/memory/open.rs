@@ -56,7 +56,7 @@ impl WriteFile for MemoryFile {
     }
 
     fn write_out(&self, _range: Range<u64>) {
-        // There is nowhere to write it to.
+        // There is no device to write to.
     }
 
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
@@ -67,12 +67,13 @@ impl WriteFile for MemoryFile {
     }
 }
 
-/// A listing; changes meanwhile may or may not be seen. Holds the names of files with several names.
+/// A listing; changes meanwhile may or may not be seen. Contains the names of files with several
+/// names.
 pub(super) struct MemoryScan {
     tree: Arc<Mutex<Tree>>,
     start: RelPath,
     choice: Option<Arc<dyn Choice>>,
-    /// Directories that are not entered.
+    /// Directories that the scan does not enter.
     left: Vec<RelPath>,
     last: Option<RelPath>,
     links: BTreeMap<(u64, RelPath), Meta>,

@@ -1,5 +1,5 @@
-//! Owns the names in memory: the node behind each path, and the kinds of entries that may be there.
-//! Does not know temporary names or how entries become complete.
+//! Owns the names in memory: the node at each path, and the allowed kinds of entries. Does not know
+//! temporary names, or when entries are complete.
 
 use super::beside::absent_is_fine;
 use super::content::Content;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The entry behind a name.
+/// The entry of a name.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) meta: Meta,
@@ -30,7 +30,7 @@ pub(super) struct Tree {
     /// A directory sorts before its contents.
     names: BTreeMap<RelPath, Shared>,
     inodes: u64,
-    /// A name is found in other spellings than its own.
+    /// A name is also found in other spellings.
     folds: bool,
 }
 
@@ -46,7 +46,7 @@ impl Tree {
         tree
     }
 
-    /// A node without a name yet.
+    /// A node that has no name yet.
     pub(super) fn new_node(&mut self, kind: Kind, mode: u32) -> Shared {
         self.inodes += 1;
         let time = Timestamp::default();
@@ -87,7 +87,7 @@ impl Tree {
         Ok(Some(Arc::clone(node)))
     }
 
-    /// The entry at `path`; `NotFound` if there is none.
+    /// The entry at `path`; the error is `NotFound` if it does not exist.
     pub(super) fn get(
         &self,
         operation: &'static str,
@@ -97,7 +97,7 @@ impl Tree {
             .ok_or_else(|| StoreError::new(operation, path, StoreErrorKind::NotFound))
     }
 
-    /// Makes `path` lead to `node` instead of its old node.
+    /// Makes `path` the name of `node` instead of its old node.
     pub(super) fn put(
         &mut self,
         operation: &'static str,
@@ -112,13 +112,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes the name away; returns its node.
+    /// Removes the name; returns its node.
     pub(super) fn take(&mut self, path: &RelPath) -> Option<Shared> {
         let path = self.spelled(path).into_owned();
         self.names.remove(&path)
     }
 
-    /// The names in a directory; none in one that is not there.
+    /// The names in a directory; none if it does not exist.
     pub(super) fn names_in(
         &self,
         operation: &'static str,
@@ -202,7 +202,7 @@ impl Tree {
 }
 
 impl Node {
-    /// Notes that anything about it changed: no two states of any node have the same ctime.
+    /// Records that any property of the node changed: no two states of any node have the same ctime.
     pub(super) fn changed(&mut self) {
         use std::sync::atomic::{AtomicU32, Ordering};
         static CLOCK: AtomicU32 = AtomicU32::new(1);
@@ -234,20 +234,20 @@ impl Node {
         self.changed();
     }
 
-    /// One name less.
+    /// Records that the node has one name less.
     pub(super) fn unlinked(&mut self) {
         self.meta.links = self.meta.links.saturating_sub(1);
         self.changed();
     }
 }
 
-/// The common form of the names that a folding tree takes for one.
+/// The common form of all names that a folding tree treats as equal.
 fn fold(name: &[u8]) -> String {
     let folded = String::from_utf8_lossy(name).to_lowercase();
     folded.replace("e\u{301}", "é")
 }
 
-/// The state behind our locks is valid between any two statements, so a panic elsewhere does not spoil it.
+/// The state under our locks is valid after each statement, so a panic elsewhere does not damage it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
