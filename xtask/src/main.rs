@@ -1,5 +1,5 @@
-//! Owns the project's chores, run as `cargo xtask …`: the house rules, and the kit that measures.
-//! Users do not install it.
+//! Owns the project's tasks for developers, run as `cargo xtask …`: the house rules, and the kit
+//! for measurements. Users do not install it.
 
 mod tidy;
 

@@ -1,5 +1,4 @@
-//! Runs the benchmark with the smallest loads and looks at its report.
-//! Judges no time.
+//! Tests the benchmark with the smallest loads, and checks its report. Compares no times.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +9,8 @@ fn the_report_holds_every_run_and_nothing_else_is_left() {
     let work = tempfile::tempdir().expect("make a directory");
     let release = work.path().join("target/release");
     fs::create_dir_all(&release).expect("make a directory");
-    // The pipes are in the binary under test; there is no Godwit, which the report must say.
+    // The pipes are in the binary under test; there is no Godwit, and the report must contain this
+    // fact.
     symlink(env!("CARGO_BIN_EXE_xtask"), release.join("xtask")).expect("make a link");
     let world = work.path().join("world");
     let out = work.path().join("out");
@@ -53,7 +53,7 @@ fn the_report_holds_every_run_and_nothing_else_is_left() {
         let pipe = of("pipe");
         assert_eq!(pipe.get("failure"), None, "{name}: {pipe}");
         let samples = pipe["samples"].as_array().expect("samples");
-        // One round warms up, two count; disturbed runs come on top.
+        // One round warms up and two count; disturbed runs are additional.
         assert!(samples.len() >= 3, "{name}: {} samples", samples.len());
         assert!(
             samples
@@ -65,7 +65,7 @@ fn the_report_holds_every_run_and_nothing_else_is_left() {
     assert!(table.contains("| bare pipe |"), "{table}");
 }
 
-/// A peer that copies, and one that only seems to.
+/// A peer that copies files, and a peer that only pretends to copy them.
 const HONEST: &str = "
 name = 'honest'
 title = 'honest copy'
@@ -144,7 +144,7 @@ fn a_peer_of_the_user_takes_part_and_what_arrives_is_compared() {
     assert!(table.contains("cp -r {source} {into}/"), "{table}");
 }
 
-/// Needs root, as do the tests of the emulator of long lines.
+/// This test needs root, like the tests of the emulator of long links.
 #[test]
 fn ends_are_namespaces_with_cables_and_nothing_of_them_is_left() {
     let work = tempfile::tempdir().expect("make a directory");
@@ -198,7 +198,7 @@ fn a_row_whose_network_cannot_be_made_is_told_and_leaves_nothing() {
     let work = tempfile::tempdir().expect("make a directory");
     let out = work.path().join("out");
     let world = work.path().join("world");
-    // There is no emulator of long lines where it is looked for.
+    // The emulator of long links is missing here.
     let status = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["bench", "wan", "--no-build", "--no-install"])
         .args(["--only", "fast", "--seconds", "4", "--pairs", "2"])
@@ -214,7 +214,7 @@ fn a_row_whose_network_cannot_be_made_is_told_and_leaves_nothing() {
     let report = fs::read(out.join("bench.json")).expect("read the report");
     let report: serde_json::Value = serde_json::from_slice(&report).expect("parse the report");
     let failures = report["rows"][0]["failures"].as_array().expect("failures");
-    // Four of iperf3 and one of Godwit, twice.
+    // Four failures of iperf3 and one of Godwit, in two rounds.
     assert_eq!(failures.len(), 10, "{failures:?}");
     let said = failures[0].as_str().expect("text");
     assert!(said.contains("cannot make the network"), "{said}");

@@ -1,5 +1,5 @@
-//! Runs the two ends of a bare pipe as processes and compares the received data.
-//! Measures nothing.
+//! Tests the two ends of a bare pipe as processes, and compares the received data. Measures no
+//! times.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -7,12 +7,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Kills its process when a test fails half-way.
+/// Kills its process if a test fails early.
 struct Guard(Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both calls fail only if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -24,7 +24,7 @@ fn xtask() -> Command {
     command
 }
 
-/// Sends with `what` from `work`, receives with `into`; both must end well.
+/// Sends with `what` from `work` and receives with `into`; both must succeed.
 fn run(work: &Path, shape: &[&str], what: &[&str], into: &[&str]) {
     let mut receiver = xtask();
     receiver

@@ -1,11 +1,10 @@
-//! The files that docs/security.md names are there.
-//! Judges no text.
+//! Tests that the files named in docs/security.md exist. Does not check the text.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The files in code quotes, as the document writes them: below a crate, without `src`.
+/// The files in code quotes, in the form of the document: relative to the crate, without `src`.
 fn named(text: &str) -> BTreeSet<&str> {
     let quoted = text.split('`').skip(1).step_by(2);
     let is_file = |name: &&str| name.ends_with(".rs") && name.contains('/');

@@ -113,44 +113,6 @@ pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<Manifest, JobsError> {
     manifest::open(&jobs.parts.asking, id)
 }
 
-<<<<<<< HEAD
-pub(crate) struct Shared {
-    pub(crate) config: JobsConfig,
-    pub(crate) replica: Arc<Replica>,
-    pub(crate) runner: RunnerName,
-    pub(crate) live: Live,
-    pub(crate) elsewhere: elsewhere::RemoteProgress,
-    /// Records of jobs at other nodes.
-    pub(crate) others: past::Others,
-    pub(crate) rules: access::Rules,
-    pub(crate) stopping: AtomicBool,
-    /// Jobs whose sites do not know yet that the jobs stop.
-    pub(crate) notices: attempt::site::pending::PendingNotices,
-    /// Jobs that this node leaves to other nodes of the cluster for a while.
-    pub(crate) unseen: attempt::site::unseen::Unseen,
-    /// Jobs whose sites are back.
-    pub(crate) woken: probe::Woken,
-    /// The sites that other nodes had tried from here.
-    pub(crate) reaching: guests::Reaching,
-    /// Bounds how fast other sites may change the state here.
-    pub(crate) pace: guests::Pace,
-    /// How often schedules have ticked here.
-    pub(crate) ticks: schedule::TickPace,
-    /// How much is kept of their jobs on the disk.
-    pub(crate) records: guests::Records,
-    /// Turns of requests that add to a bounded number of things of one owner.
-    pub(crate) turns: turns::Turns,
-    /// Looks for room at exports.
-    pub(crate) rooms: rooms::Rooms,
-    /// Workers for items of divided jobs here.
-    pub(crate) workers: attempt::divided::Workers,
-}
-
-impl Shared {
-    pub(crate) fn now(&self) -> Timestamp {
-        self.config.clock.now()
-    }
-=======
 /// The role that a schedule keeps, of the role of its maker and of the one that it had before.
 ///
 /// # Errors
@@ -161,7 +123,6 @@ pub fn kept_role(
     earlier: Option<&Schedule>,
 ) -> Result<Option<Role>, JobsError> {
     schedule::kept_role(&jobs.parts.this.reader(), role, earlier)
->>>>>>> c61d80893 (jobs: each function takes the part that it needs)
 }
 
 impl Jobs {

@@ -1,5 +1,5 @@
-//! Owns the rule that each source file in the tables of `docs/security.md` exists.
-//! Does not check that the file decides what the table says.
+//! Owns the rule that each source file in the tables of `docs/security.md` exists. Does not check that the
+//! file really decides the matter in the table.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,8 @@ use super::tree::File;
 
 const DOCUMENT: &str = "docs/security.md";
 
-/// Checks the names of source files in the document. They are code spans, which no renderer follows.
+/// Checks the names of source files in the document. The names are code spans, so renderers do not turn
+/// them into links.
 pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     for file in files.iter().filter(|file| file.path == DOCUMENT) {
@@ -23,7 +24,7 @@ pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The files that a name may mean: the document leaves out `crates`, and `src` after the name of the crate.
+/// The files that a name may stand for: the document omits `crates`, and `src` after the name of the crate.
 fn ways(name: &str) -> Vec<String> {
     let below = name
         .split_once('/')
@@ -56,7 +57,7 @@ mod tests {
         assert_eq!(findings, [wanted]);
     }
 
-    /// Without its table the document would name no decider, and the rule would find nothing.
+    /// Without its table the document would name no file, and the rule would find no fault.
     #[test]
     fn every_decider_of_the_table_is_numbered_and_named() {
         let path = godwit_kit::bench::workspace().join(DOCUMENT);

@@ -1,10 +1,10 @@
-//! Owns the table of edges between our crates, and checks the manifests against it.
-//! Leaves dependencies on others to cargo-deny, and those of tests alone.
+//! Owns the table of dependencies between our crates, and compares the manifests with it. Ignores dependencies on other crates,
+//! which cargo-deny checks, and dependencies of tests.
 
 use super::Finding;
 use super::tree::File;
 
-/// Directory of each of our packages, and the crates of ours that it may use; drawn in ARCHITECTURE.md.
+/// Directory of each of our packages, and the crates of ours that it may use; ARCHITECTURE.md has a drawing of them.
 const ALLOWED: [(&str, &[&str]); 27] = [
     ("crates/proto", &[]),
     ("crates/sys", &[]),
@@ -78,10 +78,11 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("xtask", &["kit"]),
 ];
 
-/// Where the table stands.
+/// The file with the table.
 const TABLE: &str = "xtask/src/tidy/edges.rs";
 
-/// Checks all manifests except those of the workspace and of the fuzz targets. The table may list no more than the manifests have.
+/// Checks all manifests except those of the workspace and of the fuzz targets. The table may not list more dependencies than the
+/// manifests.
 pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     check_against(&ALLOWED, files, findings);
 }

@@ -1,5 +1,5 @@
-//! Owns the rule that each link of a document leads to an existing file and heading.
-//! Opens no address outside the repository.
+//! Owns the rule that each link of a document leads to an existing file and heading. Ignores
+//! addresses outside the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,14 +38,14 @@ pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a file is no text, so that it is not among the files.
+/// Whether a file is not text, and therefore not among the read files.
 fn is_binary(path: &str) -> bool {
     [".png", ".webp", ".gif"]
         .iter()
         .any(|end| path.ends_with(end))
 }
 
-/// The links into the repository, and their lines.
+/// The links to files of the repository, and their lines.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut is_code = false;

@@ -57,7 +57,7 @@ fn check_against(more: &[(&str, &str, usize)], files: &[File], findings: &mut Ve
     }
 }
 
-/// Where the table stands.
+/// The file with the table.
 const TABLE: &str = "xtask/src/tidy/methods.rs";
 
 /// The number of methods of each type, by the file that declares it and its name.
@@ -100,13 +100,13 @@ fn count(files: &[File]) -> BTreeMap<(&str, &str), usize> {
     counts
 }
 
-/// The directory of the crate whose product code holds the file.
+/// The directory of the crate whose product code includes the file.
 fn package_of(path: &str) -> Option<&str> {
     let (package, _) = path.split_once("/src/")?;
     package.starts_with("crates/").then_some(package)
 }
 
-/// How much two modules have in common: whether they are the same, else how many modules both are in.
+/// The closeness of two modules: equal modules are closest, otherwise the number of modules that contain both counts.
 fn common(left: &str, right: &str) -> usize {
     fn modules(path: &str) -> impl Iterator<Item = &str> {
         path.trim_end_matches(".rs")
@@ -213,7 +213,7 @@ fn inherent(text: &str) -> Vec<(&str, usize)> {
     found
 }
 
-/// Whether a line begins a function of the block, not one inside something else.
+/// Whether a line begins a function of the block, and not a function inside another item.
 fn is_function(line: &str) -> bool {
     let Some(item) = line
         .strip_prefix("    ")
@@ -265,7 +265,7 @@ fn leading_name(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// The name at the end of the path at the beginning: `State` of `super::State<T> {`.
+/// The last name of the path at the beginning: `State` of `super::State<T> {`.
 fn last_name(text: &str) -> &str {
     let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != ':');
     let path = &text[..end.unwrap_or(text.len())];

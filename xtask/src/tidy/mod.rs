@@ -1,5 +1,5 @@
-//! Owns the house rules that a program can check, over the whole tree; run by `cargo test -p xtask` and `cargo xtask tidy`.
-//! Does not repeat the checks of clippy and rustfmt.
+//! Owns the house rules that a program can check, over the whole tree; `cargo test -p xtask` and `cargo xtask tidy` run
+//! them. Does not repeat the checks of clippy and rustfmt.
 
 mod deciders;
 mod edges;
@@ -17,12 +17,12 @@ use std::path::Path;
 
 use anyhow::bail;
 
-/// A rule that is broken, and where.
+/// A violated rule, and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// Relative to the root of the repository.
     pub(crate) path: String,
-    /// From 1; 0 is the file as a whole.
+    /// Counted from 1; 0 stands for the whole file.
     pub(crate) line: usize,
     pub(crate) what: String,
 }
@@ -43,7 +43,7 @@ impl fmt::Display for Finding {
 /// Checks all rules below `root`.
 ///
 /// # Errors
-/// When the tree cannot be read.
+/// The tree cannot be read.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let files = tree::read(root)?;
     let mut findings = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
 /// Checks this repository and prints the findings.
 ///
 /// # Errors
-/// When there are findings.
+/// There are findings.
 pub(crate) fn run() -> anyhow::Result<()> {
     let findings = check(godwit_kit::bench::workspace())?;
     for finding in &findings {
@@ -75,10 +75,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Prints the reading ease of the documents that people read from the beginning.
+/// Prints the reading ease of the documents that users read from the beginning.
 ///
 /// # Errors
-/// When the tree cannot be read.
+/// The tree cannot be read.
 pub(crate) fn ease() -> anyhow::Result<()> {
     for file in tree::read(godwit_kit::bench::workspace())? {
         let is_document = file.path.ends_with(".md")

@@ -1,12 +1,12 @@
-//! Owns the search for dead modules: Rust files that no `mod` reaches.
-//! Understands declarations on a line of their own, as rustfmt leaves them.
+//! Owns the search for unused modules: Rust files that no `mod` includes. Understands declarations
+//! on separate lines, where rustfmt puts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::tree::File;
 
-/// Checks that every Rust file below a `src` is reached from a root of its crate.
+/// Checks that modules connect every Rust file in a `src` directory with a root of its crate.
 pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     let texts: BTreeMap<&str, &str> = files
         .iter()
@@ -47,7 +47,7 @@ fn is_root(path: &str) -> bool {
     }
 }
 
-/// The files that the modules declared in `text` may be in.
+/// The possible files of the modules that `text` declares.
 fn declared(path: &str, text: &str) -> Vec<String> {
     let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.trim_end_matches(".rs");

@@ -1,19 +1,19 @@
-//! Owns the rules for sentences in documents and comments: their length, their first word, and words that say too little.
-//! Does not judge the meaning of a sentence.
+//! Owns the rules for sentences in documents and comments: their length, their first word, and unclear words. Does not judge the meaning of
+//! a sentence.
 
 use super::Finding;
 use super::tree::File;
 
-/// Words of a sentence at most.
+/// Largest number of words in a sentence.
 const WORDS_MAX: usize = 30;
 
-/// Words and phrases of private English; each has a plain one.
+/// Words and phrases with an unusual meaning; for each there is a common one.
 const PRIVATE: [&str; 4] = ["told", "nobody", "anew", concat!("of its", " own")];
 
-/// A free relative as the subject hides the subject.
+/// A clause that begins with these words hides the subject of the sentence.
 const FIRST: [&str; 3] = ["What", "Who", "Whoever"];
 
-/// A sentence and the line that it begins in.
+/// A sentence, and the line in which it begins.
 #[derive(Debug, PartialEq, Eq)]
 struct Sentence {
     line: usize,
@@ -63,10 +63,10 @@ fn fault(sentence: &str) -> Option<String> {
     Some(format!("`{private}`: use a plain word"))
 }
 
-/// Lines of text that belong together, and the number of each.
+/// The lines of one text, and the number of each line.
 type Block = Vec<(usize, String)>;
 
-/// The paragraphs and items of a Markdown document; no code, no tables, no headings.
+/// The paragraphs and list items of a Markdown document, without code, tables and headings.
 fn markdown(text: &str) -> Vec<Block> {
     let mut blocks = vec![Block::new()];
     let mut is_code = false;
@@ -91,7 +91,7 @@ fn is_table(line: &str) -> bool {
     line.starts_with('|') || line.contains(" | ")
 }
 
-/// Adds a line to the last block, or to a new one if the line is an item.
+/// Adds a line to the last block, or to a new block if the line is a list item.
 fn push(blocks: &mut Vec<Block>, number: usize, line: &str) {
     let item = item(line);
     if item.len() < line.len() {
@@ -102,7 +102,7 @@ fn push(blocks: &mut Vec<Block>, number: usize, line: &str) {
     }
 }
 
-/// A line without the sign of a list item or of a quotation.
+/// A line without the mark of a list item or a quotation.
 fn item(line: &str) -> &str {
     let number = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
     if number.len() < line.len()
@@ -140,7 +140,7 @@ fn comments(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// A line in which each piece of code, and each target of a link, is one word.
+/// A line in which one word replaces each piece of code and each target of a link.
 fn without_code(line: &str) -> String {
     let mut text = String::new();
     for (index, part) in line.split('`').enumerate() {
@@ -205,7 +205,7 @@ pub(crate) fn ease(text: &str) -> f64 {
         - 84.6 * syllables as f64 / count(words.len())
 }
 
-/// Groups of vowels of a word, without a silent `e` at its end.
+/// Number of vowel groups in a word, without a silent `e` at its end.
 fn syllables(word: &str) -> usize {
     let is_vowel = |letter: char| "aeiouy".contains(letter);
     let mut before = false;

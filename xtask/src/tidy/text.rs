@@ -1,13 +1,13 @@
-//! Owns the rules for a single file: its length, its first line, words that must not be in it.
-//! Knows nothing of how files belong together.
+//! Owns the rules for a single file: its length, its first line, forbidden words. Does not compare files.
 
 use super::Finding;
 use super::tree::File;
 
-/// Lines of a Rust file.
+/// Largest number of lines in a Rust file.
 const LINES_MAX: usize = 500;
 
-/// Words of each document at most. Details belong at the heads of modules, runs under `docs/performance/results/`.
+/// Largest number of words in each document. Details belong in the module comments, measurements in
+/// `docs/performance/results/`.
 const WORDS_MAX: [(&str, usize); 10] = [
     ("README.md", 900),
     ("CONTRIBUTING.md", 1_200),
@@ -21,17 +21,17 @@ const WORDS_MAX: [(&str, usize); 10] = [
     ("docs/security.md", 4_900),
 ];
 
-/// Where unsafe code may be.
+/// The only directory that may have unsafe code.
 const UNSAFE_IN: &str = "crates/sys/";
 
-/// Marks of unfinished work; in halves, so that this file passes.
+/// Marks of unfinished work; each is written in two parts, so that this file passes.
 const LEFT_FOR_LATER: [&str; 3] = [
     concat!("to", "do!("),
     concat!("unimpl", "emented!("),
     concat!("FIX", "ME"),
 ];
 
-/// Homes of people; the names that examples use are fine.
+/// Home directories of people; the names in examples are allowed.
 const HOMES: [&str; 3] = [
     concat!("/ro", "ot/"),
     concat!("/ho", "me/"),
@@ -39,9 +39,9 @@ const HOMES: [&str; 3] = [
 ];
 const EXAMPLE_USERS: [&str; 3] = ["alice", "bob", "user"];
 
-/// Where crates may come from.
+/// The only allowed source of crates.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
-/// Signs of another registry in cargo's files.
+/// Settings in cargo's files that select another registry.
 const OTHER_REGISTRIES: [&str; 3] = ["[source.", "[registries.", "replace-with"];
 
 /// Checks one file.
@@ -119,7 +119,7 @@ fn check_rust(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether a line of Rust holds unsafe code, or allows it.
+/// Whether a line of Rust has unsafe code, or allows it.
 fn is_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let allows = ["allow(", "expect("].iter().any(|how| code.contains(how));

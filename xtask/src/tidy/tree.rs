@@ -1,5 +1,5 @@
-//! Owns the reading of the tree: all text files of the repository, without build output.
-//! Checks nothing.
+//! Owns the reading of the tree: all text files of the repository, without build output. Does not
+//! check the files.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use anyhow::Context as _;
 /// A text file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Relative to the root of the repository, with `/` between.
+    /// Relative to the root of the repository, with `/` as the separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 impl File {
-    /// Whether it is Rust source.
+    /// Whether the file is Rust source.
     pub(crate) fn is_rust(&self) -> bool {
         Path::new(&self.path)
             .extension()
@@ -36,7 +36,7 @@ const SKIPPED: [&str; 6] = [
 /// Reads all files below `root` that are UTF-8 text.
 ///
 /// # Errors
-/// When a directory cannot be listed, or a file not be read.
+/// A directory cannot be listed, or a file cannot be read.
 pub(crate) fn read(root: &Path) -> anyhow::Result<Vec<File>> {
     let mut files = Vec::new();
     read_into(root, "", &mut files)?;
