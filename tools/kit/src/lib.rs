@@ -1,5 +1,5 @@
-//! Owns the kit that measures Godwit: the benchmark against others, and the worlds of many nodes.
-//! Users do not install it; it uses nothing of Godwit but the command line.
+//! Owns the kit that measures Godwit: the benchmark against other programs, and the networks of
+//! many nodes. Users do not install it; it uses only the command line of Godwit.
 
 pub mod bench;
 pub mod cluster;

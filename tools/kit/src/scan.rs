@@ -1,5 +1,5 @@
-//! Owns the bare scan: the least program that looks at every entry of a tree, the yardstick of second runs.
-//! Compares nothing.
+//! Owns the bare scan: the smallest program that examines each entry of a tree, as a reference for second
+//! runs. Compares nothing.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,7 +23,7 @@ pub fn command() -> Command {
 /// Scans depth first, one system call for each entry and a few for each directory.
 ///
 /// # Errors
-/// When the tree cannot be read.
+/// The tree cannot be read.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let root: &PathBuf = matches.get_one("directory").context("no directory")?;
     let (mut entries, mut newest) = (0_u64, None);

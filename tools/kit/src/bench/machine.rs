@@ -1,5 +1,5 @@
-//! Owns the facts about the machine: its description for the report, and the time that others took from it.
-//! Changes nothing on it.
+//! Owns the facts about the machine: its description for the report, and the processor time that its host used for
+//! others. Changes nothing on it.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definitio
     );
     add("processor", processor());
     add("instructions", instructions());
-    // Separate page tables of the kernel make each system call expensive.
+    // With separate page tables of the kernel each system call is expensive.
     add(
         "meltdown",
         file("/sys/devices/system/cpu/vulnerabilities/meltdown"),
@@ -77,7 +77,7 @@ pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definitio
     facts
 }
 
-/// Whether this is a virtual machine whose host takes free memory back: free page reporting of the virtio balloon.
+/// Whether this is a virtual machine whose host reclaims free memory: free page reporting of the virtio balloon.
 pub(crate) fn memory_goes_back() -> bool {
     const REPORTING: usize = 5; // VIRTIO_BALLOON_F_REPORTING of linux/virtio_balloon.h
     let Ok(devices) = fs::read_dir("/sys/bus/virtio/drivers/virtio_balloon") else {
@@ -100,7 +100,7 @@ impl Ticks {
     /// Reads the counters.
     ///
     /// # Errors
-    /// When the kernel gives no counters.
+    /// The kernel provides no counters.
     pub(crate) fn now() -> anyhow::Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         Self::parse(&text).context("/proc/stat has another form")
@@ -112,7 +112,8 @@ impl Ticks {
             .split_whitespace()
             .map_while(|field| field.parse().ok())
             .collect();
-        // user nice system idle iowait irq softirq steal; the further fields are part of user and nice.
+        // The fields are user, nice, system, idle, iowait, irq, softirq and steal; later fields are part of user
+        // and nice.
         let known = fields.get(..8)?;
         Some(Self {
             all: known.iter().sum(),
@@ -120,7 +121,7 @@ impl Ticks {
         })
     }
 
-    /// The part of the processors' time, 0 to 1, that the host gave to others since `before`.
+    /// The share of processor time, 0 to 1, that the host used for others since `before`.
     #[expect(
         clippy::cast_precision_loss,
         reason = "ticks of one run are far below 2^52"
@@ -158,7 +159,7 @@ fn instructions() -> Option<String> {
     Some(known.join(" "))
 }
 
-/// By the names of the kernel, x86-64 and arm64.
+/// The kernel's names of these instruction sets, on x86-64 and arm64.
 const FAST_BY: [&str; 7] = [
     "aes",
     "vaes",
@@ -169,7 +170,8 @@ const FAST_BY: [&str; 7] = [
     "pmull",
 ];
 
-/// By which libraries and instructions the program seals and digests here, in its own words.
+/// The libraries and instructions that the program uses here to encrypt and to compute digests, as the program
+/// prints them.
 fn sealing(godwit: &Path) -> Option<String> {
     let output = Command::new(godwit).arg("doctor").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -188,7 +190,7 @@ fn first_line(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Option<Str
     )
 }
 
-/// The kind of file system below `directory`, with the options that matter for speed.
+/// The type of the file system of `directory`, with the options that matter for speed.
 fn kind_of(directory: &Path) -> Option<String> {
     let text = fs::read_to_string("/proc/mounts").ok()?;
     let mounts = text.lines().filter_map(|line| {

@@ -1,5 +1,5 @@
-//! Owns the benchmark as a whole: the order of the cases, where the report goes.
-//! The method is described in `docs/performance.md`.
+//! Owns the benchmark as a whole: the order of the cases, and the place of the report.
+//! `docs/performance.md` describes the method.
 
 mod case;
 mod contender;
@@ -41,7 +41,7 @@ pub use options::command;
 /// Runs the benchmark and writes its report.
 ///
 /// # Errors
-/// When it cannot be carried out, was interrupted, or a bar was missed.
+/// The benchmark cannot run, was interrupted, or missed a bar.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let started = Instant::now();
     let options = Options::parse(matches)?;
@@ -55,7 +55,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     if options.install
         && let Err(error) = peers::install(&needed, &tools(&chosen, &options)?, &mut say)
     {
-        // The tables name missing programs too, and the others can still be measured.
+        // The tables also name missing programs, and the others can still be measured.
         say(&format!("{error:#}"));
     }
     let target = target_directory()?;
@@ -120,7 +120,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let all = started.elapsed().as_secs_f64();
     say(&format!("all of it took {all:.0} s"));
     let table = report.save(&options.out.unwrap_or_else(|| target.join("bench")))?;
-    // The table is also in the file.
+    // The file also has the table.
     let _ = writeln!(std::io::stdout(), "{}", report.markdown());
     say(&format!("saved {}", table.display()));
     ensure!(
@@ -130,7 +130,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rounds of rows over long lines, each of which takes minutes.
+/// Largest number of rounds of rows over long links, each of which takes minutes.
 const ROUNDS_OF_ROWS_MAX: u32 = 3;
 
 /// The peers and limits that take part.
@@ -158,7 +158,7 @@ fn tools(cases: &[Case], options: &Options) -> anyhow::Result<Vec<Tool>> {
     Ok(tools)
 }
 
-/// The data sets of the last case, kept for the next one if that moves the same.
+/// The data sets of the last case, kept for the next case if it moves the same data.
 #[derive(Default)]
 struct Cache {
     made: Option<(Load, Option<Load>, bool, Sets)>,
@@ -189,7 +189,7 @@ impl Cache {
     }
 }
 
-/// Builds Godwit as it is released, and this program, which has the pipes, in the same way.
+/// Builds Godwit in release mode, and this program, which has the pipes, in the same way.
 fn build() -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Program::new(cargo);
@@ -214,7 +214,7 @@ fn build() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The directory where cargo puts its output.
+/// The directory of cargo's output.
 fn target_directory() -> anyhow::Result<PathBuf> {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => Ok(std::path::absolute(PathBuf::from(directory))?),
@@ -229,7 +229,7 @@ pub fn workspace() -> &'static Path {
     here.ancestors().nth(2).unwrap_or(here)
 }
 
-/// The command that makes the same report again.
+/// The command that makes the same report.
 fn command_line() -> String {
     let args: Vec<String> = std::env::args().skip(1).collect();
     format!("cargo xtask {}", args.join(" "))

@@ -13,7 +13,7 @@ use super::wan::{Row, SECONDS_DEFAULT, rows};
 
 /// Pairs per case; fewer prove nothing.
 const PAIRS_DEFAULT: u32 = 5;
-/// The largest packets that most hardware for transfers is set to.
+/// The largest packets that most data transfer hardware is configured for.
 const MTU_DEFAULT: u16 = 9000;
 
 /// The command line of the benchmark.
@@ -173,12 +173,12 @@ impl Options {
         })
     }
 
-    /// The cases that are asked for, with those of `peers` that can take part.
+    /// The selected cases, with those of `peers` that can take part.
     ///
     /// # Errors
-    /// When there are none, or a contender is named that is in none of them.
+    /// There are no cases, or a named contender takes part in none of them.
     pub(super) fn choose(&self, peers: &[&'static Definition]) -> anyhow::Result<Vec<Case>> {
-        // Contenders that the user names or brings take part, whatever the suite contains.
+        // Contenders that the user names or adds take part in all suites.
         let brought = peers.len() - self.peers.len();
         let mut added: Vec<String> = peers[brought..]
             .iter()
@@ -192,7 +192,8 @@ impl Options {
         added.extend(named.map(|peer| peer.name.clone()));
         let mut chosen = cases(self.suite, self.scale, peers, &added);
         if self.suite == Suite::Quick && !self.only.is_empty() {
-            // Cases of memory and distance exist only in the full suite, but a user that names one wants it.
+            // Cases of memory and distance exist only in the full suite, but a user who names one expects
+            // it.
             let only_full =
                 |case: &Case| case.rss_max.is_some() || case.line.is_some() || case.again;
             let full = cases(Suite::Full, self.scale, peers, &added);
@@ -223,10 +224,10 @@ impl Options {
         Ok(chosen)
     }
 
-    /// The rows that are asked for; only the suite of long lines has some.
+    /// The selected rows; only the suite of long links has rows.
     ///
     /// # Errors
-    /// When there are none there.
+    /// There are no such rows.
     pub(super) fn rows(&self) -> anyhow::Result<Vec<Row>> {
         if self.suite != Suite::Wan {
             return Ok(Vec::new());
@@ -241,7 +242,7 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(|prefix| name.starts_with(prefix))
     }
 
-    /// Whether a turn takes part that is called so.
+    /// Whether a turn with this title takes part.
     pub(super) fn wants_turn(&self, title: &str) -> bool {
         let named = |name: &String| title.replace(' ', "-").starts_with(name.as_str());
         self.contenders.is_empty() || self.contenders.iter().any(named)

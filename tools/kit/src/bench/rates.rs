@@ -1,20 +1,20 @@
-//! Owns the rates of a run: bits and files a second, processor time for the moved data.
-//! Measures nothing, and does not know the contender.
+//! Owns the rates of a run: bits and files per second, and processor time for the moved data.
+//! Measures nothing, and does not depend on the contender.
 
 use serde::Serialize;
 
 use super::process::Usage;
 
-/// Speeds and costs of one run; `None` where there is nothing to divide, or to divide by.
+/// Speeds and costs of one run; `None` if a number for the division is missing or zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Rates {
     pub(crate) gbit_s: Option<f64>,
-    /// Files a second, if there is more than one file.
+    /// Files per second, if there is more than one file.
     pub(crate) files_s: Option<f64>,
     pub(crate) cpu_seconds_per_gb: Option<CpuCost>,
 }
 
-/// Processor seconds for 10⁹ bytes.
+/// Processor time in seconds for 10⁹ bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct CpuCost {
     pub(crate) source: f64,
@@ -22,7 +22,7 @@ pub(crate) struct CpuCost {
 }
 
 impl Rates {
-    /// Rates of a run, given its data, its seconds, and the resources of each side.
+    /// Rates of a run, from its data, its duration in seconds, and the resources of each side.
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
     pub(crate) fn of(bytes: u64, files: u64, seconds: f64, sides: [Usage; 2]) -> Self {
         let gigabytes = bytes as f64 / 1e9;

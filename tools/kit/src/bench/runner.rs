@@ -1,5 +1,4 @@
-//! Owns the order of runs: contenders take turns, disturbed runs are repeated, destinations are removed.
-//! Judges nothing.
+//! Owns the order of runs: contenders take turns, disturbed runs are repeated, destinations are removed. Makes no comparisons.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,28 +18,28 @@ use super::rates::Rates;
 use super::spent::{Spent, timed};
 use super::world::World;
 
-/// A run during which the host took more of the processors than this is discarded.
+/// A run during which the host used a larger share of the processors for others is discarded.
 pub(crate) const STEAL_MAX: f64 = 0.05;
-/// Runs of one contender in one round; the last one counts in no pair if it was disturbed too.
+/// Largest number of runs of one contender in one round; a last run that was disturbed counts in no pair.
 pub(crate) const ATTEMPTS_MAX: u32 = 4;
 
-/// A contender that takes this many times as long as the subject in the warm-up is measured once: a median of such a distance proves no
-/// more.
+/// A contender that takes this many times as long as the subject in the warm-up is measured once: at this distance a median gives no
+/// better proof.
 const SLOW: f64 = 5.0;
-/// Below this, five runs cost nothing.
+/// Below this duration, five runs are quick enough.
 const SLOW_SECONDS_MIN: f64 = 3.0;
-/// A contender that takes longer than this many times the subject's time, and longer than the minimum below, is given up.
+/// A contender is stopped if it takes longer than this many times the subject's time, and longer than the minimum below.
 pub(crate) const GIVEN_UP: f64 = 30.0;
 const GIVEN_UP_AFTER_MIN: Duration = Duration::from_secs(60);
 
-/// One run with its measurements; no run is thrown away unseen.
+/// One run with its measurements; reports have all runs.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sample {
-    /// 0 warms up and does not count.
+    /// Number of the round; round 0 warms up and does not count.
     pub(crate) round: u32,
-    /// Part of the machine's time that others took, 0 to 1.
+    /// Share of the machine's time that the host used for others, 0 to 1.
     pub(crate) steal: f64,
-    /// Whether it counts.
+    /// Whether the run counts.
     pub(crate) counts: bool,
     #[serde(flatten)]
     pub(crate) rates: Rates,
@@ -58,10 +57,10 @@ pub(crate) struct Track {
     pub(crate) bytes: u64,
     pub(crate) files: u64,
     pub(crate) samples: Vec<Sample>,
-    /// The contender was given up: it took [`GIVEN_UP`] times as long as the subject.
+    /// The contender was stopped: it took [`GIVEN_UP`] times as long as the subject.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) given_up: bool,
-    /// Why it takes no part, or no longer.
+    /// The reason why the contender does not take part, or no longer does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
 }
@@ -72,7 +71,7 @@ impl Track {
         self.samples.iter().filter(|sample| sample.counts)
     }
 
-    /// A figure by round, from the first that counts.
+    /// The figures by round, from the first round that counts.
     pub(crate) fn by_round(
         &self,
         rounds: u32,
@@ -82,7 +81,7 @@ impl Track {
         (1..=rounds).map(|round| of(round).map(figure)).collect()
     }
 
-    /// The most memory that its source and its destination took.
+    /// The largest memory of its source and of its destination.
     pub(crate) fn peak_bytes(&self) -> Option<[u64; 2]> {
         let peaks = self.counted().map(|sample| {
             let Outcome {
@@ -96,14 +95,14 @@ impl Track {
     }
 }
 
-/// The data sets of a case: its load, and the load beside it.
+/// The data sets of a case: its main load, and the load beside it.
 pub(crate) struct Sets {
     pub(crate) main: Set,
     pub(crate) beside: Option<Set>,
 }
 
 impl Sets {
-    /// Removes them.
+    /// Removes the data sets.
     pub(crate) fn remove(&self) -> anyhow::Result<()> {
         let all = std::iter::once(&self.main).chain(&self.beside);
         all.into_iter().try_for_each(Set::remove)
@@ -117,10 +116,10 @@ impl Sets {
     }
 }
 
-/// Runs a case: a round to warm up, then `rounds` in which each contender takes a turn.
+/// Runs a case: a warm-up round, then `rounds` in which each contender runs once.
 ///
 /// # Errors
-/// On interruption, or when the place itself fails. A contender that fails is recorded and left out.
+/// The user interrupts, or the place itself fails. A contender that fails is recorded and omitted.
 pub(crate) fn run(
     case: &Case,
     rounds: u32,
@@ -165,8 +164,8 @@ pub(crate) fn run(
     let mut copy = None;
     let mut spent = Spent::default();
     for round in rounds {
-        // The order rotates, so that no contender always follows the same other. The warm-up round keeps the order, for the patience with
-        // others.
+        // The order rotates, so that no contender always follows the same other. The warm-up round keeps the order, because the subject's
+        // time sets the time limits of the others.
         let first = round as usize % tracks.len().max(1);
         for at in (first..tracks.len()).chain(0..first) {
             let (track, slot) = (&mut tracks[at], &mut contenders[at]);
@@ -210,7 +209,7 @@ pub(crate) fn run(
     Ok((tracks, spent))
 }
 
-/// The text for a failed contender's row: the error, and the known cause if its time was up.
+/// The text for a failed contender in a table: the error, and the known cause if its time was over.
 fn why(error: &anyhow::Error, contender: Kind) -> String {
     let mut why = format!("{error:#}");
     if let Kind::Peer(peer) = contender
@@ -221,7 +220,7 @@ fn why(error: &anyhow::Error, contender: Kind) -> String {
     why
 }
 
-/// Copies the source, as a first run would.
+/// Copies the source, as a first run does.
 fn fill(into: &Path, source: Option<&Path>) -> anyhow::Result<()> {
     let source = source.context("this load is no file")?;
     let status = Command::new("cp")
@@ -233,7 +232,7 @@ fn fill(into: &Path, source: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long other contenders may take, given the time of the subject.
+/// Time limits of the other contenders, based on the time of the subject.
 #[derive(Default)]
 struct Patience {
     subject_seconds: Option<f64>,
@@ -247,7 +246,7 @@ impl Patience {
         }
     }
 
-    /// Whether there are runs enough of one that is slow.
+    /// Whether a slow contender has been measured often enough.
     fn is_enough(&self, track: &Track, round: u32) -> bool {
         let first = track.samples.first().map(|sample| sample.outcome.seconds);
         let is_slow = self
@@ -265,7 +264,7 @@ impl Patience {
     }
 }
 
-/// The work of one contender in one round.
+/// One contender's work in one round.
 struct Turn<'a> {
     case: &'a Case,
     round: u32,
@@ -274,8 +273,8 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs until a run was undisturbed, or the attempts are used up. The copy that a second run finds is made once for a case, in `copy`:
-    /// no run changes it.
+    /// Repeats the run until one was undisturbed, or no attempts are left. The copy for second runs is made once for a case, in `copy`: no
+    /// run changes it.
     fn take(
         &self,
         contender: &mut dyn Contender,
@@ -302,10 +301,10 @@ impl Turn<'_> {
                 match case.storage {
                     Storage::Memory => {}
                     Storage::DiskRead => set.cool()?,
-                    // The disk gets the space of the last copy back when the journal is written, which would be in this run.
+                    // The disk gets the space of the last copy back when its journal is written, which must not happen during the run.
                     Storage::DiskWrite => rustix::fs::syncfs(std::fs::File::open(&into)?)?,
                 }
-                // Last of all, and alike for all contenders.
+                // This is the last preparation, and the same for all contenders.
                 world.warm(case.warm_bytes(set.load))?;
                 anyhow::Ok(())
             })?;
@@ -351,7 +350,7 @@ impl Turn<'_> {
     }
 }
 
-/// Checks the copy, outside the clock: contents once for each contender and case, sizes always.
+/// Checks the copy, outside the measured time: contents once for each contender and case, sizes always.
 fn check(set: &Set, into: &Path, arrival: Arrival, first: bool) -> anyhow::Result<()> {
     if set.path.is_none() || arrival == Arrival::Nothing {
         return Ok(());

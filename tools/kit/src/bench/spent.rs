@@ -1,5 +1,5 @@
-//! Owns the time account of a benchmark: the runs themselves, and the work around them.
-//! Judges nothing, and no figure of a contender comes from here.
+//! Owns the record of a benchmark's time: the runs themselves, and the work around them. Makes no
+//! comparisons, and provides no figures of contenders.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ pub(crate) struct Spent {
     /// Making data sets.
     #[serde(serialize_with = "seconds")]
     pub(crate) making: Duration,
-    /// Contenders at work, with their starts and ends.
+    /// Running contenders, including their start and end.
     #[serde(serialize_with = "seconds")]
     pub(crate) running: Duration,
     /// Making copies for second runs, and dropping caches.
@@ -20,18 +20,18 @@ pub(crate) struct Spent {
     /// Checking the copies.
     #[serde(serialize_with = "seconds")]
     pub(crate) checking: Duration,
-    /// Removing it.
+    /// Removing the copies.
     #[serde(serialize_with = "seconds")]
     pub(crate) removing: Duration,
 }
 
 impl Spent {
-    /// The sum.
+    /// The sum of all times.
     pub(crate) fn total(&self) -> Duration {
         self.making + self.running + self.preparing + self.checking + self.removing
     }
 
-    /// As the user reads it.
+    /// The text for the user.
     pub(crate) fn describe(&self) -> String {
         let parts = [
             ("making", self.making),

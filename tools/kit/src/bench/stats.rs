@@ -1,9 +1,9 @@
-//! Owns the statistics: medians with their extremes, and ratios of runs that followed each other.
-//! Does not know the measured quantity.
+//! Owns the statistics: medians with their extremes, and ratios of consecutive runs. Does not know the measured
+//! quantity.
 
 use serde::Serialize;
 
-/// The middle of some figures, and how far they spread.
+/// The median of some figures, and their extremes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -13,7 +13,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// `None` if there are no figures.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -33,15 +33,15 @@ impl Spread {
     }
 }
 
-/// How many times faster `subject` was than `reference`, pair by pair: both hold seconds by round, `None` where the
-/// round did not count. A pair with a figure that was too little to be measured, 0, counts neither.
+/// The ratio of `reference` to `subject` for each pair: both have seconds by round, `None` if the round does not
+/// count. A pair in which a figure is 0, too small to be measured, does not count either.
 pub(crate) fn paired_ratio(subject: &[Option<f64>], reference: &[Option<f64>]) -> Option<Spread> {
     let pairs = subject.iter().zip(reference);
     let ratios = pairs.filter_map(|(subject, reference)| Some((*reference)? / (*subject)?));
     Spread::of(ratios.filter(|ratio| ratio.is_finite()))
 }
 
-/// How many seconds longer `subject` took than `reference`, pair by pair.
+/// Additional seconds of `subject` compared with `reference`, for each pair.
 pub(crate) fn paired_difference(
     subject: &[Option<f64>],
     reference: &[Option<f64>],

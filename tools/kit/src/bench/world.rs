@@ -1,5 +1,5 @@
-//! Owns the place of a benchmark: its directory, the memory under it, and the end of both.
-//! Knows nothing of cases and contenders.
+//! Owns the environment of a benchmark: its directory, the memory of the directory, and the removal of both. Does not depend on cases and
+//! contenders.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -14,36 +14,36 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::machine;
 
-/// The benchmark never holds more than this in its directory.
+/// Largest amount of data in the directory of a benchmark.
 pub(crate) const PEAK_BYTES_MAX: u64 = 14 << 30;
-/// Names beside the data sets: homes, keys, configurations.
+/// Number of names besides the data sets: homes, keys, configurations.
 const SPARE_NAMES: u64 = 100_000;
-/// Memory that must stay free beside the benchmark's memory.
+/// Memory that must stay free in addition to the benchmark's memory.
 const SPARE_BYTES: u64 = 1 << 30;
 
-/// The directories of one benchmark; removed with all that is in them when dropped.
+/// The directories of one benchmark; dropping this value removes them with all their contents.
 #[derive(Debug)]
 pub(crate) struct World {
     root: PathBuf,
-    /// On the machine's disk.
+    /// The directory on the machine's disk.
     disk: Option<PathBuf>,
     interrupted: Arc<AtomicBool>,
     destinations: u64,
-    /// Freed memory returns to the host of this virtual machine.
+    /// Whether freed memory returns to the host of this virtual machine.
     memory_goes_back: bool,
-    /// The directory in memory is a separate file system.
+    /// Whether the directory in memory is a separate file system.
     is_mounted: bool,
 }
 
 impl World {
-    /// Makes the directories, which must not exist yet, and takes over the signals that would end us.
+    /// Makes the directories, which must not exist yet, and handles the signals that would end this program.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// The directories cannot be made.
     pub(crate) fn make(root: &Path, disk: Option<&Path>) -> anyhow::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // The second signal finds the flag set, and ends us at once.
+            // At the second signal the flag is set, so the signal ends this program at once.
             signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))?;
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
         }
@@ -59,29 +59,29 @@ impl World {
         Ok(world)
     }
 
-    /// Its directory in memory.
+    /// The directory in memory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Its directory on the machine's disk.
+    /// The directory on the machine's disk.
     ///
     /// # Errors
-    /// When it was made without.
+    /// There is no such directory.
     pub(crate) fn disk(&self) -> anyhow::Result<&Path> {
         self.disk
             .as_deref()
             .context("there is no directory on disk: use --disk")
     }
 
-    /// A directory for keys, homes and similar files.
+    /// Makes a directory for keys, homes and similar files.
     pub(crate) fn scratch(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.root.join("scratch").join(name);
         fs::create_dir_all(&path).with_context(|| format!("cannot make {path:?}"))?;
         Ok(path)
     }
 
-    /// An empty directory to receive into, in memory or on disk.
+    /// Makes an empty directory for received data, in memory or on disk.
     pub(crate) fn destination(&mut self, on_disk: bool) -> anyhow::Result<PathBuf> {
         self.destinations += 1;
         let root = if on_disk { self.disk()? } else { &self.root };
@@ -90,22 +90,22 @@ impl World {
         Ok(path)
     }
 
-    /// Whether the user wants us to end.
+    /// Whether the user has interrupted the benchmark.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Fails when the user wants us to end.
+    /// Fails if the user has interrupted the benchmark.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!(!self.is_interrupted(), "interrupted");
         Ok(())
     }
 
-    /// Uses `bytes` of the memory below the directory twice and frees it: on a virtual machine the first use of a
-    /// page costs far more than the next.
+    /// Uses `bytes` of the memory of the directory twice and frees it: on a virtual machine the first use of a page costs much more than
+    /// later uses.
     ///
     /// # Errors
-    /// When there is not enough memory to spare.
+    /// There is not enough free memory.
     pub(crate) fn touch(&self, bytes: u64) -> anyhow::Result<()> {
         ensure!(
             bytes <= PEAK_BYTES_MAX,
@@ -122,11 +122,11 @@ impl World {
         Ok(())
     }
 
-    /// Uses `bytes` of the memory, or the free memory if that is less, once and frees it, where the host takes free memory back. There,
-    /// memory that was touched a while ago costs as much to use as new memory.
+    /// If the host reclaims free memory, uses and frees `bytes` of memory once, or the free memory if that is less. On such a machine,
+    /// memory that was freed some time ago is as expensive to use as new memory.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// The memory cannot be used.
     pub(crate) fn warm(&self, bytes: u64) -> anyhow::Result<()> {
         if self.memory_goes_back {
             let free = available_bytes().context("cannot read how much memory is free")?;
@@ -152,11 +152,11 @@ impl World {
         Ok(())
     }
 
-    /// Makes sure that `names` can be made in memory: a tmpfs has room for a bounded number, by default half as many as there are pages. If
-    /// that is not enough, the directory becomes a separate tmpfs without such a bound.
+    /// Ensures that `names` can be made in memory: a tmpfs allows a limited number, by default half the number of pages. If that is not
+    /// enough, the directory becomes a separate tmpfs without this limit.
     ///
     /// # Errors
-    /// When that is not allowed.
+    /// The user may not mount it.
     pub(crate) fn make_room_for_names(&mut self, names: u64) -> anyhow::Result<()> {
         let free = statvfs(&self.root)?.f_favail;
         if free == 0 || free >= names + SPARE_NAMES {
@@ -180,12 +180,12 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if self.is_mounted {
-            // Also while a process that was killed just now still has something open in it.
+            // The option `-l` is necessary while a process that was just killed still has open files there.
             let _ = Command::new("umount").arg("-l").arg(&self.root).status();
         }
         for root in std::iter::once(&self.root).chain(&self.disk) {
             if let Err(error) = fs::remove_dir_all(root) {
-                // The user must remove the directory: this program cannot.
+                // This program cannot remove the directory, so the user must remove it.
                 let _ = writeln!(std::io::stderr(), "cannot remove {root:?}: {error}");
             }
         }

@@ -1,5 +1,5 @@
-//! Owns the data sets that the sites move: small files in directories, large files, and entries that only the close of a tree makes.
-//! Compares nothing.
+//! Owns the data sets that the sites transfer: small files in directories, large files, and entries that only the closing of a tree
+//! makes. Compares nothing.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -30,15 +30,15 @@ pub(crate) struct Set {
 pub(crate) struct Amount {
     /// Names that are no directories.
     pub(crate) files: u64,
-    /// Bytes in them.
+    /// Bytes in these files.
     pub(crate) bytes: u64,
 }
 
 impl Set {
-    /// Makes the data set at `root`, always the same for the same seed.
+    /// Makes the data set at `root`; the same seed always makes the same data.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The data set cannot be written.
     pub(crate) fn make(&self, root: &Path, seed: u64) -> anyhow::Result<Amount> {
         let mut seeded = Seeded::new(seed);
         let mut amount = Amount::default();

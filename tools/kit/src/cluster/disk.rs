@@ -1,5 +1,5 @@
-//! Owns a small file system of a node's own, for its state, which can be filled and emptied.
-//! Does not know the other files on it.
+//! Owns a small separate file system for the state of a node, which can be filled and emptied. Does not depend on
+//! the other files in it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -10,23 +10,24 @@ use anyhow::Context as _;
 
 use crate::bench::process::run;
 
-/// Room of the file system: the room that a state needs for changes, twice.
+/// Size of the file system: twice the space that a state needs for changes.
 const OPTIONS: &str = "size=128m,mode=0700";
-/// A full one keeps this much free, as a disk that others fill: less than changes need, and enough to keep running.
+/// Free space in a full file system, as on a disk that other programs fill: too little for changes, but enough to
+/// run.
 const KEPT: u64 = 8 << 20;
-/// One write to the ballast.
+/// Size of one write to the ballast.
 const CHUNK: usize = 1 << 20;
 
-/// A file system in memory; gone when dropped.
+/// A file system in memory; dropping this value removes it.
 pub(crate) struct Disk {
     place: PathBuf,
 }
 
 impl Disk {
-    /// Mounts it at `place`, which is made.
+    /// Makes the directory `place`, and mounts the file system there.
     ///
     /// # Errors
-    /// It cannot be mounted.
+    /// The file system cannot be mounted.
     pub(crate) fn make(place: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(place)?;
         let mut mount = Command::new("mount");
@@ -39,7 +40,7 @@ impl Disk {
         })
     }
 
-    /// Takes nearly all the room that there is.
+    /// Uses nearly all free space.
     ///
     /// # Errors
     /// The ballast cannot be made.
@@ -52,7 +53,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     ///
     /// # Errors
     /// The ballast cannot be cut.

@@ -1,4 +1,4 @@
-//! Measures divided jobs between two sites beside iperf3 over the same links, in turns, and their cost beyond their payload.
+//! Measures divided jobs between two sites in turns with iperf3 over the same links, and the overhead in addition to their payload.
 //! Injects no faults; `chaos` does.
 
 use std::fs;
@@ -18,9 +18,9 @@ use super::sites::{Shape, Sites};
 
 /// How long iperf3 runs over all links at once, in seconds.
 const IPERF_SECONDS: &str = "8";
-/// How long the sites are left alone to see their traffic without work.
+/// How long the sites are idle, to measure their traffic without work.
 const IDLE: Duration = Duration::from_secs(5);
-/// The first column of each row.
+/// The header of the table.
 pub(crate) const HEAD: &str = "sources\tdestinations\tMbit/s a link\tdata\tcontents\tiperf3 Mbit/s\tgodwit Mbit/s\tratio\tseconds\tlinks uneven %\tprocessors\tcontrol kB/s\tidle kB/s\tback %\tlog entries\tlog bytes\tstate bytes";
 
 /// Settings of a measurement.
@@ -29,7 +29,7 @@ pub(crate) struct Figures<'a> {
     pub(crate) root: &'a Path,
     pub(crate) shape: Shape,
     pub(crate) set: Set,
-    /// As the table calls the data.
+    /// Name of the data in the table.
     pub(crate) title: &'a str,
     pub(crate) rounds: u64,
     pub(crate) check: &'a dyn Fn() -> anyhow::Result<()>,
@@ -119,7 +119,7 @@ impl Figures<'_> {
         fs::remove_dir_all(&copy).context("cannot remove the copy")
     }
 
-    /// Between the links of the narrower site: the largest less the smallest, in percent of the mean.
+    /// Unevenness of the links of the smaller site: the largest minus the smallest traffic, in percent of the mean.
     fn unevenness(&self, before: &[[Carried; LINKS]], after: &[[Carried; LINKS]]) -> f64 {
         let shape = &self.shape;
         let is_source = shape.sources <= shape.destinations;
@@ -141,17 +141,17 @@ impl Figures<'_> {
     }
 }
 
-/// All that all hosts have sent.
+/// Bytes that all hosts have sent.
 fn all(carried: &[[Carried; LINKS]]) -> u64 {
     carried.iter().flatten().map(|link| link.sent).sum()
 }
 
-/// Mbit/s of payload that iperf3 moves over all links at once, from each source to each destination where nodes have unequal rates.
+/// Payload in Mbit/s that iperf3 moves over all links at once; from each source to each destination if nodes have unequal rates.
 fn iperf(sites: &Sites, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     let (sources, destinations) = (sites.shape.sources, sites.shape.destinations);
     let mut servers = Vec::new();
     let mut clients = Vec::new();
-    // One connection for each link of the wider site, so that no link is left out.
+    // One connection for each link of the larger site, so that no link is unused.
     let pairs: Vec<(usize, usize)> = match sites.shape.rates().contains(',') {
         false => {
             let pairs = 0..sources.max(destinations);
@@ -181,7 +181,7 @@ fn iperf(sites: &Sites, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Resul
             clients.push(client);
         }
     }
-    // The servers listen soon; a client that is too early would fail.
+    // The servers need a moment to listen; a client that starts earlier would fail.
     std::thread::sleep(Duration::from_millis(500));
     check()?;
     let started: std::io::Result<Vec<Child>> =
@@ -196,12 +196,12 @@ fn iperf(sites: &Sites, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Resul
     Ok(sum / 1e6)
 }
 
-/// A process that ends with this.
+/// A process that dropping this value kills.
 struct Reaped(Child);
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,5 +1,5 @@
-//! Owns one divided job between the sites: its submission, its samples four times a second, its end.
-//! Judges nothing.
+//! Owns one divided job between the sites: its submission, four samples per second, and its end. Makes no
+//! comparisons.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use super::network::{Carried, LINKS};
 use super::rate::Samples;
 use super::sites::Sites;
 
-/// Between two samples.
+/// Interval between samples.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
-/// How long a job may take before it is stuck.
+/// A job that takes longer is stuck.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_secs(180);
 
-/// A job that runs, or has ended.
+/// A job that runs or has ended.
 pub(crate) struct Job {
     id: String,
     began: Instant,
@@ -29,7 +29,7 @@ impl Job {
     /// Submits a job that all nodes of the source work on.
     ///
     /// # Errors
-    /// The node refuses.
+    /// The node refuses the job.
     pub(crate) fn submit(
         sites: &Sites,
         asked: usize,
@@ -64,7 +64,7 @@ impl Job {
         self.began.elapsed()
     }
 
-    /// The document of the job, from a node.
+    /// The document of the job, as a node reports it.
     ///
     /// # Errors
     /// The node does not answer.
@@ -72,7 +72,8 @@ impl Job {
         sites.nodes[asked].document(&["job", "show", &self.id, "--json"])
     }
 
-    /// Takes samples until `is_over` accepts the document of the job, or the time is over; returns the last document.
+    /// Samples the links until `is_over` accepts the document of the job, or the time is over; returns the last
+    /// document.
     ///
     /// # Errors
     /// `check` fails, or the job is stuck.
@@ -89,7 +90,7 @@ impl Job {
             let carried = sites.network.carried()?;
             let now = self.elapsed();
             self.samples.add(now, &carried[sites.shape.sources..]);
-            // A node that has lost its leader may not answer for a moment.
+            // A node that has lost its leader may fail to answer for a moment.
             let document = self.show(sites, asked).ok();
             if is_over(now, document.as_ref()) {
                 return Ok(document);
@@ -102,7 +103,7 @@ impl Job {
         }
     }
 
-    /// Takes samples until the job has ended; its last document.
+    /// Samples the links until the job has ended; returns its last document.
     ///
     /// # Errors
     /// As [`Self::sample_until`].

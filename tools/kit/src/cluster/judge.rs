@@ -1,5 +1,4 @@
-//! Owns the judgement of a job that has ended: whether the arrived data equals the sent data, and which files were left behind.
-//! Moves nothing.
+//! Owns the check of an ended job: whether the arrived data equals the sent data, and which files remained. Transfers nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,23 +10,23 @@ use serde_json::Value;
 use super::data::Amount;
 use super::sites::Sites;
 
-/// Differences that are named.
+/// Number of differences that are named.
 const NAMED_MAX: usize = 5;
 
-/// rsync's mark for a directory that differs by its time alone.
+/// rsync's mark for a directory of which only the time differs.
 const DIRECTORY_TIME: &str = ".d..t......";
 
-/// When a copy is looked at.
+/// The time at which a copy is checked.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) enum When {
-    /// The job has just ended.
+    /// At the end of the job.
     AtItsEnd,
-    /// All nodes are back. A call that hung in the kernel makes its name when the mount returns, and the node removes the name. The
-    /// directory has another time then, which no program can prevent.
+    /// After all nodes have returned. A call that hung in the kernel makes its name when the mount returns, and the node removes
+    /// the name. The time of the directory is different then, which no program can prevent.
     Later,
 }
 
-/// The faults found, in words; empty if all is well.
+/// Messages for all faults found; empty if there are none.
 ///
 /// # Errors
 /// The sites cannot be examined.
@@ -54,7 +53,7 @@ pub(crate) fn judge(
     if !temporaries.is_empty() {
         wrong.push(format!("left behind: {}", some(&temporaries)));
     }
-    // A file that one node brings and another one finds there counts once.
+    // A file that one node transfers and another one finds there counts once.
     let files = job["summary"]["files"].as_u64().unwrap_or(0);
     if files > sent.files {
         wrong.push(format!(
@@ -80,7 +79,7 @@ fn differences(source: &Path, copy: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines.lines().map(str::to_owned).collect())
 }
 
-/// Temporary files anywhere below a directory.
+/// Temporary files in a directory and below it.
 fn temporaries(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     let mut directories = vec![root.to_owned()];
@@ -97,7 +96,7 @@ fn temporaries(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Journals that the homes of the nodes still have.
+/// Journals that remain in the homes of the nodes.
 pub(crate) fn journals(sites: &Sites) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for node in &sites.nodes {
@@ -111,7 +110,7 @@ pub(crate) fn journals(sites: &Sites) -> Vec<PathBuf> {
     found
 }
 
-/// Items of divided jobs that the state of a node still holds, by the program `sqlite3`; None where it cannot be asked.
+/// Items of divided jobs that remain in the state of a node, as `sqlite3` reports; `None` if the state cannot be read.
 pub(crate) fn items(home: &Path) -> Option<u64> {
     query(
         &home.join("state/state.db"),

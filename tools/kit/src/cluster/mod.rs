@@ -1,5 +1,5 @@
 //! Owns the kit for clusters: two sites of nodes in namespaces, their faults, and their figures.
-//! The kit uses nothing of Godwit but its command line. How it is used is in `tools/kit/README.md`.
+//! The kit uses only the command line of Godwit. `tools/kit/README.md` describes its use.
 
 mod chaos;
 mod data;
@@ -27,10 +27,10 @@ use data::Set;
 use figures::Figures;
 use sites::Shape;
 
-/// Nodes of one site at most.
+/// Largest number of nodes of one site.
 const NODES_MAX: u16 = 64;
 
-/// Data sets to measure with.
+/// Data sets for measurements.
 const SETS: [(&str, Set); 6] = [
     ("16x256MiB", large(16, 256 << 20)),
     ("1x4GiB", large(1, 4 << 30)),
@@ -182,7 +182,7 @@ fn path(name: &'static str, help: &'static str) -> Arg {
         .help(help)
 }
 
-/// Runs the chosen command. All its processes and files are gone at its end, however it ends.
+/// Runs the chosen command. Ends all its processes and removes all its files, also after an error.
 ///
 /// # Errors
 /// The command cannot run, was interrupted, or found an error.

@@ -1,5 +1,5 @@
-//! Owns a mount of one directory at another place, by the program `mergerfs`: a file system of which one node alone can lose the answers.
-//! Does not know its users.
+//! Owns a mount of one directory at another place, by the program `mergerfs`: a file system that can stop answering for one node alone.
+//! Does not depend on its users.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,21 +9,21 @@ use std::{fs, thread};
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Files have the same inode numbers through each mount, and all of their times.
+/// Files have the same inode numbers and times in each mount.
 const OPTIONS: &str = "use_ino,inodecalc=passthrough,category.create=ff,minfreespace=0";
-/// How long a mount may take to appear.
+/// Time within which a mount must appear.
 const MOUNTED_WITHIN: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Interval between checks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A mount; gone when dropped, whatever it does then.
+/// A mount; dropping this value removes it, even if it does not answer.
 pub(crate) struct Mount {
     place: PathBuf,
     program: Child,
 }
 
 impl Mount {
-    /// Mounts `directory` at `place`, which it makes.
+    /// Makes the directory `place`, and mounts `directory` there.
     ///
     /// # Errors
     /// `mergerfs` is missing, or cannot mount.
@@ -52,7 +52,7 @@ impl Mount {
 
     /// Sends a signal to the file system.
     pub(crate) fn signal(&self, signal: Signal) {
-        // One that has ended answers no more either.
+        // A file system that has ended does not answer either.
         let _ = kill_process(Pid::from_child(&self.program), signal);
     }
 }

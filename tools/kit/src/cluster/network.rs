@@ -1,5 +1,5 @@
-//! Owns a network for the nodes of two sites: a namespace for each node, two links of a rate from each, their cuts and counters.
-//! Starts nothing in it.
+//! Owns a network for the nodes of two sites: a namespace for each node, two links with a rate for each, their interruptions and
+//! counters. Starts no programs in it.
 //!
 //! ```text
 //! node ── eth0 ── switch ── trunk ── switch ── eth0 ── node
@@ -14,21 +14,21 @@ use serde_json::Value;
 
 use crate::bench::process::run;
 
-/// Links of each host, each to its own switch.
+/// Number of links of each host, each to a different switch.
 pub(crate) const LINKS: usize = 2;
-/// Hosts at most: the last number of their addresses.
+/// Largest number of hosts: the last number of their addresses.
 const HOSTS_MAX: usize = 200;
-/// Kbit/s of one Mbit/s.
+/// Number of kbit/s in one Mbit/s.
 pub(crate) const KBIT: u32 = 1_000;
-/// Longest time that a packet waits behind the rate.
+/// Longest time that a packet waits because of the rate limit.
 const QUEUE_LATENCY: &str = "30ms";
 /// Numbers the networks of this process.
 static NETWORKS: AtomicU32 = AtomicU32::new(0);
 
-/// A namespace of switches and one for each host; all go away when dropped.
+/// A namespace for the switches and one for each host; dropping this value removes all of them.
 pub(crate) struct Network {
     prefix: String,
-    /// Hosts of the first site, whose numbers are the lower ones.
+    /// Number of hosts of the first site, which have the lower numbers.
     near: usize,
     hosts: usize,
 }
@@ -44,8 +44,8 @@ pub(crate) struct Carried {
 }
 
 impl Network {
-    /// Makes the hosts of two sites. Each link of a host has the rate of that host in each direction, in Mbit/s, those of the first site
-    /// before those of the other one. Between the sites nothing is limited.
+    /// Makes the hosts of two sites. Each link of a host has the rate of that host in each direction, in Mbit/s; the rates of the first
+    /// site precede those of the second. The traffic between the sites has no additional limit.
     ///
     /// # Errors
     /// The user is not root, or `ip` or `tc` is missing.
@@ -83,7 +83,7 @@ impl Network {
         let (hub, name) = (self.hub(), self.namespace(host));
         ip(&["netns", "add", &name])?;
         ip(&["-n", &name, "link", "set", "lo", "up"])?;
-        // IPv6 is an unneeded second network, whose addresses take seconds until they may be used.
+        // IPv6 would be an unnecessary second network, whose addresses are usable only after seconds.
         let mut quiet = self.inside(host, "sysctl");
         run(quiet.args(["-qw", "net.ipv6.conf.default.disable_ipv6=1"]))?;
         for link in 0..LINKS {
@@ -115,7 +115,7 @@ impl Network {
         format!("10.79.{link}.{}", host + 10)
     }
 
-    /// A command that runs at a host, with nothing on its standard input. The process id of the command is that of the program.
+    /// A command that runs at a host, with an empty standard input. The process id of the command is that of the program.
     pub(crate) fn inside(&self, host: usize, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         let namespace = format!("--net=/run/netns/{}", self.namespace(host));
@@ -124,19 +124,19 @@ impl Network {
         command
     }
 
-    /// Cuts a link, or joins it again. Nothing passes a cut link, and neither end gets a signal.
+    /// Cuts a link, or restores it. A cut link passes no packets, and neither end gets a signal.
     ///
     /// # Errors
     /// There is no such link.
     pub(crate) fn set_link(&self, host: usize, link: usize, is_whole: bool) -> anyhow::Result<()> {
-        // The states of a port of a switch: disabled, forwarding.
+        // The states of a switch port: disabled, and forwarding.
         let state = if is_whole { "3" } else { "0" };
         let (hub, port) = (self.hub(), port(host, link));
         let words = ["link", "set", "dev", &port, "type", "bridge_slave"];
         ip(&[&["-n", &hub][..], &words, &["state", state]].concat())
     }
 
-    /// Gives a link another rate in both directions, in kbit/s.
+    /// Sets the rate of a link in both directions, in kbit/s.
     ///
     /// # Errors
     /// There is no such link.
@@ -148,7 +148,7 @@ impl Network {
     /// The bytes that the links of each host have carried, as the host counts them.
     ///
     /// # Errors
-    /// The kernel gives no counts.
+    /// The kernel provides no counters.
     pub(crate) fn carried(&self) -> anyhow::Result<Vec<[Carried; LINKS]>> {
         let devices = self.devices()?;
         let links = |host| -> anyhow::Result<[Carried; LINKS]> {
@@ -161,15 +161,15 @@ impl Network {
         (0..self.hosts).map(links).collect()
     }
 
-    /// The bytes that have passed between the sites: sent by the first one, and received by it.
+    /// The bytes that have passed between the sites: sent by the first site, and received by it.
     ///
     /// # Errors
-    /// The kernel gives no counts.
+    /// The kernel provides no counters.
     pub(crate) fn between(&self) -> anyhow::Result<Carried> {
         let devices = self.devices()?;
         let mut sum = Carried::default();
         for link in 0..LINKS {
-            // The site's own end of the trunk counts the bytes that arrive from the other site.
+            // The first site's end of the trunk counts the bytes that arrive from the other site.
             let carried = counters(&devices, &trunk(SITES[0], link))?;
             sum.sent += carried.received;
             sum.received += carried.sent;
@@ -191,7 +191,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         let hosts = (0..self.hosts).map(|host| self.namespace(host));
         for name in hosts.chain([self.hub()]) {
-            // One that was not made cannot be removed.
+            // A namespace that was not made cannot be removed.
             let _ = Command::new("ip").args(["netns", "del", &name]).output();
         }
     }
@@ -205,7 +205,7 @@ fn trunk(site: &str, link: usize) -> String {
     format!("{site}-trunk{link}")
 }
 
-/// Counters of a port of a switch, as the host behind the port sees them.
+/// Counters of a switch port, from the view of the host at the port.
 fn counters(devices: &[Value], name: &str) -> anyhow::Result<Carried> {
     let device = devices.iter().find(|device| device["ifname"] == *name);
     let device = device.with_context(|| format!("no device {name}"))?;
@@ -223,10 +223,10 @@ fn port(host: usize, link: usize) -> String {
     format!("h{host}n{link}")
 }
 
-/// Limits the rate of the traffic that leaves by the device.
+/// Limits the rate of the traffic that the device sends.
 fn limit(namespace: &str, device: &str, kbit: u32) -> anyhow::Result<()> {
     let rate = format!("{kbit}kbit");
-    // Ten milliseconds of the rate, and two of the largest packets that a virtual device takes.
+    // Ten milliseconds of the rate, but at least two of the largest packets of a virtual device.
     let burst = (u64::from(kbit) * 1_000 / 8 / 100).max(2 * 65_536);
     let burst = burst.to_string();
     let words = [

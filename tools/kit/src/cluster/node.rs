@@ -1,4 +1,4 @@
-//! Owns one node of a cluster under test: its home, its process, the signals that it gets, and questions to it.
+//! Owns one node of a cluster under test: its home, its process, its signals, and the commands that ask it.
 //! Does not know the purpose of its commands.
 
 use std::fs::{self, OpenOptions};
@@ -16,20 +16,20 @@ use crate::bench::process::kernel::cpu_ticks;
 
 /// Port of every node, in its own namespace.
 pub(crate) const PORT: u16 = 7272;
-/// Seconds that a command of an operator may take: a node that was stopped never answers.
+/// Time in seconds within which a command of an operator must end: a stopped node never answers.
 const ANSWER_SECONDS: &str = "10";
-/// How long a node may take until it answers.
+/// Time within which a node must answer after its start.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// Between two looks whether it answers.
+/// Interval between checks whether the node answers.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A node; its process is killed when this is dropped.
+/// A node; dropping this value kills its process.
 pub(crate) struct Node {
-    /// Number of its host in the network.
+    /// Number of the node's host in the network.
     pub(crate) host: usize,
-    /// Its name in its cluster.
+    /// Name of the node in its cluster.
     pub(crate) name: String,
-    /// Its identity.
+    /// Identity of the node.
     pub(crate) identity: String,
     program: PathBuf,
     home: PathBuf,
@@ -73,7 +73,7 @@ impl Node {
             .create(true)
             .append(true)
             .open(self.log())?;
-        // The node dies with this program, however that ends.
+        // The kernel kills the node when this program ends, even after a crash.
         let mut command = network.inside(self.host, "setpriv");
         command
             .args(["--pdeathsig", "KILL", "--"])
@@ -95,7 +95,7 @@ impl Node {
                 None => None,
             };
             if ended.is_some() || Instant::now() > until {
-                // The log goes with all that the kit has made.
+                // The log would be removed with all other files of the kit.
                 let said = fs::read_to_string(self.log()).unwrap_or_default();
                 let last = said.lines().last().unwrap_or("it said nothing");
                 bail!("{} does not serve: {last}", self.name);
@@ -105,24 +105,24 @@ impl Node {
         Ok(())
     }
 
-    /// Sends a signal to its process, if there is one.
+    /// Sends a signal to the node's process, if there is one.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(child) = &self.child {
-            // The judge finds a process that has ended already.
+            // The check of the job finds a process that has already ended.
             let _ = kill_process(Pid::from_child(child), signal);
         }
     }
 
-    /// Kills its process, if there is one, and collects it.
+    /// Kills the node's process, if there is one, and collects it.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // SIGKILL ends a process that SIGSTOP has stopped, too.
+            // SIGKILL also ends a process that SIGSTOP has stopped.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    /// Whether its process has ended.
+    /// Whether the node's process has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         let child = self.child.as_mut();
         child.is_some_and(|child| !matches!(child.try_wait(), Ok(None)))
@@ -131,7 +131,7 @@ impl Node {
     /// The output of an operator's command.
     ///
     /// # Errors
-    /// It fails, or the node does not answer in time.
+    /// The command fails, or the node does not answer in time.
     pub(crate) fn ask(&self, words: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new("timeout");
         command
@@ -154,13 +154,13 @@ impl Node {
     /// The document that a command of an operator prints.
     ///
     /// # Errors
-    /// It fails, or prints none.
+    /// The command fails, or prints no document.
     pub(crate) fn document(&self, words: &[&str]) -> anyhow::Result<Value> {
         let text = self.ask(words)?;
         serde_json::from_str(text.trim()).with_context(|| format!("no document: {text}"))
     }
 
-    /// Where it keeps all that is its own.
+    /// The home directory of the node.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
@@ -170,7 +170,7 @@ impl Node {
         self.home.with_extension("log")
     }
 
-    /// Processor time of its process, in seconds.
+    /// Processor time of the node's process, in seconds.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let ticks = self.child.as_ref().and_then(|child| cpu_ticks(child.id()));
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
@@ -178,11 +178,11 @@ impl Node {
         of(ticks.unwrap_or(0)) / of(rustix::param::clock_ticks_per_second())
     }
 
-    /// Marks the log, to separate later lines.
+    /// Writes a mark to the log, to separate later lines.
     pub(crate) fn note(&self, text: &str) {
         let log = OpenOptions::new().append(true).open(self.log());
         if let Ok(mut log) = log {
-            // Only a reader of the log misses it.
+            // A missing mark affects only readers of the log.
             let _ = writeln!(log, "--- {text}");
         }
     }

@@ -1,28 +1,28 @@
-//! Owns the bytes that arrive at the destination over time, and the moment when a rate is back after a fault.
-//! Reads no counters itself.
+//! Owns the bytes that arrive at the destination over time, and the time when a rate is back after a fault. Reads no counters
+//! itself.
 
 use std::time::Duration;
 
 use super::network::{Carried, LINKS};
 
-/// Over how long a rate is taken.
+/// Duration over which a rate is measured.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The part of the expected rate at which a rate is back.
+/// A rate is back when it reaches this share of the expected rate.
 const BACK: f64 = 0.9;
 
-/// Bytes that the destination had received at some times since the start.
+/// Bytes that the destination had received at several times since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(Vec<(Duration, u64)>);
 
 impl Samples {
-    /// Adds the bytes that the links of the destination have carried by now.
+    /// Adds the bytes that the links of the destination have carried so far.
     pub(crate) fn add(&mut self, at: Duration, destination: &[[Carried; LINKS]]) {
         let links = destination.iter().flatten();
         let received = links.map(|link| link.received).sum();
         self.0.push((at, received));
     }
 
-    /// Bytes received by then, between two samples in proportion.
+    /// Bytes that had been received at a given time, interpolated between two samples.
     fn at(&self, time: Duration) -> Option<f64> {
         let after = self.0.iter().position(|(at, _)| *at >= time)?;
         let (late, more) = self.0[after];
@@ -35,13 +35,13 @@ impl Samples {
         Some(float(less) + (float(more) - float(less)) * share)
     }
 
-    /// Bytes per second between two times; None where they are not covered.
+    /// Bytes per second between two times; `None` if the samples do not include them.
     pub(crate) fn rate(&self, from: Duration, to: Duration) -> Option<f64> {
         let seconds = to.checked_sub(from)?.as_secs_f64();
         (seconds > 0.0).then_some((self.at(to)? - self.at(from)?) / seconds)
     }
 
-    /// The best rate of a window that ends by then, in bytes per second.
+    /// The best rate of a window that ends before `end`, in bytes per second.
     pub(crate) fn best_before(&self, end: Duration) -> f64 {
         let starts = self.0.iter().map(|(at, _)| *at);
         let rates = starts.take_while(|at| *at + WINDOW <= end);
@@ -49,7 +49,7 @@ impl Samples {
         rates.fold(0.0, f64::max)
     }
 
-    /// The longest time between two moments in which no window had this rate, in bytes per second.
+    /// The longest time between two moments in which no window reached this rate, in bytes per second.
     pub(crate) fn longest_below(&self, from: Duration, to: Duration, level: f64) -> Duration {
         let starts = std::iter::once(from).chain(self.0.iter().map(|(at, _)| *at));
         let starts = starts.filter(|at| *at >= from && *at + WINDOW <= to);
@@ -64,8 +64,8 @@ impl Samples {
         longest.max(to.saturating_sub(since))
     }
 
-    /// How long after a fault the rate of a window is back at 0.9 of `expected` bytes per second; None where that never comes before
-    /// `end`. Windows of this length that begin with each sample are looked at.
+    /// Time from a fault until the rate of a window is back at 0.9 of `expected` bytes per second; `None` if it is not back before
+    /// `end`. Examines the windows of this length that begin with each sample.
     pub(crate) fn back_after(
         &self,
         fault: Duration,
@@ -80,13 +80,13 @@ impl Samples {
     }
 }
 
-/// Loses nothing that a figure shows.
+/// The conversion is exact enough for all figures.
 #[expect(clippy::cast_precision_loss, reason = "bytes are far below 2^52")]
 pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }
 
-/// The value below which this part of the sorted values is.
+/// The value below which this share of the sorted values lies.
 pub(crate) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     #[expect(

@@ -1,5 +1,5 @@
-//! Owns pseudo-random numbers, which are the same for the same seed.
-//! Good for choices and contents, and for nothing secret.
+//! Owns pseudo-random numbers that are the same for the same seed. Use them for choices and
+//! contents, never for secrets.
 
 /// A sequence of numbers (splitmix64).
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Seeded {
         from + self.next() % (to - from)
     }
 
-    /// One of some, of which there is at least one.
+    /// One of several values, of which there is at least one.
     pub(crate) fn one_of<'a, T>(&mut self, some: &'a [T]) -> &'a T {
         let at = self.between(0, some.len() as u64);
         &some[usize::try_from(at).unwrap_or(0)]

@@ -1,5 +1,5 @@
-//! Owns two sites in one network: the nodes of each are a cluster and share one directory, and the first site may write to the second one.
-//! Gives no job to them.
+//! Owns two sites in one network: the nodes of each are a cluster and share one directory, and the first site may write to the second.
+//! Submits no jobs to them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,35 +16,35 @@ use super::mount::Mount;
 use super::network::{LINKS, Network};
 use super::node::{Node, PORT};
 
-/// How long nodes may take to become one cluster.
+/// Time within which nodes must become one cluster.
 const JOIN_LIMIT: Duration = Duration::from_secs(90);
-/// Between two looks.
+/// Interval between checks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Voters of a cluster by the number of its nodes, up to five.
 const SEATS: [usize; 6] = [0, 1, 1, 3, 3, 5];
 
-/// How many nodes, and how fast.
+/// Number and speed of the nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// Nodes of the source.
     pub(crate) sources: usize,
     /// Nodes of the destination.
     pub(crate) destinations: usize,
-    /// Rate of each link of a node in Mbit/s, sources before destinations.
+    /// Rate of each link of a node in Mbit/s; sources before destinations.
     pub(crate) rates_mbit: Vec<u32>,
-    /// Whether block contents may leave in clear.
+    /// Whether block contents may be sent unencrypted.
     pub(crate) is_plain: bool,
-    /// Whether each node has a separate mount of the storage that its site shares, by `mergerfs`.
+    /// Whether each node has a separate mount, by `mergerfs`, of the storage that its site shares.
     pub(crate) is_mounted: bool,
 }
 
 impl Shape {
-    /// Nodes of the narrower site.
+    /// Number of nodes of the smaller site.
     pub(crate) fn pairs(&self) -> usize {
         self.sources.min(self.destinations)
     }
 
-    /// The rates as text: one where all are the same.
+    /// The rates as text: one rate if all are the same.
     pub(crate) fn rates(&self) -> String {
         let mut rates = self.rates_mbit.clone();
         rates.dedup();
@@ -56,26 +56,27 @@ impl Shape {
     }
 }
 
-/// The two sites. Nodes die before the network goes.
+/// The two sites. Nodes must be dropped before the network.
 pub(crate) struct Sites {
-    /// Mounts of the nodes, by the number of the node. They go first: a process that waits for one that hangs cannot be killed.
+    /// Mounts of the nodes, by the number of the node. They must be dropped first: a process that waits for a mount that hangs cannot be
+    /// killed.
     mounts: BTreeMap<usize, Mount>,
     /// Nodes of the source, then those of the destination.
     pub(crate) nodes: Vec<Node>,
-    /// File systems of the states, by the number of the node.
+    /// File systems of the nodes' states, by the number of the node.
     disks: Vec<Disk>,
     /// The network.
     pub(crate) network: Network,
-    /// How many nodes each has.
+    /// Number of nodes of each site.
     pub(crate) shape: Shape,
     root: PathBuf,
 }
 
 impl Sites {
-    /// Starts all nodes, joins those of each site, and introduces the sites to each other.
+    /// Starts all nodes, joins those of each site, and makes the sites known to each other.
     ///
     /// # Errors
-    /// A step fails, or `check` asks for the end.
+    /// A step fails, or `check` requests the end.
     pub(crate) fn start(
         program: &Path,
         root: &Path,
@@ -166,7 +167,7 @@ impl Sites {
         self.nodes[node].start(&self.network, &more)
     }
 
-    /// Lets the nodes of the source write at the destination, and names the destination to them.
+    /// Permits the nodes of the source to write at the destination, and makes the destination known to them.
     fn introduce(&self) -> anyhow::Result<()> {
         let there = &self.nodes[self.shape.sources];
         for node in &self.nodes[..self.shape.sources] {
@@ -213,7 +214,7 @@ impl Sites {
         self.disks.get(node).context("no such node")
     }
 
-    /// The directory that the nodes of a site share, by no mount.
+    /// The shared directory of a node's site, without a mount.
     pub(crate) fn shared(&self, node: usize) -> PathBuf {
         let site = if node < self.shape.sources {
             "near"
@@ -223,7 +224,7 @@ impl Sites {
         self.root.join(site)
     }
 
-    /// The state of a node's cluster, from the node.
+    /// The state of a node's cluster, as the node reports it.
     ///
     /// # Errors
     /// The node does not answer.
@@ -231,7 +232,7 @@ impl Sites {
         self.nodes[node].document(&["cluster", "status", "--json"])
     }
 
-    /// The nodes of the site of a node.
+    /// The nodes of the site to which a node belongs.
     pub(crate) fn site_of(&self, node: usize) -> std::ops::Range<usize> {
         if node < self.shape.sources {
             0..self.shape.sources
@@ -240,16 +241,16 @@ impl Sites {
         }
     }
 
-    /// The node of this name at the site of a node.
+    /// The node with this name at the site of `site_of`.
     pub(crate) fn named(&self, name: &str, site_of: usize) -> Option<usize> {
         self.site_of(site_of)
             .find(|node| self.nodes[*node].name == name)
     }
 
-    /// Waits until every node of a site sees all nodes of the site up.
+    /// Waits until each node of a site reports all nodes of the site as up.
     ///
     /// # Errors
-    /// That does not happen in time.
+    /// The nodes are not up in time.
     pub(crate) fn wait_until_up(
         &self,
         check: &dyn Fn() -> anyhow::Result<()>,
@@ -276,12 +277,12 @@ impl Sites {
         Ok(())
     }
 
-    /// Where all is that the nodes have.
+    /// The directory with all files of the nodes.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How a node is called in the output of the kit: `s1` is the first one of the source.
+    /// The name of a node in the output of the kit: `s1` is the first node of the source.
     pub(crate) fn label(&self, node: usize) -> String {
         let stem = self.nodes[node].home().file_name();
         stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
@@ -295,7 +296,7 @@ impl Sites {
     /// Copies the output of all nodes to a directory.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The logs cannot be written.
     pub(crate) fn keep_logs(&self, into: &Path) -> anyhow::Result<()> {
         fs::create_dir_all(into).with_context(|| format!("cannot make {into:?}"))?;
         for (number, node) in self.nodes.iter().enumerate() {
@@ -306,7 +307,7 @@ impl Sites {
     }
 }
 
-/// The names of the nodes of a view for which something holds.
+/// The names of the nodes of a view for which `holds` is true.
 pub(crate) fn names(view: &Value, holds: impl Fn(&Value) -> bool) -> Vec<&str> {
     let nodes = view["nodes"].as_array().into_iter().flatten();
     let nodes = nodes.filter(|node| holds(node));

@@ -1,12 +1,12 @@
-//! Owns the digests of a bare pipe: of all that a connection sent and of all that it received, compared at its end.
-//! The connection below it sends and receives.
+//! Owns the digests of a bare pipe: of all sent and all received bytes of a connection, compared at its end. The
+//! connection below it sends and receives.
 
 use anyhow::ensure;
 use crc_fast::{CrcAlgorithm, Digest};
 
 use super::link::Link;
 
-/// A connection whose bytes are digested at both ends as Godwit's are: CRC-64/NVME, once each, while they are in cache.
+/// A connection whose bytes are digested at both ends with Godwit's CRC-64/NVME, once each, while they are in cache.
 pub(crate) struct CheckedLink<'a> {
     link: Box<dyn Link + 'a>,
     sent: Digest,

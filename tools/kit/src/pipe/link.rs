@@ -1,5 +1,4 @@
-//! Owns the way bytes take through one connection of a bare pipe: plain TCP here, TLS beside it.
-//! Does not interpret the bytes.
+//! Owns one connection of a bare pipe: plain TCP here, TLS beside it. Does not interpret the bytes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -10,17 +9,17 @@ use anyhow::{Context as _, bail, ensure};
 pub(crate) trait Link: Send {
     /// Sends all bytes.
     fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
-    /// Receives the available bytes, at least one; 0 is the end.
+    /// Receives the available bytes, at least one; 0 means the end.
     fn receive_some(&mut self, into: &mut [u8]) -> anyhow::Result<usize>;
-    /// Nothing more will be sent; the other direction stays open.
+    /// Ends the sending direction; the other direction stays open.
     fn finish(&mut self) -> anyhow::Result<()>;
 
-    /// The receiver's last message: it has everything.
+    /// Sends the receiver's last message: all data has arrived.
     fn confirm(&mut self) -> anyhow::Result<()> {
         self.send(&[1])
     }
 
-    /// Waits for that message.
+    /// Waits for the receiver's last message.
     fn await_confirmation(&mut self) -> anyhow::Result<()> {
         let mut confirmed = [0];
         ensure!(

@@ -1,5 +1,5 @@
-//! Owns the bare pipes: the least program that moves the same bytes with the same streams and buffers, the yardstick of the benchmark.
-//! Resumes nothing, and checks only on request: the comparison shows the cost of Godwit's further work.
+//! Owns the bare pipes: the smallest program that moves the same bytes with the same streams and buffers, as a reference for the
+//! benchmark. Does not resume, and checks only on request: the comparison shows the cost of Godwit's additional work.
 
 mod checked;
 mod link;
@@ -23,21 +23,21 @@ pub(crate) const STREAMS_DEFAULT: usize = 2;
 /// Settings that both ends must share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// TCP connections, each with its own thread.
+    /// Number of TCP connections, each with a separate thread.
     pub(crate) streams: usize,
     /// Buffer of each stream, in bytes.
     pub(crate) block_bytes: usize,
-    /// Treat whole files as Godwit does, by the same calls: written under a temporary name, with mode and times, and renamed.
+    /// Treat whole files with the same calls as Godwit: write them under a temporary name with mode and times, and rename them.
     pub(crate) commit: bool,
     /// Sync a file before it is closed.
     pub(crate) sync: bool,
-    /// Each stream sends whole files, one after the other, instead of taking turns at each.
+    /// Each stream sends whole files in order, instead of sharing each file with the other streams.
     pub(crate) by_file: bool,
-    /// Take the digest of all bytes at both ends, and compare the two.
+    /// Compute the digest of all bytes at both ends, and compare the two.
     pub(crate) digest: bool,
-    /// The kernel's name of a congestion control, instead of the system's own.
+    /// The kernel's name of a congestion control, in place of the system's default.
     pub(crate) congestion: Option<String>,
-    /// Speak TLS 1.3: the receiver writes its certificate to this file, the sender trusts it.
+    /// Use TLS 1.3: the receiver writes its certificate to this file, and the sender trusts it.
     pub(crate) certificate: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Shape {
 pub(crate) enum Load {
     /// This many bytes of memory.
     Memory(u64),
-    /// A file or a directory; arrives under its own name.
+    /// A file or a directory, which arrives with its name.
     Files(PathBuf),
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Load {
 #[derive(Debug)]
 pub(crate) struct SendArgs {
     pub(crate) shape: Shape,
-    /// Where the receiver listens.
+    /// Address of the receiver.
     pub(crate) to: SocketAddr,
     pub(crate) load: Load,
 }
@@ -63,9 +63,9 @@ pub(crate) struct SendArgs {
 #[derive(Debug)]
 pub(crate) struct ReceiveArgs {
     pub(crate) shape: Shape,
-    /// Address to listen on; port 0 takes any free one.
+    /// Address to listen on; port 0 selects any free port.
     pub(crate) listen: SocketAddr,
-    /// Where files go; without it the bytes are memory and are dropped.
+    /// Directory for received files; without it the bytes are dropped.
     pub(crate) directory: Option<PathBuf>,
 }
 
@@ -130,10 +130,10 @@ pub fn command() -> Command {
         )
 }
 
-/// Runs one end to its end.
+/// Runs one end until it has finished.
 ///
 /// # Errors
-/// Whatever fails first, in words: a benchmark has no use for half a result.
+/// The first failure: a benchmark cannot use a partial result.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let (end, matches) = matches.subcommand().context("send or recv?")?;
     let copied = |name: &str| matches.get_one::<usize>(name).copied();

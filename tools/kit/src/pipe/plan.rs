@@ -1,5 +1,5 @@
-//! Owns the parts that the bare file pipe sends: every stream takes the next frame's worth from one cursor, or whole files.
-//! Does not read contents.
+//! Owns the parts that the bare file pipe sends: each stream takes the contents of its next frame from one cursor, or whole files. Does
+//! not read contents.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,7 +17,7 @@ pub(crate) struct PlanFile {
     pub(crate) bytes: u64,
 }
 
-/// Part of a file: index in [`Plan::files`], first byte, number of bytes.
+/// A part of a file: index in [`Plan::files`], first byte, number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) file: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Part {
     pub(crate) bytes: usize,
 }
 
-/// All files in the order of their directories.
+/// All files, in the order of their directories.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) files: Vec<PlanFile>,
@@ -39,10 +39,10 @@ pub(crate) struct Cursor {
 }
 
 impl Plan {
-    /// Lists `source`: a file alone, or a directory with all that is in it, under its own name.
+    /// Lists `source`: a single file, or a directory with all its contents, with its own name.
     ///
     /// # Errors
-    /// When something cannot be listed or is neither a file nor a directory.
+    /// An entry cannot be listed, or is neither a file nor a directory.
     pub(crate) fn list(source: &Path) -> anyhow::Result<Self> {
         let name = source.file_name().context("the source needs a name")?;
         let mut files = Vec::new();
@@ -61,7 +61,7 @@ impl Plan {
         })
     }
 
-    /// Takes the parts of the next frame: at most `block_bytes` of contents; empty at the end.
+    /// Removes the parts of the next frame from the plan: at most `block_bytes` of contents; empty at the end.
     pub(crate) fn take(&self, block_bytes: usize, parts: &mut Vec<Part>) {
         parts.clear();
         let mut cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +72,7 @@ impl Plan {
                 break;
             };
             let left = file.bytes - cursor.offset;
-            // A small file waits for the next frame rather than being split.
+            // A small file waits for the next frame and is not divided.
             if room == 0 || (left > room as u64 && left <= block_bytes as u64) {
                 break;
             }
@@ -93,7 +93,7 @@ impl Plan {
         }
     }
 
-    /// Takes the part of the next frame from the file that is a stream's own, and then from the next that is nobody's; none at the end.
+    /// Takes the part of the next frame from the stream's present file, and then from the next unassigned file; none at the end.
     pub(crate) fn take_of_own(
         &self,
         own: &mut Option<Cursor>,

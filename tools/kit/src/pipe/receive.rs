@@ -1,5 +1,5 @@
-//! Owns the receiving end of a bare pipe: one thread per stream, each receiving a frame and writing it.
-//! Makes contents durable, and sets metadata, only where it is asked to.
+//! Owns the receiving end of a bare pipe: one thread per stream receives a frame and writes it.
+//! Makes contents durable, and sets metadata, only on request.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use super::send::split;
 use super::wire::{Record, Stamp};
 use super::{ReceiveArgs, tls, wire};
 
-/// Accepts the streams of one sender, receives all, confirms on each.
+/// Accepts the streams of one sender, receives all data, and confirms it on each stream.
 pub(super) fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
     let config = args
         .shape
@@ -54,7 +54,7 @@ pub(super) fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
             Some(root) => receive_files(&mut *link, root, args)?,
             None => receive_memory(&mut *link, block_bytes)?,
         }
-        // The sender leaves as soon as it has this, so an orderly close would find no peer.
+        // The sender exits when it has this message, so an orderly close would find no peer.
         link.confirm()
     };
     std::thread::scope(|scope| {
@@ -116,7 +116,7 @@ fn write_all(file: &OwnedFd, offset: u64, content: &[u8]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Writes files relative to the directory that was used last, and keeps the last file open.
+/// Writes files relative to the last used directory, and keeps the last file open.
 struct Writer<'a> {
     root: &'a File,
     root_path: &'a Path,
@@ -134,7 +134,7 @@ impl Writer<'_> {
         write_all(file, record.offset, record.content)
     }
 
-    /// A whole file: written under a temporary name, with mode and times, and renamed.
+    /// Writes a whole file under a temporary name, sets mode and times, and renames it.
     fn commit(&mut self, record: &Record<'_>, stamp: Stamp) -> anyhow::Result<()> {
         let (parent, name) = split(record.path);
         let parent = parent.context("a file without a directory is not committed")?;
@@ -185,7 +185,7 @@ impl Writer<'_> {
 
     fn create(&mut self, path: &[u8]) -> anyhow::Result<OwnedFd> {
         let (parent, name) = split(path);
-        // Streams share files, so nothing is truncated: the destination is empty at the start.
+        // Streams share files, so files are not truncated: the destination is empty at the start.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o644);
         let Some(parent) = parent else {

@@ -1,5 +1,5 @@
-//! Owns the sending end of a bare pipe: one thread per stream, each reading a frame and sending it.
-//! Keeps nothing to send again: a failure ends the run.
+//! Owns the sending end of a bare pipe: one thread per stream reads a frame and sends it. Keeps no data to send again: a failure ends the
+//! run.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
@@ -18,8 +18,8 @@ use super::plan::{Part, Plan, PlanFile};
 use super::wire::{Frame, Stamp};
 use super::{Load, SendArgs, tls};
 
-/// Sent from in rotation when there are no files: larger than L2, as real data would be, and as large as Godwit's send memory. Otherwise a
-/// third-level cache might hold only one of the two.
+/// Memory that is sent again and again if there are no files: larger than the L2 cache, as with real data, and as large as Godwit's send
+/// memory. Otherwise a third-level cache might contain only one of the two.
 const MEMORY_BYTES: usize = 8 << 20;
 
 /// Sends everything and waits until the receiver confirms it.
@@ -88,7 +88,7 @@ fn send_files(args: &SendArgs, source: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// Sets the socket options before it connects: BBR leaves something behind.
+/// Sets the socket options before it connects, because a change from BBR leaves settings behind.
 fn dial(args: &SendArgs) -> std::io::Result<TcpStream> {
     let family = match args.to {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -102,7 +102,7 @@ fn dial(args: &SendArgs) -> std::io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Dials all streams, runs `work` on each in its own thread, ends each in order.
+/// Connects all streams, runs `work` on each in a separate thread, and ends each in order.
 fn each_stream(
     args: &SendArgs,
     work: impl Fn(&mut dyn Link) -> anyhow::Result<()> + Sync,
@@ -141,7 +141,7 @@ fn each_stream(
     })
 }
 
-/// Reads files relative to the directory that was used last, and keeps the last file open.
+/// Reads files relative to the last used directory, and keeps the last file open.
 struct Reader<'a> {
     root: &'a File,
     directory: Option<(Vec<u8>, OwnedFd)>,
@@ -153,7 +153,7 @@ impl Reader<'_> {
     /// Appends one record with the content of `part`.
     fn append(&mut self, file: &PlanFile, part: Part, frame: &mut Frame) -> anyhow::Result<()> {
         let context = || format!("cannot read {:?}", file.path.escape_ascii().to_string());
-        // A file in several frames is written by several streams, and none of them is the last.
+        // Several streams write a file in several frames, and none of them is the last.
         let is_whole =
             self.commit && part.bytes as u64 == file.bytes && split(&file.path).0.is_some();
         let open = self.open(part.file, &file.path).with_context(context)?;
@@ -211,7 +211,7 @@ fn stamp_of(stat: &Stat) -> Stamp {
     }
 }
 
-/// The directory of a path, if it has one, and the name in it.
+/// The directory of a path, if there is one, and the name in it.
 pub(super) fn split(path: &[u8]) -> (Option<&[u8]>, &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(at) => (Some(&path[..at]), &path[at + 1..]),

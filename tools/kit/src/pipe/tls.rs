@@ -1,5 +1,5 @@
-//! Owns the TLS of the bare pipes: rustls without its buffers, one frame encrypted at a time, one record decrypted at a time.
-//! Does not authenticate the sender, and trusts exactly the certificate that the receiver made for this run.
+//! Owns the TLS of the bare pipes: rustls without its buffers; frames are encrypted and records decrypted one at a time. Does not
+//! authenticate the sender, and trusts only the certificate that the receiver made for this run.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -17,18 +17,18 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, version::TLS13};
 
 use super::link::Link;
 
-/// The name in the certificate; it is never looked up.
+/// The name in the certificate; it is never resolved.
 const SERVER_NAME: &str = "pipe.invalid";
-/// Type, version, length: the header of every TLS record.
+/// The header of every TLS record: type, version, length.
 const RECORD_HEADER_BYTES: usize = 5;
 /// Payload of a full TLS record.
 const RECORD_PAYLOAD_BYTES: usize = 16 << 10;
 /// Header, inner content type and tag of a record, rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 32;
-/// Room for handshake messages, a key update, or an alert.
+/// Space for handshake messages, a key update, or an alert.
 const HANDSHAKE_BYTES: usize = 16 << 10;
 
-/// The configuration of a receiver: makes a key and a certificate, and leaves the latter in `certificate`.
+/// The configuration of a receiver: makes a key and a certificate, and writes the certificate to the file `certificate`.
 pub(crate) fn server(certificate: &Path) -> anyhow::Result<Arc<ServerConfig>> {
     let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])
         .context("cannot make a certificate")?;
@@ -64,7 +64,7 @@ fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-/// Opens the sending end and shakes hands.
+/// Connects as the sending end and performs the handshake.
 pub(crate) fn dial(
     socket: TcpStream,
     config: Arc<ClientConfig>,
@@ -78,7 +78,7 @@ pub(crate) fn dial(
     )
 }
 
-/// Opens the receiving end and shakes hands.
+/// Accepts as the receiving end and performs the handshake.
 pub(crate) fn accept(
     socket: TcpStream,
     config: Arc<ServerConfig>,
@@ -91,7 +91,7 @@ pub(crate) fn accept(
     )
 }
 
-/// Common interface of rustls' two unbuffered connections.
+/// Common interface of the two unbuffered connections of rustls.
 pub(crate) trait Connection: Send {
     type Data;
     fn process<'c, 'i>(
@@ -120,17 +120,17 @@ impl Connection for UnbufferedServerConnection {
     }
 }
 
-/// Result of one call of the connection.
+/// Result of one call to the connection.
 enum Step {
-    /// Something was done; call again.
+    /// The call made progress; call again.
     Again,
-    /// Needs a whole further record.
+    /// The connection needs another whole record.
     Starved,
-    /// May send and receive.
+    /// The connection may send and receive.
     Ready,
-    /// Decrypted bytes: how many were copied out; the rest is left over.
+    /// Number of decrypted bytes that were copied; the rest is in `left_over`.
     Plain(usize),
-    /// The peer has closed in order.
+    /// The peer has closed the connection in order.
     Ended,
 }
 
@@ -138,22 +138,22 @@ enum Step {
 pub(crate) struct TlsLink<C> {
     connection: C,
     socket: TcpStream,
-    /// Ciphertext received and not yet decrypted: `incoming[start..end]`.
+    /// Received ciphertext that is not yet decrypted: `incoming[start..end]`.
     incoming: Vec<u8>,
     start: usize,
     end: usize,
     outgoing: Vec<u8>,
-    /// Handshake bytes in `outgoing` that wait to be sent.
+    /// Number of handshake bytes in `outgoing` that wait to be sent.
     queued: usize,
-    /// Decrypted bytes that the last receiver had no room for.
+    /// Decrypted bytes that did not fit into the last receiver's buffer.
     left_over: Vec<u8>,
-    /// The peer has closed in order.
+    /// The peer has closed the connection in order.
     ended: bool,
 }
 
 impl<C: Connection> TlsLink<C> {
     fn open(connection: C, socket: TcpStream, block_bytes: usize) -> anyhow::Result<Self> {
-        // A frame may be longer than the block by its records; the rest is overhead of TLS.
+        // The records of a frame may make it longer than the block; the rest is overhead of TLS.
         let plain = block_bytes + super::wire::FRAME_EXTRA_BYTES;
         let sealed =
             plain + (plain / RECORD_PAYLOAD_BYTES + 1) * RECORD_OVERHEAD_BYTES + HANDSHAKE_BYTES;
@@ -188,7 +188,7 @@ impl<C: Connection> TlsLink<C> {
         if received.len() < whole { 0 } else { whole }
     }
 
-    /// Receives once more, after moving the rest to the front.
+    /// Moves the remaining bytes to the front, and receives once more.
     fn fill(&mut self) -> anyhow::Result<()> {
         self.incoming.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -204,8 +204,8 @@ impl<C: Connection> TlsLink<C> {
         Ok(())
     }
 
-    /// Gives rustls one record (or none) and carries out its request. One record at a time, because rustls would otherwise decrypt further
-    /// records and keep them.
+    /// Passes one record, or none, to rustls and carries out its request. Passes one record at a time, because rustls would otherwise
+    /// decrypt additional records and keep them.
     fn step(&mut self, into: &mut [u8]) -> anyhow::Result<Step> {
         let record = self.start..self.start + self.record_bytes();
         let empty = record.is_empty();
@@ -270,7 +270,7 @@ impl<C: Connection> Link for TlsLink<C> {
             self.left_over.drain(..fits);
             return Ok(fits);
         }
-        // One call decrypts all whole records that are here and fit.
+        // One call decrypts all received whole records that fit.
         let mut copied = 0;
         while !self.ended {
             if self.record_bytes() == 0 {

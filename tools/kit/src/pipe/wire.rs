@@ -1,9 +1,9 @@
-//! Owns the form of a frame of the bare file pipe: a length, then records of path, place and content.
-//! Knows neither files nor connections.
+//! Owns the format of a frame of the bare file pipe: a length, then records of path, offset and content. Does not depend on files
+//! or connections.
 
 use anyhow::{Context as _, ensure};
 
-/// Bytes before a frame: its length.
+/// Bytes before a frame, for its length.
 pub(crate) const FRAME_HEADER_BYTES: usize = 4;
 /// Bytes of a record before its path: path length (u16), 1 if a whole file with a stamp (u16), content length (u32), offset (u64).
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
@@ -12,7 +12,7 @@ pub(crate) const STAMP_BYTES: usize = 16;
 /// Bytes in a frame beyond one block of contents: record headers and paths.
 pub(crate) const FRAME_EXTRA_BYTES: usize = 64 << 10;
 
-/// Metadata of a whole file beside its name and content.
+/// Metadata of a whole file in addition to its name and content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) seconds: i64,
@@ -38,7 +38,7 @@ impl Stamp {
     }
 }
 
-/// A part of a file, as it stands in a frame.
+/// A part of a file, as a frame contains it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) path: &'a [u8],
@@ -47,7 +47,7 @@ pub(crate) struct Record<'a> {
     pub(crate) content: &'a [u8],
 }
 
-/// A frame that is being filled, in memory that is used again and never cleared: contents are read right into it.
+/// A frame under construction, in memory that is used again and never cleared: contents are read directly into it.
 #[derive(Debug)]
 pub(crate) struct Frame {
     bytes: Vec<u8>,
@@ -55,7 +55,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Memory for `block_bytes` of contents, with their headers and paths.
+    /// A frame with memory for `block_bytes` of contents, with their headers and paths.
     pub(crate) fn new(block_bytes: usize) -> Self {
         Self {
             bytes: vec![0; FRAME_HEADER_BYTES + block_bytes + FRAME_EXTRA_BYTES],
@@ -63,12 +63,12 @@ impl Frame {
         }
     }
 
-    /// Begins the next frame.
+    /// Starts the next frame.
     pub(crate) fn clear(&mut self) {
         self.filled = FRAME_HEADER_BYTES;
     }
 
-    /// Appends the header, path and stamp of a record; returns the room for its `bytes` of content.
+    /// Appends the header, path and stamp of a record; returns the space for its `bytes` of content.
     pub(crate) fn push(
         &mut self,
         path: &[u8],
@@ -89,7 +89,7 @@ impl Frame {
         self.room(bytes)
     }
 
-    /// The whole frame, with its length in front.
+    /// The whole frame, with its length at the front.
     pub(crate) fn seal(&mut self) -> anyhow::Result<&[u8]> {
         let bytes = u32::try_from(self.filled - FRAME_HEADER_BYTES).context("frame too long")?;
         self.bytes[..FRAME_HEADER_BYTES].copy_from_slice(&bytes.to_le_bytes());
@@ -110,7 +110,7 @@ impl Frame {
     }
 }
 
-/// Takes the first record off `frame` (without its length).
+/// Removes the first record from `frame`, which does not include its length.
 pub(crate) fn take<'a>(frame: &mut &'a [u8]) -> anyhow::Result<Record<'a>> {
     let mut next = |bytes: usize| {
         let (head, rest) = frame
@@ -152,7 +152,7 @@ mod tests {
             (b"c", u64::MAX, Some(stamp), b""),
         ];
         let mut frame = Frame::new(100);
-        // Contents of an earlier frame do not matter.
+        // The contents of an earlier frame must have no effect.
         frame.push(b"earlier", 1, 50, None).unwrap().fill(7);
         frame.clear();
         for (path, offset, stamp, content) in records {

@@ -1,5 +1,5 @@
-//! Owns the cases over long lines in which all peers take part.
-//! Cases that are judged by their rate over time are in `bench::wan`.
+//! Owns the cases over long links in which all peers take part. Cases that are judged by their rate
+//! over time are in `bench::wan`.
 
 use super::super::data::Load;
 use super::table::{CLASSES, Table};
@@ -7,7 +7,7 @@ use super::title::title;
 use super::{Bar, Case, Class, Kind, LineSpec};
 
 impl Table<'_> {
-    /// Over long lines: one large file, and small ones, without loss and with it.
+    /// The cases over long links: one large file, and small files, without loss and with loss.
     pub(super) fn far(&self) -> Vec<Case> {
         let line = |rtt_ms, loss| LineSpec {
             rtt_ms,

@@ -1,11 +1,12 @@
-//! Owns the cases of growth: the cost of many files and bytes beside few.
+//! Owns the cases of growth: they compare the cost of many files and bytes with that of few.
 //! Measures nothing.
 
 use super::super::data::Load;
 use super::table::Table;
 use super::{Bar, Case, Class, Expect, Kind, Suite};
 
-/// Memory that more data may take, and the cost of a byte or a file of more data beside that of less.
+/// The most memory that more data may use, and the largest ratio of the cost per byte or file with
+/// more data to that with less.
 const GROWTH: Expect = Expect::Growth {
     bytes_max: 32 << 20,
     cpu_ratio_max: 1.25,
@@ -24,14 +25,14 @@ impl Table<'_> {
             bytes: self.scaled(gigabytes << 30),
         };
         let each = [
-            // The processor time of fewer would be some steps of the kernel's clock.
+            // With fewer files the processor time would be only a few steps of the kernel's clock.
             ("grow-files", files(many), files(many.min(10_000))),
             ("grow-bytes", memory(64), memory(1)),
         ];
         let each = each.map(|(name, load, beside)| {
             let mut case = Case::new(name, Class::Encrypted, load);
             case.beside = Some(beside);
-            // Each run is long, and the bar is far from the noise.
+            // Each run is long, and the bar is far above the noise.
             case.rounds_max = Some(if self.suite == Suite::Quick { 1 } else { 3 });
             case.bars = vec![Bar {
                 reference: Kind::GodwitBeside,

@@ -1,5 +1,4 @@
-//! Owns the contenders of a case, and their names.
-//! How each does its work is in `contender`.
+//! Owns the contenders of a case, and their names. `contender` implements their work.
 
 use serde::{Serialize, Serializer};
 
@@ -15,34 +14,35 @@ pub(crate) enum Kind {
     GodwitBeside,
     /// Godwit through the same emulator, without its delay.
     GodwitNear,
-    /// Godwit checking files by a manifest, which moves nothing.
+    /// Godwit checking files by a manifest, without a transfer.
     GodwitVerify,
-    /// Godwit by ssh, to the far end and from it.
+    /// Godwit by ssh, to the far end; the next kind copies from it.
     GodwitToSsh,
     GodwitFromSsh,
-    /// An ssh that runs `true` at the far end.
+    /// An ssh command that runs `true` at the far end.
     SshTrue,
     Pipe,
-    /// The bare pipe with the digest of all bytes taken at both ends.
+    /// The bare pipe with a digest of all bytes, computed at both ends.
     PipeDigest,
-    /// The same with cubic, whatever the system's congestion control is.
+    /// The same pipe with cubic, regardless of the system's congestion control.
     PipeCubic,
-    /// The same with separate files for each stream, each synced before it is closed: the disk work of both ends.
+    /// The same pipe with separate files for each stream, each synced before it is closed: the disk work of both
+    /// ends.
     PipeSynced,
-    /// The bare pipe with the calls that keep times and give names last.
+    /// The bare pipe with the calls that set times and final names.
     Loop,
-    /// The same with digests, as with the pipe.
+    /// The same loop with digests, as in `PipeDigest`.
     LoopDigest,
-    /// Two trees looked at, and nothing more.
+    /// Two bare scans of trees.
     Scan,
-    /// The usual program that hashes files, with as many threads as there are cores.
+    /// The usual program that computes hashes of files, with as many threads as there are cores.
     B3sum,
     /// A peer with a definition.
     Peer(&'static Definition),
 }
 
 impl Kind {
-    /// Its name on the command line and in JSON.
+    /// The name on the command line and in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Godwit => "godwit",
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// Its name in tables.
+    /// The name in tables.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Godwit | Self::GodwitBeside => "godwit",
@@ -85,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// Programs that it needs and that are no peer's.
+    /// Programs that the contender needs and that belong to no peer.
     pub(crate) fn tools(self) -> &'static [Tool] {
         match self {
             Self::B3sum => &[("b3sum", "b3sum")],
@@ -95,7 +95,7 @@ impl Kind {
         }
     }
 
-    /// Whether it shows a limit of the machine, rather than being a program to use instead.
+    /// Whether the contender shows a limit of the machine; otherwise it is an alternative to Godwit.
     pub(crate) fn is_limit(self) -> bool {
         match self {
             Self::Pipe
@@ -110,12 +110,12 @@ impl Kind {
         }
     }
 
-    /// Whether it is another's program that takes no digests of the data it moves, or moves nothing.
+    /// Whether the contender is another program that computes no digests of the moved data, or moves no data.
     pub(crate) fn is_unchecked(self) -> bool {
         matches!(self, Self::Peer(definition) if !definition.digests)
     }
 
-    /// Whether it moves the load beside the case's main load.
+    /// Whether the contender moves the load beside the case's main load.
     pub(crate) fn moves_beside(self) -> bool {
         matches!(self, Self::GodwitBeside)
     }
@@ -123,7 +123,7 @@ impl Kind {
 
 impl PartialEq for Kind {
     fn eq(&self, other: &Self) -> bool {
-        // Names are unique; definitions are checked for that when they are read.
+        // Names are unique: the reader of the definitions checks it.
         self.name() == other.name()
     }
 }

@@ -1,5 +1,4 @@
-//! Owns the definition of a case: the data, the contenders, and the expectations.
-//! Runs nothing; which cases there are is in `table`.
+//! Owns the definition of a case: the data, the contenders, and the expectations. Runs nothing; `table` lists the cases.
 
 mod far;
 mod growth;
@@ -15,7 +14,7 @@ pub(crate) use kind::Kind;
 pub(crate) use table::cases;
 pub(crate) use title::size;
 
-/// Whether contents are encrypted in transit; only equals are compared.
+/// Whether contents are encrypted in transit; only contenders of the same class are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Class {
@@ -31,30 +30,30 @@ pub(crate) struct Bar {
     pub(crate) expect: Expect,
 }
 
-/// The expectation of Godwit relative to the reference; medians of pairs.
+/// The expectation of Godwit relative to the reference, for the medians of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "expect")]
 pub(crate) enum Expect {
-    /// Speed divided by the reference's speed, and processor time of both sides divided by the reference's.
+    /// The ratio of Godwit's speed to the reference's, and the ratio of the processor times of both sides.
     Speed {
-        /// `None` only reports.
+        /// `None` only reports the ratio.
         ratio_min: Option<f64>,
-        /// `None` only reports.
+        /// `None` only reports the ratio.
         cpu_ratio_max: Option<f64>,
     },
-    /// Seconds longer than the reference.
+    /// Additional seconds compared with the reference.
     Extra { seconds_max: f64 },
-    /// The reference moves less of the same data: the cost of each byte or file, and the memory for more of them.
+    /// The reference moves less of the same data: the cost of each byte or file, and the additional memory.
     Growth { bytes_max: u64, cpu_ratio_max: f64 },
 }
 
-/// Lowers a bar beside a program that takes no digests, or transfers nothing. Such a program may be close to the limit of programs that do
-/// both. Then Godwit cannot lead it by as much as it leads the others.
+/// Lowers a bar for the comparison with a program that computes no digests, or transfers no data. Such a program may be close to the limit
+/// of programs that do both. Then Godwit cannot be faster than it by as much as it is faster than the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: Kind,
-    /// Part of the limit's speed. No bar beside such a program asks for more, nor for less processor time than the limit's, divided by
-    /// this.
+    /// Share of the limit's speed. No bar for such a program requires a higher speed, or less processor time than the limit's divided by
+    /// this share.
     pub(crate) share: f64,
 }
 
@@ -65,7 +64,7 @@ impl Ceiling {
 }
 
 impl Bar {
-    /// Godwit at least this many times as fast.
+    /// A bar that requires Godwit to be at least this many times as fast.
     fn ratio(reference: Kind, ratio_min: Option<f64>) -> Self {
         let expect = Expect::Speed {
             ratio_min,
@@ -75,23 +74,23 @@ impl Bar {
     }
 }
 
-/// A long line between the two ends.
+/// A long link between the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineSpec {
     /// Round trip in milliseconds.
     pub(crate) rtt_ms: u32,
-    /// As `wanlink` takes it; `None` is as fast as it can.
+    /// The rate in the form of `wanlink`; `None` means the emulator's highest rate.
     pub(crate) rate: Option<&'static str>,
-    /// Share of packets lost, as `wanlink` takes it.
+    /// Share of lost packets, in the form of `wanlink`.
     pub(crate) loss: Option<&'static str>,
-    /// Whether segments cross together, which costs the emulator far less, but loses them together too.
+    /// Whether several segments pass as one, which costs the emulator much less; they are also lost as one.
     pub(crate) offload: bool,
-    /// Where the sequence of losses starts.
+    /// Seed of the sequence of losses.
     pub(crate) seed: u64,
 }
 
 impl LineSpec {
-    /// No delay, no loss, as fast as the emulator is.
+    /// A link without delay and loss, at the emulator's highest rate.
     pub(crate) const DIRECT: Self = Self {
         rtt_ms: 0,
         rate: None,
@@ -101,18 +100,18 @@ impl LineSpec {
     };
 }
 
-/// Where source and destination are.
+/// Places of source and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
     /// Both in the benchmark's directory, which is memory.
     Memory,
-    /// The source there, the destination on the machine's disk.
+    /// The source in the benchmark's directory, the destination on the machine's disk.
     DiskWrite,
-    /// The source on the machine's disk, with none of its contents in memory; the destination in memory.
+    /// The source on the machine's disk, with no contents in memory; the destination in memory.
     DiskRead,
 }
 
-/// One row of the benchmark.
+/// One case of the benchmark.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -121,24 +120,24 @@ pub(crate) struct Case {
     pub(crate) subject: Kind,
     pub(crate) class: Class,
     pub(crate) load: Load,
-    /// The load of contenders that move something else ([`Kind::moves_beside`]).
+    /// The load of contenders that move different data ([`Kind::moves_beside`]).
     pub(crate) beside: Option<Load>,
-    /// `None` is wherever the benchmark is.
+    /// `None` means the place of the benchmark.
     pub(crate) line: Option<LineSpec>,
     pub(crate) storage: Storage,
     pub(crate) bars: Vec<Bar>,
-    /// For the bars beside programs without digests.
+    /// The ceiling for bars of programs without digests.
     pub(crate) ceiling: Option<Ceiling>,
-    /// The destination has everything already: `godwit sync` finds that out.
+    /// The destination already has all data: `godwit sync` must detect it.
     pub(crate) again: bool,
-    /// Resident memory of each side at most, where that is the question; such a case runs once.
+    /// Largest resident memory of each side, if the case measures memory; such a case runs once.
     pub(crate) rss_max: Option<u64>,
-    /// Rounds that count at most, where each is long.
+    /// Largest number of counted rounds, if each round is long.
     pub(crate) rounds_max: Option<u32>,
 }
 
 impl Case {
-    /// A case of nothing but its load, between the ends of the benchmark, in memory.
+    /// A case with only a load, between the ends of the benchmark, in memory.
     fn new(name: &'static str, class: Class, load: Load) -> Self {
         Self {
             name,
@@ -164,7 +163,7 @@ impl Case {
             .collect()
     }
 
-    /// Its name in tables.
+    /// The name of a contender in tables.
     pub(crate) fn title_of(&self, kind: Kind) -> String {
         match self.beside {
             Some(beside) if kind.moves_beside() => format!("godwit, {}", title::what(beside)),
@@ -172,12 +171,12 @@ impl Case {
         }
     }
 
-    /// Whether a copy is made, or files are only read.
+    /// Whether the case makes a copy; otherwise it only reads files.
     pub(crate) fn moves(&self) -> bool {
         self.subject != Kind::GodwitVerify
     }
 
-    /// Memory that the case takes at its peak: the data sets that are in memory, and the memory of a run beside them.
+    /// Memory that the case needs at its peak: the data sets in memory, and the additional memory of a run.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let loads = || std::iter::once(self.load).chain(self.beside);
         let sets = match self.storage {
@@ -188,18 +187,18 @@ impl Case {
         sets + run.unwrap_or(0)
     }
 
-    /// Memory that is used once before a run, for the run to take, where there is as much.
+    /// Memory that is used once before a run so that the run can use it, if there is enough.
     pub(crate) fn warm_bytes(&self, load: Load) -> u64 {
         match self.storage {
             // Such a case only measures the memory.
             _ if self.rss_max.is_some() => 0,
             Storage::Memory => self.run_bytes(load),
-            // The page cache of a disk takes large pages, which are elsewhere in memory than the pages freed last.
+            // The page cache of a disk uses large pages, which are in other parts of memory than the last freed pages.
             Storage::DiskWrite | Storage::DiskRead => 3 * load.footprint(),
         }
     }
 
-    /// Memory that a run takes and that was free before it: the arriving data, and data read from disk or written to it.
+    /// Memory that a run needs and that was free before it: the arriving data, and data read from disk or written to it.
     fn run_bytes(&self, load: Load) -> u64 {
         match self.storage {
             Storage::Memory | Storage::DiskWrite => load.footprint(),
@@ -215,23 +214,23 @@ impl Case {
     }
 }
 
-/// Which cases, how large.
+/// The selected cases and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// The cases of the bars at a quarter of the data, with the best peer of each class.
+    /// The cases with bars at a quarter of the data, with the best peer of each class.
     Quick,
-    /// As the bars are defined, with all peers, memory and distance.
+    /// All cases as the bars define them, with all peers, and with the cases of memory and distance.
     Full,
     /// The cases of files at a quarter of the data, with all peers.
     Peers,
-    /// Over long lines and several channels, over time, beside iperf3.
+    /// Rows over long links and several channels, measured over time, in comparison with iperf3.
     Wan,
-    /// Files over long lines, with all peers.
+    /// Files over long links, with all peers.
     WanPeers,
 }
 
 impl Suite {
-    /// On the command line, in this order.
+    /// Names on the command line, in this order.
     pub(crate) const NAMES: [(&'static str, Self); 5] = [
         ("quick", Self::Quick),
         ("full", Self::Full),

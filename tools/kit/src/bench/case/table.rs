@@ -1,5 +1,4 @@
-//! Owns the table of cases: which there are in each suite, how large, and the bars.
-//! Runs nothing.
+//! Owns the table of cases: the cases of each suite, their size, and their bars. Runs nothing.
 
 use super::super::data::Load;
 use super::super::peers::{Definition, Role};
@@ -7,27 +6,29 @@ use super::far::far_title;
 use super::title::size;
 use super::{Bar, Case, Ceiling, Class, Expect, Kind, LineSpec, Storage, Suite};
 
-/// Godwit's speed divided by that of the bare pipe with digests, by class: memory, and files that are not small.
+/// Smallest ratio of Godwit's speed to that of the bare pipe with digests, by class: memory, and files that are
+/// not small.
 const MEMORY_RATIO_MIN: [f64; 2] = [0.95, 0.92];
 const FILES_RATIO_MIN: f64 = 0.95;
-/// Godwit's speed over that of each peer, by class: large files, and small ones.
+/// Smallest ratio of Godwit's speed to that of each peer, by class: large files, and small ones.
 const LARGE_PEER_RATIO_MIN: [f64; 2] = [1.2, 1.6];
 const SMALL_PEER_RATIO_MIN: [f64; 2] = [1.0, 1.5];
-/// Godwit's speed with files of 1 MiB over its own with files of 100 MiB.
+/// Smallest ratio of Godwit's speed with files of 1 MiB to its speed with files of 100 MiB.
 const MIDDLE_RATIO_MIN: f64 = 0.9;
-/// Godwit's speed over that of the bare loop of the same calls, small files.
+/// Smallest ratio of Godwit's speed to that of the bare loop of the same calls, with small files.
 const LOOP_RATIO_MIN: f64 = 0.8;
-/// Godwit's speed to disk and from it over that of the pipe, and over that of `fio` as far as the pipe reaches it.
+/// Smallest ratio of Godwit's speed to and from disk to that of the pipe, and to that of `fio` as far as the pipe
+/// reaches it.
 const DISK_RATIO_MIN: f64 = 0.95;
-/// Godwit's speed over that of `b3sum`, checking the same files.
+/// Smallest ratio of Godwit's speed to that of `b3sum`, checking the same files.
 const VERIFY_RATIO_MIN: f64 = 0.9;
 /// Round trip of the delay case.
 const DELAY_MS: u32 = 50;
-/// Round trips that the delay may cost.
+/// Largest number of round trips by which the delay may lengthen a run.
 const DELAY_ROUND_TRIPS_MAX: u32 = 30;
-/// Time of a second run over that of two bare scans at once.
+/// Largest ratio of the time of a second run to the time of two bare scans at once.
 const SCAN_RATIO_MAX: f64 = 1.3;
-/// Round trips that the delay may cost a second run.
+/// Largest number of round trips by which the delay may lengthen a second run.
 const AGAIN_ROUND_TRIPS_MAX: u32 = 20;
 /// The link of the delay cases.
 const DELAY: LineSpec = LineSpec {
@@ -40,18 +41,18 @@ const FAR: LineSpec = LineSpec {
     rate: Some("1Gbit"),
     ..LineSpec::DIRECT
 };
-/// The link of the cases of one small file by ssh, and their allowed cost beside `ssh HOST true`.
+/// The link of the cases of one small file by ssh, and their allowed cost compared with `ssh HOST true`.
 const SSH: LineSpec = LineSpec {
     rtt_ms: 200,
     ..LineSpec::DIRECT
 };
 const SSH_ROUND_TRIPS_MAX: u32 = 3;
 const SSH_EXTRA_MS_MAX: u32 = 150;
-/// Resident memory of each side, whatever the data set.
+/// Largest resident memory of each side, for all data sets.
 const RSS_MAX: u64 = 256 << 20;
-/// Peers that represent the others where there is no time for all: the fastest with small files, by class.
+/// Peers that represent the others in the quick suite: the fastest with small files, by class.
 const BEST: [&str; 2] = ["tar-socat", "tar-ssh"];
-/// Cases that the quick suite has only when they are named: others are nearly the same.
+/// Cases that the quick suite runs only if the user names them: other cases are nearly the same.
 const NOT_QUICK: [&str; 6] = [
     "one-plain",
     "forty-plain",
@@ -63,7 +64,7 @@ const NOT_QUICK: [&str; 6] = [
 pub(super) const CLASSES: [Class; 2] = [Class::Plain, Class::Encrypted];
 
 /// The cases of `suite`; counts and sizes are multiplied by `scale` (at least one file, one byte). `peers` are all
-/// that there are; those in `added` take part wherever they can.
+/// known peers; those in `added` take part in all cases that they can run.
 pub(crate) fn cases(
     suite: Suite,
     scale: f64,
@@ -82,7 +83,7 @@ pub(crate) fn cases(
     match suite {
         Suite::Peers => table.files(),
         Suite::WanPeers => table.far(),
-        // Its rows are no pairs of runs: they are in `bench::wan`.
+        // The rows of this suite are not pairs of runs: `bench::wan` has them.
         Suite::Wan => Vec::new(),
         Suite::Quick => {
             let mut cases = table.memory();
@@ -142,7 +143,7 @@ impl Table<'_> {
         each.collect()
     }
 
-    /// All sizes of files, in both classes: those of one data set beside each other, so that it is made once.
+    /// All file sizes, in both classes: cases with the same data set follow each other, so that it is made once.
     fn files(&self) -> Vec<Case> {
         let some = |files, bytes, directories| Load::Files {
             files,
@@ -216,9 +217,9 @@ impl Table<'_> {
         })
     }
 
-    /// To the machine's disk, and from it.
+    /// The cases to and from the machine's disk.
     fn disk(&self) -> Vec<Case> {
-        // Whole MiB: others write whole blocks only.
+        // Whole MiB, because other programs write only whole blocks.
         let load = Load::Files {
             files: 40,
             bytes: self.scaled(100) << 20,
@@ -243,7 +244,7 @@ impl Table<'_> {
                 let mut case = Case::new(names[index], class, load);
                 case.title = format!("{}, {said}", case.title);
                 case.storage = storage;
-                // Memory is touched before them for longer than they run.
+                // The preparation of the memory for each run lasts longer than the run.
                 case.rounds_max = (self.suite == Suite::Quick).then_some(3);
                 case.bars = vec![Bar::ratio(Kind::PipeSynced, None)];
                 case.ceiling = Some(Ceiling::of(Kind::PipeSynced, DISK_RATIO_MIN));
@@ -257,7 +258,7 @@ impl Table<'_> {
         each.collect()
     }
 
-    /// Checking files by a manifest, against hashing them.
+    /// Checking files by a manifest, compared with hashing them.
     fn verify(&self) -> Vec<Case> {
         let each = [("verify-one", 1, 4 << 30), ("verify-forty", 40, 100 << 20)];
         let each = each.map(|(name, files, bytes)| {
@@ -276,7 +277,7 @@ impl Table<'_> {
         each.into()
     }
 
-    /// The cost of a delay: the same files through the same emulator with the delay and without it.
+    /// The cost of a delay: the same files through the same emulator, with the delay and without it.
     fn delay(&self) -> Case {
         let load = Load::Files {
             files: self.scaled(100_000),
@@ -290,7 +291,7 @@ impl Table<'_> {
         case
     }
 
-    /// The cost of finding that nothing has changed: beside two bare scans, and over a long link.
+    /// The cost of detecting that nothing has changed: compared with two bare scans, and over a long link.
     fn second_runs(&self) -> [Case; 2] {
         let mut case = Case::new("second-run", Class::Encrypted, self.empty());
         case.title = format!("second run, {}", case.title);
@@ -306,7 +307,7 @@ impl Table<'_> {
         [case, far]
     }
 
-    /// The cost of one small file by ssh beside an ssh that does nothing: to the far end, and from it.
+    /// The cost of one small file by ssh, to the far end and from it, compared with an ssh that does nothing.
     fn by_ssh(&self) -> [Case; 2] {
         let load = Load::Files {
             files: 1,
@@ -332,7 +333,7 @@ impl Table<'_> {
         })
     }
 
-    /// Memory: Godwit alone, encrypted, once.
+    /// The cases of memory: Godwit alone, encrypted, once.
     fn rss(&self) -> Vec<Case> {
         let links = Load::HardLinks {
             files: self.scaled(200_000),
@@ -370,14 +371,14 @@ impl Table<'_> {
         }
     }
 
-    /// Adds a limit: it is shown, and no bar depends on it unless the case adds one.
+    /// Adds a limit: reports show it, but no bar uses it unless the case adds one.
     fn limit(&self, name: &str, case: &mut Case) {
         let found = self.peers.iter().find(|limit| limit.name == name);
         case.bars
             .extend(found.map(|limit| Bar::ratio(Kind::Peer(limit), None)));
     }
 
-    /// Adds the peers of the case's class that the suite asks for and that move its load.
+    /// Adds the peers of the case's class that the suite includes and that can move its load.
     pub(super) fn peers(
         &self,
         case: &mut Case,
@@ -437,7 +438,7 @@ mod tests {
             for (index, case) in cases.iter().enumerate() {
                 let others = &cases[..index];
                 assert!(others.iter().all(|other| other.name != case.name));
-                // The data or the data read, and the arriving data.
+                // The data or the read data, and the arriving data.
                 let peaks = 2 * case.load.footprint()..=PEAK_BYTES_MAX;
                 assert!(peaks.contains(&case.peak_bytes()), "{}", case.name);
             }

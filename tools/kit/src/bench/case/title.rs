@@ -1,5 +1,4 @@
-//! Owns the texts for loads and sizes.
-//! Decides nothing.
+//! Owns the texts for loads and sizes. Makes no decisions.
 
 use super::super::data::Load;
 use super::Class;
@@ -43,7 +42,7 @@ pub(super) fn what(load: Load) -> String {
     }
 }
 
-/// `4 GiB`; exact where the unit divides it, else with one decimal.
+/// `4 GiB`; exact if the number is a multiple of the unit, otherwise with one decimal.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [
         (1_u64 << 40, "TiB"),

@@ -1,5 +1,5 @@
-//! Owns a certificate for one server of one run, in the forms that programs need to trust it.
-//! Proves nothing to any other program.
+//! Owns a certificate for one server of one run, in the forms that programs need to trust it. The
+//! certificate proves nothing to other programs.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -18,7 +18,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// Makes a certificate for `names` in `directory`, unless it exists.
+    /// Makes a certificate for `names` in `directory`, unless one exists there.
     pub(super) fn make(directory: &Path, names: &[&str]) -> anyhow::Result<Self> {
         let made = Self {
             certificate: directory.join("certificate.pem"),
@@ -51,7 +51,7 @@ impl Certificate {
         Ok(made)
     }
 
-    /// The words of definitions and the paths that they stand for.
+    /// The words of definitions and the paths that replace them.
     pub(super) fn paths(&self) -> [(&'static str, &Path); 3] {
         [
             ("certificate", &self.certificate),

@@ -1,5 +1,5 @@
-//! Owns Godwit as a contender: two homes that know each other, a daemon for each run, `godwit cp` under the clock.
-//! Uses only its command line.
+//! Owns Godwit as a contender: two homes that know each other, a daemon for each run, and the measured `godwit cp`. Uses
+//! only the command line of Godwit.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,7 +29,7 @@ impl Godwit {
     /// Makes two homes in `scratch` that know each other.
     ///
     /// # Errors
-    /// When the program is missing or refuses.
+    /// The program is missing or fails.
     pub(crate) fn prepare(
         programs: &Programs,
         place: &Rc<Place>,
@@ -49,7 +49,7 @@ impl Godwit {
         };
         godwit.daemon_identity = godwit.say(godwit.daemon().arg("id"))?;
         let client_identity = godwit.say(godwit.client().arg("id"))?;
-        // Not by a command: its name differs between versions, and the file does not.
+        // The file is written without a command: the command's name differs between versions, and the file does not.
         let grants = godwit.daemon_home.join("grants");
         fs::write(&grants, format!("{client_identity} * read,write\n"))
             .with_context(|| format!("cannot write {grants:?}"))?;
@@ -69,10 +69,11 @@ impl Godwit {
         command
     }
 
-    /// Starts the daemon at that end, with an export of `directory`, and returns the address and port that it listens at.
+    /// Starts the daemon at that end, with an export of `directory`, and returns the address and port at which it
+    /// listens.
     ///
     /// # Errors
-    /// When it does not listen.
+    /// The daemon does not listen.
     pub(crate) fn serve(
         &self,
         side: Side,
@@ -96,10 +97,10 @@ impl Godwit {
         Ok((daemon, address.to_owned()))
     }
 
-    /// Has the client know the daemon at that address.
+    /// Makes the client trust the daemon at that address.
     ///
     /// # Errors
-    /// When it refuses.
+    /// The program fails.
     pub(crate) fn trust(&self, address: &str) -> anyhow::Result<()> {
         self.say(
             self.client()

@@ -1,5 +1,5 @@
-//! Owns the common parts of all contenders: the request for one run and its result.
-//! Knows no contender.
+//! Owns the common parts of all contenders: the request for one run and its result. Does not depend
+//! on a contender.
 
 mod certificate;
 mod godwit;
@@ -27,16 +27,16 @@ use super::world::World;
 
 pub(crate) use godwit::Godwit;
 
-/// No single run may take longer.
+/// Largest duration of a single run.
 pub(crate) const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// The programs of ours that take part.
+/// Our programs that take part.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
     pub(crate) godwit: PathBuf,
-    /// This program itself, optimised; it has the bare pipes.
+    /// This program, optimised; it has the bare pipes.
     pub(crate) xtask: PathBuf,
-    /// The emulator of long lines.
+    /// The emulator of long links.
     pub(crate) wanlink: PathBuf,
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct Job<'a> {
     /// The load of this contender.
     pub(crate) load: Load,
     pub(crate) set: &'a Set,
-    /// `None` for loads that are no files.
+    /// `None` for loads that are not files.
     pub(crate) source: Option<&'a Path>,
-    /// Empty at the start, or with a copy of the source if the case needs it.
+    /// Empty at the start, or has a copy of the source if the case needs it.
     pub(crate) into: &'a Path,
-    /// The run is given up after this time.
+    /// The run is stopped after this time.
     pub(crate) limit: Duration,
     pub(crate) world: &'a World,
 }
@@ -66,7 +66,8 @@ pub(crate) struct Job<'a> {
 /// Measurements of a run.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Outcome {
-    /// From the start of the sending process to the end of the last process that ends without a signal.
+    /// Time from the start of the sending process to the end of the last process that ends without
+    /// a signal.
     pub(crate) seconds: f64,
     pub(crate) source: Usage,
     pub(crate) destination: Usage,
@@ -75,9 +76,9 @@ pub(crate) struct Outcome {
     pub(crate) report: Option<serde_json::Value>,
 }
 
-/// A way to move data.
+/// A program or method that moves data.
 pub(crate) trait Contender {
-    /// The commands, as a reader would type them.
+    /// The commands, as a user would type them.
     fn commands(&self, case: &Case) -> String;
 
     /// How to check the destination.
@@ -88,14 +89,14 @@ pub(crate) trait Contender {
     /// Moves the data once.
     ///
     /// # Errors
-    /// When any part of the run fails.
+    /// A part of the run fails.
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome>;
 }
 
-/// Prepares a contender for all its runs in a case, at the `place` of the case.
+/// Prepares a contender for all its runs in a case, at `place`.
 ///
 /// # Errors
-/// When it is not there or does not start; the other contenders can still run.
+/// The contender is missing or does not start; the other contenders can still run.
 pub(crate) fn prepare(
     kind: Kind,
     case: &Case,
@@ -170,7 +171,7 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// The source, where a load must be files.
+/// The source; an error if the load is not files.
 fn files<'a>(job: &Job<'a>) -> anyhow::Result<(&'a Path, &'a std::ffi::OsStr)> {
     let source = job.source.context("this contender moves only files")?;
     Ok((
@@ -179,21 +180,21 @@ fn files<'a>(job: &Job<'a>) -> anyhow::Result<(&'a Path, &'a std::ffi::OsStr)> {
     ))
 }
 
-/// Fails unless `program` can be found.
+/// Fails if `program` cannot be found.
 pub(crate) fn require(program: &str) -> anyhow::Result<()> {
     is_there(program)
         .then_some(())
         .with_context(|| format!("{program} is not installed"))
 }
 
-/// Whether `program` can be found; daemons are often not in the path of ordinary users.
+/// Whether `program` can be found; daemons are often not in the `PATH` of ordinary users.
 pub(crate) fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).chain(SYSTEM_PATHS.map(PathBuf::from));
     places.any(|directory| directory.join(program).is_file())
 }
 
-/// A line of the shell with nothing on its standard input; it fails with any of its parts.
+/// A shell line with nothing on its standard input; it fails if any part of it fails.
 pub(crate) fn shell(line: &str) -> Command {
     let mut shell = command("bash");
     let mut path = std::env::var_os("PATH").unwrap_or_default();
@@ -205,10 +206,10 @@ pub(crate) fn shell(line: &str) -> Command {
     shell
 }
 
-/// Where daemons are.
+/// Directories of daemons.
 const SYSTEM_PATHS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// A port that was free a moment ago, for a program that cannot choose one itself.
+/// A port that was free at this moment, for a program that cannot choose one itself.
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())

@@ -1,5 +1,5 @@
-//! Owns a peer at work: its definition, with this case's values, at the two ends of a place.
-//! Knows no peer by name.
+//! Owns a running peer: its definition, with the values of this case, at the two ends of a place. Does not depend on
+//! the names of peers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl Peer {
         let mut words = Words::default();
         let text = |path: &Path| -> anyhow::Result<String> {
             let text = path.to_str().context("a path that is no text")?;
-            // Definitions are lines of a shell, and quote nothing.
+            // Definitions are shell lines without quotes.
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte);
             ensure!(
                 text.bytes().all(plain),
@@ -103,7 +103,7 @@ impl Peer {
         Ok(words)
     }
 
-    /// Writes the files, runs the preparation, and starts the server at its own port.
+    /// Writes the files, runs the preparation, and starts the server at a free port.
     fn begin(&self, job: &Job<'_>) -> anyhow::Result<(Words, Option<Process>)> {
         let port = free_port()?;
         let words = self.words(job, port)?;
@@ -139,7 +139,7 @@ impl Peer {
     }
 }
 
-/// The line that moves this sort of load.
+/// The line that moves this kind of load.
 fn line_for(definition: &'static Definition, load: Load) -> anyhow::Result<&'static str> {
     let said = "its definition does not say how it moves such a load";
     definition.moves(load).context(said)
@@ -162,7 +162,7 @@ impl Contender for Peer {
         if let Some(sshd) = &self.sshd {
             background.push(sshd.start(&self.place)?);
         }
-        // A port that was free when it was looked for may be taken when the server comes to it: it is given another.
+        // Another program may use the port before the server starts: then the server gets another port.
         let (words, server) = self.begin(job).or_else(|_| self.begin(job))?;
         let mut foreground = Vec::new();
         let ends = self

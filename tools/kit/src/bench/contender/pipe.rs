@@ -1,5 +1,5 @@
-//! Owns the bare pipes as a contender: this program, started twice.
-//! `crate::pipe` implements them.
+//! Owns the bare pipes as a contender: this program, started twice. `crate::pipe` implements the
+//! pipes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,26 +12,26 @@ use super::super::place::Place;
 use super::super::process::{Process, Side};
 use super::{Contender, Job, Outcome, Programs, command, outcome};
 
-/// The bare pipe of the same streams and buffers.
+/// The bare pipe with the same streams and buffers.
 pub(super) struct Pipe {
     program: PathBuf,
     certificate: PathBuf,
     place: Rc<Place>,
-    /// Options for work beyond moving bytes.
+    /// Options for work in addition to moving bytes.
     extra: &'static [&'static str],
 }
 
-/// Nothing.
+/// No options.
 pub(super) const BARE: &[&str] = &[];
-/// Each file gets its mode, times and name as Godwit gives them.
+/// Each file gets its mode, times and name with the same calls as in Godwit.
 pub(super) const COMMIT: &[&str] = &["--commit"];
-/// All bytes are digested at both ends.
+/// Both ends compute a digest of all bytes.
 pub(super) const DIGEST: &[&str] = &["--digest"];
-/// The same with cubic, which keeps no pace.
+/// The same pipe with cubic, which does not pace packets.
 pub(super) const CUBIC: &[&str] = &["--digest", "--congestion", "cubic"];
-/// The same with separate files for each stream, each synced before it is closed.
+/// The same pipe with separate files for each stream, each synced before it is closed.
 pub(super) const SYNCED: &[&str] = &["--digest", "--congestion", "cubic", "--by-file", "--sync"];
-/// Both of the calls for files and digests.
+/// Both the calls for files and the digests.
 pub(super) const COMMIT_AND_DIGEST: &[&str] = &["--commit", "--digest"];
 
 impl Pipe {
@@ -96,7 +96,7 @@ impl Contender for Pipe {
         let sender = self.place.at(Side::Source, sender);
         let started = Instant::now();
         let sender = Process::start("pipe send", Side::Source, sender, true)?;
-        // The sender ends when the receiver has everything; the receiver ends then too.
+        // The sender ends when the receiver has all data; the receiver ends then too.
         outcome(job, started, vec![sender, receiver], Vec::new())
     }
 }

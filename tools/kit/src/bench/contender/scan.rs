@@ -1,5 +1,5 @@
-//! Owns two bare scans at once as a contender: the lowest cost of comparing two trees.
-//! `crate::scan` implements them.
+//! Owns two simultaneous bare scans as a contender: the lowest cost of comparing two trees.
+//! `crate::scan` implements the scan.
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! Owns the contenders that use ssh to a private sshd: one copy by Godwit, to the far end or from it, and `true`.
-//! Starts nothing at the far end but that sshd.
+//! Owns the contenders that use ssh to a private sshd: a copy by Godwit in each direction, and `true`. Starts
+//! nothing at the far end except that sshd.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use super::super::process::{Process, Side};
 use super::sshd::Sshd;
 use super::{Contender, Job, Outcome, Programs, command, outcome, require};
 
-/// One of the three.
+/// One of the three contenders.
 pub(super) struct BySsh {
     kind: Kind,
     program: PathBuf,
     scratch: PathBuf,
     sshd: Sshd,
-    /// The ssh that comes in without questions, with all its options.
+    /// The ssh command that logs in without questions, with all its options.
     ssh: String,
     place: Rc<Place>,
 }

@@ -1,5 +1,5 @@
-//! Owns an sshd for one contender: its own keys, configuration and port, for the user that runs it.
-//! Touches neither the system's sshd nor any home directory.
+//! Owns an sshd for one contender: separate keys, configuration and port, for the user that runs
+//! it. Uses neither the system's sshd nor any home directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use super::super::place::Place;
 use super::super::process::{Process, Side};
 use super::{command, free_port};
 
-/// Where Debian and most others have it; not in the path of ordinary users.
+/// Path in Debian and most other systems; it is not in the `PATH` of ordinary users.
 const PROGRAM: &str = "/usr/sbin/sshd";
-/// Must exist when sshd runs as root; packages leave it to their service.
+/// A directory that must exist when sshd runs as root; packages let their service make it.
 const PRIVILEGE_SEPARATION: &str = "/run/sshd";
-/// The fastest of OpenSSH on processors with AES instructions.
+/// The fastest cipher of OpenSSH on processors with AES instructions.
 const CIPHER: &str = "aes128-gcm@openssh.com";
 
-/// Everything to start the daemon and to come in.
+/// The files and options to start the daemon and to log in.
 pub(super) struct Sshd {
     directory: PathBuf,
     port: u16,
@@ -31,7 +31,7 @@ impl Sshd {
         ensure!(Path::new(PROGRAM).is_file(), "{PROGRAM} is not installed");
         let directory = scratch.join("sshd");
         fs::create_dir(&directory).with_context(|| format!("cannot make {directory:?}"))?;
-        // A port that was free a moment ago; sshd cannot choose one itself.
+        // A port that was free at this moment; sshd cannot choose one itself.
         let port = free_port()?;
         for key in ["host", "user"] {
             let mut keygen = command("ssh-keygen");
@@ -52,7 +52,8 @@ impl Sshd {
         let at = directory
             .to_str()
             .context("the directory has no simple name")?;
-        // Peers that dial for each file of several at once must not be turned away.
+        // Some peers open a connection for each of several files at once; sshd must accept all of
+        // them.
         let config = format!(
             "Port {port}\nListenAddress {address}\nHostKey {at}/host\n\
              AuthorizedKeysFile {at}/authorized\nStrictModes no\nUsePAM no\nPidFile none\n\
@@ -74,7 +75,7 @@ impl Sshd {
         let config = self.directory.join("config");
         let is_root = rustix::process::geteuid().is_root();
         let mut sshd = if is_root && !Path::new(PRIVILEGE_SEPARATION).exists() {
-            // A private mount namespace, so that nothing is left outside.
+            // A private mount namespace, so that no mount remains outside.
             let mut unshare = command("unshare");
             let script = format!(
                 "mount -t tmpfs tmpfs /run && mkdir -m 755 {PRIVILEGE_SEPARATION} && exec \"$@\""
@@ -91,7 +92,7 @@ impl Sshd {
         Ok(sshd)
     }
 
-    /// Gives the options for a login without questions.
+    /// Adds the options for a login without questions.
     pub(super) fn say(&self, words: &mut Words) {
         let at = self.directory.display();
         let options = format!(

@@ -1,5 +1,5 @@
-//! Owns the contenders that read files and move none: `godwit verify`, and `b3sum` on the same files.
-//! Uses nothing of either but its command line.
+//! Owns the contenders that read files and transfer none: `godwit verify`, and `b3sum` on the same
+//! files. Uses only the command line of both programs.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::super::case::Case;
 use super::super::process::{Process, Side};
 use super::{Contender, Job, Outcome, Programs, command, outcome, require};
 
-/// `godwit verify` by a manifest that is made before the clock starts.
+/// `godwit verify` with a manifest that is made before the measurement.
 pub(super) struct GodwitVerify {
     program: PathBuf,
     home: PathBuf,
@@ -85,7 +85,7 @@ impl Contender for B3sum {
     }
 }
 
-/// All files at and below `path`.
+/// All files at `path` and below it.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if !path.is_dir() {
         files.push(path.to_owned());

@@ -1,5 +1,4 @@
-//! Owns the making of data sets.
-//! Does not look at them again.
+//! Owns the making of data sets. Does not check them after that.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -11,16 +10,16 @@ use super::super::contender::{Programs, command};
 use super::super::world::World;
 use super::{ISLAND_BYTES, ISLAND_EVERY, Load};
 
-/// Names of hard links beside each other.
+/// Number of hard links in one directory.
 const LINKS_PER_DIRECTORY: u64 = 1000;
-/// Random bytes that all contents are cut from; wider than the window of any compressor in use.
+/// Number of random bytes from which all contents are cut; larger than the window of all compressors in use.
 const NOISE_BYTES: usize = 8 << 20;
 
 impl Load {
-    /// Makes it below `parent` and returns the path to be transferred; `None` when it is no file.
+    /// Makes the data set in `parent` and returns the path to transfer; `None` if it is not a file.
     ///
     /// # Errors
-    /// When the file system fails, or on interruption.
+    /// The file system fails, or the user interrupts.
     pub(super) fn make(
         self,
         parent: &Path,
@@ -52,8 +51,8 @@ impl Load {
                 }
             }
             Self::Spec { spec, scale, .. } => {
-                // By one thread, as a program that copies or records does it. Two threads interleave the pages of neighbouring files, and
-                // reading files of 1 MiB then takes a third longer.
+                // One thread writes the files, as in a program that copies or records. Two threads mix the pages of neighbouring files,
+                // and reading files of 1 MiB then takes a third longer.
                 let output = command(Path::new("taskset"))
                     .args(["--cpu-list", "0"])
                     .arg(&programs.godwit)
@@ -90,7 +89,7 @@ impl Load {
     }
 }
 
-/// The directory of file `index`; made with its first file.
+/// The directory of file `index`; it is made with its first file.
 fn directory_of(set: &Path, index: u64, files: u64, directories: u64) -> anyhow::Result<PathBuf> {
     if directories == 0 {
         return Ok(set.to_owned());
@@ -112,7 +111,7 @@ fn write_file(
 ) -> anyhow::Result<()> {
     let file = File::create(path).with_context(|| format!("cannot make {path:?}"))?;
     let mut offset = 0;
-    // Every file begins elsewhere in the noise, at an odd place.
+    // Each file begins at a different, odd offset in the noise.
     let mut from = usize::try_from(index.wrapping_mul(1_000_003) % (NOISE_BYTES as u64 / 2))?;
     while offset < bytes {
         world.check()?;

@@ -11,17 +11,17 @@ pub(crate) use walk::remove;
 /// The data of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Load {
-    /// Bytes that were never in a file.
+    /// Bytes that are not in a file.
     Memory { bytes: u64 },
-    /// `files` of `bytes` each, spread evenly over `directories` (0: all beside each other).
+    /// `files` of `bytes` each, spread evenly over `directories` (0: all in one directory).
     Files {
         files: u64,
         bytes: u64,
         directories: u64,
     },
-    /// `files` empty files with one further name each.
+    /// `files` empty files, each with one additional name.
     HardLinks { files: u64 },
-    /// One file of `bytes`, nearly all of it holes.
+    /// One file of `bytes`, mostly holes.
     Sparse { bytes: u64 },
     /// The output of `godwit gen` for `spec` at `scale`: about this many files and bytes.
     Spec {
@@ -32,15 +32,15 @@ pub(crate) enum Load {
     },
 }
 
-/// Data in a sparse file: a block every this many bytes.
+/// Distance between the blocks of data in a sparse file.
 const ISLAND_EVERY: u64 = 16 << 30;
 /// Bytes of such a block.
 const ISLAND_BYTES: usize = 64 << 10;
-/// Memory of an entry on tmpfs whatever its size, rounded up.
+/// Memory of an entry on tmpfs, regardless of its size, rounded up.
 const ENTRY_BYTES: u64 = 1200;
 
 impl Load {
-    /// Bytes of content that arrive.
+    /// Bytes of content that are transferred.
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Memory { bytes } => bytes,
@@ -51,7 +51,7 @@ impl Load {
         }
     }
 
-    /// Names of files that arrive.
+    /// Number of file names that are transferred.
     pub(crate) fn names(self) -> u64 {
         match self {
             Self::Memory { .. } => 0,
@@ -71,7 +71,7 @@ impl Load {
         }
     }
 
-    /// Memory that the data set takes once.
+    /// Memory that one copy of the data set needs.
     pub(crate) fn footprint(self) -> u64 {
         match self {
             Self::Memory { .. } => 0,

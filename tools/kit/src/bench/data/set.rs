@@ -1,5 +1,4 @@
-//! Owns an existing data set: its place, its size, and whether a copy of it arrived.
-//! `make` makes it; no other code changes it.
+//! Owns an existing data set: its place, its size, and the check of a copy. `make` makes it; no other code changes it.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -13,7 +12,7 @@ use super::walk::{each_directory, remove};
 use crate::bench::contender::Programs;
 use crate::bench::world::World;
 
-/// Read at once when contents are compared.
+/// Number of bytes that are read at once to compare contents.
 const COMPARE_BYTES: usize = 1 << 20;
 
 /// A data set.
@@ -22,25 +21,25 @@ pub(crate) struct Set {
     pub(crate) load: Load,
     /// The directory that was made for it.
     parent: PathBuf,
-    /// `None` when it is no file.
+    /// `None` if the data is not in a file.
     pub(crate) path: Option<PathBuf>,
-    /// Names of files.
+    /// Number of file names.
     pub(crate) names: u64,
-    /// Bytes of content that are moved.
+    /// Bytes of content that are transferred.
     pub(crate) bytes: u64,
     /// Sum of the sizes of all names, as `stat` reports them.
     sizes: u64,
 }
 
-/// How closely a copy is looked at.
+/// The method of checking a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Arrival {
-    /// Each file under its name, with its contents; looked at once, the sizes each time.
+    /// Compares each file with its source, by name and content; contents once, sizes each time.
     Contents,
-    /// As many files and bytes.
+    /// Compares the numbers of files and bytes.
     Sizes,
-    /// No copy is made.
+    /// There is no copy.
     Nothing,
 }
 
@@ -48,7 +47,7 @@ impl Set {
     /// Makes `load` in the empty directory `parent`.
     ///
     /// # Errors
-    /// When the file system fails, or on interruption.
+    /// The file system fails, or the user interrupts.
     pub(crate) fn make(
         load: Load,
         parent: &Path,
@@ -74,15 +73,15 @@ impl Set {
         })
     }
 
-    /// Removes it, and the directory that it was made in.
+    /// Removes the data set, and the directory that contains it.
     pub(crate) fn remove(&self) -> anyhow::Result<()> {
         remove(&self.parent)
     }
 
-    /// Checks that as many names and bytes arrived below `into` as were sent.
+    /// Checks that the numbers of names and bytes below `into` equal those that were sent.
     ///
     /// # Errors
-    /// When they differ, or cannot be counted.
+    /// The numbers differ, or cannot be counted.
     pub(crate) fn check(&self, into: &Path) -> anyhow::Result<()> {
         let (names, sizes) = count(into)?;
         ensure!(
@@ -94,10 +93,10 @@ impl Set {
         Ok(())
     }
 
-    /// Checks that every file below `into` has the contents of its source. Holes are not read.
+    /// Checks that every file below `into` has the contents of its source. Does not read holes.
     ///
     /// # Errors
-    /// Naming the first that does not.
+    /// A file differs; the error names the first one.
     pub(crate) fn compare(&self, into: &Path) -> anyhow::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -109,17 +108,17 @@ impl Set {
         compare(path, &into.join(name))
     }
 
-    /// Has the kernel write and forget the contents of all files, so that they come from the disk next. Names and their attributes stay in
-    /// memory.
+    /// Makes the kernel write all files to disk and drop their contents from memory, so that the next read comes from disk. Names and
+    /// their attributes stay in memory.
     ///
     /// # Errors
-    /// When one cannot be opened or synced.
+    /// A file cannot be opened or synced.
     pub(crate) fn cool(&self) -> anyhow::Result<()> {
         self.path.as_deref().map_or(Ok(()), cool)
     }
 }
 
-/// Names of files, and the sum of their sizes, below `root`.
+/// Number of file names below `root`, and the sum of their sizes.
 fn count(root: &Path) -> anyhow::Result<(u64, u64)> {
     let counted = each_directory(root, |directory, (names, sizes): &mut (u64, u64)| {
         for file in files(directory)? {
@@ -132,7 +131,7 @@ fn count(root: &Path) -> anyhow::Result<(u64, u64)> {
     Ok(counted.into_iter().fold((0, 0), add))
 }
 
-/// The entries of a directory that are no directories.
+/// The entries of a directory that are not directories.
 fn files(
     directory: &Path,
 ) -> anyhow::Result<impl Iterator<Item = std::io::Result<fs::DirEntry>> + use<>> {

@@ -1,5 +1,5 @@
-//! Owns work on all files of a tree by as many threads as there are cores: work outside the clock should not take long.
-//! Does not decide on the work for a file.
+//! Owns work on all files of a tree with as many threads as there are cores, because work outside the measurement should not take long.
+//! Does not choose the work for a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,11 +26,11 @@ fn directories(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Calls `work` for each directory at and below `root`, in any order, on several threads. Each thread has its own `T`; returns all of them.
-/// `root` may be a file, and then `work` is called for it alone.
+/// Calls `work` for each directory at `root` and below it, in any order, on several threads. Each thread has a separate `T`; returns all of
+/// them. `root` may be a file, and then `work` is called for it alone.
 ///
 /// # Errors
-/// The first error of `work`; the rest is then left undone.
+/// The first error of `work`; the remaining work is then not done.
 pub(super) fn each_directory<T: Default + Send>(
     root: &Path,
     work: impl Fn(&Path, &mut T) -> anyhow::Result<()> + Sync,
@@ -76,7 +76,7 @@ fn each<T: Default + Send>(
 /// Removes a directory with all its contents.
 ///
 /// # Errors
-/// When an entry cannot be removed.
+/// An entry cannot be removed.
 pub(crate) fn remove(root: &Path) -> anyhow::Result<()> {
     let directories = directories(root)?;
     each(&directories, &|directory: &Path, (): &mut ()| {

@@ -1,5 +1,5 @@
-//! Owns the test of the commands in docs/performance.md: each is understood, and its cases, rows and contenders exist.
-//! Measures nothing.
+//! Owns the test of the commands in docs/performance.md: each must be valid, and its cases, rows and contenders must
+//! exist. Measures nothing.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn check_chore(line: &str, words: &[&str]) {
         return;
     };
     let mut options = Options::parse(matches).unwrap_or_else(|error| panic!("{line}: {error}"));
-    // The file of a reader's peer does not exist here.
+    // The file of the reader's peer does not exist here.
     options.peers.clear();
     let known = peers::load(&options.peers).expect("the kit's peers");
     let cases = options.choose(&known);

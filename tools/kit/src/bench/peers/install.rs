@@ -1,5 +1,5 @@
-//! Owns the installing of peers: Debian's packages, when they are missing and the user is root.
-//! Does not touch the tools of the tests: `scripts/setup.sh` installs them.
+//! Owns the installation of peers: Debian's packages, if they are missing and the user is root. Does not install
+//! the tools of the tests: `scripts/setup.sh` does.
 
 use std::process::{Command, Stdio};
 
@@ -8,19 +8,19 @@ use anyhow::{Context as _, bail};
 use super::super::contender::is_there;
 use super::Definition;
 
-/// Keeps Debian from starting the services that come with some packages: the benchmark has its own.
+/// Prevents Debian from starting the services of some packages: the benchmark starts its servers itself.
 const NO_SERVICES: &str = "set -e; made=; policy=/usr/sbin/policy-rc.d; \
      if [ ! -e $policy ]; then printf '#!/bin/sh\\nexit 101\\n' >$policy; chmod 755 $policy; made=$policy; fi; \
      trap 'rm -f $made' EXIT; export DEBIAN_FRONTEND=noninteractive; \
      apt-get update -qq; apt-get install -y -qq --no-install-recommends \"$@\" >/dev/null";
 
-/// A program that the benchmark itself runs, and Debian's package of it.
+/// A program that the benchmark itself runs, and the Debian package that has it.
 pub(crate) type Tool = (&'static str, &'static str);
 
-/// Installs `tools` and the programs of `peers`, as far as they are missing. Reports its actions and its failures.
+/// Installs `tools` and the programs of `peers` that are missing. Reports its actions and its failures.
 ///
 /// # Errors
-/// When it may not, or the packages cannot be had. The existing peers can take part all the same.
+/// The installation is not permitted, or the packages are not available. The existing peers can still take part.
 pub(crate) fn install(
     peers: &[&Definition],
     tools: &[Tool],

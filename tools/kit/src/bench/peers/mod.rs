@@ -1,5 +1,5 @@
-//! Owns the definition of a peer: a file of data that says how it is installed, started and used to move files.
-//! Runs none of them; `tools/kit/README.md` describes the file format.
+//! Owns the definition of a peer: a data file with the commands that install and start it and move files. Runs no peers;
+//! `tools/kit/README.md` describes the file format.
 
 mod install;
 mod words;
@@ -18,7 +18,7 @@ use super::process::Side;
 pub(crate) use install::{Tool, install};
 pub(crate) use words::{Words, fill};
 
-/// Whether it is to be beaten, or shows a limit of the machine.
+/// Whether Godwit must be faster than the program, or the program shows a limit of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
@@ -30,26 +30,26 @@ pub(crate) enum Role {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Definition {
-    /// On the command line and in JSON: lower-case letters, digits, hyphens.
+    /// The name on the command line and in JSON: lower-case letters, digits, hyphens.
     pub(crate) name: String,
-    /// In tables.
+    /// The name in tables.
     pub(crate) title: String,
     pub(crate) class: Class,
     #[serde(default = "peer")]
     pub(crate) role: Role,
-    /// Packages of Debian that have the programs; none where the user brings them.
+    /// Debian packages that have the programs; none if the user installs them.
     #[serde(default)]
     pub(crate) packages: Vec<String>,
     /// The programs that must be in `PATH`.
     pub(crate) programs: Vec<String>,
-    /// Prints its version on the first line that is not empty.
+    /// Command whose first output line that is not empty has the version.
     pub(crate) version: String,
-    /// The metadata that arrives beside names and contents, and other remarks for the reader.
+    /// The transferred metadata besides names and contents, and other remarks for the reader.
     pub(crate) note: String,
-    /// Whether it takes digests of contents at both ends and compares them; the checks of encryption do not count.
+    /// Whether it computes digests of contents at both ends and compares them; the checks of encryption do not count.
     #[serde(default)]
     pub(crate) digests: bool,
-    /// The reason why it may take too long to wait for, if it is known.
+    /// The reason why its runs may take too long, if known.
     pub(crate) slow: Option<String>,
     /// Whether it needs an sshd at the destination.
     #[serde(default)]
@@ -57,10 +57,10 @@ pub(crate) struct Definition {
     /// Whether it needs a certificate for the server's address.
     #[serde(default)]
     pub(crate) certificate: bool,
-    /// Files to write into its directory before it is started: name and text.
+    /// Files to write into its directory before its start: name and text.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// Shell lines before each run, outside the clock.
+    /// Shell lines before each run, not measured.
     #[serde(default)]
     pub(crate) before: Vec<String>,
     /// How to check the destination.
@@ -70,32 +70,32 @@ pub(crate) struct Definition {
     pub(crate) transfer: Transfer,
 }
 
-/// The server that waits for the transfer.
+/// The server at the other end of the transfer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
-    /// A shell line that stays until it is stopped.
+    /// A shell line that runs until it is stopped.
     pub(crate) run: String,
     #[serde(default = "destination")]
     pub(crate) side: Side,
-    /// Text that it prints when it is ready; else it is ready when it listens at `{port}`.
+    /// Text that it prints when it is ready; without it, the server is ready when it listens at `{port}`.
     pub(crate) ready: Option<String>,
-    /// Whether it ends with the transfer without a signal: then the clock runs until it has.
+    /// Whether the server ends with the transfer, without a signal: then the measurement includes its end.
     #[serde(default)]
     pub(crate) ends: bool,
 }
 
-/// Shell lines that move the load of the case; a load without its line is not for this peer.
+/// Shell lines that move the load of the case; a peer cannot move a load without a line.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transfer {
     #[serde(default = "source")]
     pub(crate) side: Side,
-    /// One file.
+    /// Moves one file.
     pub(crate) file: Option<String>,
-    /// A directory with all that is below it.
+    /// Moves a directory with everything below it.
     pub(crate) tree: Option<String>,
-    /// Bytes that were never in a file.
+    /// Moves bytes that are not in a file.
     pub(crate) memory: Option<String>,
 }
 
@@ -115,7 +115,7 @@ fn destination() -> Side {
     Side::Destination
 }
 
-/// The definitions that the kit brings.
+/// The definitions that are part of the kit.
 const BUILT_IN: [&str; 23] = [
     include_str!("rsync-daemon.toml"),
     include_str!("rsync-ssh.toml"),
@@ -142,10 +142,10 @@ const BUILT_IN: [&str; 23] = [
     include_str!("fio-read.toml"),
 ];
 
-/// All definitions: ours, and those of the user. They live as long as the program, so that a case can refer to a contender by a reference.
+/// All definitions: ours, and those of the user. They exist as long as the program, so a case can refer to a contender by reference.
 ///
 /// # Errors
-/// When a file cannot be read or is no definition, or two have one name.
+/// A file cannot be read or is not a definition, or two definitions have the same name.
 pub(crate) fn load(files: &[PathBuf]) -> anyhow::Result<Vec<&'static Definition>> {
     let mut all: Vec<&'static Definition> = Vec::new();
     let ours = BUILT_IN.iter().map(|text| Ok((*text).to_owned()));
@@ -165,10 +165,10 @@ pub(crate) fn load(files: &[PathBuf]) -> anyhow::Result<Vec<&'static Definition>
 }
 
 impl Definition {
-    /// Reads a definition.
+    /// Parses a definition.
     ///
     /// # Errors
-    /// When the text does not follow the format in `tools/kit/README.md`.
+    /// The text does not follow the format in `tools/kit/README.md`.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let definition: Self = toml::from_str(text).context("no definition of a peer")?;
         let name = &definition.name;
@@ -204,7 +204,7 @@ impl Definition {
             .chain(self.transfer.commands())
     }
 
-    /// The line that moves this sort of load, if there is one.
+    /// The line that moves this kind of load, if it exists.
     pub(crate) fn moves(&self, load: Load) -> Option<&str> {
         let transfer = &self.transfer;
         let line = match load {
@@ -220,7 +220,7 @@ impl Definition {
         self.programs.iter().all(|program| is_there(program))
     }
 
-    /// The line of its output with the version.
+    /// The output line with the version.
     pub(crate) fn version_line(&self) -> Option<String> {
         let output = super::contender::shell(&self.version).output().ok()?;
         let text = [output.stdout, output.stderr].concat();

@@ -1,11 +1,10 @@
-//! Owns the words in braces that definitions may use, and puts values in their places.
-//! Knows no peer.
+//! Owns the words in braces that definitions may use, and replaces them by values. Does not depend on peers.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail, ensure};
 
-/// Every word, for checking definitions before anything runs.
+/// All words, so that definitions can be checked before anything runs.
 const KNOWN: [&str; 25] = [
     "source",
     "parent",
@@ -39,7 +38,7 @@ const KNOWN: [&str; 25] = [
 pub(crate) struct Words(BTreeMap<&'static str, String>);
 
 impl Words {
-    /// Gives a word its value.
+    /// Sets the value of a word.
     pub(crate) fn set(&mut self, word: &str, value: impl Into<String>) {
         let known = KNOWN.iter().find(|known| **known == word);
         debug_assert!(known.is_some(), "{word} is not in the list");
@@ -49,10 +48,10 @@ impl Words {
     }
 }
 
-/// Puts the values of all words in `line` in their places.
+/// Replaces all words in `line` by their values.
 ///
 /// # Errors
-/// When a word has no value in this case.
+/// A word has no value in this case.
 pub(crate) fn fill(line: &str, words: &Words) -> anyhow::Result<String> {
     let mut filled = String::with_capacity(line.len());
     let mut rest = line;
@@ -69,7 +68,7 @@ pub(crate) fn fill(line: &str, words: &Words) -> anyhow::Result<String> {
     Ok(filled)
 }
 
-/// Checks that every word is a known one.
+/// Checks that all words are known.
 pub(super) fn check(line: &str) -> anyhow::Result<()> {
     let mut rest = line;
     while let Some((_, word, after)) = next(rest) {

@@ -1,5 +1,4 @@
-//! Owns the names of the two namespaces of a place, and the names that hosts have in them.
-//! Makes no namespace.
+//! Owns the names of the two namespaces of a place, and the names of the hosts in them. Makes no namespaces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +8,9 @@ use anyhow::Context as _;
 
 use super::super::contender::require;
 
-/// Numbers the places of this process, because two can be up at once.
+/// Numbers the places of this process, because two can exist at once.
 static PLACES: AtomicU32 = AtomicU32::new(0);
-/// Files in a namespace's directory here replace the same files of `/etc` for commands of `ip netns exec`.
+/// For commands of `ip netns exec`, files in a namespace's directory here replace the same files of `/etc`.
 const ETC: &str = "/etc/netns";
 
 /// The names of two namespaces; their files of `/etc` exist as long as this value.
@@ -24,7 +23,7 @@ impl Ends {
     /// Unique names.
     ///
     /// # Errors
-    /// When `ip` is missing.
+    /// `ip` is missing.
     pub(super) fn name() -> anyhow::Result<Self> {
         require("ip")?;
         let number = PLACES.fetch_add(1, Ordering::Relaxed);
@@ -35,11 +34,11 @@ impl Ends {
         })
     }
 
-    /// Gives names to the addresses of both ends. Some peers ask for the name of each host that they talk to, and these namespaces have no
-    /// name server.
+    /// Sets names for the addresses of both ends. Some peers look up the name of each host that they connect to, and these namespaces have
+    /// no name server.
     ///
     /// # Errors
-    /// When the user may not write below `/etc`.
+    /// The user may not write below `/etc`.
     pub(super) fn tell<'a>(
         &self,
         near: impl Iterator<Item = &'a str>,
@@ -52,7 +51,7 @@ impl Ends {
         for (directory, here) in self.directories().iter().zip(["near", "far"]) {
             let mut hosts = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
             for (address, name) in &named {
-                // The machine's own name leads to the end where it is asked for.
+                // The machine's own name refers to the end that looks it up.
                 let own = if *name == here { &machine } else { "" };
                 hosts.push_str(&format!("{address} {name}.bench {name} {own}\n"));
             }
@@ -75,7 +74,7 @@ impl Drop for Ends {
             // The directory is missing if the names were never written.
             let _ = fs::remove_dir_all(directory);
         }
-        // Others may have namespaces of their own.
+        // Other programs may have namespaces there.
         let _ = fs::remove_dir(ETC);
     }
 }

@@ -8,11 +8,11 @@ use super::super::contender::{Programs, command};
 use super::super::process::{Process, Side};
 use super::Ends;
 
-/// Addresses of the two ends, inside their namespaces only.
+/// Addresses of the two ends; they exist only inside their namespaces.
 pub(super) const NEAR: &str = "10.77.0.1";
 pub(super) const FAR: &str = "10.77.0.2";
 
-/// A line that is up as long as this lives.
+/// A link that exists as long as this value.
 pub(crate) struct Line {
     ends: Ends,
     wanlink: Process,
@@ -22,7 +22,7 @@ impl Line {
     /// Makes two namespaces and a link of `spec` between them.
     ///
     /// # Errors
-    /// When the user may not, or `wanlink` is not built.
+    /// The user may not make namespaces, or `wanlink` is not built.
     pub(super) fn start(programs: &Programs, spec: &LineSpec) -> anyhow::Result<Self> {
         let ends = Ends::name()?;
         let mut wanlink = command(&programs.wanlink);

@@ -1,5 +1,5 @@
-//! Owns where the two ends of a transfer are: on loopback, or in two network namespaces joined by cables or by a long line.
-//! Starts no contender.
+//! Owns the place of the two ends of a transfer: loopback, or two network namespaces joined by cables or by a long link.
+//! Starts no contenders.
 
 mod ends;
 mod line;
@@ -22,14 +22,14 @@ pub(crate) use veth::{CABLES_MAX, CableSpec};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PlaceSpec {
-    /// Both ends in the namespace that we are in.
+    /// Both ends in the namespace of this program.
     Loopback,
     /// A namespace for each end, and cables between them.
     Namespaces(CableSpec),
 }
 
 impl PlaceSpec {
-    /// The text of the report.
+    /// The text in the report.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Loopback => "both ends on loopback".to_owned(),
@@ -38,7 +38,7 @@ impl PlaceSpec {
     }
 }
 
-/// Two ends that can reach each other, as long as this lives.
+/// Two ends that can reach each other, as long as this value exists.
 pub(crate) enum Place {
     /// 127.0.0.1 for both.
     Loopback,
@@ -49,10 +49,10 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Makes the place of a case: its link if it has one, else the place in `spec`.
+    /// Makes the place of a case: its link if it has one, otherwise the place in `spec`.
     ///
     /// # Errors
-    /// When the user may not make namespaces, or a program for it is missing.
+    /// The user may not make namespaces, or a necessary program is missing.
     pub(crate) fn make(
         spec: &PlaceSpec,
         line: Option<&LineSpec>,
@@ -65,7 +65,7 @@ impl Place {
         }
     }
 
-    /// Where a server at that end listens.
+    /// The address at which a server at that end listens.
     pub(crate) fn address(&self, side: Side) -> &str {
         let [near, far] = match self {
             Self::Loopback => ["127.0.0.1", "127.0.0.1"],
@@ -75,7 +75,7 @@ impl Place {
         if side == Side::Source { near } else { far }
     }
 
-    /// A name that leads to that address from both ends.
+    /// A host name for that address that both ends can resolve.
     pub(crate) fn name(&self, side: Side) -> &'static str {
         match (self, side) {
             (Self::Loopback, _) => "localhost",
@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Processor time that the emulator of a long line has taken so far; `None` where there is none.
+    /// Processor time that the emulator of a long link has used so far; `None` without an emulator.
     pub(crate) fn line_cpu_seconds(&self) -> Option<f64> {
         match self {
             Self::Line(line) => Some(line.cpu_seconds()),
@@ -100,10 +100,10 @@ impl Place {
         }
     }
 
-    /// Takes the carrier from a cable, or restores it, at the far end.
+    /// Removes or restores the carrier of a cable, at the far end.
     ///
     /// # Errors
-    /// When there is no such cable.
+    /// There is no such cable.
     pub(crate) fn set_carrier(&self, cable: u8, is_up: bool) -> anyhow::Result<()> {
         match self {
             Self::Cables(cables) => cables.set_carrier(cable, is_up),
@@ -111,7 +111,7 @@ impl Place {
         }
     }
 
-    /// The same command at that end.
+    /// The same command, but run at that end.
     pub(crate) fn at(&self, side: Side, inner: Command) -> Command {
         let ends = match self {
             Self::Loopback => return inner,
@@ -129,7 +129,7 @@ impl Place {
     }
 }
 
-/// `ip netns exec` becomes the program that it starts, so the process measured stays the right one.
+/// `ip netns exec` becomes the program that it starts, so the measured process is the right one.
 fn inside(namespace: &str, inner: &Command) -> Command {
     let mut outer = command("ip");
     outer

@@ -1,5 +1,5 @@
-//! Owns two namespaces joined by pairs of virtual Ethernet devices, each of them a cable of a rate.
-//! Delays nothing: `wanlink` does that.
+//! Owns two namespaces joined by pairs of virtual Ethernet devices, each of which is a cable with a rate. Adds no delay:
+//! `wanlink` does.
 
 use std::time::{Duration, Instant};
 
@@ -10,21 +10,21 @@ use super::super::contender::command;
 use super::super::process::{Side, run};
 use super::Ends;
 
-/// Cables at most: the third number of their addresses.
+/// Largest number of cables: they number the third part of the addresses.
 pub(crate) const CABLES_MAX: u8 = 16;
-/// How long new devices may take until their addresses may be used, and between two looks.
+/// Time within which the addresses of new devices must be usable, and the interval between checks.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 const SETTLE_LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Latency of a queue behind a rate limit beyond its burst: one device's worth.
+/// Latency of the queue behind a rate limit, in addition to its burst: that of one device.
 const QUEUE_LATENCY: &str = "10ms";
 
-/// Which cables.
+/// Description of the cables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct CableSpec {
-    /// How many, 1 to [`CABLES_MAX`].
+    /// Number of cables, 1 to [`CABLES_MAX`].
     pub(crate) count: u8,
-    /// Rate of each as `tc` takes it, or of one after the other with commas, the last for all that follow; `None` is as fast
-    /// as the machine.
+    /// Rate in the form of `tc`, or several rates with commas, the last for all later cables; `None` means the highest rate
+    /// of the machine.
     pub(crate) rate: Option<String>,
     /// Largest packet in bytes.
     pub(crate) mtu: u16,
@@ -57,7 +57,7 @@ impl Cables {
     /// Makes two namespaces and joins them.
     ///
     /// # Errors
-    /// When the user may not, or the kernel has no such devices.
+    /// The user may not make namespaces, or the kernel has no such devices.
     pub(super) fn join(spec: &CableSpec) -> anyhow::Result<Self> {
         let mut cables = Self {
             ends: Ends::name()?,
@@ -96,7 +96,8 @@ impl Cables {
             run(command("ip").args(["-n", end, "address", "add", &with_mask, "dev", &device]))?;
             run(command("ip").args(["-n", end, "link", "set", &device, "mtu", &mtu, "up"]))?;
             if let Some(rate) = spec.rate_of(number) {
-                // A burst of a millisecond at 8 Gbit/s: less throttles below the rate, more is no rate any more.
+                // A burst of a millisecond at 8 Gbit/s: a smaller burst limits below the rate, a larger one makes the rate
+                // meaningless.
                 run(command("tc").args([
                     "-n",
                     end,
@@ -140,14 +141,13 @@ impl Cables {
 impl Drop for Cables {
     fn drop(&mut self) {
         for end in [&self.ends.near, &self.ends.far] {
-            // One that was not made cannot be removed.
+            // A namespace that was not made cannot be removed.
             let _ = command("ip").args(["netns", "del", end]).output();
         }
     }
 }
 
-/// Waits until all addresses of a namespace may be used: those of IPv6 are tried out first, for a second or two after a
-/// device has come up.
+/// Waits until all addresses of a namespace are usable: the kernel first tests IPv6 addresses for a second or two.
 fn settle(namespace: &str) -> anyhow::Result<()> {
     let deadline = Instant::now() + SETTLE_LIMIT;
     loop {

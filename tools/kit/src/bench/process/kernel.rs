@@ -1,4 +1,4 @@
-//! Owns the kernel's facts about other processes: their descendants, memory, time and sockets.
+//! Owns the kernel's data about other processes: their descendants, memory, time and sockets.
 //! Changes nothing about them.
 
 use std::fs;
@@ -17,7 +17,7 @@ fn listens_in(table: &str, port: u16) -> bool {
     table.lines().any(|line| {
         let mut fields = line.split_whitespace().skip(1);
         let local = fields.next().is_some_and(|local| local.ends_with(&port));
-        // The state 0A means a listener.
+        // The state 0A means a listening socket.
         local && fields.nth(1) == Some("0A")
     })
 }
@@ -55,13 +55,13 @@ fn memory(pid: u32, what: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// User and system time of a process, with those of its children that it has collected.
+/// User and system time of a process, including the children that it has waited for.
 pub(crate) fn cpu_ticks(pid: u32) -> Option<u64> {
     parse_cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn parse_cpu_ticks(stat: &str) -> Option<u64> {
-    // The name, in parentheses, may hold anything; counting begins behind it, with field 3.
+    // The name, in parentheses, may have any characters; the fields after it begin with number 3.
     let fields = &stat[stat.rfind(')')? + 1..];
     let times: Vec<u64> = fields
         .split_whitespace()

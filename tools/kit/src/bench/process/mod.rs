@@ -1,5 +1,4 @@
-//! Owns one process under measurement: its start, its output, its processor time and peak memory, its end.
-//! Does not know the purpose of the process.
+//! Owns one measured process: its start, its output, its processor time and peak memory, its end. Does not know the purpose of the process.
 
 pub(crate) mod kernel;
 
@@ -20,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use kernel::{cpu_ticks, family, listens, peak_rss};
 
-/// Which end of the transfer a process belongs to.
+/// The end of the transfer to which a process belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Side {
@@ -41,9 +40,9 @@ impl Side {
 /// Resources that the processes of one side used.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Usage {
-    /// User and system time of all its processes, in seconds; the kernel counts in steps of 10 ms.
+    /// User and system time of all processes of the side, in seconds; the kernel counts in steps of 10 ms.
     pub(crate) cpu_seconds: f64,
-    /// Sum of the peak resident memory of its processes, sampled every [`SAMPLE_EVERY`].
+    /// Sum of the peak resident memory of the side's processes, sampled every [`SAMPLE_EVERY`].
     pub(crate) peak_rss_bytes: u64,
 }
 
@@ -59,20 +58,20 @@ impl std::fmt::Display for TooLong {
     }
 }
 
-/// Between two looks at the memory of the processes.
+/// Interval between samples of the processes' memory.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
-/// How long a service may take to end after it was asked to.
+/// Time within which a service must end after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks at whether it listens.
+/// Interval between checks whether a service listens.
 const LISTEN_LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How long a service may take until it listens.
+/// Time within which a service must listen.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// Lines that wait to be looked at; more are only remembered for messages.
+/// Largest number of lines that wait for a reader; later lines are only kept for error messages.
 const LINES_WAITING_MAX: usize = 64;
-/// Last lines of output, quoted when the process fails.
+/// Number of last output lines that are quoted if the process fails.
 const LINES_KEPT_MAX: usize = 12;
 
-/// A started process; killed and collected at the latest when dropped.
+/// A started process; it is killed and collected when this value is dropped, at the latest.
 pub(crate) struct Process {
     label: String,
     side: Side,
@@ -88,11 +87,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command`; its standard error, and its standard output unless the caller has placed that already
-    /// (`output` is false), are read line by line.
+    /// Starts `command` and reads its standard error line by line; its standard output too if `output` is true.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// The process cannot be started.
     pub(crate) fn start(
         label: &str,
         side: Side,
@@ -107,7 +105,7 @@ impl Process {
         let child = command
             .spawn()
             .with_context(|| format!("cannot start {label}"))?;
-        // The command holds the writing end of the pipe; with it gone, the end of the process ends the lines.
+        // The command has the writing end of the pipe; after the drop, the lines end with the process.
         drop(command);
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch a process")?;
@@ -136,7 +134,7 @@ impl Process {
     /// Waits for a line that contains `needle` and returns the rest of the line.
     ///
     /// # Errors
-    /// When the process ends or stays silent for too long.
+    /// The process ends, or is silent for too long.
     pub(crate) fn line_after(&self, needle: &str) -> anyhow::Result<String> {
         let deadline = Instant::now() + START_LIMIT;
         loop {
@@ -154,10 +152,10 @@ impl Process {
         }
     }
 
-    /// Waits until something listens at `port` where the process is, without disturbing it by dialling.
+    /// Waits until a socket listens at `port` in the namespace of the process, without connecting to it.
     ///
     /// # Errors
-    /// When the process ends first, or after too long.
+    /// The process ends first, or does not listen in time.
     pub(crate) fn wait_until_it_listens(&self, port: u16) -> anyhow::Result<()> {
         let deadline = Instant::now() + START_LIMIT;
         let pid = self.child.id();
@@ -173,7 +171,7 @@ impl Process {
         Ok(())
     }
 
-    /// The last lines of its output, for messages.
+    /// The last lines of the process's output, for messages.
     pub(crate) fn last_lines(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter()
@@ -182,7 +180,7 @@ impl Process {
             .join(" | ")
     }
 
-    /// The last line of its output that contains `needle`.
+    /// The last line of the process's output that contains `needle`.
     pub(crate) fn last_line_with(&self, needle: &str) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter()
@@ -191,23 +189,23 @@ impl Process {
             .cloned()
     }
 
-    /// After the end of a process that leaves no descendants: its last lines are all there.
+    /// Waits for all output lines after the end of a process without remaining descendants.
     pub(crate) fn settle(&mut self) {
         if let Some(reader) = self.reader.take() {
-            // A reader cannot fail; should it have panicked, some lines are missing in a message.
+            // If the reader panicked, only some lines are missing in a message.
             let _ = reader.join();
         }
     }
 
-    /// The process id, which belongs to the program even if it was started in another namespace.
+    /// The process id of the program, even if it was started in another namespace.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     ///
     /// # Errors
-    /// When the kernel gives no answer.
+    /// The kernel gives no answer.
     pub(crate) fn has_ended(&self) -> anyhow::Result<bool> {
         self.wait(Duration::ZERO)
     }
@@ -240,23 +238,22 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended, without collecting it; `false` when `limit` was over first.
+    /// Waits until the process has ended, without collecting it; `false` if it has not ended within `limit`.
     pub(crate) fn wait(&self, limit: Duration) -> anyhow::Result<bool> {
         let mut watched = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let limit = Timespec::try_from(limit).context("a time too long to wait")?;
         Ok(poll(&mut watched, Some(&limit)).context("cannot wait for a process")? > 0)
     }
 
-    /// Collects a process that has ended. A process that must be stopped first is asked, then killed, with all processes that it has
-    /// started.
+    /// Collects a process that has ended. A process that must be stopped gets SIGTERM, and later SIGKILL, with all its descendants.
     pub(crate) fn collect(&mut self) -> anyhow::Result<ExitStatus> {
         if let Some(status) = self.ended {
             return Ok(status);
         }
         if !self.wait(Duration::ZERO)? {
-            // Found while they are still its descendants; afterwards they are nobody's.
+            // The descendants must be found before their parent ends; later the kernel does not show whose they were.
             let others = handles(family(self.child.id()).into_iter().skip(1));
-            // It may end between the look and the signal.
+            // The process may end between the check and the signal.
             let _ = kill_process(self.pid, Signal::TERM);
             if !self.wait(STOP_LIMIT)? {
                 self.child.kill().context("cannot kill a process")?;
@@ -269,7 +266,7 @@ impl Process {
     }
 }
 
-/// Hold on processes, so that a number that is used again is never taken for them.
+/// References to processes, which stay valid even if the kernel uses a process id again.
 fn handles(pids: impl Iterator<Item = u32>) -> Vec<OwnedFd> {
     pids.filter_map(|pid| {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
@@ -278,12 +275,12 @@ fn handles(pids: impl Iterator<Item = u32>) -> Vec<OwnedFd> {
     .collect()
 }
 
-/// Ends processes that are not our children: asked first, killed where that does not help.
+/// Ends processes that are not our children: SIGTERM first, SIGKILL if they do not end.
 fn stop(processes: &[OwnedFd]) -> anyhow::Result<()> {
     for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, STOP_LIMIT)] {
         let deadline = Instant::now() + limit;
         for process in processes {
-            // Most have ended with their parent.
+            // Most of them have ended with their parent.
             let _ = pidfd_send_signal(process, signal);
         }
         let mut left = 0;
@@ -301,16 +298,16 @@ fn stop(processes: &[OwnedFd]) -> anyhow::Result<()> {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Nothing more can be done about a process that resists even this.
+        // No other way is left to end a process that survives SIGKILL.
         let _ = self.collect();
     }
 }
 
-/// Waits until all of `foreground` have ended well, sampling them and `background`; then stops the latter. Returns the time since `started`
-/// and the resources of each side.
+/// Waits until all of `foreground` have succeeded, and samples them and `background`; then stops `background`. Returns the time since
+/// `started` and the resources of each side.
 ///
 /// # Errors
-/// When one of them fails, when `interrupted` is set, or after `limit`.
+/// A process fails, `interrupted` is set, or `limit` is over.
 pub(crate) fn conduct(
     started: Instant,
     foreground: &mut [Process],
@@ -387,15 +384,15 @@ fn read_lines(reader: PipeReader, sender: &SyncSender<String>, kept: &Mutex<VecD
         }
         kept.push_back(line.clone());
         drop(kept);
-        // The receiver may be gone: messages still use the kept lines.
+        // The receiver may be dropped: messages still use the kept lines.
         let _ = sender.try_send(line);
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 ///
 /// # Errors
-/// It cannot be run, or fails.
+/// The command cannot be run, or fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let output = command
         .output()

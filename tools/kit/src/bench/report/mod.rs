@@ -1,5 +1,5 @@
-//! Owns the report: the results of each case, and one JSON file with every sample.
-//! Measures nothing; tables are in `table`, pictures in `plot`.
+//! Owns the report: the results of each case, and one JSON file with every sample. Measures nothing; `table` makes the tables,
+//! `plot` the pictures.
 
 mod plot;
 mod table;
@@ -20,12 +20,12 @@ use super::spent::Spent;
 use super::stats::{Spread, paired_difference, paired_ratio};
 use super::wan::RowReport;
 
-/// A whole benchmark.
+/// The report of a whole benchmark.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) command: String,
     pub(crate) machine: Vec<Fact>,
-    /// The metadata that each peer keeps, and its settings.
+    /// The metadata that each peer transfers, and its settings.
     pub(crate) notes: Vec<(&'static str, &'static str)>,
     pub(crate) cases: Vec<CaseReport>,
     /// Long lines and channels.
@@ -39,51 +39,51 @@ pub(crate) struct CaseReport {
     name: &'static str,
     title: String,
     comparisons: Vec<Comparison>,
-    /// Limit and peak of each side, where memory is the question.
+    /// Limit and peak of each side, if the case measures memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Memory>,
     tracks: Vec<Track>,
-    /// Where the time of the case went.
+    /// The time of the case, by kind of work.
     spent: Spent,
 }
 
-/// Godwit against one other.
+/// Godwit compared with one reference.
 #[derive(Debug, Serialize)]
 struct Comparison {
     #[serde(flatten)]
     bar: Bar,
-    /// The other's name in tables.
+    /// The reference's name in tables.
     title: String,
-    /// Godwit's speed over the other's, pair by pair: bytes or files a second where they move different loads.
+    /// Ratio of Godwit's speed to the reference's for each pair of runs; in bytes or files per second if they move different loads.
     ratio: Option<Spread>,
-    /// Seconds that Godwit took longer, pair by pair.
+    /// Additional seconds of Godwit for each pair of runs.
     extra_seconds: Option<Spread>,
-    /// Godwit's processor time, both sides, over the other's, pair by pair; for each byte or file where they move
-    /// different loads.
+    /// Ratio of Godwit's processor time of both sides to the reference's for each pair; per byte or file if they move different
+    /// loads.
     cpu_ratio: Option<Spread>,
-    /// The lowered bar, where the limit leads the other by no more.
+    /// The lowered bar, if the limit is not far enough ahead of the reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     reach: Option<Reach>,
-    /// Peak memory minus that of the other, on the side where the difference is larger.
+    /// Godwit's peak memory minus that of the reference, on the side with the larger difference.
     extra_bytes: Option<i64>,
-    /// The contender was so slow that it was given up.
+    /// The contender was so slow that it was stopped.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     given_up: bool,
-    /// `None` where there is no bar, or nothing to hold against it.
+    /// `None` if there is no bar, or no value for the comparison.
     pass: Option<bool>,
 }
 
-/// The share of the limit that is asked for, beside a peer.
+/// The required share of the limit, in the comparison with a peer.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Reach {
     ceiling: Ceiling,
-    /// Its speed over the peer's.
+    /// Ratio of the limit's speed to the peer's.
     ratio: f64,
-    /// Its processor time over the peer's.
+    /// Ratio of the limit's processor time to the peer's.
     cpu_ratio: Option<f64>,
 }
 
-/// Peak resident memory against its limit.
+/// Peak resident memory, and its limit.
 #[derive(Debug, Serialize)]
 struct Memory {
     limit_bytes: u64,
@@ -93,7 +93,7 @@ struct Memory {
 }
 
 impl CaseReport {
-    /// Draws the conclusions of a case from its runs.
+    /// Makes the report of a case from its runs.
     pub(crate) fn new(case: &Case, rounds: u32, tracks: Vec<Track>, spent: Spent) -> Self {
         let of = |kind: Kind| tracks.iter().find(|track| track.contender == kind);
         let subject = of(case.subject);
@@ -105,7 +105,7 @@ impl CaseReport {
                 .and_then(|ceiling| Reach::new(ceiling, rounds, of(ceiling.limit), reference));
             Comparison::new(bar, title, rounds, subject, reference, reach)
         };
-        // A contender that was not selected leaves no gap.
+        // A contender that was not selected is omitted.
         let bars = case.bars.iter().filter(|bar| of(bar.reference).is_some());
         let comparisons = bars.map(compare).collect();
         let memory = case.rss_max.map(|limit_bytes| {
@@ -136,7 +136,7 @@ impl CaseReport {
     }
 }
 
-/// Speed and processor time of `one` over those of `other`, pair by pair: for each byte, or for each file where there are no bytes.
+/// Ratios of speed and processor time of `one` to those of `other` for each pair: per byte, or per file if there are no bytes.
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn ratios(
     rounds: u32,
@@ -182,12 +182,12 @@ impl Reach {
         })
     }
 
-    /// A speed that is asked for beside a peer, as far as it can be reached.
+    /// The required speed in the comparison with a peer, lowered to the reachable speed.
     fn lowered(reach: Option<Self>, ratio_min: f64) -> f64 {
         reach.map_or(ratio_min, |reach| reach.ratio.min(ratio_min))
     }
 
-    /// The same for processor time.
+    /// The allowed processor time in the comparison with a peer, raised to the reachable time.
     fn raised(reach: Option<Self>, cpu_ratio_max: f64) -> f64 {
         let reached = reach.and_then(|reach| reach.cpu_ratio);
         reached.map_or(cpu_ratio_max, |reached| reached.max(cpu_ratio_max))
@@ -220,7 +220,7 @@ impl Comparison {
         });
         let given_up = reference.is_some_and(|reference| reference.given_up);
         let pass = match bar.expect {
-            // No bar is as high.
+            // No bar requires as large a difference.
             Expect::Speed { ratio_min, .. } if given_up => ratio_min.map(|_| true),
             Expect::Speed {
                 ratio_min,
@@ -260,7 +260,7 @@ impl Comparison {
     }
 }
 
-/// Whether all requested bars were held: false if one was missed; `None` inside if one was not measured.
+/// Whether all required bars were met: false if one was missed; `None` inside if one was not measured.
 fn both(one: Option<Option<bool>>, other: Option<Option<bool>>) -> Option<bool> {
     let asked = || one.iter().chain(&other);
     if asked().any(|held| *held == Some(false)) {
@@ -293,7 +293,7 @@ impl Report {
     /// Writes `bench.json`, `bench.md` and `bench.svg` into `directory`; returns the path of the second.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// The files cannot be written.
     pub(crate) fn save(&self, directory: &Path) -> anyhow::Result<PathBuf> {
         fs::create_dir_all(directory).with_context(|| format!("cannot make {directory:?}"))?;
         let json = serde_json::to_vec_pretty(self)?;

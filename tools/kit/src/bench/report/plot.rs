@@ -1,5 +1,5 @@
-//! Owns the picture of a report: for each case a bar for each contender, with its smallest and largest run.
-//! Drawn by hand: a picture of bars needs no library.
+//! Owns the picture of a report: each case has a bar for each contender, with its smallest and largest run.
+//! The code draws the bars itself, because they need no library.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::super::stats::Spread;
 use super::{CaseReport, Report};
 
 const WIDTH: f64 = 860.0;
-/// Where bars begin, and how far the longest goes.
+/// Left edge of the bars, and the length of the longest.
 const LEFT: f64 = 230.0;
 const LONGEST: f64 = 480.0;
 const ROW: f64 = 20.0;
@@ -38,14 +38,14 @@ impl Report {
     }
 }
 
-/// Rate of one contender in the unit of its case.
+/// The rate of one contender in the unit of its case.
 struct Drawn<'a> {
     track: &'a Track,
     rate: Spread,
 }
 
 impl CaseReport {
-    /// Gbit/s, or files/s where files are small or empty.
+    /// Whether the unit is files/s, for small or empty files; otherwise it is Gbit/s.
     fn by_files(&self) -> bool {
         const SMALL_BYTES: u64 = 128 << 10;
         let first = self.tracks.first();
@@ -129,7 +129,7 @@ impl Drawn<'_> {
     }
 }
 
-/// `text` as XML has it.
+/// `text`, escaped for XML.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,5 +1,4 @@
-//! Owns the tables in Markdown.
-//! Judges nothing: that is done when a report is made.
+//! Owns the tables in Markdown. Makes no comparisons: the report has their results.
 
 use std::fmt::Write as _;
 
@@ -14,7 +13,7 @@ impl Report {
     /// The whole report as Markdown.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!("## `{}`\n\n", self.command);
-        // A String takes everything that is written to it.
+        // Writing to a `String` cannot fail.
         for fact in &self.machine {
             let _ = writeln!(text, "- {}: {}", fact.what, fact.how);
         }
@@ -129,7 +128,7 @@ impl Comparison {
         let said = |figure: Option<Spread>| {
             figure.map_or_else(|| "not measured".to_owned(), |figure| spread(&figure, 2))
         };
-        // Where the other one took less than can be counted.
+        // The figure of a reference that used too little to be measured is missing.
         let cost = |figure: Option<Spread>| {
             figure.map_or_else(|| "–".to_owned(), |figure| spread(&figure, 2))
         };

@@ -1,5 +1,5 @@
-//! Owns the picture of a row: rate, streams, round trips and memory over time, a curve for each flow of a round.
-//! Drawn by hand: curves need no library.
+//! Owns the picture of a row: rate, streams, round trips and memory over time, with a curve for each flow of a
+//! round. The code draws the curves itself, because they need no library.
 
 use std::fmt::Write as _;
 
@@ -14,21 +14,21 @@ const PANEL: f64 = 120.0;
 const GAP: f64 = 34.0;
 const TOP: f64 = 30.0;
 const KEY: f64 = 18.0;
-/// Between two points of a rate.
+/// Interval between two points of a rate.
 const STEP_SECONDS: f64 = 0.5;
-/// Ours first, then the others; the colours stay distinct for people who see fewer colours.
+/// Godwit's colour first, then the others; readers with colour blindness can distinguish them.
 const COLOURS: [&str; 8] = [
     "#2166ac", "#d95f02", "#7570b3", "#1b9e77", "#e7298a", "#a6761d", "#666666", "#66a61e",
 ];
 
-/// One line of a panel.
+/// One curve of a panel.
 struct Curve<'a> {
     title: &'a str,
     points: Vec<(f64, f64)>,
 }
 
 impl RowReport {
-    /// As SVG, on white, for any page.
+    /// The picture as SVG, on white, for any page.
     pub(crate) fn picture(&self) -> String {
         let shown = self.shown();
         let flows: Vec<(&Course, &Trace)> = shown
@@ -122,7 +122,7 @@ fn panel(unit: &str, curves: &[Curve<'_>], top: f64, end: f64, svg: &mut String)
         bottom + 14.0,
     );
     for (number, curve) in curves.iter().enumerate() {
-        // Ours is the last one.
+        // Godwit's curve is the last one.
         let colour = COLOURS[(curves.len() - 1 - number) % COLOURS.len()];
         let mut path = String::new();
         for &(at, value) in &curve.points {

@@ -1,6 +1,5 @@
-//! Owns a disk with a limited write rate: a file in memory behind a loop device with ext4. The kernel's block layer throttles it
-//! (`blkio.throttle.write_bps_device` of the first control group, version 1).
-//! Changes nothing for other devices.
+//! Owns a disk with a limited write rate: a file in memory, used by a loop device with ext4. The kernel's block layer throttles
+//! it (`blkio.throttle.write_bps_device` of the first control group, version 1). Does not change other devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use anyhow::{Context as _, ensure};
 
 use super::super::contender::command;
 
-/// Where limits are set.
+/// The file in which limits are set.
 const LIMITS: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
 
 /// A mounted disk that exists as long as this value.
@@ -21,10 +20,10 @@ pub(super) struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// Makes one below `directory` with room for `bytes`, that takes `rate` bytes a second.
+    /// Makes a disk in `directory` with space for `bytes` and a write rate of `rate` bytes per second.
     ///
     /// # Errors
-    /// Without root, loop devices or that limit.
+    /// The user is not root, or the kernel lacks loop devices or this limit.
     pub(super) fn make(directory: &Path, bytes: u64, rate: u64) -> anyhow::Result<Self> {
         ensure!(
             Path::new(LIMITS).exists(),
@@ -54,7 +53,7 @@ impl SlowDisk {
         &self.mounted
     }
 
-    /// 0 is none.
+    /// Sets the limit; 0 removes it.
     fn limit(&self, rate: u64) -> anyhow::Result<()> {
         fs::write(LIMITS, format!("{} {rate}", self.number)).context("cannot limit a disk")
     }
@@ -62,7 +61,7 @@ impl SlowDisk {
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        // A missing part needs no removal. The other steps must run even if one step fails.
+        // A part that was not made need not be removed. The other steps must run even if one step fails.
         let _ = self.limit(0);
         let _ = run(command("umount").arg(&self.mounted));
         let _ = run(command("losetup").args(["-d", &self.device]));

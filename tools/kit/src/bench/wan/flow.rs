@@ -1,5 +1,5 @@
-//! Owns one flow at work: its server, its client, and the output of both.
-//! Does not observe it from outside: `watch` does.
+//! Owns one running flow: its server, its client, and the output of both. Does not observe the flow from outside: `watch`
+//! does.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -26,20 +26,20 @@ use super::watch::{Connections, Seen};
 pub(super) struct Surroundings<'a> {
     pub(super) programs: &'a Programs,
     pub(super) place: &'a Rc<Place>,
-    /// Directory of this flow alone.
+    /// Directory for this flow only.
     pub(super) scratch: PathBuf,
-    /// Files to move, where it moves any.
+    /// Files to move, if the flow moves files.
     pub(super) set: Option<&'a Set>,
 }
 
-/// A flow between its beginning and its end.
+/// A running flow.
 pub(super) struct Running<'a> {
     pub(super) flow: &'a Flow,
-    /// Its server listens there.
+    /// The port of the flow's server.
     port: u16,
     server: Process,
     client: Option<Process>,
-    /// Everything that client and server print.
+    /// The files with the output of client and server.
     said: [PathBuf; 2],
     /// The client's command.
     pending: Option<Command>,
@@ -48,7 +48,7 @@ pub(super) struct Running<'a> {
     ended: Option<f64>,
     seen: Seen,
     into: Option<PathBuf>,
-    /// The disk that the data arrives on; outlives the server.
+    /// The disk to which the data is written; it must exist longer than the server.
     _disk: Option<SlowDisk>,
 }
 
@@ -57,12 +57,12 @@ pub(super) struct Running<'a> {
 pub(super) struct Trace {
     pub(super) title: String,
     pub(super) commands: String,
-    /// Seconds at which it began and ended.
+    /// The times in seconds when the flow began and ended.
     pub(super) began: f64,
     pub(super) ended: f64,
-    /// Whether it ended without being stopped.
+    /// Whether the flow ended without a signal.
     pub(super) complete: bool,
-    /// Bytes that had arrived at the other end, according to the program.
+    /// Bytes that had arrived at the other end, as the program reports.
     pub(super) arrived: Series,
     #[serde(flatten)]
     pub(super) seen: Seen,
@@ -71,24 +71,24 @@ pub(super) struct Trace {
     /// The rates of the whole flow.
     #[serde(flatten)]
     pub(super) rates: Rates,
-    /// The program's summary at its end.
+    /// The final summary of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<Value>,
-    /// The program's decisions and messages, with its progress at each.
+    /// The decisions and messages of the program, with its progress at each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) events: Vec<Value>,
 }
 
 /// Files with the output of client and server.
 const SAID: [&str; 2] = ["said-by-client", "said-by-server"];
-/// Events kept of one flow.
+/// Largest number of stored events of one flow.
 const EVENTS_MAX: usize = 2000;
 
 impl<'a> Running<'a> {
     /// Starts the server, and prepares the client.
     ///
     /// # Errors
-    /// When a program is missing or does not start.
+    /// A program is missing or does not start.
     pub(super) fn prepare(flow: &'a Flow, around: &Surroundings<'_>) -> anyhow::Result<Self> {
         fs::create_dir_all(&around.scratch)?;
         match &flow.who {
@@ -176,7 +176,7 @@ impl<'a> Running<'a> {
             (Side::Destination, Some(path)) => path.parent().context("no parent")?,
             _ => into.as_path(),
         };
-        // All cables lead to it.
+        // All cables lead to this address.
         let listen = match &***place {
             Place::Cables(_) => "0.0.0.0",
             _ => place.address(side.other()),
@@ -215,7 +215,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Starts and ends the flow when it is time, and notes observations. Returns whether the flow is over.
+    /// Starts and ends the flow at its times, and records observations. Returns whether the flow has ended.
     pub(super) fn step(&mut self, started: Instant, seen: &Connections) -> anyhow::Result<bool> {
         let now = || started.elapsed().as_secs_f64();
         if self.ended.is_some() {
@@ -232,7 +232,7 @@ impl<'a> Running<'a> {
         };
         client.sample();
         self.server.sample();
-        // iperf3 ends without a signal, a little later, and its first connection carries no data.
+        // iperf3 ends without a signal, a little later than the time, and its first connection has no data.
         let (patience, idle) = match self.flow.who {
             Who::Iperf { .. } => (20.0, 1),
             Who::Godwit { .. } => (0.0, 0),
@@ -259,7 +259,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// The process of a namespace at the sending end.
+    /// A process in the namespace of the sending end.
     pub(super) fn pid(&self) -> Option<u32> {
         match self.flow.who.client() {
             Side::Source => self.client.as_ref().map(Process::id),
@@ -270,7 +270,7 @@ impl<'a> Running<'a> {
     /// Stops the remaining processes and reads their output.
     ///
     /// # Errors
-    /// When it failed, or the arrived data differs from the sent data.
+    /// The flow failed, or the arrived data differs from the sent data.
     pub(super) fn finish(mut self, set: Option<&Set>) -> anyhow::Result<Trace> {
         let mut client = self.client.take().context("it never began")?;
         let complete = client.has_ended()?;
@@ -309,7 +309,7 @@ impl<'a> Running<'a> {
         };
         match self.flow.who {
             Who::Iperf { .. } => {
-                // The server ends with its test.
+                // The server of iperf3 ends with its test.
                 self.server.wait(Duration::from_secs(10))?;
                 self.server.collect()?;
                 trace.take_iperf(&self.said[1])?;
@@ -384,8 +384,8 @@ impl Trace {
     }
 }
 
-/// Source and destination of a copy in the words of its client, which is at `side`; `paths` are those of the files, and of the
-/// directory that they go to.
+/// Source and destination of a copy in the form of its client's command line; the client is at `side`. `paths` are the files,
+/// and the directory in which they arrive.
 fn words(
     side: Side,
     address: &str,
@@ -412,7 +412,7 @@ fn words(
     })
 }
 
-/// The load that a flow moves, if it is files.
+/// The load of a flow that moves files.
 pub(super) fn load(flow: &Flow) -> Option<Load> {
     let Who::Godwit { what, .. } = &flow.who else {
         return None;
@@ -432,7 +432,7 @@ pub(super) fn load(flow: &Flow) -> Option<Load> {
     }
 }
 
-/// Makes the files of a row's flows; all of them move the same.
+/// Makes the files of a row's flows; all flows move the same files.
 pub(super) fn make_set(
     flows: &[&Flow],
     programs: &Programs,

@@ -1,5 +1,4 @@
-//! Owns the results of a row: its figures, and their bars.
-//! Runs nothing.
+//! Owns the results of a row: its figures, and their comparison with bars. Runs nothing.
 
 use serde::Serialize;
 
@@ -8,12 +7,12 @@ use super::row::{Cut, Judge, Row};
 use super::series::mean;
 use super::turn::Course;
 
-/// Seconds that a dead channel may go unnoticed. Then seconds until a returned channel has its old rate, or this part of the rest of the
-/// row.
+/// Time in seconds within which a dead channel must be noticed. Then the time within which a channel must have its old rate again after
+/// its return, or this share of the remaining time.
 const NOTICED_SECONDS: f64 = 2.0;
 const BACK_SECONDS: f64 = 5.0;
 const BACK_PART: f64 = 0.5;
-/// How long two flows may take to share, or this part of the time with both flows if that is less.
+/// Time within which two flows must share the rate, or this share of the time with both flows if that is less.
 const SHARED_SECONDS: f64 = 5.0;
 const SHARED_PART: f64 = 1.0 / 3.0;
 
@@ -21,7 +20,7 @@ const SHARED_PART: f64 = 1.0 / 3.0;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Figure {
     pub(super) what: String,
-    /// `None` where there was too little to see.
+    /// `None` if there was not enough data.
     pub(super) value: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) min: Option<f64>,
@@ -58,18 +57,18 @@ impl Figure {
     }
 }
 
-/// Gbit/s of a flow over the last half of its time.
+/// Rate of a flow in Gbit/s during the last half of its time.
 pub(super) fn half(trace: &Trace) -> Option<f64> {
     let (begin, end) = (trace.began, until(trace));
     trace.arrived.gbits(f64::midpoint(begin, end), end)
 }
 
-/// Gbit/s of a flow from its beginning to its end.
+/// Rate of a flow in Gbit/s from its beginning to its end.
 pub(super) fn whole(trace: &Trace) -> Option<f64> {
     trace.arrived.gbits(trace.began, until(trace))
 }
 
-/// The end of the known data: a stopped program prints no last line.
+/// The end of the known data: a stopped program does not print its last line.
 pub(super) fn until(trace: &Trace) -> f64 {
     if trace.complete {
         trace.ended.min(trace.arrived.end())
@@ -82,7 +81,7 @@ fn after(trace: &Trace, seconds: f64) -> Option<f64> {
     trace.arrived.gbits(trace.began + seconds, until(trace))
 }
 
-/// The figures for `row`, from its turns in one round.
+/// The figures of `row`, from its turns in one round.
 pub(super) fn figures(row: &Row, courses: &[&Course]) -> Vec<Figure> {
     let Some((last, others)) = courses.split_last() else {
         return Vec::new();
@@ -180,12 +179,12 @@ fn ratio(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     (other > 0.0).then(|| one / other)
 }
 
-/// All flows together over the last half.
+/// The rate of all flows together during the last half.
 fn together(course: &Course) -> Option<f64> {
     course.flows.iter().map(half).sum()
 }
 
-/// How far the cable with the largest or the smallest share is from an even one.
+/// The largest difference of a cable's share from an even share.
 fn uneven(course: &Course, from: f64, to: f64) -> Option<f64> {
     let shares: Option<Vec<f64>> = course
         .cables
@@ -195,7 +194,7 @@ fn uneven(course: &Course, from: f64, to: f64) -> Option<f64> {
     off(&shares?)
 }
 
-/// The most that any of `shares` is off their mean.
+/// The largest difference between one of `shares` and their mean.
 #[expect(clippy::cast_precision_loss, reason = "a few cables")]
 fn off(shares: &[f64]) -> Option<f64> {
     let even = shares.iter().sum::<f64>() / shares.len() as f64;

@@ -1,5 +1,5 @@
-//! Owns the rows over long links and several channels, which are judged over time: rounds, turns, figures.
-//! Cases that are judged by their whole time are in `bench::case`.
+//! Owns the rows over long links and several channels, which are measured over time: rounds, turns, figures.
+//! `bench::case` has the cases that are measured as a whole.
 
 mod curves;
 mod disk;
@@ -22,10 +22,10 @@ pub(crate) use table::{SECONDS_DEFAULT, rows};
 
 use turn::Course;
 
-/// Runs the turns of a row, `rounds` times one after the other.
+/// Runs the turns of a row in order, `rounds` times.
 ///
 /// # Errors
-/// On interruption, or when files cannot be made. The report contains failures within a round.
+/// The user interrupts, or files cannot be made. The report contains failures within a round.
 pub(crate) fn run(
     row: &Row,
     rounds: u32,
@@ -76,7 +76,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Takes a turn until it was not disturbed, or the attempts are used up. All attempts are kept; an error ends them.
+/// Repeats a turn until it was not disturbed, or no attempts are left. Returns all attempts; an error ends them.
 fn attempts(mut take: impl FnMut() -> anyhow::Result<Course>) -> (Vec<Course>, anyhow::Result<()>) {
     let mut taken = Vec::new();
     for _ in 0..ATTEMPTS_MAX {
@@ -99,7 +99,7 @@ mod tests {
     use super::judge::tests::{course, flow};
     use super::*;
 
-    /// Turns that are disturbed as listed, in a round of the first row.
+    /// Turns that were disturbed as listed, in a round of the first row.
     fn taken(disturbed: &[bool]) -> Vec<Course> {
         let mut next = disturbed.iter();
         let (taken, end) = attempts(|| {

@@ -1,5 +1,5 @@
-//! Owns the report of a row: its figures over all rounds, a table of its flows, and a picture of the course over time.
-//! Measures nothing; the picture is drawn in `curves`.
+//! Owns the report of a row: its figures over all rounds, a table of its flows, and a picture of the rates over time.
+//! Measures nothing; `curves` draws the picture.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,12 @@ use super::judge::{self, Figure};
 use super::row::Row;
 use super::turn::Course;
 
-/// A row with all that was seen.
+/// A row with all observations.
 #[derive(Debug, Serialize)]
 pub(crate) struct RowReport {
     pub(super) name: String,
     pub(super) title: String,
-    /// By round.
+    /// The figures, by round.
     figures: Vec<Vec<Figure>>,
     rounds: Vec<Vec<Course>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +46,7 @@ impl RowReport {
         self.failures.push(failure);
     }
 
-    /// The valid courses of the round that has most of them; of equal rounds, the last.
+    /// The valid courses of the round with the most valid courses; if several rounds are equal, of the last one.
     pub(super) fn shown(&self) -> Vec<&Course> {
         let rounds = self.rounds.iter().map(|courses| {
             let counted = courses.iter().filter(|course| course.counts);
@@ -55,12 +55,12 @@ impl RowReport {
         rounds.max_by_key(Vec::len).unwrap_or_default()
     }
 
-    /// The name of its picture.
+    /// The file name of the row's picture.
     pub(crate) fn picture_name(&self) -> String {
         format!("wan-{}.svg", self.name)
     }
 
-    /// Whether a bar was missed, or something failed.
+    /// Whether a bar was missed, or an operation failed.
     pub(crate) fn has_failed(&self) -> bool {
         !self.failures.is_empty()
             || self
@@ -69,7 +69,7 @@ impl RowReport {
                 .any(|(_, _, pass)| *pass == Some(false))
     }
 
-    /// Each figure with its spread over the rounds, and whether its bar was held.
+    /// Each figure with its spread over the rounds, and whether its bar was met.
     fn judged(&self) -> Vec<(&Figure, Option<Spread>, Option<bool>)> {
         let first = self.figures.iter().max_by_key(|figures| figures.len());
         let each = first.into_iter().flatten().map(|figure| {
@@ -88,7 +88,7 @@ impl RowReport {
         each.collect()
     }
 
-    /// The participants and their commands.
+    /// The programs and their commands.
     pub(crate) fn commands(&self) -> impl Iterator<Item = (&str, &str)> {
         let flows = self
             .rounds
@@ -98,7 +98,7 @@ impl RowReport {
         flows.map(|flow| (&*flow.title, &*flow.commands))
     }
 
-    /// As Markdown.
+    /// The report in Markdown.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
             "### {} (`{}`)\n\n\

@@ -1,5 +1,5 @@
-//! Owns the definition of a row of the long links and channels: the network, the senders and their times, and the judgement.
-//! Runs nothing; which rows there are is in `table`.
+//! Owns the definition of a row for long links and channels: the network, the senders and their times, and the bars. Runs
+//! nothing; `table` lists the rows.
 
 use super::super::case::LineSpec;
 use super::super::data::Load;
@@ -11,13 +11,13 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(super) net: Net,
-    /// Turns run one after the other, each with its own network, the judged one last.
+    /// The turns in order, each with a separate network; the last one is compared with the bars.
     pub(super) turns: Vec<Turn>,
     pub(super) judge: Judge,
 }
 
 impl Row {
-    /// Memory that its files take, at the source and at the destination.
+    /// Memory that the row's files need, at the source and at the destination.
     pub(crate) fn peak_bytes(&self) -> u64 {
         let flows = self.turns.iter().flat_map(|turn| &turn.flows);
         let loads = flows.filter_map(super::flow::load);
@@ -41,18 +41,18 @@ impl Row {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Net {
     Line(LineSpec),
-    /// This many cables of these rates, as `tc` takes them; the last rate holds for all further cables.
+    /// This number of cables with these rates in the form of `tc`; the last rate is valid for all later cables.
     Cables(u8, &'static str),
 }
 
-/// Flows that share the network for a while.
+/// Flows that share the network during one period.
 #[derive(Debug, Clone)]
 pub(super) struct Turn {
     pub(super) title: String,
     pub(super) flows: Vec<Flow>,
     /// Largest send and receive buffer of both ends in bytes; `None` keeps the kernel's setting.
     pub(super) buffer_bytes_max: Option<[u64; 2]>,
-    /// A cable that is pulled and put back, at these moments.
+    /// A cable that is disconnected and reconnected at these times.
     pub(super) cut: Option<Cut>,
 }
 
@@ -69,15 +69,15 @@ pub(super) struct Cut {
 pub(super) struct Flow {
     pub(super) title: String,
     pub(super) who: Who,
-    /// Start of the flow, and the time at which it is stopped if it has not ended; seconds.
+    /// Start of the flow, and the time at which it is stopped if it has not ended, in seconds.
     pub(super) from: f64,
     pub(super) until: f64,
 }
 
-/// The program that moves data: from the source to the destination, whichever of them has the client.
+/// The program that moves data from the source to the destination; its client is at either end.
 #[derive(Debug, Clone)]
 pub(super) enum Who {
-    /// From memory to memory, with this many connections over that cable; its client sends.
+    /// iperf3 from memory to memory, with this number of connections over this cable; its client sends.
     Iperf {
         streams: u32,
         cable: u8,
@@ -86,14 +86,14 @@ pub(super) enum Who {
     /// `godwit cp` with its defaults and these options.
     Godwit {
         what: What,
-        /// Where its client is: one at the source pushes, one at the destination pulls.
+        /// The end of the client: a client at the source pushes, one at the destination pulls.
         client: Side,
         options: Vec<&'static str>,
     },
 }
 
 impl Who {
-    /// Where the client is; the server is at the other end.
+    /// The end of the client; the server is at the other end.
     pub(super) const fn client(&self) -> Side {
         match self {
             Self::Iperf { .. } => Side::Source,
@@ -105,44 +105,44 @@ impl Who {
 /// The data that Godwit moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// Memory, until it is stopped.
+    /// Data from memory, until the flow is stopped.
     Endless,
-    /// This much memory.
+    /// This number of bytes from memory.
     Memory { bytes: u64 },
     /// Files from memory to memory.
     Files { files: u64, bytes: u64 },
-    /// A file to a disk with this write rate in bytes a second.
+    /// A file to a disk with this write rate in bytes per second.
     SlowDisk { bytes: u64, rate: u64 },
 }
 
 /// The measured figure of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Judge {
-    /// The last turn's rate over its last half, and from `after` seconds on, beside the best of the others over theirs.
+    /// The last turn's rate during its last half, and after `after` seconds, compared with the best rates of the other turns.
     Beside {
         half_min: f64,
         after: f64,
         after_min: Option<f64>,
     },
-    /// All flows of a turn together over the last half, the last turn's beside the first's. The shares of the cables at most so
-    /// far from even.
+    /// The rate of all flows of the last turn during the last half, compared with that of the first turn. Also the difference
+    /// of the cables' shares from even shares.
     Together {
         sum_min: f64,
         uneven_max: Option<f64>,
     },
-    /// A cable is away for a while: the rate of the others, beside their part of the first turn's sum.
+    /// A cable has no carrier for some time: the rate of the other cables, compared with their share of the first turn's sum.
     Cut { kept_min: f64 },
     /// A disk is the bottleneck.
     Disk {
         streams_max: f64,
         memory_mib_max: f64,
     },
-    /// A second flow joins, at this second: the share of each, beside half, and both together beside the first turn.
+    /// A second flow joins at this second: the share of each flow compared with half, and the sum compared with the first turn.
     Joins {
         at: f64,
         uneven_max: f64,
         sum_min: f64,
     },
-    /// The last flow of the last turn beside that of the first turn, which has the network alone; from this second on.
+    /// The last flow of the last turn, from this second on, compared with that of the first turn, which uses the network alone.
     Foreground { from: f64, kept_min: f64 },
 }

@@ -1,5 +1,5 @@
-//! Owns figures over time: bytes that had arrived by some moment, and rates between two moments.
-//! Knows not where they come from.
+//! Owns figures over time: bytes that had arrived at a given time, and rates between two times. Does not depend on the origin of
+//! the figures.
 
 use serde::Serialize;
 
@@ -9,8 +9,8 @@ use serde::Serialize;
 pub(super) struct Series(Vec<(f64, f64)>);
 
 impl Series {
-    /// Adds the bytes that have arrived by `seconds`. Decreasing values are left out: a program that restarts its count gives no
-    /// information.
+    /// Adds the number of bytes that have arrived after `seconds`. Decreasing values are ignored: a program that restarts its
+    /// count gives no information.
     pub(super) fn add(&mut self, seconds: f64, bytes: f64) {
         let later = self
             .0
@@ -21,7 +21,7 @@ impl Series {
         }
     }
 
-    /// The same, with all moments later by `seconds`.
+    /// The same figures, with all times later by `seconds`.
     pub(super) fn later_by(mut self, seconds: f64) -> Self {
         for (at, _) in &mut self.0 {
             *at += seconds;
@@ -29,17 +29,17 @@ impl Series {
         self
     }
 
-    /// When it ends; 0 of nothing.
+    /// The last time; 0 if there are no figures.
     pub(super) fn end(&self) -> f64 {
         self.0.last().map_or(0.0, |&(at, _)| at)
     }
 
-    /// All that arrived.
+    /// The number of bytes that arrived in total.
     pub(super) fn bytes(&self) -> f64 {
         self.0.last().map_or(0.0, |&(_, bytes)| bytes)
     }
 
-    /// Bytes that had arrived at a moment, evenly between two that are known; nothing before the first.
+    /// Bytes that had arrived at a given time, interpolated between known times; 0 before the first.
     fn at(&self, seconds: f64) -> f64 {
         let next = self.0.partition_point(|&(at, _)| at <= seconds);
         let before = next.checked_sub(1).and_then(|index| self.0.get(index));
@@ -52,12 +52,12 @@ impl Series {
         }
     }
 
-    /// Gbit/s between two moments; `None` if there is no time between them.
+    /// Rate in Gbit/s between two times; `None` if no time is between them.
     pub(super) fn gbits(&self, from: f64, to: f64) -> Option<f64> {
         (to > from).then(|| (self.at(to) - self.at(from)) * 8e-9 / (to - from))
     }
 
-    /// Gbit/s for each of the steps of `step` seconds up to `end`: the middle of the step, and the rate.
+    /// Rate in Gbit/s for each step of `step` seconds up to `end`: the middle of the step, and the rate.
     pub(super) fn rates(&self, step: f64, end: f64) -> Vec<(f64, f64)> {
         let mut rates = Vec::new();
         let mut from = 0.0;
@@ -71,7 +71,7 @@ impl Series {
     }
 }
 
-/// The mean of the values between two moments; `None` if there are none.
+/// The mean of the values between two times; `None` if there are no values.
 pub(super) fn mean(points: &[(f64, f64)], from: f64, to: f64) -> Option<f64> {
     let seen = points.iter().filter(|(at, _)| (from..=to).contains(at));
     let (count, sum) = seen.fold((0.0, 0.0), |(count, sum), (_, value)| {

@@ -1,25 +1,24 @@
-//! Owns the table of rows: long links, channels, and the flows that share them; the bars.
-//! Runs nothing.
+//! Owns the table of rows: long links, channels, the flows that share them, and the bars. Runs nothing.
 
 use super::super::case::LineSpec;
 use super::super::process::Side;
 use super::row::{Cut, Flow, Judge, Net, Row, Turn, What, Who};
 
-/// 4 GiB at 1 Gbit/s.
+/// Duration of 4 GiB at 1 Gbit/s.
 pub(crate) const SECONDS_DEFAULT: f64 = 34.4;
-/// Bytes that 1 Gbit/s carries in a second, headers and all.
+/// Bytes per second of 1 Gbit/s, including all headers.
 const BYTES_PER_SECOND: f64 = 125e6;
 const SMALL_BYTES: u64 = 64 << 10;
-/// Buffers as the kernel has them, and buffers that hold any of our lines: sending, receiving.
+/// The kernel's default buffers, and buffers that are large enough for all of our links: sending, receiving.
 const BUFFERS_DEFAULT: [u64; 2] = [4 << 20, 32 << 20];
 const BUFFERS_LARGE: [u64; 2] = [256 << 20, 256 << 20];
 /// Rate of the limited disk: 300 Mbit/s.
 const DISK_BYTES_PER_SECOND: u64 = 37_500_000;
 
-/// Rows that also run as a pull: a large file, losses, small buffers. In a pull the tuner works from the other end's report of its kernel.
+/// Rows that also run as a pull: a large file, losses, small buffers. In a pull the tuner uses the kernel data that the other end reports.
 const PULLED: [&str; 3] = ["rtt-100-one", "loss-0.1-cubic", "buffers"];
 
-/// All rows, with runs of about this many seconds.
+/// All rows, with runs of about `seconds`.
 pub(crate) fn rows(seconds: f64) -> Vec<Row> {
     let table = Table { seconds };
     let mut rows = table.distances();
@@ -46,7 +45,7 @@ struct Table {
 }
 
 impl Table {
-    /// RTT 10 to 200 ms without loss: one large file, and many small ones.
+    /// RTT of 10 to 200 ms without loss: one large file, and many small files.
     fn distances(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for rtt_ms in [10, 50, 100, 200] {
@@ -76,7 +75,7 @@ impl Table {
         rows
     }
 
-    /// 50 ms with loss, by two ways of controlling congestion.
+    /// 50 ms with loss, and two congestion controls.
     fn losses(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for (name, loss) in [("0.01", "0.01%"), ("0.1", "0.1%"), ("1", "1%")] {
@@ -86,7 +85,7 @@ impl Table {
                     title: format!("50 ms, 1 Gbit/s, {loss} lost, {congestion}"),
                     net: Net::Line(LineSpec {
                         loss: Some(loss),
-                        // Packets must be lost one by one.
+                        // Packets must be lost individually.
                         offload: false,
                         ..line(50, "1Gbit")
                     }),
@@ -121,7 +120,7 @@ impl Table {
         }
     }
 
-    /// A small `tcp_wmem` beside a large one.
+    /// A small `tcp_wmem` compared with a large one.
     fn buffers(&self) -> Row {
         let turn = |title: &str, buffers| Turn {
             buffer_bytes_max: Some(buffers),
@@ -176,7 +175,7 @@ impl Table {
                 from: self.seconds / 3.0,
                 until: self.seconds * 2.0 / 3.0,
             }),
-            // As much as three and two thirds of the four cables carry.
+            // The rate of three and two thirds of the four cables.
             ..self.alone(
                 "godwit",
                 What::Memory {
@@ -264,7 +263,8 @@ impl Table {
         let foreground = Flow {
             title: "iperf3 in front".to_owned(),
             who: Who::Iperf {
-                // Enough streams to fill the link: one stream has windows for half of it, and then no flow would have to yield.
+                // Enough streams to fill the link: one stream has windows for half of the link, and then no flow would have to reduce its
+                // rate.
                 streams: 4,
                 cable: 0,
                 congestion: None,
@@ -295,7 +295,7 @@ impl Table {
         }
     }
 
-    /// iperf3 with each of `streams`, then Godwit.
+    /// iperf3 with each number in `streams`, then Godwit.
     fn beside(
         &self,
         streams: &[u32],

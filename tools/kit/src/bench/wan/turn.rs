@@ -1,5 +1,5 @@
-//! Owns the course of one turn: its network, the flows that start and end in it, and the observations meanwhile.
-//! Judges nothing.
+//! Owns one turn: its network, the flows that start and end in it, and the observations during it. Makes no
+//! comparisons.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,11 +21,11 @@ use super::row::{Cut, Net, Row, Turn};
 use super::series::Series;
 use super::watch;
 
-/// Between two looks.
+/// Interval between observations.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Packet size of cables: the usual default.
 const CABLE_MTU: u16 = 1500;
-/// Its devices.
+/// Prefix of the names of cable devices.
 const CABLE: &str = "cable";
 
 /// Record of a turn.
@@ -33,15 +33,15 @@ const CABLE: &str = "cable";
 pub(super) struct Course {
     pub(super) title: String,
     pub(super) flows: Vec<Trace>,
-    /// Bytes that each cable has carried, with all headers, by its device.
+    /// Bytes that each cable has carried, with all headers, by the name of its device.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) cables: BTreeMap<String, Series>,
-    /// Processor seconds that the emulator took for each second.
+    /// Processor seconds that the emulator used per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line_cpu: Option<f64>,
-    /// Part of the machine's time that others took, 0 to 1.
+    /// Share of the machine's time that the host used for others, 0 to 1.
     pub(super) steal: f64,
-    /// Whether it was undisturbed.
+    /// Whether the turn was undisturbed.
     pub(super) counts: bool,
     pub(super) seconds: f64,
 }
@@ -49,7 +49,7 @@ pub(super) struct Course {
 /// Runs a turn of `row`.
 ///
 /// # Errors
-/// When its network cannot be made, or a flow fails.
+/// The network of the turn cannot be made, or a flow fails.
 pub(super) fn run(
     row: &Row,
     turn: &Turn,
@@ -154,7 +154,7 @@ fn network(row: &Row, turn: &Turn, stage: &Stage) -> anyhow::Result<Place> {
     Ok(place)
 }
 
-/// A cable that is pulled and restored.
+/// A cable that is disconnected and reconnected.
 struct Cutting {
     cut: Cut,
     is_up: bool,

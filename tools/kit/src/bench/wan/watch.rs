@@ -1,6 +1,5 @@
-//! Owns the observations of a running turn from outside: connections and their round trips from the sender's kernel, bytes of each device,
-//! memory of processes. Works the same for every program.
-//! Starts nothing but `ss`.
+//! Owns the observations of a running turn from outside: the sender's connections and round trips, the bytes of each device, and the
+//! memory of processes. Works in the same way for all programs. Starts no programs except `ss`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,21 +11,21 @@ use super::series::Series;
 /// Observations of one program, over time.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub(super) struct Seen {
-    /// Connections.
+    /// Number of connections.
     pub(super) streams: Vec<(f64, f64)>,
-    /// The mean of their smoothed round trips, in milliseconds.
+    /// The mean of the connections' smoothed round trips, in milliseconds.
     pub(super) rtt_ms: Vec<(f64, f64)>,
-    /// Resident memory of the larger end, in MiB.
+    /// Resident memory of the end with the larger one, in MiB.
     pub(super) memory_mib: Vec<(f64, f64)>,
 }
 
-/// Connections of one look, by the ports that they have at either end: their round trips in milliseconds.
+/// Connections at one time, by their ports at either end: their round trips in milliseconds.
 pub(super) type Connections = BTreeMap<(Side, u16), Vec<f64>>;
 
-/// Looks at the connections that `ss`, prepared to run at the sending end, lists.
+/// Reads the list of connections from `ss`, which is prepared to run at the sending end.
 pub(super) fn connections(mut ss: Command) -> Connections {
     ss.args(["-tinHO", "state", "established"]);
-    // A failed observation leaves a gap in a picture, and no more.
+    // A failed observation only leaves a gap in a picture.
     let output = ss.output().map(|output| output.stdout).unwrap_or_default();
     parse(&String::from_utf8_lossy(&output))
 }
@@ -36,7 +35,7 @@ fn parse(text: &str) -> Connections {
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let ends = [Side::Source, Side::Destination].into_iter();
-        // Our address comes before that of the peer, both behind the queue lengths.
+        // The local address precedes the peer's address, and both follow the queue lengths.
         let ports: Vec<(Side, u16)> = ends
             .zip(words.by_ref().skip(2))
             .filter_map(|(end, address)| Some((end, address.rsplit_once(':')?.1.parse().ok()?)))
@@ -52,7 +51,7 @@ fn parse(text: &str) -> Connections {
 }
 
 impl Seen {
-    /// Adds one look.
+    /// Adds one observation.
     #[expect(clippy::cast_precision_loss, reason = "figures for a picture")]
     pub(super) fn add(&mut self, seconds: f64, rtts: &[f64], ends: &[&Process]) {
         let count = rtts.len() as f64;
@@ -67,7 +66,7 @@ impl Seen {
     }
 }
 
-/// Adds the bytes that each device whose name begins with `prefix` has sent, in the namespace of process `pid`.
+/// Adds the bytes that each device with this name prefix has sent, in the namespace of process `pid`.
 pub(super) fn devices(pid: u32, prefix: &str, seconds: f64, sent: &mut BTreeMap<String, Series>) {
     let table = fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap_or_default();
     for (name, bytes) in parse_devices(&table) {
@@ -80,7 +79,7 @@ pub(super) fn devices(pid: u32, prefix: &str, seconds: f64, sent: &mut BTreeMap<
 fn parse_devices(table: &str) -> impl Iterator<Item = (&str, f64)> {
     table.lines().filter_map(|line| {
         let (name, counters) = line.split_once(':')?;
-        // Eight counters of received data come before those of sent data.
+        // Eight counters of received data precede those of sent data.
         let sent = counters.split_whitespace().nth(8)?.parse().ok()?;
         Some((name.trim(), sent))
     })

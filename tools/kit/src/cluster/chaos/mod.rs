@@ -1,5 +1,5 @@
-//! Runs divided jobs while something happens to one node of them, chosen by a seed; each has to complete, identical, and leave nothing.
-//! Chooses nothing: `plan` does.
+//! Runs divided jobs with a fault at one node, chosen by a seed; each job must complete with an identical copy and no remaining files.
+//! Does not choose the faults: `plan` does.
 
 mod plan;
 
@@ -19,10 +19,10 @@ use super::sites::{Shape, Sites};
 pub(crate) use plan::{FAULTS, Fault, ROLES, Wish};
 use plan::{Plan, Role};
 
-/// How long a returned node may take to remove the entries of a hung call.
+/// Time within which a returned node must remove the entries of a call that hung.
 const REMOVED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Small files: a first scan takes 4,096 of them, and leaves the other directories to all.
+/// Small files: a first scan includes 4,096 of them, and leaves the other directories to all nodes.
 const SMALL: Set = Set {
     directories: 90,
     files: 300,
@@ -30,7 +30,7 @@ const SMALL: Set = Set {
     large: 0,
     large_bytes: 0,
 };
-/// The same, fewer, with a file in two parts.
+/// Fewer small files, and one file in two parts.
 const WITH_PARTS: Set = Set {
     directories: 50,
     large: 1,
@@ -38,11 +38,11 @@ const WITH_PARTS: Set = Set {
     ..SMALL
 };
 
-/// Sites between which runs repeat until one fails.
+/// Settings of the runs; the runs share two sites until one of them fails.
 pub(crate) struct Chaos<'a> {
     pub(crate) program: &'a Path,
     pub(crate) root: &'a Path,
-    /// Where the logs of runs that failed are kept.
+    /// Directory for the logs of failed runs.
     pub(crate) logs: &'a Path,
     pub(crate) shape: Shape,
     pub(crate) wish: Wish,
@@ -50,31 +50,32 @@ pub(crate) struct Chaos<'a> {
     pub(crate) say: &'a dyn Fn(&str),
 }
 
-/// How one run went.
+/// The result of one run.
 struct Outcome {
-    /// Seconds until the rate was back; None where the job ended before that could be seen, or it never was.
+    /// Time in seconds until the rate was back; `None` if it never was, or the job ended before that could be measured.
     back: Option<f64>,
     ended_first: bool,
-    /// Longest time below `FLOOR`, in seconds.
+    /// Longest time in seconds with a rate below `FLOOR`.
     below: f64,
-    /// It stood still for longer than `STILL_MAX`.
+    /// Whether the job stood still for longer than `STILL_MAX`.
     is_stuck: bool,
     wrong: Vec<String>,
 }
 
-/// The report shows how long the rate was below this part of the remaining rate: near the end one node may be alone with a part of a file.
+/// The report shows how long the rate was below this share of the remaining rate: near the end one node may work alone on a part of a
+/// file.
 const FLOOR: f64 = 0.6;
-/// Rate of the links of a slow node: next to nothing.
+/// Rate of the links of a slow node, very low.
 const SLOW_KBIT: u32 = 64;
-/// A job below this part of the rate stands still, which it may do for this long.
+/// A job below this share of the rate counts as standing still, which is allowed for this time.
 const STILL: f64 = 0.1;
 const STILL_MAX: Duration = Duration::from_secs(20);
 
 impl Chaos<'_> {
-    /// Runs these seeds one after the other.
+    /// Runs these seeds in order.
     ///
     /// # Errors
-    /// A run failed; the other runs were still made.
+    /// A run failed; all other runs were completed.
     pub(crate) fn run(&self, seeds: std::ops::Range<u64>) -> anyhow::Result<()> {
         (self.say)(
             "seed\tnode\twhat\tafter %\tparts\tseconds\tback after s\tbelow 0.6 for s\toutcome",
@@ -129,14 +130,14 @@ impl Chaos<'_> {
         }
     }
 
-    /// The data set of a plan, made at its first use.
+    /// The data set of a plan; it is made at its first use.
     fn source(&self, sites: &Sites, plan: &Plan) -> anyhow::Result<(String, PathBuf, Amount)> {
         let (name, set) = match plan.has_parts {
             true => ("with-parts", WITH_PARTS),
             false => ("small", SMALL),
         };
         let path = sites.shared(0).join(name);
-        // Made again for each network; its seed is its own.
+        // The data set is made again for each network; its seed does not depend on the plan.
         let amount = match path.exists() {
             true => measure(&path)?,
             false => set.make(&path, 1)?,
@@ -205,7 +206,7 @@ impl Chaos<'_> {
             lift(sites, victim, plan.fault)?;
         }
         sites.wait_until_up(self.check)?;
-        // A node that returns late must not change the copy. Files that its kernel had begun are removed soon.
+        // A node that returns late must not change the copy. The node soon removes files that its kernel had begun to make.
         let until = Instant::now() + REMOVED_WITHIN;
         let late = loop {
             let mut late = judge(sites, &ended, &source, &copy, amount, When::Later)?;
@@ -289,7 +290,7 @@ impl Chaos<'_> {
     }
 }
 
-/// Median, 99th percentile and longest of some seconds, which it sorts.
+/// Sorts the times in seconds; returns their median, 99th percentile and maximum.
 fn spread(seconds: &mut [f64]) -> String {
     seconds.sort_by(f64::total_cmp);
     let told = |part| {
@@ -300,7 +301,7 @@ fn spread(seconds: &mut [f64]) -> String {
     format!("median {median}, p99 {late}, longest {longest}")
 }
 
-/// The part of the rate that the links which are left can carry.
+/// The share of the rate that the remaining links can carry.
 fn survivors(shape: &Shape, victim: usize, fault: Fault) -> f64 {
     let links = |sources: f64, destinations: f64| sources.min(destinations);
     let count = |nodes: usize| {
@@ -350,7 +351,7 @@ fn lift(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> {
         }
         Fault::FullDisk(_) => {
             sites.disk(victim)?.empty()?;
-            // A node ends with the first write that fails; its service starts it again.
+            // A node ends at the first failed write; its service starts it again.
             if sites.nodes[victim].has_ended() {
                 sites.restart(victim)?;
             }
@@ -359,12 +360,12 @@ fn lift(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives all links of a node a rate.
+/// Sets the rate of all links of a node.
 fn set_rate(sites: &Sites, node: usize, kbit: u32) -> anyhow::Result<()> {
     (0..super::network::LINKS).try_for_each(|link| sites.network.set_rate(node, link, kbit))
 }
 
-/// How much is below a directory.
+/// Number of files and bytes below a directory.
 fn measure(root: &Path) -> anyhow::Result<Amount> {
     let mut amount = Amount::default();
     let mut directories = vec![root.to_owned()];

@@ -1,5 +1,4 @@
-//! Decides by a seed the faults of one run: the node, the fault, the time and the duration.
-//! Causes no faults.
+//! Derives the fault of one run from a seed: the node, the fault, the time and the duration. Causes no faults.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,26 +7,26 @@ use crate::cluster::network::LINKS;
 use crate::cluster::seeded::Seeded;
 use crate::cluster::sites::Shape;
 
-/// Nodes of a site from which one may be lost for good: with two, one has the only vote.
+/// Number of nodes with which a site may lose one for good: with two, one node has the only vote.
 const SPARE_NODES: usize = 3;
-/// The parts of the data, in percent, before and after which nothing happens.
+/// The fault happens after this share of the data at the earliest and at the latest, in percent.
 const WHEN_PERCENT: (u64, u64) = (15, 50);
 /// Shortest and longest fault, in milliseconds.
 const DURING_MS: (u64, u64) = (500, 12_000);
-/// One fault of this many lasts long instead.
+/// One fault in this number lasts long instead.
 const LONG_ONE_OF: u64 = 6;
 const LONG: Duration = Duration::from_secs(60);
 
-/// Which node something happens to.
+/// The node that has the fault.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// The node of the source that controls the job.
     Controller,
     /// The node that leads the cluster of the source.
     Leader,
-    /// A node of the source that does neither, or the last one.
+    /// A node of the source that neither controls nor leads, or the last node.
     Worker,
-    /// The node of the destination that the site is known by.
+    /// The node of the destination by whose address the site is known.
     Door,
     /// Another node of the destination, or the only one.
     Target,
@@ -36,23 +35,24 @@ pub(crate) enum Role {
 /// The fault of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
-    /// SIGKILL, and a start afterwards or never.
+    /// SIGKILL, and a restart afterwards or none.
     Kill(Option<Duration>),
-    /// SIGSTOP, and SIGCONT or none before the end of the job.
+    /// SIGSTOP, and SIGCONT afterwards or none before the end of the job.
     Stop(Option<Duration>),
-    /// Both links are cut, and joined or not.
+    /// Both links are cut, and restored afterwards or not.
     CutNode(Option<Duration>),
-    /// One link is cut, and joined or not.
+    /// One link is cut, and restored afterwards or not.
     CutLink(usize, Option<Duration>),
-    /// The file system of the node's export answers no more, and does again or not before the end of the job.
+    /// The file system of the node's export does not answer, and answers again afterwards or not before the end of the job.
     HangMount(Option<Duration>),
-    /// Both links carry next to nothing, and are as fast as before afterwards.
+    /// Both links are very slow, and as fast as before afterwards.
     Slow(Option<Duration>),
-    /// The file system of the node's state has too little room for changes, and has room again or not before the end of the job.
+    /// The file system of the node's state has too little space for changes, and has space again afterwards or not before the
+    /// end of the job.
     FullDisk(Option<Duration>),
 }
 
-/// Choices for all runs, which the seed would make otherwise.
+/// Choices of the user for all runs, in place of the seed's choices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wish {
     pub(crate) role: Option<Role>,
@@ -69,10 +69,10 @@ pub(crate) const ROLES: [(&str, Role); 5] = [
     ("target", Role::Target),
 ];
 
-/// Makes a fault of how long it lasts.
+/// Makes a fault with this duration.
 pub(crate) type MakeFault = fn(Option<Duration>) -> Fault;
 
-/// Faults by their names on the command line; the second part makes one of how long it lasts.
+/// Faults by their names on the command line; the second part makes a fault with a given duration.
 pub(crate) const FAULTS: [(&str, MakeFault); 7] = [
     ("kill", Fault::Kill),
     ("stop", Fault::Stop),
@@ -89,9 +89,9 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) role: Role,
     pub(crate) fault: Fault,
-    /// The part of the data after which it happens, in percent.
+    /// The fault happens after this share of the data, in percent.
     pub(crate) after_percent: u64,
-    /// The data set has a large file, which is brought in parts.
+    /// The data set has a large file, which is transferred in parts.
     pub(crate) has_parts: bool,
 }
 
@@ -112,10 +112,10 @@ impl Plan {
         };
         let is_for_good = seeded.between(0, 2) == 0;
         let link = usize::try_from(seeded.between(0, LINKS as u64)).unwrap_or(0);
-        // Without separate mounts, none can hang.
+        // Without separate mounts, no mount can hang.
         let kinds = if shape.is_mounted { 7 } else { 6 };
         let until_end = (!is_for_good).then_some(during);
-        // A site of two has one vote.
+        // A site of two nodes has one vote.
         let with_spare = match nodes >= SPARE_NODES {
             true => until_end,
             false => Some(during),
@@ -143,7 +143,7 @@ impl Plan {
 }
 
 impl Fault {
-    /// How long it lasts; None where it is for good.
+    /// The duration of the fault; `None` if it does not end.
     pub(crate) fn during(self) -> Option<Duration> {
         match self {
             Self::Kill(during)
@@ -156,7 +156,7 @@ impl Fault {
         }
     }
 
-    /// Links of the node that carry nothing meanwhile.
+    /// Number of the node's links that carry nothing during the fault.
     pub(crate) fn links_lost(self) -> usize {
         match self {
             Self::Kill(_)
