@@ -24,8 +24,8 @@ pub use cluster::{
     JoinCluster, Joined, KnownNode,
 };
 pub use jobs::{
-    GrantJob, JobPast, JobSeen, ManifestAfter, ManifestPiece, PastAfter, ReachSite, RunJob,
-    RunningJob, SteerJob, SteerVerb,
+    GrantJob, JobPast, JobSeen, ManifestAfter, ManifestPiece, NodeFault, PastAfter, ReachSite,
+    RunJob, RunningJob, SteerJob, SteerVerb,
 };
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,

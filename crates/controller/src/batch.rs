@@ -227,7 +227,12 @@ pub(crate) struct BatchOutcome {
     items: HashMap<usize, Option<Option<String>>>,
     groups: BTreeMap<Code, FailureGroup>,
     bytes_total: Option<u64>,
+    /// An entry of the source could not be read.
+    pub(crate) is_unread: bool,
 }
+
+/// The side of a fault, as events name it.
+const SOURCE: &str = "source";
 
 impl BatchOutcome {
     pub(crate) fn hear(&mut self, event: &Event) {
@@ -237,12 +242,15 @@ impl BatchOutcome {
                 self.items.insert(done.number, Some(digest));
             }
             Event::WorkFailed(failed) => {
+                self.is_unread |= failed.side == SOURCE && failed.code == FailureCode::Io;
                 self.items.insert(failed.number, None);
             }
             Event::Progress(progress) => self.bytes_total = progress.bytes_total,
             Event::Failed(failed) => {
                 let code = failed.code.clone();
                 let code = code.unwrap_or_else(|| FailureCode::Other.into());
+                let is_of_source = failed.side.as_deref() == Some(SOURCE);
+                self.is_unread |= is_of_source && code == FailureCode::Io;
                 self.failed(&code, &failed.message, &failed.path);
             }
             _ => {}
@@ -265,6 +273,13 @@ impl BatchOutcome {
         if group.examples.len() < EXAMPLES_MAX {
             group.examples.push(clip(&String::from_utf8_lossy(path)));
         }
+    }
+
+    /// The same items are tried again, and what fails again is heard again.
+    pub(crate) fn forget_failures(&mut self) {
+        self.items.retain(|_, digest| digest.is_some());
+        self.groups.clear();
+        self.is_unread = false;
     }
 
     /// Failed entries grouped by reason.

@@ -5,6 +5,7 @@
 
 mod asking;
 mod end;
+mod hearing;
 mod picture;
 
 use std::collections::HashSet;
@@ -18,11 +19,14 @@ use godwit_api::ask::{AskSites, Peer, Refusal};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Place;
-use godwit_state::{Agreed, Effect, LEVEL_REST, Op, OpenWork, Work, WorkOp, WorkRoot, Works};
+use godwit_state::{
+    Agreed, Effect, LEVEL_REST, Op, OpenWork, Reason, Work, WorkOp, WorkRoot, Works,
+};
 
 use self::asking::Asking;
 pub use self::end::End;
 use self::picture::{Member, Picture};
+use crate::aside::Aside;
 use crate::batch::Base;
 use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
@@ -70,6 +74,8 @@ pub struct Order<'a> {
     pub traffic: &'a (dyn Fn() -> Vec<Traffic> + Sync),
     /// Stores the notes that workers send about nodes.
     pub note: &'a (dyn Fn(&str) + Sync),
+    /// Says without which nodes the job goes on, or that none is missing.
+    pub without: &'a (dyn Fn(Option<Reason>) + Sync),
 }
 
 /// A node that works on a job.
@@ -181,6 +187,8 @@ impl Driver<'_> {
             declined: Vec::new(),
             gone: Vec::new(),
             watch: Watch::new(),
+            aside: Aside::default(),
+            shown: None,
             rates: Rates::default(),
             crew_at: now,
             nodes_at: Some(now),
@@ -267,24 +275,20 @@ impl Driver<'_> {
             self.look(sight, work.as_ref());
             if sight.members.is_empty() && !sight.declined.is_empty() {
                 let declined = work.iter().flat_map(|work| &work.targets.declined);
-                let mut full = declined.filter(|(_, why)| why.code == FailureCode::PeerBusy);
-                if let Some((_, why)) = full.next() {
-                    return Err(Failure::new(FailureCode::PeerBusy, why.text.clone()));
+                // These may pass, and the next attempt asks all nodes again.
+                let passing = [FailureCode::PeerBusy, FailureCode::Io];
+                let mut passing = declined.filter(|(_, why)| why.code.is_one_of(&passing));
+                if let Some((_, why)) = passing.next() {
+                    let code = why.code.known().unwrap_or(FailureCode::Io);
+                    return Err(Failure::new(code, why.text.clone()));
                 }
                 let message = "no node sees the same source as the node that began the job; the log of the job says what each node sees";
                 return Err(Failure::new(FailureCode::NoSource, message));
             }
             asking.ask_due(sight);
             let crew: Vec<String> = sight.crew().map(|mate| mate.name.clone()).collect();
-            let (ready, all) = (
-                sight
-                    .claims
-                    .ready()
-                    .filter(|node| sight.is_open(&self.site, node))
-                    .cloned()
-                    .collect::<Vec<_>>(),
-                sight.claims.all().cloned().collect::<Vec<_>>(),
-            );
+            let ready = sight.targets(&self.site);
+            let all: Vec<Peer> = sight.claims.all().cloned().collect();
             let at = sight.now();
             let holds = |node: &str| Works(&reader).holds(self.order.job, node).unwrap_or(true);
             // Earlier, no node has a worker that could report anything.
@@ -293,8 +297,13 @@ impl Driver<'_> {
                 let level = Agreed(&reader).level().unwrap_or(0);
                 sight.watch.may_rest(level >= LEVEL_REST);
                 let (watch, rates) = (&mut sight.watch, &mut sight.rates);
-                let told = || rates.saw((self.order.traffic)());
-                watch.look(at, &crew, told, holds);
+                let mut told = Vec::new();
+                let traffic = || {
+                    told = rates.saw((self.order.traffic)());
+                    told.clone()
+                };
+                watch.look(at, &crew, traffic, holds);
+                self.hear_faults(sight, &told);
             } else {
                 sight.watch.pause();
             }
@@ -417,57 +426,6 @@ impl Driver<'_> {
             (self.order.note)(&format!(
                 "the node {name} of the destination is not used for now: {why}"
             ));
-        }
-    }
-
-    fn hear(&self, sight: &mut Picture, heard: Asked) {
-        let now = Instant::now();
-        match heard {
-            Asked::Claim(identity, ask, answer) => {
-                sight.claims.answered(sight.now(), &identity, ask, answer);
-            }
-            Asked::Nodes(answer) => {
-                sight.nodes_at = Some(now + NODES_EVERY);
-                if let Ok(nodes) = answer {
-                    sight.claims.serving(sight.now(), nodes);
-                }
-            }
-            Asked::Access(mate, answer) => {
-                let found = sight.members.iter_mut().find(|member| member.mate == mate);
-                let Some(member) = found else {
-                    return;
-                };
-                match answer {
-                    Ok(LetIn { at, refused }) => {
-                        for (gate, refusal) in &refused {
-                            if !member.refused.contains(&gate.identity) {
-                                let (name, gate) = (&mate.name, &gate.name);
-                                (self.order.note)(&format!(
-                                    "the node {name} has no access at {gate}: {refusal}"
-                                ));
-                            }
-                        }
-                        let refused = refused.into_iter().map(|(gate, _)| gate.identity);
-                        member.refused = refused.collect();
-                        let wait = match at.len() < member.asked.len() {
-                            true => GRANT_REFUSED,
-                            false => GRANT_AGAIN,
-                        };
-                        member.ask_at = Some(now + wait);
-                        member.at = at;
-                        if !std::mem::replace(&mut member.is_let_in, true) {
-                            sight.claims.members_changed(sight.now());
-                        }
-                    }
-                    Err(refusal) => {
-                        member.ask_at = Some(now + GRANT_REFUSED);
-                        let name = &mate.name;
-                        (self.order.note)(&format!(
-                            "the node {name} has no access at the destination: {refusal}"
-                        ));
-                    }
-                }
-            }
         }
     }
 

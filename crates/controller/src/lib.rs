@@ -12,8 +12,9 @@
 //! needs the whole tree: links, files with several names, times of directories, deletion. The **close** of a root does that work, and
 //! repeats items that failed. It is an ordinary transfer of the whole tree.
 //!
-//! `claims`, `course`, `pace`, `rates`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
+//! `aside`, `claims`, `course`, `pace`, `rates`, `watch` and `batch` are pure: time, answers, leased items and events are arguments.
 
+mod aside;
 mod batch;
 mod census;
 mod claims;

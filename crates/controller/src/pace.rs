@@ -72,6 +72,12 @@ pub(crate) struct Pace {
     seen: VecDeque<(Duration, u64)>,
 }
 
+impl Default for Pace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Pace {
     pub(crate) const fn new() -> Self {
         Self {

@@ -1,16 +1,18 @@
 //! Runs the transfer of one lease: again, and to other nodes of the destination, while a retry may help.
 //! Knows no items: the description of the transfer comes from the caller that leased them.
 
+mod faults;
 mod patience;
+mod progress;
 mod steering;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Channel, Event, EventSink, Limited, Summary};
+use godwit_api::event::{EventSink, Limited, Summary};
 use godwit_api::failure::{Culprit, Failure, FailureCode, Retry};
 use godwit_api::job::JobSpec;
 use godwit_api::rest::{ChannelView, MovedView};
@@ -19,7 +21,9 @@ use godwit_state::{Target, Work, Works};
 
 use crate::Node;
 use crate::batch::{BatchOutcome, To};
+pub(crate) use faults::{AtFault, Faults, severity};
 pub(crate) use patience::Patience;
+use progress::ProgressSink;
 pub(crate) use steering::Steering;
 
 /// Between two looks for a node of the destination.
@@ -48,6 +52,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) steering: &'a Steering,
     /// The transfer under way.
     pub(crate) flight: &'a Arc<Mutex<Flight>>,
+    /// The nodes of the destination that were at fault.
+    pub(crate) at_fault: &'a AtFault,
 }
 
 impl Sending<'_> {
@@ -57,19 +63,15 @@ impl Sending<'_> {
 
     /// Runs one transfer, and retries it where its failure may pass. Each try goes to the node of
     /// the destination that the controller names at that time. A try ends at once if the controller
-    /// no longer names its node. A try that `brings` contents ends after a while if its node
-    /// accepts almost no data.
+    /// no longer names its node, or if its node cannot write and a better one is there. A try that
+    /// `brings` contents ends after a while if its node accepts almost no data.
     pub(crate) fn transfer(
         &self,
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
         list: Option<GivenList>,
         brings: bool,
     ) -> Sent {
-        let heard = Arc::new(ProgressSink {
-            heard: Mutex::default(),
-            flight: Arc::clone(self.flight),
-            channels: Mutex::default(),
-        });
+        let heard = Arc::new(ProgressSink::new(self.flight));
         let events = Arc::clone(&heard) as Arc<dyn EventSink>;
         let began = Instant::now();
         let mut wait = TRY_AGAIN;
@@ -79,8 +81,9 @@ impl Sending<'_> {
         let (mut left, mut slow) = (0, 0);
         let settled = self.settled();
         let mut may_move = brings;
+        let mut faults = Faults::default();
         loop {
-            let (to, target, targets) = match self.choose(&tried) {
+            let (to, target, targets) = match self.choose(&tried, &faults) {
                 Chosen::To(to, target, targets) => (to, target, targets),
                 Chosen::Later if began.elapsed() < self.retry_for && self.goes_on() => {
                     thread::sleep(LOOK_EVERY);
@@ -99,8 +102,13 @@ impl Sending<'_> {
                 let watch = scope.spawn({
                     let (control, is_over) = (&control, &is_over);
                     let left = (&is_left, &is_slow);
-                    let target = &target;
-                    move || self.watch(target, control, (patience, may_move), is_over, left)
+                    let (target, heard, faults) = (&target, &heard, &faults);
+                    let is_at_fault = move || {
+                        let fault = heard.fault().map_or(0, severity);
+                        self.is_better(faults, fault)
+                    };
+                    let patience = (patience, may_move);
+                    move || self.watch(target, control, patience, (is_over, &is_at_fault), left)
                 });
                 let _ends = Ends(&is_over, watch.thread().clone());
                 make(to).and_then(|spec| Runner::run(&spec, &env, &events, &control))
@@ -117,6 +125,22 @@ impl Sending<'_> {
             // The other nodes make progress, so this node is the slow one.
             let gives_back = slow >= SLOW_TRIES_MAX && self.settled() > settled;
             may_move &= !is_left;
+            let of_end = || ended.as_ref().err().and_then(faults::of_end);
+            let fault = heard.take_fault().or_else(of_end);
+            if let Some(code) = fault {
+                faults.add(&target.identity, code);
+            }
+            let fault = fault.map_or(0, severity);
+            if self.goes_on() && !gives_back && self.is_better(&faults, fault) {
+                heard.lock().forget_failures();
+                last = Some(ended);
+                continue;
+            }
+            if ended.is_ok() {
+                for (node, code) in faults.above(fault) {
+                    self.at_fault.add(node, code);
+                }
+            }
             let is_untried = |one: &Target| !tried.contains_key(&one.identity);
             let is_early = |most: Duration| began.elapsed() < most;
             let passes = |failure: &Failure| match failure.code {
@@ -139,6 +163,7 @@ impl Sending<'_> {
                     };
                 }
             }
+            heard.lock().forget_failures();
             last = Some(ended);
             if is_left {
                 continue;
@@ -158,20 +183,24 @@ impl Sending<'_> {
         }
     }
 
-    /// Ends a try if no pair names its node any more, if this node has another pair early in the try, or if patience is over. In each case
-    /// another node to send to must exist.
+    /// Ends a try if no pair names its node any more, if this node has another pair early in the try, if patience is over, or if the node
+    /// cannot write. In each case another node to send to must exist.
     fn watch(
         &self,
         target: &Target,
         control: &Control,
         (mut patience, may_move): (Option<Patience>, bool),
-        is_over: &AtomicBool,
+        (is_over, is_at_fault): (&AtomicBool, &dyn Fn() -> bool),
         (is_left, is_slowly): (&AtomicBool, &AtomicBool),
     ) {
         let began = Instant::now();
         loop {
             thread::park_timeout(WATCH_EVERY);
             if is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            if is_at_fault() {
+                control.cancel();
                 return;
             }
             let is_named = self.takes(&|one| one.identity == target.identity);
@@ -212,6 +241,11 @@ impl Sending<'_> {
         named(&work).any(is_it)
     }
 
+    /// Whether any node sends to a node of the destination with a lesser fault than this one, by the faults of the lease so far.
+    fn is_better(&self, faults: &Faults, fault: u8) -> bool {
+        fault > 0 && self.takes(&|one| faults.of(&one.identity) < fault)
+    }
+
     /// Whether the controller now names other nodes of the destination for this node.
     fn is_moved(&self, target: &Target) -> bool {
         let reader = self.node.replica.reader();
@@ -237,10 +271,10 @@ impl Sending<'_> {
         };
     }
 
-    /// Destination of a try: the node of the destination with the fewest tries. The nodes that the
-    /// controller chose for this node come first, one after the other, then any other receiving
-    /// node.
-    fn choose(&self, tried: &BTreeMap<String, u32>) -> Chosen {
+    /// Destination of a try: the node of the destination with the fewest tries, among those with the
+    /// least faults. The nodes that the controller chose for this node come first, one after the
+    /// other, then any other receiving node.
+    fn choose(&self, tried: &BTreeMap<String, u32>, faults: &Faults) -> Chosen {
         let reader = self.node.replica.reader();
         let work = match Works(&reader).of(self.job) {
             Ok(Some(work)) if work.epoch == self.epoch => work,
@@ -267,7 +301,8 @@ impl Sending<'_> {
         let tries = |target: &Target| tried.get(&target.identity).copied().unwrap_or(0);
         let targets = places.iter().filter_map(|place| target_at(&work, *place));
         // The first of the targets with the fewest tries.
-        let Some(target) = targets.min_by_key(|target| tries(target)) else {
+        let order = |target: &&Target| (faults.of(&target.identity), tries(target));
+        let Some(target) = targets.min_by_key(order) else {
             return Chosen::Later;
         };
         let addresses = &target.addresses;
@@ -357,89 +392,5 @@ impl Flight {
     #[must_use]
     pub fn moved(&self) -> MovedView {
         self.delivered.plus(self.earlier)
-    }
-}
-
-struct ProgressSink {
-    heard: Mutex<BatchOutcome>,
-    flight: Arc<Mutex<Flight>>,
-    /// Where there are several, with the rate of each.
-    channels: Mutex<Vec<Channel>>,
-}
-
-impl ProgressSink {
-    fn lock(&self) -> MutexGuard<'_, BatchOutcome> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl EventSink for ProgressSink {
-    fn tell(&self, event: Event) {
-        let told = || self.channels.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Event::Channels(channels) = &event {
-            told().clone_from(&channels.channels);
-        }
-        if let Event::Progress(progress) = &event {
-            let channels = ChannelView::of(progress, &told());
-            let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
-            *flight = Flight {
-                to: std::mem::take(&mut flight.to),
-                to_name: std::mem::take(&mut flight.to_name),
-                closes: flight.closes,
-                bytes: progress.bytes,
-                files: progress.files,
-                delivered: MovedView {
-                    bytes: progress.moved.bytes,
-                    files: progress.moved.files,
-                    bytes_again: progress.moved.again,
-                },
-                earlier: flight.earlier,
-                bytes_per_second: progress.bytes_per_second.unwrap_or(0.0),
-                streams: progress.streams,
-                stages: progress.stages.clone(),
-                bottleneck: progress.bottleneck.clone(),
-                channels,
-            };
-        }
-        // A cancelled try has moved some data since its last progress.
-        if let Event::Summary(Summary::Transfer(summary)) = &event {
-            let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
-            let last = flight.delivered;
-            flight.delivered = MovedView {
-                bytes: summary.bytes.unwrap_or(0).max(last.bytes),
-                files: summary.files.max(last.files),
-                bytes_again: summary.resent_bytes.max(last.bytes_again),
-            };
-        }
-        self.lock().hear(&event);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use godwit_api::event::{Progress, TransferSummary};
-
-    use super::*;
-
-    #[test]
-    fn a_try_that_is_left_counts_what_it_brought_after_its_last_progress() {
-        let flight = Arc::new(Mutex::new(Flight::default()));
-        let sink = ProgressSink {
-            heard: Mutex::default(),
-            flight: Arc::clone(&flight),
-            channels: Mutex::default(),
-        };
-        let mut progress = Progress::default();
-        progress.moved.files = 3;
-        progress.moved.bytes = 300;
-        sink.tell(Event::Progress(progress));
-        let summary = TransferSummary {
-            files: 18,
-            bytes: Some(1_800),
-            ..TransferSummary::default()
-        };
-        sink.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
-        let moved = flight.lock().expect("no panic").moved();
-        assert_eq!((moved.files, moved.bytes), (18, 1_800));
     }
 }

@@ -2,6 +2,7 @@
 //! and how much the other nodes move while one node has a fault.
 //! Moves no data: each link carries up to its rate, in equal shares.
 
+mod leases;
 #[cfg(test)]
 mod tests;
 
@@ -10,11 +11,12 @@ use std::time::Duration;
 
 use godwit_api::ask::{Mark, Peer, Refusal, code};
 
+use crate::aside::Aside;
 use crate::claims::{ANSWER_WITHIN, Ask, Claims};
-use crate::pace::{Left, Pace, Took};
+use crate::pace::{Pace, Took};
 use crate::rates::Rates;
-use crate::sending::{Patience, SLOW_TRIES_MAX};
-use crate::watch::Traffic;
+use crate::sending::{AtFault, Faults, Patience, SLOW_TRIES_MAX};
+use crate::worker::{OTHERS_FIRST, Reads, Verdict};
 
 /// Between two looks.
 const TICK: f64 = 0.1;
@@ -26,6 +28,8 @@ const LOST_AFTER: f64 = 5.0;
 const HANG_TOLD: f64 = 6.0;
 /// Between two questions for the nodes of the destination.
 const NODES_EVERY: f64 = 3.0;
+/// After this time a try to a full node has failed, and the watch has seen it.
+const FAILS: f64 = 0.3;
 /// A try is moved to another destination while it is younger.
 const MOVES_WITHIN: f64 = 5.0;
 
@@ -41,6 +45,10 @@ pub(crate) enum Fault {
     Hang,
     /// It lets one byte a second through.
     Slow,
+    /// Its writes fail, as on a full disk.
+    Full,
+    /// Its reads fail.
+    Unread,
 }
 
 /// Which node.
@@ -71,6 +79,7 @@ struct Lease {
     try_bytes: f64,
     patience: Patience,
     tries: BTreeMap<usize, u32>,
+    faults: Faults,
     times_left: u32,
     slow: u32,
     /// Items that all sources had settled when the lease began.
@@ -78,9 +87,15 @@ struct Lease {
     may_move: bool,
 }
 
+#[derive(Default)]
 struct Source {
     pace: Pace,
     lease: Option<Lease>,
+    at_fault: AtFault,
+    reads: Reads,
+    /// It leases nothing until then.
+    rests_until: f64,
+    has_declined: bool,
 }
 
 pub(crate) struct World {
@@ -103,11 +118,30 @@ fn after(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
+/// Name and identity of a destination.
+fn name(at: usize) -> String {
+    format!("d{at}")
+}
+
 fn peer(at: usize) -> Peer {
     Peer {
-        name: format!("d{at}"),
+        name: name(at),
         addresses: vec![format!("d{at}:1")],
-        identity: format!("d{at}"),
+        identity: name(at),
+    }
+}
+
+impl Source {
+    /// It could read nothing of its lease.
+    fn returned(&mut self, now: f64, item: u64, others: usize) {
+        match self
+            .reads
+            .judge(std::iter::once(item), (true, false), others)
+        {
+            Verdict::Keep => panic!("others read it"),
+            Verdict::Back => self.rests_until = now + OTHERS_FIRST.as_secs_f64(),
+            Verdict::Decline => self.has_declined = true,
+        }
     }
 }
 
@@ -142,6 +176,11 @@ impl World {
 
     fn stands(&self, side: Side, now: f64) -> bool {
         self.fault_of(side, now).is_some()
+    }
+
+    fn reads_nothing(&self, at: usize, now: f64) -> bool {
+        let fault = self.fault_of(Side::Source(at), now);
+        fault.is_some_and(|(_, fault)| fault == Fault::Unread)
     }
 
     fn is_lost(&self, side: Side, now: f64) -> bool {
@@ -206,11 +245,8 @@ impl World {
 
     /// Runs a job of so many items to its end.
     pub(crate) fn run(&self, items: u64) -> Course {
-        let source = || Source {
-            pace: Pace::new(),
-            lease: None,
-        };
-        let mut sources: Vec<Source> = self.sources.iter().map(|_| source()).collect();
+        let mut sources: Vec<Source> = self.sources.iter().map(|_| Source::default()).collect();
+        let mut aside = Aside::default();
         let mut claims = Claims::new(Duration::ZERO, Vec::new(), false);
         claims.serving(Duration::ZERO, self.named(0.0));
         let (mut rates, mut answers) = (Rates::default(), Vec::new());
@@ -252,11 +288,12 @@ impl World {
                     ready += source.lease.take().map_or(0, |lease| lease.items);
                 }
             }
-            let crew: Vec<usize> = (0..sources.len())
-                .filter(|at| !self.is_lost(Side::Source(*at), now))
-                .collect();
-            let targets: Vec<usize> = claims
-                .ready()
+            let works =
+                |at: &usize| !self.is_lost(Side::Source(*at), now) && !sources[*at].has_declined;
+            let crew: Vec<usize> = (0..sources.len()).filter(works).collect();
+            let used = aside.used(after(now), claims.ready().cloned().collect());
+            let targets: Vec<usize> = used
+                .iter()
                 .map(|peer| peer.name[1..].parse().expect("a number"))
                 .collect();
             self.pair(&rates, (&crew, &targets), &mut pairs, &mut before);
@@ -277,7 +314,18 @@ impl World {
                         };
                         own.pace.took(took, after(now - lease.began));
                         settled += lease.items;
+                        for (node, code) in lease.faults.above(0) {
+                            own.at_fault.add(node, code);
+                        }
+                        own.reads
+                            .judge(std::iter::once(tick), (false, true), crew.len());
                         own.lease = None;
+                    } else if self.reads_nothing(at, now) {
+                        if now >= lease.began + LEASE_SECONDS {
+                            ready += lease.items;
+                            own.lease = None;
+                            own.returned(now, tick, crew.len() - 1);
+                        }
                     } else {
                         self.steer(lease, now, &pairs[at], &named);
                     }
@@ -309,7 +357,8 @@ impl World {
                 course.left_at_fault = float(items - settled) * self.kind.bytes;
             }
             if tick % 10 == 9 {
-                rates.saw(self.traffic(&sources, &flows, now));
+                let told = rates.saw(self.traffic(&sources, &flows, now));
+                aside.hear(after(now), &told, |node| Some(node.to_owned()));
                 // The first seconds have no pairs yet.
                 let is_low = sent < 0.6 * self.usable(second) && ready > 0 && now > 3.0;
                 low_since = is_low.then(|| low_since.unwrap_or(second));
@@ -347,111 +396,5 @@ impl World {
                 _ => None,
             };
         }
-    }
-
-    /// Ends a try as a worker does, and begins the next try.
-    fn steer(&self, lease: &mut Lease, now: f64, own: &[usize], named: &[usize]) {
-        let lasts = now - lease.try_began;
-        if let Some(target) = lease.target {
-            let has_others = named.iter().any(|one| *one != target);
-            let is_named = named.contains(&target);
-            let files = whole(lease.try_bytes / self.kind.bytes) * self.kind.files;
-            let is_slow = lease
-                .patience
-                .is_over(after(lasts), whole(lease.try_bytes), files);
-            let is_moved = lease.may_move && lasts < MOVES_WITHIN && !own.contains(&target);
-            let is_gone = self.fault_of(Side::Target(target), now);
-            let is_gone = is_gone.is_some_and(|(lasts, fault)| fault == Fault::Kill && lasts > 4.0);
-            let is_left = has_others && (!is_named || is_slow || (is_moved && !own.is_empty()));
-            if !is_left && !is_gone {
-                return;
-            }
-            if is_gone || is_slow {
-                *lease.tries.entry(target).or_default() += 1;
-            }
-            lease.times_left += u32::from(is_left);
-            lease.slow += u32::from(is_left && is_slow);
-            lease.may_move &= !is_left;
-            lease.target = None;
-            let all = float(lease.items) * self.kind.bytes;
-            lease.left = match self.kind.are_parts {
-                true => all,
-                false => (lease.left / self.kind.bytes).ceil() * self.kind.bytes,
-            };
-        }
-        let mut places = own.to_vec();
-        places.extend(named.iter().filter(|one| !own.contains(one)));
-        let tries = |place: &usize| lease.tries.get(place).copied().unwrap_or(0);
-        lease.target = places.iter().copied().min_by_key(|place| tries(place));
-        (lease.try_began, lease.try_bytes) = (now, 0.0);
-        lease.patience = Patience::new(lease.times_left, 0);
-    }
-
-    /// Idle sources lease.
-    fn lease(
-        &self,
-        sources: &mut [Source],
-        crew: &[usize],
-        pairs: &[Vec<usize>],
-        (now, settled): (f64, u64),
-        (ready, turn): (&mut u64, &mut usize),
-    ) {
-        let sending = crew.iter().filter(|at| !pairs[**at].is_empty()).count() as u64;
-        for at in crew.iter().copied() {
-            let is_stopped = self.stands(Side::Source(at), now);
-            if sources[at].lease.is_some() || pairs[at].is_empty() || *ready == 0 || is_stopped {
-                continue;
-            }
-            let held = sources.iter().filter_map(|one| one.lease.as_ref());
-            let parts = if self.kind.are_parts { *ready } else { 0 };
-            let left = Left {
-                ready: *ready,
-                held: held.map(|lease| lease.items).sum(),
-                others: sending.saturating_sub(1),
-                parts,
-                part_bytes: whole(float(parts) * self.kind.bytes),
-            };
-            let Some(take) = sources[at].pace.next(after(now), left) else {
-                continue;
-            };
-            let items = match self.kind.are_parts {
-                true => (take.part_bytes / whole(self.kind.bytes)).max(1),
-                false => take.scans.into(),
-            };
-            let items = items.min(ready.div_ceil(sending.max(1)));
-            *ready -= items;
-            *turn += 1;
-            let target = pairs[at][*turn % pairs[at].len()];
-            sources[at].lease = Some(Lease {
-                items,
-                began: now,
-                left: float(items) * self.kind.bytes,
-                target: Some(target),
-                try_began: now,
-                try_bytes: 0.0,
-                patience: Patience::new(0, 0),
-                tries: BTreeMap::new(),
-                times_left: 0,
-                slow: 0,
-                settled,
-                may_move: true,
-            });
-        }
-    }
-
-    fn traffic(&self, sources: &[Source], flows: &[f64], now: f64) -> Vec<Traffic> {
-        let tells = |at: &usize| !self.stands(Side::Source(*at), now);
-        let all = (0..sources.len()).filter(tells);
-        all.filter_map(|at| {
-            let target = sources[at].lease.as_ref()?.target?;
-            Some(Traffic {
-                node: format!("s{at}"),
-                to: format!("d{target}"),
-                bytes_per_second: flows[at],
-                streams: 4,
-                ..Traffic::default()
-            })
-        })
-        .collect()
     }
 }

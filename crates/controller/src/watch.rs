@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use godwit_api::ask::NodeFault;
+
 /// Between two samples.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// After a change nothing is measured for this long; rates are means over some seconds.
@@ -46,6 +48,8 @@ pub struct Traffic {
     pub resent_bytes: u64,
     /// Streams attached.
     pub streams: u32,
+    /// Nodes of the destination that could not write.
+    pub faults: Vec<NodeFault>,
 }
 
 /// Measurements since a moment.

@@ -5,9 +5,11 @@
 
 mod close;
 mod count;
+mod finds;
 mod hung;
 mod leased;
 mod memory;
+mod reads;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::NodeFault;
 use godwit_api::event::Summary;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
@@ -22,16 +25,19 @@ use godwit_api::sight::is_same_sight;
 use godwit_run::GivenList;
 use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_state::{
-    Effect, Found, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
-    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkKind, WorkOp, WorkPath, Works,
+    Effect, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, Work, WorkItem,
+    WorkKind, WorkOp, Works,
 };
 
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, item_of, settlements};
 use crate::pace::{Left, Pace, Took};
-use crate::sending::{Flight, Sending, Steering};
+use crate::sending::{AtFault, Flight, Sending, Steering};
 use crate::{Node, measure};
 pub(crate) use count::found_by;
 use leased::{Brought, Leased, back, is_paced, trouble};
+#[cfg(test)]
+pub(crate) use reads::OTHERS_FIRST;
+pub(crate) use reads::{Reads, Verdict};
 
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -51,6 +57,8 @@ struct Shared {
     /// Transfers begun: they take the nodes of the destination in turn.
     turns: AtomicUsize,
     flight: Arc<Mutex<Flight>>,
+    at_fault: AtFault,
+    reads: Mutex<Reads>,
 }
 
 impl Worker {
@@ -88,6 +96,12 @@ impl Worker {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// The nodes of the destination that were at fault.
+    #[must_use]
+    pub fn faults(&self) -> Vec<NodeFault> {
+        self.shared.at_fault.all()
     }
 
     /// Epoch of the controller that it works for.
@@ -199,7 +213,7 @@ impl JobContext<'_> {
                     let leased = Instant::now();
                     let count = items.iter().filter(|item| is_paced(&item.task)).count() as u64;
                     let all = items.clone();
-                    let took =
+                    let (took, unread) =
                         self.unless_hung(lease, &all, || self.carry_out(&work, lease, items));
                     if count > 0 {
                         pace.took(
@@ -210,6 +224,7 @@ impl JobContext<'_> {
                             leased.elapsed(),
                         );
                     }
+                    self.leave_to_others(unread);
                 }
                 _ => thread::sleep(LOOK_EVERY),
             }
@@ -276,9 +291,10 @@ impl JobContext<'_> {
         left
     }
 
-    /// Does the items of one lease, root by root; returns how many scans and parts are settled, and how much was moved.
-    fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) -> Took {
-        let mut took = Took::default();
+    /// Does the items of one lease, root by root; returns how many scans and parts are settled, and how much was moved. And what follows
+    /// from entries that could not be read.
+    fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) -> (Took, Verdict) {
+        let (mut took, mut unread) = (Took::default(), Verdict::Keep);
         let is_done = |settled: &&Settled| !matches!(settled.outcome, Settlement::Back {});
         let mut roots: BTreeMap<u32, Vec<WorkItem>> = BTreeMap::new();
         for item in items {
@@ -302,7 +318,9 @@ impl JobContext<'_> {
                 Ok(brought) => brought,
                 // The worker was stopped.
                 Err(_) if !self.goes_on() => back(&items, None),
-                Err(failure) => back(&items, Some(&failure)),
+                Err(failure) => self
+                    .unopened(&leased, &failure)
+                    .unwrap_or_else(|| back(&items, Some(&failure))),
             };
             let paced = items.iter().filter(|item| is_paced(&item.task));
             let paced: Vec<u64> = paced.map(|item| item.number).collect();
@@ -311,6 +329,7 @@ impl JobContext<'_> {
             took.settled += settled.count() as u64;
             took.files += brought.files;
             took.bytes += brought.bytes;
+            unread = unread.max(brought.unread);
             let settle = WorkOp::Settle(Box::new(Settle {
                 runner: self.node.runner.clone(),
                 lease,
@@ -331,7 +350,7 @@ impl JobContext<'_> {
             let op = Op::Work(self.job.to_owned(), settle);
             self.node.insist(&op, &|| self.goes_on());
         }
-        took
+        (took, unread)
     }
 
     fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<ItemTransfer<'a>, Failure> {
@@ -356,6 +375,7 @@ impl JobContext<'_> {
             retry_for: self.base.retry_for,
             steering: &self.shared.steering,
             flight: &self.shared.flight,
+            at_fault: &self.shared.at_fault,
         }
     }
 
@@ -406,6 +426,7 @@ impl JobContext<'_> {
         let work: Vec<_> = items.iter().filter_map(item_of).collect();
         let mut brought = Brought::default();
         let (mut heard, mut is_over) = (BatchOutcome::default(), true);
+        let mut ended = None;
         if !work.is_empty() || !names.is_empty() {
             let is_listed = !names.is_empty();
             let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);
@@ -413,15 +434,23 @@ impl JobContext<'_> {
             let sent = self.sending().transfer(&make, list, true);
             (heard, brought.cut) = (sent.heard, sent.cut);
             match sent.ended {
-                Ok(Summary::Transfer(summary)) => self.count(&mut brought, Some(&summary)),
-                Ok(Summary::Verify(_)) => {}
+                Ok(summary) => ended = Some(summary),
                 Err(failure) => {
-                    self.count(&mut brought, None);
                     is_over = false;
                     let is_trouble = self.goes_on() && !sent.gives_back;
                     brought.trouble = is_trouble.then(|| trouble(&failure));
                 }
             }
+        }
+        let is_faulty = heard.is_unread || !failed.is_empty();
+        if is_over {
+            let moved = self.flight().moved();
+            brought.unread = self.judge(leased, is_faulty, moved.files > 0 || moved.bytes > 0);
+            is_over = brought.unread == Verdict::Keep;
+        }
+        match ended {
+            Some(Summary::Transfer(summary)) if is_over => self.count(&mut brought, Some(&summary)),
+            _ => self.count(&mut brought, None),
         }
         if is_over {
             brought.looked = brought.looked.plus(found);
@@ -430,46 +459,11 @@ impl JobContext<'_> {
             brought.looked.names = 0;
         }
         brought.settled = settlements(items, &heard, is_over);
-        for settled in &mut brought.settled {
+        for settled in brought.settled.iter_mut().filter(|_| is_over) {
             if failed.contains(&settled.number) {
                 settled.outcome = Settlement::Failed {};
             }
         }
         Ok(brought)
-    }
-
-    /// Reports the finds of a walk for other leases, in commands of bounded length.
-    fn tell_finds(&self, number: u64, lease: u64, walked: &Walked) -> bool {
-        let large = walked.large.iter().map(|file| Found::File {
-            path: WorkPath(file.path.clone()),
-            bytes: file.bytes,
-            generation: file.generation,
-        });
-        let left = walked.left.iter().map(|(path, shares)| Found::Scan {
-            path: WorkPath(path.clone()),
-            shares: *shares,
-        });
-        let (mut finds, mut bytes) = (Vec::new(), 0);
-        let tell = |finds: &mut Vec<Found>| {
-            let finds = std::mem::take(finds);
-            let found = WorkOp::Found {
-                number,
-                lease,
-                finds,
-            };
-            self.tell(found)
-        };
-        for find in large.chain(left) {
-            let more = find.path().0.len();
-            if finds.len() >= WORK_LIST_MAX || bytes + more > WORK_PATHS_BYTES_MAX {
-                if !tell(&mut finds) {
-                    return false;
-                }
-                bytes = 0;
-            }
-            bytes += more;
-            finds.push(find);
-        }
-        finds.is_empty() || tell(&mut finds)
     }
 }

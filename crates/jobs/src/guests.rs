@@ -258,6 +258,7 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
             progress,
             works: false,
             to: String::new(),
+            faults: Vec::new(),
         })
     })
     .chain(jobs.parts.workers().flights(&jobs.parts.this.name))

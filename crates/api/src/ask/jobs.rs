@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Peer;
+use crate::failure::Code;
 use crate::job::Text;
 use crate::rest::{FailureGroup, JobView, LogLine, NewJob, ProgressView, SampleView, Timestamp};
 
@@ -22,6 +23,20 @@ pub struct RunningJob {
     /// Identity of the node of the other site that this node sends to now, if `works`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub to: String,
+    /// Nodes of the other site that could not write, if `works`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<NodeFault>,
+}
+
+/// A node of the destination could not write items that another node of it then took.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct NodeFault {
+    /// Its identity.
+    pub at: String,
+    /// How often that happened.
+    pub times: u32,
+    /// The last reason.
+    pub code: Code,
 }
 
 /// A site to connect to, and the access of the job at the asked site.

@@ -4,6 +4,7 @@
 mod closes;
 mod distributed;
 mod divided;
+mod faults;
 mod full;
 pub(crate) mod guests;
 mod held_up;

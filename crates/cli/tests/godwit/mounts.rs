@@ -27,9 +27,19 @@ pub(crate) struct Mount {
 impl Mount {
     /// Mounts `directory` at `place`, which it makes; None where this user may not mount.
     pub(crate) fn of(directory: &Path, place: &Path) -> Option<Self> {
+        Self::with(directory, place, &[])
+    }
+
+    /// The same by a program with these surroundings.
+    pub(crate) fn with(
+        directory: &Path,
+        place: &Path,
+        surroundings: &[(&str, &PathBuf)],
+    ) -> Option<Self> {
         let mut command = Command::new("mergerfs");
         command.args(["-f", "-o", OPTIONS]);
         command.args([directory, place]);
+        command.envs(surroundings.iter().copied());
         Self::by(&mut command, place)
     }
 

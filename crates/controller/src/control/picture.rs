@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::Peer;
-use godwit_state::Taken;
+use godwit_state::{Reason, Taken};
 
 use super::Mate;
+use crate::aside::Aside;
 use crate::claims::Claims;
 use crate::questions::Site;
 use crate::rates::Rates;
@@ -40,6 +41,9 @@ pub(super) struct Picture {
     /// Nodes that were let in and no longer work on the job.
     pub(super) gone: Vec<Mate>,
     pub(super) watch: Watch,
+    /// Nodes of the destination that could not write, and what the job says about them.
+    pub(super) aside: Aside,
+    pub(super) shown: Option<Reason>,
     pub(super) rates: Rates,
     pub(super) crew_at: Instant,
     /// When to ask for the nodes of the destination; none while that is being asked.
@@ -58,8 +62,15 @@ impl Picture {
         let_in.map(|member| &member.mate)
     }
 
+    /// The nodes of the destination that get data now.
+    pub(super) fn targets(&self, site: &Site) -> Vec<Peer> {
+        let ready = self.claims.ready();
+        let ready = ready.filter(|node| self.is_open(site, node));
+        self.aside.used(self.now(), ready.cloned().collect())
+    }
+
     /// Whether all members may write at a node.
-    pub(super) fn is_open(&self, site: &Site, node: &Peer) -> bool {
+    fn is_open(&self, site: &Site, node: &Peer) -> bool {
         let open = |member: &Member| member.is_own || member.at.contains(&node.identity);
         site.believed.independent.is_empty()
             || self

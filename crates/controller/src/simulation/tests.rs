@@ -110,6 +110,8 @@ fn whatever_one_node_does_the_others_go_on() {
         Fault::Cut,
         Fault::Hang,
         Fault::Slow,
+        Fault::Full,
+        Fault::Unread,
     ];
     for (sources, targets) in [
         (vec![400.0; 3], vec![400.0; 3]),
@@ -119,6 +121,14 @@ fn whatever_one_node_does_the_others_go_on() {
         for kind in KINDS {
             for fault in faults {
                 for side in [Side::Source(0), Side::Target(0), Side::Target(1)] {
+                    let is_of_side = match fault {
+                        Fault::Full => matches!(side, Side::Target(_)),
+                        Fault::Unread => matches!(side, Side::Source(_)),
+                        _ => true,
+                    };
+                    if !is_of_side {
+                        continue;
+                    }
                     let world = World {
                         sources: links(&sources),
                         targets: links(&targets),

@@ -18,6 +18,7 @@ use godwit_state::{
 use self::refusal::{is_last, is_too_old, refused, was_refused};
 use super::leased::{Brought, Leased, back};
 use super::memory::nothing_left;
+use super::reads::Verdict;
 use super::{JobContext, LOOK_EVERY};
 use crate::batch::{To, closed, name_holder, names_of, with_unread};
 use crate::sending::Sent;
@@ -90,6 +91,15 @@ impl JobContext<'_> {
                 });
             }
         };
+        let is_faulty = sent.heard.is_unread;
+        let verdict = self.judge(leased, is_faulty, !is_faulty);
+        if verdict != Verdict::Keep {
+            return Ok(Brought {
+                cut: sent.cut,
+                unread: verdict,
+                ..back(leased.items, None)
+            });
+        }
         name_holder(&mut ended, &self.node.runner.node);
         let mut brought = Brought::default();
         if let Summary::Transfer(summary) = &ended {

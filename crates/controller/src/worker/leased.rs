@@ -4,6 +4,7 @@
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_state::{Looked, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot};
 
+use super::reads::Verdict;
 use crate::batch::clip;
 
 /// Outcome of the items of one root.
@@ -16,6 +17,8 @@ pub(super) struct Brought {
     /// A transfer was cut.
     pub(super) cut: bool,
     pub(super) looked: Looked,
+    /// What follows from entries that this node could not read.
+    pub(super) unread: Verdict,
 }
 
 /// Whether an item is one of those by which the pace of nodes is measured.

@@ -94,6 +94,7 @@ pub(crate) fn carry_out(
         always: wish.always,
         traffic: &|| flights.traffic(),
         note: &|text| told.note(text),
+        without: &|nodes| told.goes_on_without(nodes),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.this.is_stopping();
@@ -415,6 +416,7 @@ impl Workers {
                 },
                 works: true,
                 to: flight.to,
+                faults: worker.faults(),
             }
         });
         flights.collect()

@@ -1,6 +1,7 @@
 //! Hears the events of an attempt's transfer, and keeps them: figures, log, samples, failed entries, and the phase of the job.
 //! Decides nothing about the end of the attempt.
 
+mod hindered;
 mod moved;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::JobPast;
-use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress};
+use godwit_api::event::{Channel, Event, EventSink, Progress};
 use godwit_api::failure::{Code, FailureCode};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ChannelView, MovedView, ProgressView, SampleView, Timestamp};
@@ -417,44 +418,6 @@ impl AttemptEvents {
             site: None,
             node: None,
         }
-    }
-
-    /// Nothing reaches the other end: the state gets one report.
-    fn connection_lost(&self, lost: &ConnectionLost) {
-        let mut heard = self.lock();
-        if lost.channel.is_some() || std::mem::replace(&mut heard.lost, true) {
-            return;
-        }
-        let phase = heard.phase;
-        drop(heard);
-        let text = format!(
-            "No connection since {}: {}. The attempt continues for up to {} and then ends; the job is then retried.",
-            self.reports.this.now().utc(),
-            lost.why,
-            span(lost.retry_for_seconds)
-        );
-        self.report(
-            phase,
-            Some(Reason::new(FailureCode::ConnectionLost, clip(&text))),
-        );
-    }
-
-    fn connection_regained(&self) {
-        let mut heard = self.lock();
-        if std::mem::replace(&mut heard.lost, false) {
-            let phase = heard.phase;
-            drop(heard);
-            self.report(phase, None);
-        }
-    }
-}
-
-/// A time span in whole seconds or minutes.
-fn span(seconds: f64) -> String {
-    if seconds < 120.0 {
-        format!("{seconds:.0} s")
-    } else {
-        format!("{:.0} min", seconds / 60.0)
     }
 }
 

@@ -29,7 +29,7 @@ fn fill(set: &Path) {
 }
 
 /// Nodes that reach one directory, each by a separate mount; None if this user may not mount.
-fn by_mounts(disk: &Path, nodes: usize) -> Option<(Site, Vec<Mount>)> {
+pub(super) fn by_mounts(disk: &Path, nodes: usize) -> Option<(Site, Vec<Mount>)> {
     let places = (1..=nodes).map(|node| disk.with_file_name(format!("m{node}")));
     let places: Vec<PathBuf> = places.collect();
     let mounts = places.iter().map(|place| Mount::of(disk, place));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::{NodeFault, RunningJob};
 use godwit_api::rest::{ChannelView, NodeProgress, ProgressView};
 use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
@@ -46,10 +47,28 @@ struct NodeReports {
 /// Report of one node.
 struct NodeReport {
     node: String,
+    job: ReportedJob,
+    at: Instant,
+}
+
+/// The part of a node in the job, as it reports it.
+#[derive(Default)]
+struct ReportedJob {
     /// Identity of the node of the other site that it sends to.
     to: String,
     view: ProgressView,
-    at: Instant,
+    /// Nodes of the other site that could not write.
+    faults: Vec<NodeFault>,
+}
+
+impl From<RunningJob> for ReportedJob {
+    fn from(job: RunningJob) -> Self {
+        Self {
+            to: job.to,
+            view: job.progress,
+            faults: job.faults,
+        }
+    }
 }
 
 /// A node that is being asked, until this is dropped.
@@ -91,7 +110,7 @@ impl Flights {
         let told = self.lock();
         // Numbers of channels stay with their node.
         for (first, one) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
-            let NodeReport { node, view, .. } = one;
+            let (node, view) = (&one.node, &one.job.view);
             if one.at.elapsed() < OLD_AFTER {
                 sum.streams = sum.streams.saturating_add(view.streams);
                 rate += view.bytes_per_second.unwrap_or(0.0);
@@ -124,8 +143,8 @@ impl Flights {
         let new = new.filter(|one| one.at > time && one.at.elapsed() < OLD_AFTER);
         new.fold((0, 0), |(bytes, files), one| {
             (
-                bytes.saturating_add(one.view.bytes),
-                files.saturating_add(one.view.files),
+                bytes.saturating_add(one.job.view.bytes),
+                files.saturating_add(one.job.view.files),
             )
         })
     }
@@ -134,13 +153,14 @@ impl Flights {
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
         let told = self.lock();
         let new = told.nodes.iter().filter(|one| one.at.elapsed() < OLD_AFTER);
-        new.map(|NodeReport { node, to, view, .. }| Traffic {
+        new.map(|NodeReport { node, job, .. }| Traffic {
             node: node.clone(),
-            to: to.clone(),
-            bytes_per_second: view.bytes_per_second.unwrap_or(0.0),
-            passed_bytes: total(view, |channel| channel.bytes),
-            resent_bytes: total(view, |channel| channel.resent_bytes),
-            streams: view.streams,
+            to: job.to.clone(),
+            bytes_per_second: job.view.bytes_per_second.unwrap_or(0.0),
+            passed_bytes: total(&job.view, |channel| channel.bytes),
+            resent_bytes: total(&job.view, |channel| channel.resent_bytes),
+            streams: job.view.streams,
+            faults: job.faults.clone(),
         })
         .collect()
     }
@@ -166,7 +186,7 @@ impl Flights {
                 asked,
                 own.into_iter()
                     .find(|one| one.id == self.job)
-                    .map(|one| (one.progress, one.to)),
+                    .map(ReportedJob::from),
             );
             for node in self.others(&shared.this) {
                 self.begin(shared, node);
@@ -199,16 +219,15 @@ impl Flights {
             });
     }
 
-    fn update(&self, node: &str, asked: Instant, view: Option<(ProgressView, String)>) {
+    fn update(&self, node: &str, asked: Instant, job: Option<ReportedJob>) {
         // The report of a node that does not answer gets old.
-        let Some((view, to)) = view else {
+        let Some(job) = job else {
             return;
         };
         let mut told = self.lock();
         let new = NodeReport {
             node: node.to_owned(),
-            to,
-            view,
+            job,
             at: asked,
         };
         match told.nodes.iter_mut().find(|known| known.node == node) {
@@ -227,11 +246,11 @@ impl Flights {
         rows
     }
 
-    fn ask(&self, asking: &Asking, node: &Node) -> Option<(ProgressView, String)> {
+    fn ask(&self, asking: &Asking, node: &Node) -> Option<ReportedJob> {
         let goes_on = || !asking.this.is_stopping() && !self.lock().has_ended;
         let mut jobs = elsewhere::ask(asking, node, &goes_on)?.into_iter();
         let job = jobs.find(|job| job.works && job.id == self.job);
-        Some(job.map(|job| (job.progress, job.to)).unwrap_or_default())
+        Some(job.map(ReportedJob::from).unwrap_or_default())
     }
 }
 
@@ -261,7 +280,11 @@ mod tests {
                 channels: vec![channel.clone(), channel.clone()],
                 ..ProgressView::default()
             };
-            flights.update(node, Instant::now(), Some((view, String::new())));
+            let job = ReportedJob {
+                view,
+                ..ReportedJob::default()
+            };
+            flights.update(node, Instant::now(), Some(job));
         }
         assert_eq!(flights.sum(0).streams, u32::MAX);
         let before = start.checked_sub(Duration::from_secs(1)).unwrap_or(start);

@@ -1,0 +1,248 @@
+//! Decides which nodes of the destination are set aside because they could not write, and for how long.
+//! Reads no clock and asks no node: reports and their times are arguments.
+//!
+//! ```text
+//! used ── reported ──▶ aside (20 s) ── time is over ──▶ tried ── 60 s without a report ──▶ used
+//!                         ▲                               │
+//!                         └── reported: twice as long, ◀──┘
+//!                             at most 2 minutes
+//! ```
+//!
+//! Workers report a node once another one has taken the same items ([`NodeFault`]). A node that is set aside keeps its claim and gets no
+//! data. If all nodes are aside, all are used: the job then ends as it does with one full destination.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use godwit_api::ask::{NodeFault, Peer};
+use godwit_api::failure::{Code, FailureCode};
+use godwit_state::Reason;
+
+use crate::watch::Traffic;
+
+/// How long a node is set aside for the first time, and at most.
+const WAIT: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_mins(2);
+/// A node that is tried again, and is not reported for this long, is used like any other.
+const PROVEN_AFTER: Duration = Duration::from_secs(60);
+/// Nodes that are remembered, and reports of one worker that are read.
+const NODES_MAX: usize = 256;
+
+/// A node that was reported.
+#[derive(Debug)]
+struct Node {
+    code: Code,
+    /// Until then it is aside, and after that it is tried.
+    until: Duration,
+    wait: Duration,
+}
+
+/// The nodes of the destination that could not write.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    nodes: BTreeMap<String, Node>,
+    /// Number of reports read, by worker and node.
+    read: BTreeMap<(String, String), u32>,
+    decided: Vec<String>,
+}
+
+impl Aside {
+    /// Takes the reports of workers. `name` returns the name of a node of the destination, if it is one.
+    pub(crate) fn hear(
+        &mut self,
+        now: Duration,
+        told: &[Traffic],
+        name: impl Fn(&str) -> Option<String>,
+    ) {
+        for one in told {
+            for fault in one.faults.iter().take(NODES_MAX) {
+                let Some(name) = name(&fault.at) else {
+                    continue;
+                };
+                let read = self.read.entry((one.node.clone(), fault.at.clone()));
+                let read = read.or_default();
+                if std::mem::replace(read, fault.times) != fault.times {
+                    self.reported(now, fault, &name);
+                }
+            }
+        }
+        let proven = |node: &Node| now >= node.until + PROVEN_AFTER;
+        self.nodes.retain(|_, node| !proven(node));
+    }
+
+    fn reported(&mut self, now: Duration, fault: &NodeFault, name: &str) {
+        let code = fault.code.clone();
+        let wait = match self.nodes.get(&fault.at) {
+            // The report is about a try that began before.
+            Some(node) if now < node.until => return,
+            Some(node) => (node.wait * 2).min(WAIT_MAX),
+            None if self.nodes.len() >= NODES_MAX => return,
+            None => WAIT,
+        };
+        self.decided.push(format!(
+            "the node {name} of the destination is set aside for {} s, and its items go to the others: {}",
+            wait.as_secs(),
+            why(&code)
+        ));
+        let until = now + wait;
+        let node = Node { code, until, wait };
+        self.nodes.insert(fault.at.clone(), node);
+    }
+
+    /// Whether a node gets no data now.
+    fn is_aside(&self, now: Duration, node: &str) -> bool {
+        self.nodes.get(node).is_some_and(|node| now < node.until)
+    }
+
+    /// The nodes among these that get data: all of them where none is left.
+    pub(crate) fn used(&self, now: Duration, ready: Vec<Peer>) -> Vec<Peer> {
+        let is_aside = |peer: &Peer| self.is_aside(now, &peer.identity);
+        match ready.iter().all(is_aside) {
+            true => ready,
+            false => ready.into_iter().filter(|peer| !is_aside(peer)).collect(),
+        }
+    }
+
+    /// Sentences about the decisions.
+    pub(crate) fn decided(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.decided)
+    }
+
+    /// The nodes that are aside now among these, with the reason of the first one.
+    pub(crate) fn shown<'a>(
+        &self,
+        now: Duration,
+        nodes: impl Iterator<Item = &'a Peer>,
+    ) -> Option<Reason> {
+        let aside = nodes.filter(|peer| self.is_aside(now, &peer.identity));
+        let aside: Vec<&Peer> = aside.collect();
+        let code = self.nodes.get(&aside.first()?.identity)?.code.clone();
+        let of = |peer: &&Peer| {
+            let node = self.nodes.get(&peer.identity)?;
+            Some(format!("{}: {}", peer.name, why(&node.code)))
+        };
+        let nodes: Vec<String> = aside.iter().filter_map(of).collect();
+        let text = format!(
+            "The job goes on without nodes of the destination that could not write. {}. They are tried again.",
+            nodes.join("; ")
+        );
+        Some(Reason::new(code, crate::batch::clip(&text)))
+    }
+}
+
+/// What a fault means, without names of entries: users of other sites may read it.
+fn why(code: &Code) -> &'static str {
+    match code.known() {
+        Some(FailureCode::NoSpace) => "its storage or a quota is full",
+        Some(FailureCode::ReadOnly) => "its file system is read-only",
+        Some(FailureCode::SyncFailed) => "its storage does not make data durable",
+        Some(FailureCode::JournalUnusable | FailureCode::SpillUnusable) => {
+            "it cannot write its journals"
+        }
+        Some(FailureCode::DestinationUnusable) => "it cannot use the destination",
+        _ => "its storage reports errors",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn peers(names: &[&str]) -> Vec<Peer> {
+        let peer = |name: &&str| Peer {
+            name: format!("siteB.{name}"),
+            addresses: Vec::new(),
+            identity: (*name).to_owned(),
+        };
+        names.iter().map(peer).collect()
+    }
+
+    /// The worker `by` has reported `node` so many times.
+    fn hear(aside: &mut Aside, now: u64, by: &str, node: &str, times: u32) {
+        let told = Traffic {
+            node: by.to_owned(),
+            faults: vec![NodeFault {
+                at: node.to_owned(),
+                times,
+                code: FailureCode::NoSpace.into(),
+            }],
+            ..Traffic::default()
+        };
+        let name = |node: &str| (node != "stranger").then(|| format!("siteB.{node}"));
+        aside.hear(at(now), &[told], name);
+    }
+
+    fn used(aside: &Aside, now: u64) -> Vec<String> {
+        let used = aside.used(at(now), peers(&["a", "b", "c"]));
+        used.into_iter().map(|peer| peer.identity).collect()
+    }
+
+    #[test]
+    fn a_node_that_cannot_write_gets_no_data_for_a_time_and_longer_the_next_time() {
+        let mut aside = Aside::default();
+        assert_eq!(used(&aside, 0), ["a", "b", "c"]);
+        hear(&mut aside, 10, "s1", "a", 1);
+        assert_eq!(used(&aside, 10), ["b", "c"]);
+        let [said] = aside.decided().try_into().expect("one sentence");
+        assert!(said.contains("siteB.a") && said.contains("full"), "{said}");
+        // The same report is read each second, and others are about the same time.
+        hear(&mut aside, 11, "s1", "a", 1);
+        hear(&mut aside, 12, "s2", "a", 1);
+        assert_eq!(used(&aside, 29), ["b", "c"]);
+        assert_eq!(used(&aside, 30), ["a", "b", "c"]);
+        hear(&mut aside, 31, "s1", "a", 1);
+        assert_eq!(used(&aside, 31), ["a", "b", "c"], "that is known");
+        hear(&mut aside, 32, "s1", "a", 2);
+        assert_eq!(used(&aside, 71), ["b", "c"]);
+        assert_eq!(used(&aside, 72), ["a", "b", "c"]);
+        assert_eq!(aside.decided().len(), 1);
+        // It is never left for longer than two minutes.
+        let mut now = 72;
+        for times in 3..10 {
+            hear(&mut aside, now, "s1", "a", times);
+            now += 120;
+            assert_eq!(used(&aside, now), ["a", "b", "c"]);
+        }
+    }
+
+    #[test]
+    fn a_node_that_writes_again_is_used_like_any_other() {
+        let mut aside = Aside::default();
+        hear(&mut aside, 0, "s1", "a", 1);
+        hear(&mut aside, 20, "s1", "a", 2);
+        // After 60 s and 60 s without a report.
+        hear(&mut aside, 120, "s1", "a", 2);
+        hear(&mut aside, 130, "s1", "a", 3);
+        assert_eq!(used(&aside, 149), ["b", "c"]);
+        assert_eq!(used(&aside, 150), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn where_no_node_is_left_all_are_used() {
+        let mut aside = Aside::default();
+        for node in ["a", "b"] {
+            hear(&mut aside, 0, "s1", node, 1);
+        }
+        assert_eq!(used(&aside, 1), ["c"]);
+        let shown = aside.shown(at(1), peers(&["a", "b", "c"]).iter());
+        let shown = shown.expect("two nodes");
+        assert_eq!(shown.code, FailureCode::NoSpace);
+        assert!(shown.text.contains("siteB.a: its storage"), "{shown:?}");
+        assert!(!shown.text.contains("siteB.c"), "{shown:?}");
+        hear(&mut aside, 1, "s1", "c", 1);
+        assert_eq!(used(&aside, 1), ["a", "b", "c"]);
+        assert_eq!(aside.shown(at(40), peers(&["a"]).iter()), None);
+    }
+
+    #[test]
+    fn only_nodes_of_the_destination_are_set_aside() {
+        let mut aside = Aside::default();
+        hear(&mut aside, 0, "s1", "stranger", 1);
+        assert!(aside.decided().is_empty());
+        assert!(aside.nodes.is_empty() && aside.read.is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! Takes the answers of nodes of the destination, and the reports of workers about those nodes.
+//! Asks no node.
+
+use std::time::Instant;
+
+use godwit_api::ask::Peer;
+
+use super::{Asked, Driver, GRANT_AGAIN, GRANT_REFUSED, NODES_EVERY, Picture};
+use crate::questions::LetIn;
+use crate::watch::Traffic;
+
+impl Driver<'_> {
+    /// Workers report nodes that could not write. The job names those that are aside.
+    pub(super) fn hear_faults(&self, sight: &mut Picture, told: &[Traffic]) {
+        let now = sight.now();
+        let (claims, aside) = (&sight.claims, &mut sight.aside);
+        let named = |identity: &str| {
+            let peer = claims.all().find(|peer| peer.identity == identity);
+            peer.map(|peer: &Peer| peer.name.clone())
+        };
+        aside.hear(now, told, named);
+        let decided = aside.decided();
+        let shown = aside.shown(now, claims.all());
+        if sight.shown != shown {
+            sight.shown.clone_from(&shown);
+            (self.order.without)(shown);
+        }
+        for decided in decided {
+            (self.order.note)(&decided);
+        }
+    }
+
+    pub(super) fn hear(&self, sight: &mut Picture, heard: Asked) {
+        let now = Instant::now();
+        match heard {
+            Asked::Claim(identity, ask, answer) => {
+                sight.claims.answered(sight.now(), &identity, ask, answer);
+            }
+            Asked::Nodes(answer) => {
+                sight.nodes_at = Some(now + NODES_EVERY);
+                if let Ok(nodes) = answer {
+                    sight.claims.serving(sight.now(), nodes);
+                }
+            }
+            Asked::Access(mate, answer) => {
+                let found = sight.members.iter_mut().find(|member| member.mate == mate);
+                let Some(member) = found else {
+                    return;
+                };
+                match answer {
+                    Ok(LetIn { at, refused }) => {
+                        for (gate, refusal) in &refused {
+                            if !member.refused.contains(&gate.identity) {
+                                let (name, gate) = (&mate.name, &gate.name);
+                                (self.order.note)(&format!(
+                                    "the node {name} has no access at {gate}: {refusal}"
+                                ));
+                            }
+                        }
+                        let refused = refused.into_iter().map(|(gate, _)| gate.identity);
+                        member.refused = refused.collect();
+                        let wait = match at.len() < member.asked.len() {
+                            true => GRANT_REFUSED,
+                            false => GRANT_AGAIN,
+                        };
+                        member.ask_at = Some(now + wait);
+                        member.at = at;
+                        if !std::mem::replace(&mut member.is_let_in, true) {
+                            sight.claims.members_changed(sight.now());
+                        }
+                    }
+                    Err(refusal) => {
+                        member.ask_at = Some(now + GRANT_REFUSED);
+                        let name = &mate.name;
+                        (self.order.note)(&format!(
+                            "the node {name} has no access at the destination: {refusal}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+}

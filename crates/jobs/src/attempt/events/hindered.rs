@@ -1,0 +1,59 @@
+//! Reports to the state why a running job is slower than it could be: nothing reaches the other end, or nodes of it cannot write.
+//! Ends no attempt.
+
+use godwit_api::event::ConnectionLost;
+use godwit_api::failure::FailureCode;
+use godwit_state::Reason;
+
+use super::AttemptEvents;
+use crate::attempt::clip;
+
+impl AttemptEvents {
+    /// The job goes on without some nodes of the destination, or with all of them again.
+    pub(crate) fn goes_on_without(&self, nodes: Option<Reason>) {
+        let heard = self.lock();
+        let (phase, is_lost) = (heard.phase, heard.lost);
+        drop(heard);
+        if !is_lost {
+            self.report(phase, nodes);
+        }
+    }
+
+    /// Nothing reaches the other end: the state gets one report.
+    pub(super) fn connection_lost(&self, lost: &ConnectionLost) {
+        let mut heard = self.lock();
+        if lost.channel.is_some() || std::mem::replace(&mut heard.lost, true) {
+            return;
+        }
+        let phase = heard.phase;
+        drop(heard);
+        let text = format!(
+            "No connection since {}: {}. The attempt continues for up to {} and then ends; the job is then retried.",
+            self.shared.now().utc(),
+            lost.why,
+            span(lost.retry_for_seconds)
+        );
+        self.report(
+            phase,
+            Some(Reason::new(FailureCode::ConnectionLost, clip(&text))),
+        );
+    }
+
+    pub(super) fn connection_regained(&self) {
+        let mut heard = self.lock();
+        if std::mem::replace(&mut heard.lost, false) {
+            let phase = heard.phase;
+            drop(heard);
+            self.report(phase, None);
+        }
+    }
+}
+
+/// A time span in whole seconds or minutes.
+fn span(seconds: f64) -> String {
+    if seconds < 120.0 {
+        format!("{seconds:.0} s")
+    } else {
+        format!("{:.0} min", seconds / 60.0)
+    }
+}
