@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use godwit_api::failure::FailureCode;
 use rustix::io::Errno;
 use serde_json::Value;
 
@@ -300,7 +299,7 @@ fn a_leader_whose_mount_hangs_answers_votes_and_gives_its_jobs_to_others() {
     site.wait("the leader says that it hangs, and leads", |view| {
         let hangs = nodes(view)
             .into_iter()
-            .find(|node| node["name"] == led.as_deref());
+            .find(|node| node["name"].as_str() == led.as_deref());
         let lacks = |node: &Value| node["exports"].as_array().is_some_and(Vec::is_empty);
         hangs.is_some_and(lacks) && name(view) == led && up(view).len() == 3
     });

@@ -6,7 +6,7 @@ use godwit_api::failure::FailureCode;
 use godwit_state::Reason;
 
 use super::AttemptEvents;
-use crate::attempt::clip;
+use crate::basis::words::clip;
 
 impl AttemptEvents {
     /// The job goes on without some nodes of the destination, or with all of them again.
@@ -29,7 +29,7 @@ impl AttemptEvents {
         drop(heard);
         let text = format!(
             "No connection since {}: {}. The attempt continues for up to {} and then ends; the job is then retried.",
-            self.shared.now().utc(),
+            self.reports.this.now().utc(),
             lost.why,
             span(lost.retry_for_seconds)
         );
