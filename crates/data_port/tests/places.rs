@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use godwit_api::ask::{
-    Answer, ClaimPlace, CleanPlace, ListPlace, Mark, Question, Refusal, RemovePlace, RenamePlace,
-    code,
+    Answer, ClaimPlace, CleanPlace, ListPlace, MakeDirectory, Mark, Question, Refusal, RemovePlace,
+    RenamePlace, code,
 };
 use godwit_api::grant::Right;
 use godwit_api::job::{ClaimId, Text};
@@ -44,6 +44,25 @@ fn ask(here: &Here, question: &Question) -> Result<Answer, Refusal> {
 
 fn count(directory: &Path) -> usize {
     fs::read_dir(directory).expect("there").count()
+}
+
+/// Each directory above a path is a path, too: all of them together have more bytes than any memory.
+#[test]
+fn a_path_of_too_many_names_is_not_made() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    let make = |names: usize| {
+        let wish = MakeDirectory {
+            path: Text::from(format!("data{}", "/a".repeat(names)).as_str()),
+            parents: true,
+        };
+        ask(&here, &Question::MakeDirectory(wish))
+    };
+    make(200).expect("made");
+    let refused = make(32_000).expect_err("too deep");
+    assert!(refused.message.contains("256 names"), "{refused:?}");
+    let names = count(&directory.path().join("data"));
+    assert_eq!(names, 1);
 }
 
 #[test]

@@ -30,5 +30,5 @@ pub use path::{
 };
 pub use storage::{
     Capabilities, Choice, Create, Known, Look, May, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS,
-    Scan, ScanEntry, ScanItem, Storage, SurveyItem, WriteFile,
+    SYNC_EACH_MAX, Scan, ScanEntry, ScanItem, Storage, SurveyItem, WriteFile, above_to_sync,
 };

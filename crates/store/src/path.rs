@@ -49,6 +49,11 @@ impl RelPath {
         Self(path)
     }
 
+    /// The directory above this path with this many bytes, or the path itself.
+    pub(crate) fn start(&self, length: usize) -> Self {
+        Self(self.0[..length].to_vec())
+    }
+
     /// Checks `bytes` and converts them to a path. Nothing is normalised: an invalid path is an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
         check(bytes)?;
@@ -73,6 +78,19 @@ impl RelPath {
     /// The parent directory; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.split().map(|(parent, _)| Self(parent.to_vec()))
+    }
+
+    /// The directories above this path, the nearest first. Made one at a time, because a long path can have 32,000 of them.
+    pub fn above(&self) -> impl Iterator<Item = Self> + use<> {
+        std::iter::successors(self.parent(), Self::parent)
+    }
+
+    /// As [`Self::above`], from the root on.
+    pub fn above_from_root(&self) -> impl Iterator<Item = Self> {
+        let slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let ends = std::iter::once(0).chain(slashes.map(|(at, _)| at));
+        let is_root = self.is_root();
+        ends.map(|end| self.start(end)).filter(move |_| !is_root)
     }
 
     /// The last component; `None` for the root.
@@ -392,6 +410,10 @@ mod tests {
             prop_assert_eq!(parent.join(path.file_name().unwrap()).unwrap(), path.clone());
             prop_assert_eq!(path.components().count(), names.len());
             prop_assert!(path.starts_with(&parent));
+            let mut above: Vec<RelPath> = path.above().collect();
+            prop_assert_eq!(above.len(), names.len());
+            above.reverse();
+            prop_assert_eq!(path.above_from_root().collect::<Vec<_>>(), above);
         }
 
         #[test]

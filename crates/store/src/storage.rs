@@ -46,6 +46,15 @@ impl<S: Storage + ?Sized> Look for Each<'_, S> {
 /// Decides whether a transfer may still add and remove names. Must be cheap; after it has returned false, it never returns true again.
 pub type May = Arc<dyn Fn() -> bool + Send + Sync>;
 
+/// Up to this many files or directories are synced one by one; above, their file systems as a whole.
+pub const SYNC_EACH_MAX: usize = 16;
+
+/// The directories to sync so that an entry keeps its name: all above the path, or the nearest ones of many, with which
+/// [`Storage::sync_directories`] syncs the others, too.
+pub fn above_to_sync(path: &RelPath) -> Vec<RelPath> {
+    path.above().take(SYNC_EACH_MAX + 1).collect()
+}
+
 /// A place that stores a tree of entries. Any number of threads may call it at once.
 ///
 /// Paths are relative to the storage's root. No call follows a symbolic link, neither within the path nor at its end. An entry is created
@@ -202,6 +211,7 @@ pub trait Storage: Send + Sync {
     fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError>;
 
     /// Afterwards the names in these directories survive a power cut.
+    /// More than [`SYNC_EACH_MAX`] may sync the whole file system instead, or these directories and all above them.
     fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError>;
 
     /// Opens a temporary file for reading, to verify it.

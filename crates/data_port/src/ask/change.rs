@@ -8,7 +8,7 @@ use std::path::Path;
 use godwit_api::ask::{EntryView, FailedPlace, GoOn, NAMED_MAX, Refusal, Removed, code};
 use godwit_api::job::Text;
 use godwit_store::spill::SpillStack;
-use godwit_store::{Kind, RelPath, Replace, StoreError, SurveyItem};
+use godwit_store::{Kind, RelPath, Replace, StoreError, SurveyItem, above_to_sync};
 
 use super::here::{Found, given_up};
 
@@ -52,7 +52,7 @@ pub(super) fn make_directory(found: &Found, parents: bool) -> Result<EntryView, 
         ),
         _ => found.refuse(&error),
     })?;
-    let above: Vec<RelPath> = std::iter::successors(parent, RelPath::parent).collect();
+    let above = above_to_sync(&found.path);
     storage.sync_directories(&above).map_err(refuse)?;
     found.view()
 }

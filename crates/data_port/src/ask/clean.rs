@@ -70,11 +70,14 @@ pub(super) fn clean(
     let mut ended = Ok(());
     // The contents of these directories are removed first, which changes the directories' times.
     let mut directories = Vec::new();
+    let mut held = 0;
     let surveyed = found.storage.survey(&found.path, &mut |item| {
         seen += 1;
         ended = match item {
             SurveyItem::Entry { path, kind, .. } if is_temporary(&path) => {
-                if kind == Kind::Directory && directories.len() < DIRECTORIES_MAX {
+                let room = directories.len() < DIRECTORIES_MAX && held < PATHS_BYTES_MAX;
+                if kind == Kind::Directory && room {
+                    held += path.as_bytes().len();
                     let there = found.storage.stat(&path).ok().flatten();
                     directories.extend(there.map(|there| (path, there.mtime)));
                     Ok(())
@@ -103,6 +106,9 @@ pub(super) fn clean(
 
 /// Temporary directories that are recorded at a time: a killed node leaves one, with the entries that it was removing.
 const DIRECTORIES_MAX: usize = 4096;
+
+/// Bytes of their paths.
+const PATHS_BYTES_MAX: usize = 1 << 20;
 
 fn is_temporary(path: &RelPath) -> bool {
     path.file_name().is_some_and(TempName::is_temp)

@@ -18,7 +18,7 @@ use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syn
 
 use super::claim::Holder;
 use super::{change, clean, list};
-use crate::claims::{By, ClaimTable};
+use crate::claims::{By, ClaimTable, check as check_place};
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// Faults at a path that reveal the entry there, or one above it.
@@ -129,6 +129,12 @@ impl Here {
             }
             Question::MakeDirectory(wish) => {
                 let found = self.find(&wish.path, Right::Write, may)?;
+                if check_place(found.path.as_bytes()).is_err() {
+                    return Err(Refusal::new(
+                        code::INVALID,
+                        "the path is too long: a directory that a question makes has at most 4096 bytes and 256 names",
+                    ));
+                }
                 change::make_directory(&found, wish.parents).map(Answer::Entry)
             }
             Question::Remove(wish) => {

@@ -26,6 +26,7 @@ pub(super) fn make_directory(
             mkdir(parent, name, mode)
         })
     };
+    // Lengths alone: together, the paths of a deep directory take far more memory than the longest one.
     let mut missing = Vec::new();
     let mut at = path.clone();
     let made = loop {
@@ -35,13 +36,17 @@ pub(super) fn make_directory(
                     .parent()
                     .filter(|parent| !parent.is_root())
                     .ok_or(error)?;
-                missing.push(std::mem::replace(&mut at, parent));
+                missing.push(at.as_bytes().len());
+                at = parent;
             }
             result => break result?,
         }
     };
     // Each path was tried before its parent, so the last one in the list is the highest.
-    missing.iter().rev().try_fold(made, |_, path| make(path))
+    missing
+        .iter()
+        .rev()
+        .try_fold(made, |_, length| make(&path.start(*length)))
 }
 
 fn mkdir(parent: &Directory, name: &[u8], mode: Mode) -> Result<bool, Trouble> {

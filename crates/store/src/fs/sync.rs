@@ -5,13 +5,12 @@ use super::directories::{Directories, Trouble, lock};
 use super::write::open_temp;
 use crate::error::StoreError;
 use crate::path::{RelPath, TempName};
+use crate::storage::SYNC_EACH_MAX;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Up to this many files or directories are synced one by one; above, their file systems as a whole.
-pub(super) const SYNC_EACH_MAX: usize = 16;
 /// Files with at least this many bytes on average are also synced one by one, to avoid waiting for other programs' data.
 const SYNC_EACH_BYTES: u64 = 8 << 20;
 
@@ -102,7 +101,12 @@ impl SyncState {
         };
         if paths.len() > SYNC_EACH_MAX {
             match self.sync_all(directories, first) {
-                Err(error) if error.errno == Some(Errno::XDEV.raw_os_error()) => {}
+                Err(error) if error.errno == Some(Errno::XDEV.raw_os_error()) => {
+                    // The caller may have left out directories above these.
+                    for above in paths.iter().flat_map(RelPath::above) {
+                        sync_directory(directories, &above)?;
+                    }
+                }
                 result => return result,
             }
         }

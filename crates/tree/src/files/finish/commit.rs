@@ -76,6 +76,8 @@ struct Batch {
     ranges: Vec<Range>,
     complete: Vec<(Seq, Arc<OpenFile>)>,
     bytes: u64,
+    /// Bytes of the paths of small files.
+    path_bytes: u64,
     began: Option<Instant>,
 }
 
@@ -127,7 +129,8 @@ impl Committer {
     pub(crate) fn has_room(&self) -> bool {
         let mut state = lock(&self.state);
         // Empty files count as well, so that a long sync does not let any number of them accumulate.
-        let room = state.batch.bytes + state.syncing_bytes < limits::UNDURABLE_BYTES_MAX
+        let bytes = state.batch.bytes + state.batch.path_bytes + state.syncing_bytes;
+        let room = bytes < limits::UNDURABLE_BYTES_MAX
             && state.batch.entries() + state.syncing_entries < limits::UNDURABLE_ENTRIES_MAX;
         state.had_no_room |= !room;
         room
@@ -178,6 +181,7 @@ impl Committer {
             return;
         }
         state.batch.seqs.push(seq);
+        state.batch.path_bytes += files.iter().map(SmallFile::path_bytes).sum::<u64>();
         state
             .batch
             .small
@@ -255,7 +259,7 @@ impl Committer {
             let due = state.batch.is_full() || age.is_some_and(|age| age >= limits::BATCH_AGE);
             if age.is_some() && (due || state.flushing || state.hurrying || state.stopping) {
                 let batch = std::mem::take(&mut state.batch);
-                state.syncing_bytes = batch.bytes;
+                state.syncing_bytes = batch.bytes + batch.path_bytes;
                 state.syncing_entries = batch.entries();
                 state.syncing = true;
                 state.hurrying = false;

@@ -143,19 +143,18 @@ impl Directories {
 
     /// Grants the owner access to the directories above `path`, outermost first, if this transfer sets their modes.
     fn open_above(&self, path: &RelPath) {
-        let above: Vec<RelPath> = std::iter::successors(path.parent(), RelPath::parent).collect();
         let storage = &self.target.config.storage;
-        for directory in above.iter().rev() {
-            if !self.target.sets_mode_of(directory) {
+        for directory in path.above_from_root() {
+            if !self.target.sets_mode_of(&directory) {
                 continue;
             }
-            let closed = storage.stat(directory).is_ok_and(|there| {
+            let closed = storage.stat(&directory).is_ok_and(|there| {
                 there.is_some_and(|there| {
                     there.kind == Kind::Directory && there.mode & OWNER_BITS != OWNER_BITS
                 })
             });
             // The following look reports a directory that cannot be opened.
-            if closed && storage.open_directory(directory).is_err() {
+            if closed && storage.open_directory(&directory).is_err() {
                 return;
             }
         }
@@ -190,19 +189,14 @@ impl Directories {
         let Some(base) = self.target.config.mapping.first() else {
             return Ok(());
         };
-        let mut above = Vec::new();
-        let mut at = path.parent();
         let root_too = self.target.root_makes_way(base);
-        while let Some(parent) =
-            at.filter(|parent| parent.starts_with(base) && (root_too || parent != base))
-        {
-            at = parent.parent();
-            above.push(parent);
-        }
-        for parent in above.iter().rev() {
-            let there = self.target.config.storage.stat(parent)?;
+        let above = path
+            .above_from_root()
+            .filter(|parent| parent.starts_with(base) && (root_too || parent != base));
+        for parent in above {
+            let there = self.target.config.storage.stat(&parent)?;
             if there.is_some_and(|there| there.kind != Kind::Directory) {
-                self.replace_by_directory(parent, below(base, parent))?;
+                self.replace_by_directory(&parent, below(base, &parent))?;
             }
         }
         Ok(())

@@ -29,6 +29,13 @@ pub(crate) struct SmallFile {
     pub(crate) unnamed: Option<Box<Unnamed>>,
 }
 
+impl SmallFile {
+    pub(super) fn path_bytes(&self) -> u64 {
+        let unnamed = self.unnamed.as_ref();
+        unnamed.map_or(0, |unnamed| unnamed.path.as_bytes().len() as u64)
+    }
+}
+
 /// Data about a small file until it gets its name.
 pub(crate) struct Unnamed {
     pub(crate) root: u16,
@@ -54,7 +61,7 @@ impl Batch {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes >= limits::BATCH_BYTES
+        self.bytes + self.path_bytes >= limits::BATCH_BYTES
             || self.small.len() >= limits::BATCH_FILES
             || self.seqs.len() >= limits::BATCH_FILES
     }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{EntryId, FaultCode, HeldRange, Seq, Side};
-use godwit_store::{RelPath, Replace, TempName, digest};
+use godwit_store::{RelPath, Replace, SYNC_EACH_MAX, TempName, digest};
 
 use super::{Batch, Committer, SmallFile};
 use crate::files::error::CommitError;
@@ -289,10 +289,10 @@ impl Ancestors {
             return;
         }
         self.last = Some(parent.to_vec());
-        let mut at = path.parent();
-        while let Some(parent) = at {
-            at = parent.parent();
-            if !self.directories.insert(parent) {
+        for (level, parent) in path.above().enumerate() {
+            // With so many, the storage syncs those above them, too.
+            let is_enough = level > 0 && self.directories.len() > SYNC_EACH_MAX;
+            if is_enough || !self.directories.insert(parent) {
                 break;
             }
         }

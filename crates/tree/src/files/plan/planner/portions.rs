@@ -3,7 +3,7 @@
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{Fault, FaultCode, HeldRange, Judge, Part, Portion, Record, Side, Verdict};
-use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, above_to_sync};
 
 use super::Planner;
 use crate::files::member::{key_of, rereads_assembled};
@@ -131,8 +131,7 @@ impl Planner {
         if self.target.config.no_sync {
             return Ok(());
         }
-        let above = std::iter::successors(path.parent(), RelPath::parent);
-        let directories: Vec<RelPath> = above.collect();
+        let directories = above_to_sync(path);
         self.target.config.storage.sync_directories(&directories)
     }
 
