@@ -5,7 +5,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use godwit_api::host::HostPort;
-use godwit_api::settings::{ServeSettings, SettingError, SettingErrors, SettingProblem, Values};
+use godwit_api::settings::{
+    ServeSettings, SettingError, SettingErrors, SettingProblem, Value, Values,
+};
 use godwit_api::watched::Watched;
 use godwit_data_port::{Announce, Export};
 use godwit_net::own_interfaces;
@@ -63,6 +65,15 @@ pub fn make(
     let mut own = vec![home.path()];
     if let CertificateSource::Files { key, .. } = &certificate {
         own.push(key);
+    }
+    // Whoever may write to the settings or the invitation decides the exports, or the cluster, of the next start.
+    if let (Value::Text(file), _) = values.get("config")
+        && !file.is_empty()
+    {
+        own.push(Path::new(file));
+    }
+    if let Some(join) = &settings.cluster.join {
+        own.push(&join.token_file);
     }
     let exports: Vec<Export> = settings
         .exports

@@ -151,4 +151,13 @@ fn no_export_reaches_the_files_that_decide_the_rights_of_its_node() {
     let inside = rig.daemon_home.join("inside");
     fs::create_dir_all(&inside).expect("made");
     refused(&serve(&inside), "GODWIT_HOME");
+    // Whoever may write to the settings decides the exports of the next start.
+    let data = rig.path("shared");
+    fs::create_dir_all(&data).expect("made");
+    let settings = data.join("settings.toml");
+    let text = format!("[serve]\nexport = [\"data={}\"]\n", data.display());
+    fs::write(&settings, text).expect("written");
+    let named = settings.to_str().expect("text");
+    let serve = rig.admin(&["serve", "--listen", "127.0.0.1:0", "--config", named]);
+    refused(&serve, "settings.toml lie in each other");
 }
