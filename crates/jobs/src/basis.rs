@@ -7,6 +7,7 @@ pub(crate) mod documents;
 pub(crate) mod ends;
 pub(crate) mod error;
 pub(crate) mod owners;
+pub(crate) mod pages;
 pub(crate) mod spec;
 pub(crate) mod stored;
 pub(crate) mod this_node;

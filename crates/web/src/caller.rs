@@ -398,14 +398,15 @@ impl From<Standing> for Identified {
 /// Whether a proxy sends the request, as far as the request shows. Programs of this machine speak HTTP/1.1 on the socket, and call the node
 /// by one word, as in `http://localhost/`. A proxy may pass on the name by which its client called it, or speak HTTP/1.0.
 fn is_forwarded(parts: &Parts) -> bool {
-    let host = parts.headers.get(HOST).map(|host| host.as_bytes());
-    let host = host.or_else(|| parts.uri.authority().map(|host| host.as_str().as_bytes()));
+    let hosts = parts.headers.get_all(HOST).iter();
+    let hosts = hosts.map(|host| host.as_bytes());
+    let mut hosts = hosts.chain(parts.uri.authority().map(|host| host.as_str().as_bytes()));
     let is_word = |host: &[u8]| {
         let is_sign = |sign: &u8| sign.is_ascii_alphanumeric() || *sign == b'-';
         !host.is_empty() && host.iter().all(is_sign)
     };
     parts.version < Version::HTTP_11
-        || !host.is_none_or(is_word)
+        || !hosts.all(is_word)
         || parts.headers.keys().any(|name| is_of_proxy(name.as_str()))
 }
 

@@ -1,7 +1,7 @@
 //! Progress of the jobs that other nodes of the cluster run. It is requested while a client watches, and dropped when outdated.
 //! Runs no job, and keeps nothing in the state.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_state::{JobFilter, Node};
 
 use crate::asking::{Asking, reached};
+use crate::basis::pages::each_job;
 use crate::basis::this_node::ThisNode;
 
 /// Between two questions to a node.
@@ -135,12 +136,15 @@ fn runners(this: &ThisNode) -> Vec<Node> {
         return Vec::new();
     }
     let filter = JobFilter::moving();
-    let running = reader.jobs(&filter, None, JOBS_MAX);
-    let running = running.map(|page| page.jobs).unwrap_or_default();
-    let runs = |row: &Node| {
-        let mut runners = running.iter().filter_map(|job| job.runner.as_ref());
-        row.name != *own && runners.any(|runner| runner.node == row.name)
-    };
+    let mut running = HashSet::new();
+    let read = each_job(&reader, filter, JOBS_MAX, &mut |job| {
+        running.extend(job.runner.map(|runner| runner.node));
+        Ok(true)
+    });
+    if read.is_err() {
+        return Vec::new();
+    }
+    let runs = |row: &Node| row.name != *own && running.contains(&row.name);
     rows.into_iter().filter(runs).collect()
 }
 

@@ -8,6 +8,7 @@ use godwit_state::{Delivered, Job, JobFilter, JobState, Reader};
 
 use crate::attempt::live::Limits;
 use crate::basis::clock::now;
+use crate::basis::pages::each_job;
 
 /// Earlier jobs that are looked at.
 const PAST_MAX: usize = 32;
@@ -91,9 +92,15 @@ fn earlier(reader: &Reader, job: &Job) -> Option<Vec<Past>> {
         ..JobFilter::default()
     };
     let from = |job: &Job| job.sources.first().map(|place| place.site.clone());
-    let page = reader.jobs(&filter, None, 4 * PAST_MAX).ok()?;
+    let mut found = Vec::new();
+    let read = each_job(reader, filter, 4 * PAST_MAX, &mut |mut job| {
+        job.sources.truncate(1);
+        found.push(job);
+        Ok(true)
+    });
+    read.ok()?;
     let mut past = Vec::new();
-    for earlier in page.jobs {
+    for earlier in found {
         let is_alike = earlier.attempts == 1
             && earlier.destination.site == job.destination.site
             && from(&earlier) == from(job);

@@ -12,7 +12,8 @@ use godwit_api::ask::{JobPast, JobSeen};
 use godwit_api::event::Event;
 use godwit_api::failure::{Code, Failure, FailureCode, Scope};
 use godwit_api::rest::{
-    ChannelView, FailureGroup, JobView, LogLine, NodeProgress, ProgressView, Reason, SampleView,
+    ChannelView, FailureGroup, JobView, LogLine, NodeProgress, Place, ProgressView, Reason,
+    SampleView,
 };
 use godwit_run::STAGE_FIGURES;
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use self::passes::{
     ACTS, EVENTS, FAILURES, FOR_OPERATOR, HOST_FIGURES, INSTEAD, NOTES, REASONS, SUMMARY, UNSAID,
 };
+use super::submission::NAMELESS;
 use crate::asking::border;
 use crate::asking::reach::{NOT_REACHED, is_unproven};
 use crate::basis::owners::OWNER;
@@ -43,6 +45,19 @@ pub(super) fn past(past: JobPast) -> JobPast {
         lines: lines.into_iter().map(line).collect(),
         samples: samples.into_iter().map(sample).collect(),
         more,
+    }
+}
+
+/// A place without the name of its site: this site may have a name of its choice for the other end.
+fn place(text: String) -> String {
+    match text.parse::<Place>() {
+        Ok(place) if place.is_here() => text,
+        Ok(place) => Place {
+            site: NAMELESS.to_owned(),
+            ..place
+        }
+        .to_string(),
+        Err(_) => String::new(),
     }
 }
 
@@ -80,8 +95,8 @@ fn view(view: JobView) -> JobView {
         label,
         owner,
         kind,
-        sources,
-        destination,
+        sources: sources.into_iter().map(place).collect(),
+        destination: place(destination),
         state,
         reason: reason.map(heard),
         since,

@@ -35,7 +35,7 @@ const LABEL_BYTES_MAX: usize = 255;
 const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
 /// Name for a site whose name belongs to another site here.
-const NAMELESS: &str = "other-site";
+pub(super) const NAMELESS: &str = "other-site";
 
 /// Whether one more job may wait for this asker.
 pub(super) fn check_room(reader: &Reader, records: &Records, asker: &str) -> Result<(), Refusal> {

@@ -11,6 +11,7 @@ use godwit_state::{Job, JobFilter, Node, Reader, Reason};
 
 use crate::basis::ends::{needs, reaches, sites_of};
 use crate::basis::error::JobsError;
+use crate::basis::pages::each_job;
 use crate::queue::order::Running;
 
 /// A node waits this long for each job that it runs more than the node with the fewest.
@@ -63,7 +64,7 @@ impl Nodes {
             nodes.exports.retain(in_row);
         }
         let filter = JobFilter::moving();
-        for job in reader.jobs(&filter, None, OTHERS_MAX)?.jobs {
+        each_job(reader, filter, OTHERS_MAX, &mut |job| {
             let sites = sites_of(&job);
             let runner = job.runner.filter(|runner| runner.node != own);
             if let Some(runner) = runner {
@@ -73,7 +74,8 @@ impl Nodes {
                 };
                 nodes.others.push((runner.node, running));
             }
-        }
+            Ok(true)
+        })?;
         Ok(nodes)
     }
 

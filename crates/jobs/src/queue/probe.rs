@@ -20,6 +20,7 @@ use crate::asking::{Asking, reached};
 use crate::basis::ends::sites_of;
 use crate::basis::error::JobsError;
 use crate::basis::owners::asker_of;
+use crate::basis::pages::each_job;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use site_state::SiteState;
@@ -113,15 +114,17 @@ fn wanted(this: &ThisNode) -> Result<BTreeMap<String, Wanted>, JobsError> {
     };
     let at = this.now();
     let mut sites: BTreeMap<String, Wanted> = BTreeMap::new();
-    let page = reader.jobs(&filter, None, JOBS_MAX)?;
     let own = reader.objects::<Site>()?;
-    for job in page.jobs.iter().filter(|job| waits(job, at)) {
-        for name in sites_of(job) {
+    each_job(&reader, filter, JOBS_MAX, &mut |job| {
+        if !waits(&job, at) {
+            return Ok(true);
+        }
+        for name in sites_of(&job) {
             let Some(site) = own.iter().find(|site| site.name == name).cloned() else {
                 continue;
             };
             // A job of another site may mean another site by the name.
-            if asker_of(job).is_some() && !means(&reader, job, &site)? {
+            if asker_of(&job).is_some() && !means(&reader, &job, &site)? {
                 continue;
             }
             let wanted = sites.entry(site.identity.clone()).or_insert(Wanted {
@@ -130,7 +133,8 @@ fn wanted(this: &ThisNode) -> Result<BTreeMap<String, Wanted>, JobsError> {
             });
             wanted.jobs.push((job.id.clone(), job.epoch));
         }
-    }
+        Ok(true)
+    })?;
     Ok(sites)
 }
 

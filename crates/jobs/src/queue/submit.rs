@@ -15,6 +15,7 @@ use godwit_state::{
 use crate::asking::manifest;
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
+use crate::basis::pages::each_job;
 use crate::basis::spec;
 pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
@@ -27,9 +28,6 @@ const IDS_MAX: usize = 4;
 
 /// Waiting jobs of one owner: a tenth of the state's bound for all owners.
 pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
-
-/// Jobs that are counted at a time.
-const PAGE_MAX: usize = 1_000;
 
 /// The parts that decide whether a job is taken.
 pub(crate) struct Admission {
@@ -103,15 +101,11 @@ pub(crate) fn check_room(admission: &Admission, owner: &str) -> Result<(), JobsE
         owner: Some(owner.to_owned()),
         ..JobFilter::default()
     };
-    let (mut waiting, mut after) = (0, None);
-    while waiting < most {
-        let page = reader.jobs(&filter, after.as_ref(), PAGE_MAX)?;
-        waiting += page.jobs.len() as u64;
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
+    let mut waiting = 0;
+    each_job(&reader, filter, usize::MAX, &mut |_job| {
+        waiting += 1;
+        Ok(waiting < most)
+    })?;
     if waiting < most {
         return Ok(());
     }

@@ -30,7 +30,7 @@ use crate::basis::words::is_plain_reason;
 use crate::rights::access::Granted;
 use crate::service::{Jobs, manifest_of};
 use crate::views::work::work_of;
-use owned::Owned;
+use owned::{Owned, means};
 
 /// Replaces a path, or a part of it, that the caller may not list.
 const HIDDEN: &str = "\u{2026}";
@@ -242,7 +242,14 @@ impl Seen {
         } else {
             outlined
         };
-        job.reason = job.reason.take().map(by);
+        // The name of a third site is not the viewer's to read.
+        let names_site = |reason: &Reason| {
+            is_of_site(&job.owner) && reason.code.is_one_of(&[FailureCode::JobsOfSite])
+        };
+        job.reason = job.reason.take().map(|reason| match names_site(&reason) {
+            true => foreign(reason),
+            false => by(reason),
+        });
         if is_elsewhere {
             job.summary = job.summary.take().and_then(of_program);
         }
@@ -296,15 +303,21 @@ impl Seen {
     /// Whether the caller sees all of a job. This alone decides between the whole and an outline.
     fn sees_all(&self, of: Owned<'_>, sources: &[String], destination: &String) -> bool {
         let mut places = sources.iter().chain([destination]);
-        of.is_own || places.all(|place| self.may_list(of.owner, place).is_some())
+        of.is_own || places.all(|place| self.may_list(of, place).is_some())
     }
 
     /// The place, if the caller may list it.
-    fn may_list(&self, owner: &str, place: &str) -> Option<Place> {
+    fn may_list(&self, of: Owned<'_>, place: &str) -> Option<Place> {
         let place: Place = place.parse().ok()?;
         // A site that asked for a job names the other end in its own terms; this node's site of that name may be another one.
-        let is_known = place.is_here() || !is_of_site(owner);
-        (is_known && self.granted.allows(&place, Right::List)).then_some(place)
+        let is_known = place.is_here() || !is_of_site(of.owner);
+        let reader = self.jobs.parts.this.reader();
+        let is_meant = || {
+            let job = of.job.filter(|_| !place.is_here());
+            job.is_none_or(|job| means(&reader, job, &place.site))
+        };
+        let may = is_known && self.granted.allows(&place, Right::List) && is_meant();
+        may.then_some(place)
     }
 
     /// The places as the caller sees them; hidden ones of one export are one.
@@ -321,7 +334,7 @@ impl Seen {
 
     /// The place as the caller sees it.
     fn place(&self, of: Owned<'_>, text: &str) -> String {
-        if of.is_own || self.may_list(of.owner, text).is_some() {
+        if of.is_own || self.may_list(of, text).is_some() {
             return text.to_owned();
         }
         match text.parse::<Place>() {

@@ -1,6 +1,7 @@
 //! Owns the figures of running jobs, and of each node that works on them.
 //! Measures nothing, and keeps nothing of jobs that have ended.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
 use godwit_api::rest::{NodeProgress, ProgressView};
@@ -28,7 +29,7 @@ struct LimitedLabel {
 struct NodeLabel {
     job_id: String,
     node: String,
-    /// The node that receives; empty if the job has one node.
+    /// The node that receives, as a number: another site may have chosen its name. Empty if the job has one node.
     to: String,
 }
 
@@ -121,15 +122,22 @@ impl JobMetrics {
                 bottleneck: progress.bottleneck.clone(),
                 ..NodeProgress::default()
             };
-            self.set_node(id, &alone);
+            self.set_node(id, &alone, String::new());
         }
-        for node in progress.nodes.iter().take(NODES_MAX) {
-            self.set_node(id, node);
+        let nodes = || progress.nodes.iter().take(NODES_MAX);
+        let receivers: BTreeSet<&str> = nodes().map(|node| node.to.as_str()).collect();
+        for node in nodes() {
+            let number = receivers
+                .iter()
+                .filter(|to| !to.is_empty())
+                .position(|to| **to == node.to);
+            let to = number.map_or_else(String::new, |number| format!("receiver {}", number + 1));
+            self.set_node(id, node, to);
         }
     }
 
-    fn set_node(&self, id: &str, progress: &NodeProgress) {
-        let (node, to) = (&progress.node, &progress.to);
+    fn set_node(&self, id: &str, progress: &NodeProgress, to: String) {
+        let node = &progress.node;
         let label = NodeLabel {
             job_id: id.to_owned(),
             node: node.clone(),
@@ -143,7 +151,7 @@ impl JobMetrics {
             let label = NodeLimitedLabel {
                 job_id: id.to_owned(),
                 node: node.clone(),
-                to: to.clone(),
+                to,
                 stage: stage.clone(),
             };
             self.node_limited.get_or_create(&label).set(1);

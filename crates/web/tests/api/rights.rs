@@ -326,6 +326,7 @@ fn a_proxy_is_not_who_sends_it_a_request() {
         ("1.1", "node.example.org", "401"),
         ("1.1", "node:7272", "401"),
         ("1.0", "node", "401"),
+        ("1.1", "node\r\nhost: node.example.org", "401"),
     ] {
         let mut raw = UnixStream::connect(world.web.socket()).unwrap();
         let request =

@@ -38,6 +38,38 @@ fn rule(world: &World, id: &str, site: &str, rights: &[&str]) -> Answer {
         .json("PUT", &format!("/api/v1/access/{id}"), &rule)
 }
 
+/// A rule for a name covers the identity that the name has now, and no job to the one before.
+#[test]
+fn a_job_to_a_site_that_changed_its_identity_is_an_outline() {
+    let (world, _olga) = world();
+    let (secret, _) = token(&world, "vera", "viewer");
+    let vera = world.client().token(&secret);
+    let made = world
+        .client()
+        .post(
+            "/api/v1/jobs",
+            &job("copy", "here:/data/pub", "far:/proj/merger"),
+        )
+        .expect(201)
+        .json();
+    let path = format!("/api/v1/jobs/{}", made["id"].as_str().unwrap());
+    world.grant("vera", "data list");
+    let list = json!({"subject": "user:vera", "site": "far", "export": "proj", "rights": ["list"]});
+    let allow = |id: &str| {
+        let path = format!("/api/v1/access/{id}");
+        world.client().json("PUT", &path, &list).expect(200);
+    };
+    allow("one");
+    let seen = vera.get(&path).expect(200).json();
+    assert_eq!(seen["destination"], "far:/proj/merger");
+    site(&world, "far", BOB);
+    allow("two");
+    let seen = vera.get(&path).expect(200).json();
+    assert_eq!(seen["destination"], "far:/proj/\u{2026}");
+    vera.get(&format!("{path}/log"))
+        .expect_problem(403, "not_granted");
+}
+
 fn job(kind: &str, source: &str, destination: &str) -> Value {
     json!({
         "kind": kind, "sources": [source], "destination": destination, "not_before": "2100-01-01T00:00:00Z",

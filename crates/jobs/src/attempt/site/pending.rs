@@ -14,6 +14,7 @@ use godwit_state::{Follower, Job, JobFilter, JobState, Topic};
 
 use super::rights::end_denied;
 use super::{Context, GRANT_FOR, millis, notify, route};
+use crate::basis::pages::each_job;
 use crate::basis::this_node::ThisNode;
 
 /// Between two tries.
@@ -168,17 +169,16 @@ fn look_back(context: &Context, states: &[JobState]) {
         states: states.to_vec(),
         ..JobFilter::default()
     };
-    match context.this.reader().jobs(&filter, None, JOBS_MAX) {
-        Ok(page) => {
-            for job in page.jobs {
-                if !is_old(&context.this, &job) && route::may_be_elsewhere(&context.this, &job) {
-                    context.notices.add(&job.id);
-                }
-            }
+    let looked = each_job(&context.this.reader(), filter, JOBS_MAX, &mut |job| {
+        if !is_old(&context.this, &job) && route::may_be_elsewhere(&context.this, &job) {
+            context.notices.add(&job.id);
         }
-        Err(error) => context.this.log(&format!(
+        Ok(true)
+    });
+    if let Err(error) = looked {
+        context.this.log(&format!(
             "jobs that were stopped before this start are not handled now: {error}"
-        )),
+        ));
     }
 }
 

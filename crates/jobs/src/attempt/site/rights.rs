@@ -9,11 +9,9 @@ use godwit_state::{Job, JobFilter, JobOp, JobState, ProposeError};
 use super::pending::PendingNotices;
 use crate::basis::ends::is_third_party;
 use crate::basis::error::JobsError;
+use crate::basis::pages::each_job;
 use crate::basis::words::denied;
 use crate::rights::{Rights, access};
-
-/// Jobs of one look at the state: a page of it.
-const PAGE: usize = 1_000;
 
 /// Ends the waiting ones now.
 pub(super) fn end_denied(rights: &Rights, notices: &PendingNotices) -> Result<(), JobsError> {
@@ -22,19 +20,13 @@ pub(super) fn end_denied(rights: &Rights, notices: &PendingNotices) -> Result<()
         states: vec![JobState::Queued, JobState::Scheduled, JobState::Paused],
         ..JobFilter::default()
     };
-    let mut cursor = None;
-    loop {
-        let page = reader.jobs(&filter, cursor.as_ref(), PAGE)?;
-        for job in page.jobs.iter().filter(|job| is_third_party(job)) {
-            if let Some(why) = access::denied(rights, job) {
-                end(rights, notices, job, &why)?;
-            }
+    each_job(&reader, filter, usize::MAX, &mut |job| {
+        let denied = is_third_party(&job).then(|| access::denied(rights, &job));
+        if let Some(why) = denied.flatten() {
+            end(rights, notices, &job, &why)?;
         }
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(());
-        }
-    }
+        Ok(true)
+    })
 }
 
 fn end(rights: &Rights, notices: &PendingNotices, job: &Job, why: &str) -> Result<(), JobsError> {

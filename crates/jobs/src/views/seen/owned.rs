@@ -2,7 +2,7 @@
 //! See `seen` for what else the caller sees.
 
 use godwit_api::rest::{NewJob, Reason};
-use godwit_state::{Role, Schedule};
+use godwit_state::{Reader, Role, Schedule};
 
 use super::{Seen, outlined};
 use crate::basis::stored::Stored;
@@ -13,6 +13,8 @@ pub(super) struct Owned<'a> {
     pub(super) owner: &'a str,
     /// The caller is the owner in the role of its submitter, or an admin.
     pub(super) is_own: bool,
+    /// The job; None for a schedule, whose sites are those of its next job.
+    pub(super) job: Option<&'a str>,
 }
 
 impl Seen {
@@ -26,6 +28,7 @@ impl Seen {
         let of = Owned {
             owner: &schedule.owner,
             is_own: owns(self, &schedule.owner, || Some(schedule.role)),
+            job: None,
         };
         let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
         let sees_all = match &job {
@@ -40,11 +43,21 @@ impl Seen {
     }
 
     /// A job of this owner.
-    pub(super) fn of_job<'a>(&self, owner: &'a str, id: &str) -> Owned<'a> {
+    pub(super) fn of_job<'a>(&self, owner: &'a str, id: &'a str) -> Owned<'a> {
         let reader = self.jobs.parts.this.reader();
         let is_own = owns(self, owner, || Stored::role_of(&reader, id).ok());
-        Owned { owner, is_own }
+        Owned {
+            owner,
+            is_own,
+            job: Some(id),
+        }
     }
+}
+
+/// Whether the job means the site that has this name now. A rule at a site ends with the identity of the site.
+pub(super) fn means(reader: &Reader, job: &str, site: &str) -> bool {
+    let stored = Stored::of(reader, job);
+    stored.is_ok_and(|stored| matches!(stored.site(reader, site), Ok(Some(_))))
 }
 
 /// Whether the caller owns all of this. The role is read for its owner alone; None if it cannot be read.
