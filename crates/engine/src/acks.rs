@@ -1,5 +1,5 @@
 //! The receiving end's outbox: acknowledgements and faults to send, and those to repeat after a stream dies. Sends
-//! nothing itself; streams take messages from it.
+//! nothing itself; streams remove messages from it and send them.
 //!
 //! After the loss of a stream, everything that may have been lost with it is sent again, in ranges. A busy stream sends
 //! its own acknowledgements after at most `limits::ACK_DELAY`; only other threads wake a stream to send one.
@@ -48,7 +48,7 @@ struct Inner {
     faults_bytes: usize,
     failed: Failed,
     wakers: Vec<(u64, Waker)>,
-    /// Number of busy streams, which take from this outbox when they finish their current step.
+    /// Number of busy streams, which send from this outbox when they finish their current step.
     working: usize,
     /// Answers that were not ready when their manifest arrived, each with the number of the manifest's stream.
     answers: Vec<(u64, Vec<u8>)>,
@@ -204,7 +204,7 @@ impl Acks {
         inner.dropped.remove(seq.0);
         if inner.lost.contains(seq.0) {
             // The item was requested again before the writing thread arrived here. WRITTEN would now make the sender
-            // release the item, but a copy that came too early was dropped.
+            // release the item, but a copy that arrived too early was dropped.
             if dropped {
                 inner.push(seq, AckStatus::RESEND);
                 inner.wake_one();
@@ -257,7 +257,7 @@ impl Acks {
         }
     }
 
-    /// Marks the calling stream as busy until the result is dropped; the stream takes from this outbox soon after.
+    /// Marks the calling stream as busy until the result is dropped; the stream sends from this outbox soon after.
     pub(crate) fn work(&self) -> Working<'_> {
         crate::lock(&self.inner).working += 1;
         Working(self)

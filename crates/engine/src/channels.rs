@@ -118,7 +118,7 @@ impl ChannelTable {
         Some(id)
     }
 
-    /// Removes a stream that ended with this result; if it was cut off because its channel is dead, the returned loss says so.
+    /// Removes a stream that ended with this result; if it was cut off because its channel is dead, the returned loss has this reason.
     pub(crate) fn detach(
         &self,
         id: Option<u64>,

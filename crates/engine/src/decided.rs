@@ -35,7 +35,7 @@ impl Decided {
         let what = match decision.knob {
             Knob::Readers => Tuned::READERS,
             Knob::Writers => Tuned::WRITERS,
-            // The client decides the number of streams, and reports that itself.
+            // The client decides the number of streams, and reports this decision itself.
             Knob::Streams => return,
         };
         let mut own = lock(&self.own);

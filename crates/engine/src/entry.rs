@@ -98,7 +98,7 @@ pub(crate) fn failed_record(record: &Record, fault: &Fault) -> Record {
     failed.extensions.extend(fault.code.0.to_le_bytes());
     failed.extensions.extend(message.as_bytes());
     if let Some(part) = part(record) {
-        // The receiver must not take the part for the whole file. An announced part can always be encoded.
+        // The receiver must not treat the part as the whole file. An announced part can always be encoded.
         let _ = part.push(&mut failed.extensions);
     }
     failed

@@ -101,8 +101,8 @@ pub struct FinishReport {
     pub synced: bool,
 }
 
-/// A failure that ends a sink before the transfer, and the transfer with it. The text says what happened and what to do
-/// next.
+/// A failure that ends a sink before the transfer, and the transfer with it. The text describes the event and the necessary
+/// action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SinkFailure {
     /// Nothing can be written at the user's destination.

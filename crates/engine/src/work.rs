@@ -42,7 +42,7 @@ impl Offers {
     }
 }
 
-/// Supplies entries in an order in which a directory comes before its entries, and a file before its additional hard links.
+/// Supplies entries in an order in which a directory precedes its entries, and a file its additional hard links.
 pub trait Work: Send {
     /// Appends up to [`crate::limits::MANIFEST_RECORDS`] offers; `false` once no more will come. May block.
     fn next_batch(&mut self, out: &mut Offers) -> bool;

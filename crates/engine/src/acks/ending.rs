@@ -63,7 +63,7 @@ impl Acks {
 }
 
 impl Inner {
-    /// Cancels the announced end if this item comes after it.
+    /// Cancels the announced end if this item follows it.
     pub(super) fn outdate(&mut self, seq: Seq) {
         if self
             .ending

@@ -2,8 +2,8 @@
 //!
 //! A stream is dead if the peer's kernel is silent for 1.25 s while data is in flight, or leaves three keepalive probes
 //! unanswered. If three round trips and half a second are longer than 1.25 s, they are the limit instead. A dead stream
-//! is cut only if no stream of its channel is alive and another channel is alive. Therefore a cut comes within 2 s, and
-//! two round trips later on a long path.
+//! is cut only if no stream of its channel is alive and another channel is alive. Therefore a dead stream is cut within
+//! 2 s, and two round trips later on a long path.
 //!
 //! If the peer's window is full because its disk is slow, only the kernel probes, at intervals that double. A cut then
 //! takes 7 s and two round trips. Acknowledgements of any kind count as life, so losses and retransmissions do not look
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(of(14_000, Some(0)), []);
         assert_eq!(of(1_500, Some(500)), []);
         assert_eq!(of(1_700, Some(700)), [1]);
-        // The stream answered, and the next check came long after.
+        // The stream answered, and the next check was much later.
         assert_eq!(of(1_790, Some(1_800)), []);
         assert_eq!(of(1_600, Some(700)), []);
     }

@@ -1,5 +1,5 @@
 //! The client's side of a streamed list: reads a bounded amount in advance, and keeps each part until the daemon has taken it.
-//! Sends nothing itself; streams take parts from it.
+//! Sends nothing itself; streams send its parts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

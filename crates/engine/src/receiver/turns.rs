@@ -1,4 +1,4 @@
-//! Lets one thread at a time write to an entry; other threads hand over their blocks to that thread. Does not write or
+//! Lets one thread at a time write to an entry; other threads pass their blocks to that thread. Does not write or
 //! preserve order: blocks of an entry may be written in any order.
 //!
 //! A receiving stream checks and writes its blocks itself, unless a writer is idle. The kernel serialises buffered

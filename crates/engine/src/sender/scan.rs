@@ -1,4 +1,4 @@
-//! The scan stage: takes offers from the work, numbers them, and announces them in manifests within the window.
+//! The scan stage: reads offers from the work, numbers them, and announces them in manifests within the window.
 //! Does not decide what is sent; the receiver's answers do.
 
 mod answer;

@@ -20,7 +20,7 @@ use crate::tuner::Bounds;
 /// How often progress is shown and the user's interrupt is checked.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
 
-/// How long a daemon may take to open: it examines its journal and the destination.
+/// Time within which a daemon must open a transfer: it examines its journal and the destination.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How to reach the other end, and how long to keep trying.

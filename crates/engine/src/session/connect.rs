@@ -55,7 +55,7 @@ pub trait Connector: Send + Sync {
     /// Called when the transfer has ended: pending connections are no longer wanted, unless the transfer is opened again.
     fn give_up(&self) {}
 
-    /// Called when no connection is wanted any more. After a `complete` transfer the other end needs nothing from this end;
+    /// Called when connections are no longer needed. After a `complete` transfer the other end needs nothing from this end;
     /// otherwise it may have to be stopped.
     fn end(&self, complete: bool) {
         let _ = complete;

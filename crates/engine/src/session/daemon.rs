@@ -26,7 +26,7 @@ pub struct DaemonOptions {
     pub tls: ClientTls,
     /// The identity that the daemon must prove.
     pub identity: IdentityId,
-    /// How long the daemon may take until a connection is ready for use.
+    /// Time within which the daemon must make a connection ready for use.
     pub handshake_deadline: Duration,
     /// How long the other end's storage may block a stream before the stream is given up.
     pub stall_limit: Duration,

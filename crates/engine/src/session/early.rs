@@ -110,7 +110,7 @@ impl<C: Send + 'static> Early<C> {
         }
     }
 
-    /// Called when no connection is wanted any more.
+    /// Called when connections are no longer needed.
     pub(super) fn end(&self) {
         let mut state = lock(&self.inner.state);
         state.generation += 1;

@@ -11,7 +11,7 @@ use godwit_proto::{
     WireError, negotiate,
 };
 
-/// How long the other side may take for its hello, and for the frame after it.
+/// Time within which the other side must send its hello, and then the frame after it.
 pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Reason why the first frames failed.

@@ -415,7 +415,7 @@ impl Link {
         match answer.map_err(|error| back(error.into()))? {
             Frame::Joined(joined) => {
                 let mut tokens = lock(&self.tokens);
-                // Keeps as many as can ever be useful, whatever number a daemon sends.
+                // Keeps only as many as can be useful, even if a daemon sends more.
                 let room = TOKENS_MAX.saturating_sub(tokens.len());
                 tokens.extend(
                     joined

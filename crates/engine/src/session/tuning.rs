@@ -208,7 +208,7 @@ struct Beginning<'a> {
     engine: &'a Engine,
 }
 
-/// A transfer that runs for this long is not a small file, whatever is known of its size.
+/// A transfer that runs for this long is not a small file, even if its size is unknown.
 const SMALL_FOR: Duration = Duration::from_secs(2);
 
 /// A number of entries that takes more than a moment, however small they are.
@@ -216,7 +216,7 @@ const ENTRIES_MANY: u64 = 1000;
 
 impl Beginning<'_> {
     /// Whether more data is known to be left than the `wanted` streams send at once. Each additional stream costs a
-    /// handshake at both ends, and for a small file it comes too late.
+    /// handshake at both ends, and for a small file it is ready too late.
     fn is_worth_streams(&self, now: Duration, wanted: u32) -> bool {
         let known = self.engine.counters().snapshot();
         let moved = known.bytes_sent.max(known.bytes_received);

@@ -1,4 +1,4 @@
-//! A stream that breaks at any point. Knows nothing of frames.
+//! A stream that breaks at any point. Does not depend on frames.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

@@ -154,7 +154,7 @@ pub(crate) fn sender_of(names: &[&str], seen: &Arc<Seen>) -> (Arc<Sender>, Hand,
     (sender, hand, thread)
 }
 
-/// Another stream, which may carry this much content in blocks.
+/// An additional stream, which may carry up to `early_bytes` of content in blocks.
 pub(crate) fn attach_to(sender: &Arc<Sender>, early_bytes: Option<u64>) -> (Hand, JoinHandle<()>) {
     let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
     if let Some(bytes) = early_bytes {

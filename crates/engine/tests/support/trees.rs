@@ -29,7 +29,7 @@ pub(super) fn content(random: &mut Random, bytes: u64) -> Vec<u8> {
         .collect()
 }
 
-/// All states that each file ever had, by its name below the root; the destination's first state, if any, comes first.
+/// All states that each file ever had, by its name below the root; the destination's first state, if any, is first.
 pub(super) type Versions = HashMap<String, Vec<Vec<u8>>>;
 
 /// The final state of the source.

@@ -9,7 +9,7 @@ use godwit_proto::{FrameKind, Retire, Retired};
 use super::stream_loop::StreamLoop;
 use crate::StreamLoss;
 
-/// How long the sender may take to hang up after the final frame.
+/// Time within which the sender must close the connection after the final frame.
 const HANG_UP_DEADLINE: Duration = Duration::from_secs(10);
 
 impl StreamLoop<'_> {

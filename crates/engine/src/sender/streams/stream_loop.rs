@@ -42,7 +42,7 @@ pub(super) struct StreamLoop<'a> {
     listened: Instant,
     /// Blocks sent since that check.
     unlistened: u32,
-    /// Whether the next step checks for frames, whatever was sent.
+    /// Whether the next step checks for frames, even if nothing was sent.
     listens: bool,
     /// When this stream must send its measurements.
     figures_due: Instant,
