@@ -51,12 +51,12 @@ pub struct Accepted {
 /// Why a connection was not accepted.
 #[derive(Debug, Error)]
 pub enum AcceptError {
-    /// The client speaks another protocol.
+    /// The client uses another protocol.
     #[error("{peer}: not a godwit client: it sent {looks_like}")]
     NotGodwit {
         /// The client.
         peer: String,
-        /// The protocol that the client seems to speak.
+        /// The protocol that the client seems to use.
         looks_like: LooksLike,
     },
     /// The client asked for another protocol over TLS.

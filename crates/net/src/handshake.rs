@@ -32,7 +32,7 @@ pub(crate) enum HandshakeError {
     },
 }
 
-/// The protocol that a peer without TLS seems to speak.
+/// The protocol that a peer without TLS seems to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LooksLike {
     /// A request or a response of HTTP.
@@ -190,7 +190,7 @@ fn await_ready(
         })
 }
 
-/// Refuses a peer that does not speak TLS, after examining its first bytes.
+/// Refuses a peer that does not use TLS, after examining its first bytes.
 fn sniff(
     socket: &mut Socket,
     incoming: &mut InBuffer,

@@ -1,5 +1,5 @@
-//! Owns streams: connections that carry frames, their encryption, and the proof of identities.
-//! Knows nothing of transfers or files.
+//! Owns streams: connections that carry frames, their encryption, and the proof of identities. Does
+//! not depend on transfers or files.
 
 mod accept;
 mod address;

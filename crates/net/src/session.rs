@@ -394,7 +394,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Neither side panics, whatever bytes are changed in transit and whatever function is called afterwards.
+        /// Neither side panics, even if any bytes are changed in transit and any function is called afterwards.
         #[test]
         fn a_touched_handshake_panics_nowhere(
             flight in 0_usize..3,

@@ -41,8 +41,9 @@ fn keeps_pace(name: &str) -> bool {
     name.starts_with("bbr")
 }
 
-/// Whether this module gave the connection its congestion control. If the default is not paced, the route chose this
-/// congestion control, which then takes precedence. If the default is paced, the two cases cannot be distinguished.
+/// Whether this module chose the congestion control of the connection. If the default is not paced, the route chose
+/// this congestion control, which then takes precedence. If the default is paced, the two cases cannot be
+/// distinguished.
 fn was_replaced(has: &str, usual: &str) -> bool {
     keeps_pace(usual) && WITHOUT_PACE.contains(&has)
 }

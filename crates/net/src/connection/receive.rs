@@ -58,7 +58,7 @@ impl Connection {
         Ok((prelude, head))
     }
 
-    /// Decrypts one more record, or takes `wanted` bytes if records are not used. Returns false if more must be
+    /// Decrypts one more record, or receives `wanted` bytes if records are not used. Returns false if more must be
     /// received first.
     pub(super) fn open_more(&mut self, wanted: usize) -> Result<bool, StreamError> {
         if matches!(self.layer, Layer::Clear) {

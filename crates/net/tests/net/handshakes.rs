@@ -228,7 +228,7 @@ fn a_server_that_says_nothing_or_leaves_is_worth_a_retry() {
 
 #[test]
 fn a_refused_connection_names_host_port_and_remedy() {
-    // Bound but not listening: no other process can take the port meanwhile.
+    // Bound but not listening: no other process can get the port during the test.
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
     rustix::net::bind(&socket, &any).unwrap();
