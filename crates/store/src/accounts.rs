@@ -87,7 +87,7 @@ mod tests {
             assert_eq!(accounts.name(kind, 0), None);
             assert_eq!(accounts.id(kind, b"root"), Some(0));
             assert_eq!(accounts.name(kind, 4_000_000_123), None);
-            // The second answer comes from memory.
+            // The second answer is from memory.
             assert_eq!(accounts.id(kind, b"no such name"), None);
             assert_eq!(accounts.id(kind, b"no such name"), None);
         }

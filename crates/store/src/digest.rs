@@ -9,7 +9,7 @@
 //!
 //! Each slice's digest is computed when the slice is read, and checked before the slice is written. The digest of the whole file travels
 //! with the last slice, and must equal the digest that the receiver combined. Each bundled file has its own digest. For BLAKE3, `b3sum`
-//! gives the same digest.
+//! prints the same digest.
 
 mod blake;
 mod crc64;
@@ -115,7 +115,7 @@ pub fn digest_slice(kind: DigestKind, offset: u64, file_bytes: u64, data: &[u8])
 /// The digest of the `length` bytes at `offset` of a file of `file_bytes` bytes, as [`digest_slice`] returns it. Only `pieces` of them are
 /// data; all others are zeros.
 ///
-/// A piece is its absolute offset and its bytes. Pieces ascend, do not overlap and lie inside the slice; other pieces give
+/// A piece is its absolute offset and its bytes. Pieces ascend, do not overlap and lie inside the slice; for other pieces the result is
 /// [`Digest::NONE`].
 pub fn digest_sparse_slice(
     kind: DigestKind,

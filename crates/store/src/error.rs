@@ -13,7 +13,7 @@ pub enum StoreErrorKind {
     Permission,
     /// The file system is mounted read-only.
     ReadOnly,
-    /// The entry does not exist, or not any more.
+    /// The entry does not exist, or no longer exists.
     NotFound,
     /// Not a regular file: a device, socket, FIFO, directory or link.
     NotRegular,
@@ -33,7 +33,7 @@ pub enum StoreErrorKind {
     Io,
     /// The file system cannot do this.
     Unsupported,
-    /// The transfer may not change entries any more, because the claim of its job has ended.
+    /// The transfer may no longer change entries, because the claim of its job has ended.
     Fenced,
 }
 

@@ -1,5 +1,5 @@
 //! Stores and describes data: storages and their entries, digests, the journal of a transfer, manifest files, the pool of
-//! blocks. Knows nothing of the wire, of peers, or of the order of steps in a transfer.
+//! blocks. Does not depend on the wire format, on peers, or on the order of steps in a transfer.
 
 pub mod accounts;
 mod cpu;

@@ -116,7 +116,7 @@ impl RelPath {
         Ok(joined)
     }
 
-    /// Like [`RelPath::join`], but reuses the memory of `joined`, whatever its contents; `joined` is the root after an
+    /// Like [`RelPath::join`], but reuses the memory of `joined` and replaces its contents; `joined` is the root after an
     /// error.
     pub fn join_in(&self, below: &[u8], joined: &mut Self) -> Result<(), PathError> {
         joined.0.clear();

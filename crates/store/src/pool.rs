@@ -347,7 +347,7 @@ impl Drop for Shared {
 /// A buffer of a [`Pool`]; dropping it returns it to the pool. Its length is the pool's block length; its contents are those of its last
 /// user.
 pub struct Block {
-    /// Present until `drop` takes it.
+    /// Present until `drop` removes it.
     buffer: Option<PageBuffer>,
     shared: Arc<Shared>,
 }

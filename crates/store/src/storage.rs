@@ -1,5 +1,5 @@
 //! Owns the narrow interface between the engine and any place that stores entries: the `Storage` trait and its types. Implements no
-//! storage; knows nothing of the wire, of transfers, or of digests.
+//! storage; does not depend on the wire format, on transfers, or on digests.
 //!
 //! The trait has no inodes and no paths outside its root, so that object parts (a slice is a part, commit completes) and raw extents can
 //! implement it.
@@ -71,7 +71,7 @@ pub trait Storage: Send + Sync {
         None
     }
 
-    /// Like [`Storage::scan`], with only the names that `choice` takes. `choice` is not asked about `start` itself. The scan looks at no
+    /// Like [`Storage::scan`], with only the names that `choice` accepts. `choice` is not asked about `start` itself. The scan looks at no
     /// skipped name and enters no skipped directory.
     fn scan_chosen(
         &self,
@@ -323,7 +323,7 @@ pub trait Scan: Send {
     /// last: all names of one file together, the first of them as `Entry`.
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
 
-    /// Offers the memory of unused paths for reuse, each of some hundred bytes at most. Paths that the scan does not take stay in `paths`.
+    /// Offers the memory of unused paths for reuse, each of some hundred bytes at most. Paths that the scan does not reuse stay in `paths`.
     fn reuse(&mut self, paths: &mut Vec<Vec<u8>>) {
         let _ = paths;
     }
@@ -360,7 +360,7 @@ pub enum ScanItem {
     Link {
         /// This name.
         entry: ScanEntry,
-        /// The name that came as `Entry`.
+        /// The name that was reported as `Entry`.
         first: RelPath,
     },
     /// An entry that could not be listed or looked at; the scan continues.

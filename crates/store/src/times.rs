@@ -10,7 +10,8 @@ pub enum Kept {
     Exactly,
     /// The file system keeps the time with fewer digits.
     Cut,
-    /// The time lies beyond the range of the file system. Times before and after this limit look alike there.
+    /// The time lies beyond the range of the file system. The file system stores times before and after this
+    /// limit as the same value.
     Clamped,
     /// The stored time is another time.
     Otherwise,

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Slightly more names than the calling thread looks at alone.
 const ALONE: usize = SCAN_BATCH_ITEMS + 100;
-/// How long a test waits for threads that should meet.
+/// Time that a test waits until all threads are at the same point.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Many files in one directory.

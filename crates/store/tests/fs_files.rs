@@ -1,5 +1,5 @@
-//! Tests files of a file system storage: written data is read back exactly, whatever was there
-//! before. Other tests check names, directories, confinement and scans.
+//! Tests files of a file system storage: written data is read back exactly, whether or not a file
+//! existed before. Other tests check names, directories, confinement and scans.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 

@@ -249,7 +249,7 @@ fn of_a_directory_one_call_alone_comes_late() {
 
 #[test]
 fn what_is_so_already_is_not_set() {
-    // The next node sees which attributes are missing, and no other call is pending.
+    // The next node finds the missing attributes, and no other call is pending.
     let tree = tree_that_hangs(2, |_, _| panic!("a call for the mode, which is right"));
     fs::set_permissions(tree.at("user"), fs::Permissions::from_mode(0o600)).unwrap();
     let there = fs::metadata(tree.at("user")).unwrap();

@@ -1,5 +1,5 @@
-//! Tests scans of a file system storage: each entry is found once, in order, in bounded memory, whatever its
-//! name. Other tests check how the results are used.
+//! Tests scans of a file system storage: each entry with any name is found once, in order, in bounded
+//! memory. Other tests check how the results are used.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
@@ -247,7 +247,8 @@ fn a_spill_directory_that_is_missing_is_told_and_nothing_is_dropped_silently() {
     );
 }
 
-/// A directory comes before its contents, a file's first name before its other names, and no entry twice.
+/// A directory precedes its contents, a file's first name precedes its other names, and no entry is found
+/// twice.
 fn check_order(items: &[ScanItem]) {
     let mut seen = BTreeSet::new();
     for item in items {

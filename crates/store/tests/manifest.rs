@@ -1,5 +1,5 @@
-//! Tests the manifest file: one form for each entry, whatever its name, and every damage is reported with its line.
-//! Also replays the committed corpus of the fuzz target `manifest_file`.
+//! Tests the manifest file: each entry with any name has one form, and each damage is reported with its line. Also
+//! replays the committed corpus of the fuzz target `manifest_file`.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"

@@ -80,7 +80,7 @@ impl Run {
     }
 }
 
-/// Whether the range is a subtree whose leaves are all full, whatever the size of the file.
+/// Whether the range is a subtree whose leaves are all full, for any size of the file.
 pub(super) fn is_complete(offset: u64, bytes: u64) -> bool {
     bytes.is_power_of_two() && bytes >= CHUNK_LEN as u64 && offset.is_multiple_of(bytes)
 }

@@ -119,8 +119,8 @@ impl FileDigest {
         })
     }
 
-    /// The digest of the file of `file_bytes` bytes that has the added ranges, and zeros everywhere else. It is the standard CRC64-NVME, or
-    /// the hash that `b3sum` prints. [`Digest::NONE`] if the ranges do not [fit](Self::fits).
+    /// The digest of the file of `file_bytes` bytes that has the added ranges, and zeros everywhere else. The digest is the standard
+    /// CRC64-NVME, or the hash that `b3sum` prints. [`Digest::NONE`] if the ranges do not [fit](Self::fits).
     ///
     /// For BLAKE3, `file_bytes` must equal the size with which the slices were hashed. Ranges that were never added are hashed now, at about 8
     /// GB/s.
@@ -222,7 +222,7 @@ impl FileDigest {
             .sum()
     }
 
-    /// CRC: neighbours become one part, whatever their lengths.
+    /// CRC: neighbours of any length become one part.
     fn insert_run(&mut self, offset: u64, part: Part) {
         let mut start = offset;
         let mut run = part;

@@ -397,7 +397,7 @@ impl<L: Looker + 'static> Shared<L> {
         finds: &mut Finds,
     ) -> Option<Portion> {
         finds.items.reserve(portion.range.len());
-        // If other programs use the processor, a thread loses it for longer than many looks take. More threads would not help then, so
+        // If other programs use the processor, a thread loses it for longer than many looks last. More threads would not help then, so
         // this time is not counted.
         let before = tools.suspects.then(time_awake);
         let start = Instant::now();

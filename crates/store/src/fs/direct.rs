@@ -1,5 +1,5 @@
 //! Owns direct I/O: a second handle of an open file, and the decision which part of a read or write uses it. Leaves the rest of a read or
-//! write to the first handle, which goes through the cache.
+//! write to the first handle, which uses the cache.
 //!
 //! The second handle reads and writes blocks that begin and end at a page boundary, or at the alignment in `statx`, in the file and in
 //! memory. Blocks lie on page boundaries anyway, so callers need not align them. `--direct` is off by default: see
@@ -33,7 +33,7 @@ struct Alignment {
 }
 
 impl Alignment {
-    /// From the figures of statx(2). Zeros mean that statx gives no figure, or that the kernel itself uses the cache.
+    /// From the figures of statx(2). Zeros mean that statx returns no figure, or that the kernel itself uses the cache.
     fn of(memory: u32, offset: u32) -> Self {
         let at_least = |stated: u32| {
             let believed = stated.is_power_of_two() && stated <= ALIGNMENT_MAX;

@@ -133,7 +133,7 @@ impl From<StoreErrorKind> for Trouble {
 }
 
 impl Trouble {
-    /// The error that the caller sees.
+    /// The error for the caller.
     pub(super) fn at(self, operation: &'static str, path: &RelPath) -> StoreError {
         match self {
             Self::Errno(errno) => StoreError::from_errno(operation, path, errno),
@@ -158,18 +158,18 @@ pub(super) struct Directories {
     kept: Arc<Mutex<Kept<Arc<Directory>>>>,
     /// From this number of open directories in the process on, fewer are kept.
     open_max: usize,
-    /// All file systems met so far. A file system is joined before this storage writes there, so that a sync of it reports every later
-    /// write error.
+    /// All file systems found so far. A file system is joined before this storage writes there, so that a sync of it reports every
+    /// later write error.
     devices: Mutex<HashMap<u64, Device>>,
     syncs: Syncs,
 }
 
-/// A file system that contains directories met so far.
+/// A file system of directories found so far.
 #[derive(Debug)]
 struct Device {
-    /// The first directory met there. Holding it open keeps the system from reusing the device number.
+    /// The first directory found in this file system. Holding it open keeps the system from reusing the device number.
     directory: Arc<Directory>,
-    /// `None` until a directory is met that can be read and therefore synced.
+    /// `None` until a directory is found that can be read and therefore synced.
     member: Option<Arc<Member>>,
 }
 
@@ -285,7 +285,7 @@ impl Directories {
         with_room(|| self.resolve(path, OFlags::RDONLY))
     }
 
-    /// The member for each file system met below the root; `None` if there were too many, or one could not be read.
+    /// The member for each file system found below the root; `None` if there were too many, or one could not be read.
     pub(super) fn devices(&self) -> Option<Vec<Arc<Member>>> {
         let devices = lock(&self.devices);
         let few = devices.len() < DEVICES_MAX;

@@ -66,7 +66,7 @@ pub(super) struct Member {
 
 impl Member {
     /// Makes everything durable that was written before this call. Reports an error that occurred since the storage last
-    /// [believed](Self::believe) one, or since this call, even if another member's sync met it.
+    /// [accepted](Self::believe) one, or since this call, even if another member's sync got it.
     pub(super) fn sync(&self) -> Result<(), Failure> {
         let sync = || rustix::fs::syncfs(&*self.file_system.directory);
         self.file_system.group.sync(&self.seen, sync)
@@ -112,7 +112,7 @@ impl Group {
     /// Returns when a `sync` that began after this call is over. One caller runs it for all waiting callers.
     fn sync(&self, seen: &AtomicU64, sync: impl Fn() -> Result<(), Errno>) -> Result<(), Failure> {
         let mut state = lock(&self.state);
-        // Another thread of the same storage may meanwhile believe a failure that also concerns this caller.
+        // While this caller waits, another thread may accept (`believe`) a failure that also concerns this caller.
         let seen = seen.load(Ordering::SeqCst).min(state.failures);
         // A running sync may already have passed this caller's data.
         let wanted = state.begun + 1;

@@ -300,8 +300,8 @@ fn share(directory: &Directory, temp: &TempName, bytes: Option<u64>) -> Result<O
     Ok(fd)
 }
 
-/// Opens an existing temporary file, whatever its mode is now. An entry that is not plainly ours, such as a link to another file, is
-/// removed and reported as `NotFound`.
+/// Opens an existing temporary file with any mode. An entry that is not plainly ours, such as a link to another file, is removed and
+/// reported as `NotFound`.
 pub(super) fn open_temp(
     directory: &Directory,
     temp: &TempName,

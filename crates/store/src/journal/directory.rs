@@ -110,7 +110,7 @@ impl JournalDirectory {
         let _ = room::make_way(&self.path, room_in(&self.path));
         // Other transfers need not wait for the disk.
         drop(lock);
-        // The sync comes before any change at the destination: entries there must never outlive the name mapping that created them.
+        // The sync precedes any change at the destination: entries there must never outlive the name mapping that created them.
         journal.sync()?;
         Ok((journal, Recovered::fresh(header, damage)))
     }
@@ -301,7 +301,7 @@ impl JournalDirectory {
     }
 
     /// Removes a journal whose lock the caller holds. The caller also holds the directory's lock. Otherwise a new transfer could open the
-    /// file first and lock it after the removal, when it has no name any more.
+    /// file first and lock it after the removal, when the file has lost its name.
     pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
         {
             let _lock = self.lock()?;

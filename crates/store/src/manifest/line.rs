@@ -1,5 +1,5 @@
-//! Owns one line of a manifest: fields separated by tabs, names escaped; each entry has exactly one form. Knows
-//! nothing of other lines.
+//! Owns one line of a manifest: fields separated by tabs, names escaped; each entry has exactly one form. Does
+//! not depend on other lines.
 
 use std::fmt::Write as _;
 

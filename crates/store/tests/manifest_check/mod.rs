@@ -4,8 +4,8 @@
 use godwit_store::digest::DigestKind;
 use godwit_store::manifest::{ManifestReader, ManifestWriter, Sign, decode_entry, encode_entry};
 
-/// Reads `bytes` and returns whether they are a complete manifest. If so, writing the result gives the same bytes. In any case, each line
-/// that is accepted as an entry is in its only valid form.
+/// Reads `bytes` and returns whether they are a complete manifest. If so, writing the result produces the same bytes. In any case, each
+/// line that is accepted as an entry is in its only valid form.
 pub(crate) fn check(bytes: &[u8]) -> bool {
     for line in bytes.split(|byte| *byte == b'\n') {
         for kind in [DigestKind::Blake3, DigestKind::Crc64Nvme] {

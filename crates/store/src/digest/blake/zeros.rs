@@ -1,4 +1,4 @@
-//! Hashes long runs of zeros on all processors, and remembers the results for later calls in this process. Knows nothing of files.
+//! Hashes long runs of zeros on all processors, and remembers the results for later calls in this process. Does not depend on files.
 //!
 //! BLAKE3 hashes the number of a chunk with the chunk, so subtrees of zeros differ by their offset. Remembering pays because both ends
 //! of a local copy, and all sparse files of a process, need the same subtrees.

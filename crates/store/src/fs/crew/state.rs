@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Names that a thread takes at once.
+/// Number of names that a thread processes at once.
 pub(super) const PORTION_NAMES: usize = 128;
 /// Most finds that may wait for the asking thread.
 const READY_ITEMS_MAX: usize = 4 * SCAN_BATCH_ITEMS;
@@ -147,7 +147,7 @@ impl State {
         remember(&mut self.pending, path)
     }
 
-    /// Adds names that threads may take.
+    /// Adds names that threads may process.
     pub(super) fn open(&mut self, opened: Opened) {
         if !opened.is_done() {
             self.opened.push(opened);
@@ -164,8 +164,7 @@ impl State {
         !self.opened.is_empty() || !self.pending.is_empty()
     }
 
-    /// The next task. The rest of a started task comes before a new one, so that few directories are
-    /// open.
+    /// The next task. The rest of a started task precedes a new one, so that few directories are open.
     pub(super) fn take(&mut self) -> Result<Option<Task>, StoreError> {
         let task = match self.opened.pop() {
             None => recall(&mut self.pending)?.map(Task::List),

@@ -97,7 +97,8 @@ fn an_error_reaches_all_who_waited_and_everybody_else_at_the_next_sync() {
     end.send(Ok(())).unwrap();
     let failure = disk.sync(&absent).join().unwrap().unwrap_err();
     assert_eq!(failure.errno, Errno::IO);
-    // The failure is reported until it is believed, because another thread of the storage may have met it.
+    // The failure is reported until it is accepted (`believe`), because another thread of the storage may
+    // have got it.
     end.send(Ok(())).unwrap();
     assert!(disk.sync(&absent).join().unwrap().is_err());
     absent.store(failure.number, Ordering::SeqCst);
