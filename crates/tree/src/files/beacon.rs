@@ -53,7 +53,7 @@ impl PreparedDestination {
         let (directory, before) = levels.find_map(|level| {
             let there = storage.stat(&level).ok()?;
             let there = there.filter(|there| there.kind == Kind::Directory)?;
-            // A source that sees the mounted file system does not know the name of its mount point.
+            // A source that reads the mounted file system does not know the name of its mount point.
             if *device.get_or_insert(there.device) != there.device {
                 return None;
             }
@@ -142,7 +142,7 @@ impl Beacon {
         })
     }
 
-    /// Removes the beacon, because the source does not search any more.
+    /// Removes the beacon, because the source no longer searches.
     pub(crate) fn put_out(&self) {
         if !self.is_lit.swap(false, Ordering::Relaxed) {
             return;

@@ -229,7 +229,7 @@ impl DestinationRequest {
                     "{key}.journal belongs to a transfer of other sources; to start again, remove that file"
                 ))
             })?;
-        // The directory is made last, when nothing can refuse the transfer any more, so that a failed start leaves no directory.
+        // The directory is made last, when the transfer can no longer be refused, so that a failed start leaves no directory.
         let makes_base = journal.is_some() && !recovered.resumed && self.makes_base(&mapping);
         let made =
             match makes_base.then(|| self.place.storage.make_directory(&self.place.base, 0o755)) {

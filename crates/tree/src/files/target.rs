@@ -1,5 +1,5 @@
 //! Shared state of all parts of a tree sink: its configuration, counters and acknowledgements, and the mapping of names to the
-//! destination. Has no other state and takes no lock.
+//! destination. Has no other state and needs no lock.
 
 use std::sync::Arc;
 

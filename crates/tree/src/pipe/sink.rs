@@ -1,5 +1,5 @@
-//! A pipe as a destination: one file, written in order by a dedicated thread, whatever the order of its slices. A slice that arrives
-//! too early while many bytes already wait is requested again later, so memory stays bounded.
+//! A pipe as a destination: one file, written in order by a dedicated thread, for any order of its slices. A slice that arrives too
+//! early while many bytes already wait is requested again later, so memory stays bounded.
 
 use std::collections::BTreeMap;
 use std::io::Write;

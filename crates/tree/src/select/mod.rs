@@ -93,8 +93,8 @@ impl Select {
 
     /// Whether the rules exclude `path`, itself or because of a directory above it. Limits of size and time do not count as rules.
     ///
-    /// For callers that know nothing of the directories above. At the destination, for example, entries excluded at the source are
-    /// protected. `path` is relative to the root; the root itself is always selected.
+    /// For callers that do not know the directories above. At the destination, for example, entries excluded at the source are protected.
+    /// `path` is relative to the root; the root itself is always selected.
     pub fn excludes(&self, path: &[u8], is_directory: bool) -> bool {
         if self.includes.is_empty() {
             return false;

@@ -24,7 +24,7 @@ pub enum RuleError {
     TooLong(usize),
 }
 
-/// Reads one rule. `include` comes from the flag or file of the rule. `+ ` in front includes, `- ` excludes and `!` reverses the default.
+/// Reads one rule. `include` depends on the flag or file of the rule. `+ ` in front includes, `- ` excludes and `!` reverses the default.
 /// `\!` in front is an ordinary `!`.
 ///
 /// # Errors

@@ -55,7 +55,7 @@ pub enum Finding {
 /// A batch that was checked.
 #[derive(Debug)]
 pub struct Checked {
-    /// The number that the caller gave it.
+    /// The number that the caller chose.
     pub number: u64,
     /// The entries.
     pub records: Vec<Record>,

@@ -5,7 +5,7 @@ use godwit_store::journal::{JournalDirectory, JournalKey};
 use super::DestinationRequest;
 
 impl DestinationRequest {
-    /// The journal's key: the same sender, sources, names and destination give the same key.
+    /// The journal's key: the same sender, sources, names and destination have the same key.
     ///
     /// A later attempt on another node has a different key, and therefore different temporary names. A call that hangs at an earlier node
     /// takes effect late, and must not change a file of this attempt.
@@ -45,7 +45,7 @@ impl DestinationRequest {
         self.member_key(parts)
     }
 
-    /// Whether the names are not determined by the sources. A usual transfer gives each source its own name, and its key contains no
+    /// Whether the names are not determined by the sources. In a usual transfer each source keeps its name, and the key contains no
     /// names, so that journals of earlier versions stay valid. For a counterpart the name is not used.
     fn has_names_of_its_own(&self) -> bool {
         let own = self.sources.iter().map(|source| own_name(source));

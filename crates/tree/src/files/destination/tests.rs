@@ -65,7 +65,7 @@ fn transfers_that_go_elsewhere_have_other_keys() {
     assert_eq!(usual, key(&[b"/d/run"], &[b"run"], false));
     assert_ne!(usual, key(&[b"/d/run"], &[b""], false));
     assert_ne!(usual, key(&[b"/d/run"], &[b"alias"], false));
-    // A counterpart has one place, whatever the name of the source.
+    // A counterpart has one place, for any name of the source.
     let counterpart = key(&[b"/d/run"], &[b"run"], true);
     assert_ne!(usual, counterpart);
     assert_eq!(counterpart, key(&[b"/d/run"], &[b""], true));

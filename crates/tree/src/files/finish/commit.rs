@@ -494,7 +494,7 @@ impl Committer {
         self.target.acks.wake_all();
     }
 
-    /// Makes the committer take the current batch before it is full.
+    /// Makes the committer process the current batch before it is full.
     pub(crate) fn hurry(&self) {
         let mut state = lock(&self.state);
         if state.batch.began.is_some() {

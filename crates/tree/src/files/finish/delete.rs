@@ -3,7 +3,7 @@
 //!
 //! A transfer deletes when it finishes, and only if no entry failed. Each closer of a divided job deletes in its own region, while other
 //! regions may still fail. Paths are read in reverse order, so that the contents of a directory are removed first. Deletions are reported
-//! in numbered notices, which are all repeated if FINISH comes again.
+//! in numbered notices, which are all repeated if FINISH arrives again.
 
 mod emptied;
 mod region;

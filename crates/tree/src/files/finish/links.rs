@@ -131,7 +131,7 @@ impl Linker<'_> {
                 );
                 return Err(destination_fault(link.id, FaultCode::NO_SPACE, message));
             }
-            // This was found too late, because the manifest came too early; the next run knows it from the beginning.
+            // This end found it too late, because the manifest arrived first; the next run knows it from the beginning.
             Ok(Some(Undelivered::Left)) => {
                 let why = "stays unchanged and differs from the source; copy again, and this name becomes a separate file";
                 return Err(undelivered(FaultCode::NOT_FOUND, why));

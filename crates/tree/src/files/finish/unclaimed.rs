@@ -97,7 +97,7 @@ pub(crate) fn unswept(target: &Target, error: StoreError) -> CloseError {
     CloseError::Sweep(StoreError { path, ..error })
 }
 
-/// Removes temporary files of earlier attempts of the job, which have other tags. No earlier attempt writes any more, because the job has
+/// Removes temporary files of earlier attempts of the job, which have other tags. No earlier attempt still writes, because the job has
 /// another runner.
 pub(crate) fn sweep_earlier(target: &Target) -> Result<(), StoreError> {
     let config = &target.config;

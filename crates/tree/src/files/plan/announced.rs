@@ -3,7 +3,7 @@
 //!
 //! A key is 127 bits of a hash, and whether the entry is a directory. The keys of all announced entries are sorted on disk. A survey of
 //! the destination (names and kinds only) spills its paths in the order found, and sorts their keys with their numbers. Merging both
-//! gives one bit for each entry found. Therefore 10⁷ entries need some 10 MB of memory and 1 GB of disk. If keys collide, an extra
+//! produces one bit for each entry found. Therefore 10⁷ entries need some 10 MB of memory and 1 GB of disk. If keys collide, an extra
 //! entry stays; a wanted one is never deleted.
 
 use std::io;

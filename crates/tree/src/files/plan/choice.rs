@@ -54,7 +54,7 @@ impl Selecting {
         self.select.keeps_to_one_file_system() && *path != root.start && root.storage.is_mount(path)
     }
 
-    /// The choice for a scan of `root`; `None` if the scan takes all entries.
+    /// The choice for a scan of `root`; `None` if the scan includes all entries.
     pub(crate) fn choice(&self, root: &TreeRoot) -> Option<Arc<dyn Choice>> {
         let asks = self.select.has_rules() || self.select.keeps_to_one_file_system();
         asks.then(|| self.choice_in(root, false))

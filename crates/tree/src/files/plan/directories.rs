@@ -1,7 +1,7 @@
 //! Manages the directories of a destination: which ones this transfer made, which have exact names, and which entries a directory replaced.
 //! Does not set times or final modes (`finisher`), and writes no contents.
 //!
-//! Lock order: `replacing` comes before everything else here; the other locks are held for one call only.
+//! Lock order: `replacing` precedes all other locks here; the other locks are held for one call only.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -296,8 +296,8 @@ impl Directories {
         Ok(there)
     }
 
-    /// Checks again before an entry is made at `path`, where no entry was found before. The check is free as long as no entry has met
-    /// another one.
+    /// Checks again before an entry is made at `path`, where no entry was found before. The check costs nothing until an entry has collided
+    /// with another one.
     pub(crate) fn hold_before_making(&self, entry: EntryId, path: &RelPath) -> Result<(), Fault> {
         if !self.spelling.has_met() {
             return Ok(());

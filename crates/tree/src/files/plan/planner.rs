@@ -318,7 +318,7 @@ impl Planner {
                 && there.is_ok_and(|meta| meta.bytes >= reach)
                 && first >= within.start
                 && reach <= within.end;
-            // If there are more ranges than an answer can name, they are sent again; that takes thousands of gaps in one file.
+            // If there are more ranges than an answer can name, they are sent again; this requires thousands of gaps in one file.
             if !usable || ranges.len() > limits::HELD_RANGES_MAX {
                 // The entry stays in the map, so that a restart of the file knows about its journal records.
                 found.digest = FileDigest::new(found.digest.kind());

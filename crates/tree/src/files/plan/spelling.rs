@@ -108,7 +108,7 @@ pub(crate) struct Spelling {
     spill: PathBuf,
     known: Mutex<HashMap<Vec<u8>, Known>>,
     listings: Mutex<VecDeque<(Vec<u8>, Listing)>>,
-    /// Whether an announced entry has met another one.
+    /// Whether an announced entry has collided with another one.
     met: AtomicBool,
 }
 
@@ -200,7 +200,7 @@ impl Spelling {
         Ok(Some(known))
     }
 
-    /// Records that an announced entry has met another one.
+    /// Records that an announced entry has collided with another one.
     pub(crate) fn note_met(&self) {
         self.met.store(true, Ordering::Release);
     }

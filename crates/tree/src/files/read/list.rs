@@ -69,7 +69,8 @@ struct Wanted {
 }
 
 impl ListWork {
-    /// Walks the names of `names` below `root`, a directory. Data that does not fit in memory goes to nameless files in `spill`.
+    /// Walks the names of `names` below `root`, a directory. Data that does not fit in memory is written to nameless files in
+    /// `spill`.
     pub fn new(root: TreeRoot, names: Box<dyn Names>, selecting: Selecting, spill: &Path) -> Self {
         Self {
             root,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_store::Meta;
 
-/// A few files, identified by device and inode, whatever their names.
+/// A few files, identified by device and inode, with any names.
 #[derive(Debug, Default)]
 pub struct OwnFiles(Vec<OwnFile>);
 

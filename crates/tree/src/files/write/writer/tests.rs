@@ -82,7 +82,7 @@ fn write_byte(sink: &TreeSink, entry: u64, offset: u64) -> Result<(), Fault> {
 fn scattered_slices_fail_their_file_before_their_digests_take_all_memory() {
     let journals = tempfile::tempdir().unwrap();
     let sink = sink(100, journals.path());
-    // Slices in order form one range, whatever their number.
+    // Any number of slices in order forms one range.
     for offset in 0..1000 {
         write_byte(&sink, 1, offset).unwrap();
     }
