@@ -42,7 +42,7 @@ pub struct AgentConfig {
     pub announce: Announce,
     /// Addresses of the peer, which are dialled if the peer does not connect.
     pub dial: Vec<SocketAddr>,
-    /// How long the peer may take until its request has arrived.
+    /// Time within which the request of the peer must arrive.
     pub handshake_deadline: Duration,
     /// How long a connection may be without progress.
     pub stall_limit: Duration,

@@ -26,8 +26,8 @@ pub trait StateRules: Send + Sync {
     /// The reason why they cannot be read.
     fn grants(&self) -> Result<Arc<Vec<Grant>>, String>;
 
-    /// Whether the job of the mandate is alive and this peer may act for it, if its asker is a node of this site; `None` for an asker of
-    /// another site.
+    /// For an asker of this site, whether the job of the mandate is alive and `peer` may act for the job; `None` for an asker of another
+    /// site.
     ///
     /// # Errors
     /// The reason why the state cannot be read.
@@ -133,7 +133,7 @@ impl Grantor<'_> {
         self.granted_of(&self.all()?, who)
     }
 
-    /// The same, from grants that were just read.
+    /// The current rights of `who`, from grants that were just read.
     pub(crate) fn granted_of(&self, all: &AllGrants, who: &Who) -> Result<Granted, Denial> {
         let peer = Subject::Identity(who.peer.to_string());
         let now = now();

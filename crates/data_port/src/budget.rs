@@ -1,7 +1,7 @@
 //! Divides the process's descriptors among connections, transfers and strangers. Reads the system's limit in one function only, and
 //! does not count.
 //!
-//! OPENED tells a client its share of streams.
+//! OPENED contains the client's share of streams.
 
 use godwit_engine::limits::STREAMS_MAX;
 use rustix::process::{Resource, getrlimit};

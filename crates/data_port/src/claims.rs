@@ -129,7 +129,7 @@ impl ClaimTable {
             let wished = std::slice::from_ref(&wish.place.absolute);
             return Err(Refusal::later(code::BUSY, held.shown(wished)));
         }
-        // The id alone gives no right to a claim, so that others cannot learn the holder's claims by it.
+        // The id alone is not enough to use a claim, so others cannot learn the holder's claims with it.
         let other = table.get_mut(&wish.claim);
         if let Some(other) = other.filter(|held| !held.is_of(&wish.by)) {
             if other.holds(now, may_hold) {

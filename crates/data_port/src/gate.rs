@@ -1,5 +1,5 @@
-//! Counts connections and transfers, so that one peer cannot take more of the daemon than its share.
-//! Does not know the purpose of the connections, and ends no transfer.
+//! Counts connections and transfers, so that one peer cannot use more than its share of the daemon. Does not know the purpose of the
+//! connections, and ends no transfer.
 
 mod admission;
 

@@ -77,7 +77,7 @@ pub struct DaemonConfig {
     pub tls: ServerTls,
     /// Whether block contents may be sent unencrypted if a client requests it.
     pub plain_allowed: bool,
-    /// How long a client may take until its request has arrived.
+    /// Time within which the request of a client must arrive.
     pub handshake_deadline: Duration,
     /// Unauthenticated connections of one address, and streams of one identity.
     pub connections_per_peer: usize,

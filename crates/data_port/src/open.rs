@@ -88,7 +88,7 @@ pub(crate) fn join(
         );
         return;
     };
-    // This check comes before the token is used, so the token remains valid for another attempt.
+    // This check precedes the use of the token, so the token remains valid for another attempt.
     let streams_max = shared.streams_max.min(session.engine.streams_max());
     if session.engine.stream_count() >= streams_max as usize {
         send_error(

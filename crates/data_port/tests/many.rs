@@ -24,7 +24,7 @@ use godwit_run::{
 
 const TRANSFERS: usize = 64;
 
-/// Limit of any wait; an expected event comes much sooner.
+/// Limit of any wait; an expected event happens much sooner.
 const DEADLINE: Duration = Duration::from_secs(240);
 
 /// So slow that the second block of the large file waits for minutes.

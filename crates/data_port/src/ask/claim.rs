@@ -71,7 +71,7 @@ impl Here {
         }
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = found.absolute();
-        // This comes before the table is locked: a mount that hangs must not delay other claims.
+        // This happens before the table is locked: a mount that hangs must not delay other claims.
         let spot = Spot::look(&absolute).map_err(too_long)?;
         let entering = self.claims().enter_alone();
         // A peer does not learn the owner or the sources of the transfer.
@@ -148,7 +148,7 @@ impl Here {
         if !is_known {
             return Ok(Answer::Done {});
         }
-        // The journals of its members are not needed any more. A journal that cannot be removed does no harm.
+        // The journals of its members are no longer needed. A journal that cannot be removed does no harm.
         let forgotten = JournalDirectory::open(&self.journals())
             .map(|directory| directory.forget_claim(&wish.claim.0));
         drop(forgotten);

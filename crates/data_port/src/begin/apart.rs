@@ -8,7 +8,7 @@ use godwit_tree::{PreparedDestination, TreeRoot};
 use crate::Shared;
 use crate::allow::Denial;
 
-/// The destination of a push that does not overlap its source, as far as this node can tell.
+/// The destination of a push that does not overlap its source, as far as this node knows.
 pub(super) struct Marked {
     pub(super) prepared: PreparedDestination,
     /// The mark that the source searches for.

@@ -77,7 +77,7 @@ impl<'a> Beginning<'a, '_> {
         Ok(self.started(Engine::Sender(sender), grip))
     }
 
-    /// Sorts the sources, and refuses sources that meet their destination.
+    /// Sorts the sources, and refuses sources that overlap their destination.
     fn find(&self, places: Vec<SourcePlace>, is_listed: bool) -> Result<FoundSources, Denial> {
         let (shared, request) = (self.shared, self.request);
         let mut found = FoundSources::default();

@@ -174,7 +174,7 @@ impl<'a> Beginning<'a, '_> {
         })
     }
 
-    /// Keeps claims away from the destination of a transfer that is no member. If a claim covers the destination, its
+    /// Refuses claims on the destination of a transfer that is not a member. If a claim covers the destination, its
     /// preparation is undone.
     fn beside_claims(
         &self,

@@ -272,7 +272,7 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
     assert!(table.refuses(&there, now, &without("a")).is_none());
 }
 
-/// The id of a claim can be guessed, so it gives no right to the claim.
+/// The id of a claim can be guessed, so it is not enough to use the claim.
 #[test]
 fn a_claim_is_changed_by_its_side_alone() {
     let (table, now) = (ClaimTable::default(), Instant::now());

@@ -33,7 +33,7 @@ use godwit_store::{Confine, FsStorage, RelPath, Storage};
 
 use super::heard::{Ended, Heard, Running};
 
-/// Limit of any wait; an expected event comes much sooner.
+/// Limit of any wait; an expected event happens much sooner.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
 /// The minimum length of a part.

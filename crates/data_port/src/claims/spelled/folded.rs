@@ -25,7 +25,7 @@ impl Folded {
         // To upper case first, because a letter such as the German sharp s becomes two.
         let text = String::from_utf8_lossy(name).to_uppercase().to_lowercase();
         let mut letters: Vec<char> = text.chars().collect();
-        // Marks at different positions of a letter may have any order. The first character counts as a letter, whatever it is.
+        // Marks at different positions of a letter may have any order. Any first character counts as a letter.
         if let Some((_, rest)) = letters.split_first_mut() {
             for marks in rest.chunk_by_mut(|one, other| is_mark(*one) == is_mark(*other)) {
                 if marks.first().is_some_and(|first| is_mark(*first)) {
