@@ -7,8 +7,8 @@
 //! consensus     state ─▶ Carrier ─▶ AskSites ─▶ data port of another node ─▶ Cluster::answer ─▶ Replica::hear
 //! ```
 //!
-//! Only nodes of the cluster may speak, known by their identities; a stranger may join with an invitation. A node that was removed, or
-//! whose cluster was replaced by `recover`, gets a refusal that names the reason. That node changes nothing.
+//! Only nodes of the cluster, known by their identities, may send messages; a stranger may join with an invitation. A node that was
+//! removed, or whose cluster was replaced by `recover`, gets a refusal that names the reason. That node changes nothing.
 
 mod carrier;
 mod hearing;
