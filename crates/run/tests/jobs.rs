@@ -21,7 +21,7 @@ use godwit_run::{
     refusal_of,
 };
 
-/// Limit of any wait; an expected event comes much sooner.
+/// Limit of any wait; an expected event happens much sooner.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Slow: a megabyte takes a quarter of an hour.

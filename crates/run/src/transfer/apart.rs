@@ -1,4 +1,4 @@
-//! Decides whether the ends of a transfer overlap, as far as this machine can tell. Does not search for places or
+//! Decides whether the ends of a transfer overlap, as far as this machine knows. Does not search for places or
 //! files; `itself` does.
 
 use godwit_api::failure::{Failure, FailureCode};

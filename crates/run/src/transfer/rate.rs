@@ -23,7 +23,7 @@ impl RecentRate {
 
     /// Adds a sample of the total bytes at a time; times never decrease.
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
-        // A sample that comes too early replaces the latest one, not the oldest.
+        // A sample that is too early replaces the latest one, not the oldest.
         if self.samples.len() >= 2
             && let Some((before, _)) = self.samples.get(self.samples.len() - 2)
             && now.saturating_duration_since(*before) < SAMPLE_INTERVAL
