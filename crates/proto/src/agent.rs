@@ -40,10 +40,10 @@ pub mod capability {
 /// The client's message to the agent.
 #[derive(Clone, PartialEq, Message)]
 pub struct Start {
-    /// Oldest version of this exchange that the client speaks.
+    /// Oldest version of this exchange that the client supports.
     #[prost(uint32, tag = "1")]
     pub version_min: u32,
-    /// Newest version of this exchange that the client speaks.
+    /// Newest version of this exchange that the client supports.
     #[prost(uint32, tag = "2")]
     pub version_max: u32,
     /// Name and version of the client's program, for messages.
@@ -84,10 +84,10 @@ pub struct Start {
 /// The agent's answer.
 #[derive(Clone, PartialEq, Message)]
 pub struct Started {
-    /// Oldest version of this exchange that the agent speaks.
+    /// Oldest version of this exchange that the agent supports.
     #[prost(uint32, tag = "1")]
     pub version_min: u32,
-    /// Newest version of this exchange that the agent speaks.
+    /// Newest version of this exchange that the agent supports.
     #[prost(uint32, tag = "2")]
     pub version_max: u32,
     /// Name and version of the agent's program, for messages.

@@ -35,7 +35,7 @@ impl FaultCode {
     pub const PERMISSION: Self = Self(3);
     /// The file system is read-only.
     pub const READ_ONLY: Self = Self(4);
-    /// The entry does not exist (any more).
+    /// The entry does not exist, or no longer exists.
     pub const NOT_FOUND: Self = Self(5);
     /// The entry kept changing while it was read.
     pub const CHANGED: Self = Self(6);

@@ -13,10 +13,10 @@ use crate::prelude::FrameKind;
 /// Begins every hello: `GODWIT\r\n` in memory order.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"GODWIT\r\n");
 
-/// Oldest version of the protocol that this program speaks.
+/// Oldest version of the protocol that this program supports.
 pub const VERSION_MIN: u32 = 1;
 
-/// Newest version of the protocol that this program speaks.
+/// Newest version of the protocol that this program supports.
 pub const VERSION_MAX: u32 = 1;
 
 /// Abilities of a program beyond its version; one side does not use a bit that the other does not set.
@@ -197,7 +197,7 @@ impl Hello {
 /// The common abilities of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    /// Newest version that both speak.
+    /// Newest version that both support.
     pub version: u32,
     /// Capabilities that both sides have.
     pub capabilities: u64,
@@ -210,7 +210,7 @@ pub struct Agreed {
 pub struct VersionMismatch {
     /// Versions spoken here.
     pub ours: (u32, u32),
-    /// Versions that the other program speaks.
+    /// Versions that the other program supports.
     pub theirs: (u32, u32),
     /// Name and version of the other program.
     pub their_software: String,

@@ -2,7 +2,7 @@
 //! sockets, files, clocks or threads: converts bytes to frames, and frames to bytes.
 //!
 //! A frame is `prelude ‖ head ‖ payload`. The encoders append `prelude ‖ head` (the head image) to a `Vec<u8>` that the
-//! caller reuses; the payload of a block is passed separately and never copied here. [`decode`] takes a prelude and a
+//! caller reuses; the payload of a block is passed separately and never copied here. [`decode`] reads a prelude and a
 //! head. Everything from a peer is checked before memory is allocated for it. `docs/wire.md` specifies the format byte by
 //! byte.
 

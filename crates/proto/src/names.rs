@@ -19,7 +19,7 @@ pub struct NameList {
     pub part: u64,
     /// From the daemon: this part and all earlier ones are taken; 0 from the client.
     pub taken: u64,
-    /// No part comes after this one.
+    /// This part is the last one.
     pub last: bool,
     /// The names, each followed by a zero byte; at most [`NAMES_BYTES_MAX`] bytes. Empty from the daemon.
     pub names: Vec<u8>,

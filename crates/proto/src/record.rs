@@ -334,7 +334,7 @@ impl<'a> RecordReader<'a> {
         Ok(records)
     }
 
-    /// Reads all records into the memory of `records`, whatever its contents; after an error the content is invalid.
+    /// Reads all records into the memory of `records`, replacing its contents; after an error the content is invalid.
     pub(crate) fn read_all_in(mut self, records: &mut Vec<Record>) -> Result<(), WireError> {
         // At most RECORDS_MAX, and never more than the section can hold at 64 bytes each.
         records.resize_with(self.left as usize, Record::default);

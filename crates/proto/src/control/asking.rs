@@ -11,7 +11,7 @@ use crate::prelude::FrameKind;
 /// A question of one node to another; the first one replaces OPEN.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Ask {
-    /// Number that the client gave to the question.
+    /// Number of the question, chosen by the client.
     #[prost(uint64, tag = "1")]
     pub number: u64,
     /// Question as a JSON document.

@@ -8,8 +8,7 @@ use crate::error::WireError;
 use crate::path;
 
 /// A temporary entry in the directory of the destination, or in the nearest directory above it. Its name is random: an
-/// end that finds it in a directory has found that directory, whatever device and inode numbers the directory has
-/// there.
+/// end that finds it in a directory has found that directory, even if device and inode numbers differ there.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Beacon {
     /// The entry's name: `.godwit-` and 32 hexadecimal digits.

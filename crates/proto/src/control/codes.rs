@@ -66,7 +66,7 @@ codes! {
     NO_EXPORT = 4;
     /// Another transfer writes there, or too many run.
     BUSY = 5;
-    /// The transfer does not exist (any more).
+    /// The transfer does not exist, or no longer exists.
     UNKNOWN_TRANSFER = 6;
     /// The token was used before or never issued.
     BAD_TOKEN = 7;
@@ -121,7 +121,7 @@ codes! {
     SILENT = 67;
     /// The peer has another identity than the trusted one.
     IDENTITY = 68;
-    /// The peer does not speak the protocol.
+    /// The peer does not use the protocol.
     NOT_GODWIT = 69;
     /// TLS found no agreement.
     TLS = 70;

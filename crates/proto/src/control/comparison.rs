@@ -59,7 +59,7 @@ impl Comparison {
         }
     }
 
-    /// Whether options leave some existing entries unchanged, whatever the source contains.
+    /// Whether options leave some existing entries unchanged, for any contents of the source.
     pub(crate) fn spares(asked: Option<Self>) -> bool {
         asked.is_some_and(|asked| asked.update || asked.existing || asked.ignore_existing)
     }
