@@ -151,7 +151,7 @@ mod tests {
             assert!(!used(code).contains("restore"), "{}", used(code));
             assert!(opened(code).contains("restore a backup"), "{code}");
         }
-        // The disk has lost power: that says nothing about the file.
+        // The disk has lost power, which is not an error of the file.
         for code in [
             ffi::SQLITE_IOERR_READ,
             ffi::SQLITE_IOERR_WRITE,

@@ -163,7 +163,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
         Op::Level(4),
         fired,
         Op::Node(Change::Put(node(&other, leader))),
-        // The proposer may not take, settle or return the divided work of another node.
+        // The proposer may not lease, settle or return the divided work of another node.
         work(WorkOp::Return {
             node: other.clone(),
         }),
@@ -257,7 +257,7 @@ fn a_member_chooses_no_time() {
     }
     let kept = target.reader().object::<Token>("t").expect("read");
     assert!(kept.is_some(), "the token has not ended");
-    // Access for a job lasts at most a day from now, even if the command says otherwise.
+    // Access for a job lasts at most a day from now, even if the command has a later time.
     let rule = |expires: i64| {
         Op::Access(Change::Put(AccessRule {
             id: "job:gw1-x:j:1".to_owned(),

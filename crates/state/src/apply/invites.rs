@@ -106,7 +106,7 @@ pub(super) fn check_end(invite: &Invite, at: Timestamp) -> Result<(), Stop> {
 }
 
 /// Whether the maker of an invitation could still make it: an enabled admin, by tokens that are all valid. An account of a machine is an
-/// admin whatever its row contains, and the invitations of a removed user have ended.
+/// admin regardless of its row, and the invitations of a removed user have ended.
 pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Result<(), Stop> {
     let no = |why: String| {
         let what = format!("the invitation has ended: {why}");

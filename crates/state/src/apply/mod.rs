@@ -1,5 +1,5 @@
-//! Owns the effect of each command on the database. The same commands give the same rows on every replica.
-//! Reads no clock and draws no random number. Does not begin or commit transactions.
+//! Owns the effect of each command on the database. The same commands produce the same rows on every replica. Reads
+//! no clock and draws no random number. Does not begin or commit transactions.
 
 mod claims;
 mod history;

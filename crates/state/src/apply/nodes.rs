@@ -125,8 +125,8 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
     }
 }
 
-/// Disables the users for accounts of a machine if no node lists these accounts any more. Otherwise an ordinary user of this name
-/// would be an admin at every machine with an account of the same name.
+/// Disables the users for accounts of a machine if no node lists these accounts. Otherwise an ordinary user of this name would be an
+/// admin at every machine with an account of the same name.
 fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Stop> {
     let Some(earlier) = earlier else {
         return Ok(());

@@ -200,7 +200,7 @@ pub(super) fn password(context: &Context<'_>, new: &NewPassword) -> Result<Effec
     put(context, &User { password, ..user })
 }
 
-/// Revokes the tokens of a user that came from sign-ins, except those to keep.
+/// Revokes the tokens that a user got by signing in, except those to keep.
 fn revoke_sign_ins(context: &Context<'_>, user: &str, keep: &[String]) -> Result<(), Stop> {
     let by_origin = committed_level(context.db)? >= LEVEL_PASSWORD;
     let ends = |scope: &str| match TokenOrigin::of_scope(scope) {

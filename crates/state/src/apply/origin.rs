@@ -43,8 +43,8 @@ pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) ->
     check(db, number, command)
 }
 
-/// Whether the node acts on its own work: it takes, settles and returns its own items, and controls the work of jobs that it runs. A leader
-/// checks this before the command is in the log, so all replicas apply the same command, whatever their program versions.
+/// Whether the node acts on its own work: it leases, settles and returns its own items, and controls the work of jobs that it runs. A
+/// leader checks this before the command is in the log, so all replicas apply the same command, even with different program versions.
 fn works_itself(db: &Connection, node: &Node, id: &str, op: &WorkOp) -> Result<bool, Stop> {
     Ok(match op {
         WorkOp::Open(_) | WorkOp::Pairs(_) => {

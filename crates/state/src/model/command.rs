@@ -183,7 +183,7 @@ pub struct Sighted {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum JobOp {
-    /// A node takes the job to run it.
+    /// A node claims the job to run it.
     Claim {
         /// The node.
         runner: Runner,
@@ -308,7 +308,7 @@ pub struct Finish {
     pub failures: Vec<FailureGroup>,
 }
 
-/// A password that its user changes. No other field of the user changes, whatever an admin does at the same time.
+/// A password that its user changes. No other field of the user changes, so a simultaneous change by an admin is not lost.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewPassword {

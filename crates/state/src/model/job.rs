@@ -10,7 +10,7 @@ use godwit_model::{JobState, Reason, Timestamp, millis};
 
 use super::RetryPolicy;
 
-/// Codes of the reasons that the state itself gives.
+/// Codes of the reasons that the state itself uses.
 pub mod reason {
     use godwit_model::FailureCode;
 
@@ -180,7 +180,7 @@ pub struct Job {
     pub ended: Option<Timestamp>,
     /// Result as JSON text.
     pub summary: Option<String>,
-    /// Schedule from which the job came.
+    /// Schedule that created the job.
     pub schedule: Option<String>,
     /// Id of the request that submitted the job.
     pub request: Option<String>,

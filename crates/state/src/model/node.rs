@@ -107,7 +107,7 @@ pub struct Invite {
         skip_serializing_if = "Option::is_none"
     )]
     pub created: Option<Timestamp>,
-    /// When the invitation was revoked, or ended with its maker or node. It then admits no node, whatever the clocks show. The state sets
+    /// When the invitation was revoked, or ended with its maker or node. It then admits no node, regardless of the clocks. The state sets
     /// this field from [`LEVEL_INVITES`](super::LEVEL_INVITES) on; below that level it deletes the invitation.
     #[serde(
         default,

@@ -8,7 +8,7 @@ use super::JobState;
 /// Cause of a change of a job's state.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Cause {
-    /// A node takes the job to run it.
+    /// A node claims the job to run it.
     Claim,
     /// The node that runs the job reports its progress.
     Report,
@@ -18,7 +18,7 @@ pub enum Cause {
     Finish,
     /// The deadline passed while the job waited, or its retries are used up.
     Expire,
-    /// The owner may not run the job any more.
+    /// The owner may no longer run the job.
     Deny,
     /// A user pauses the job.
     Pause,

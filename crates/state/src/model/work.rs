@@ -47,7 +47,7 @@ pub enum WorkOp {
         /// The reason.
         why: Reason,
     },
-    /// A node takes items.
+    /// A node leases items.
     Lease(TakeWork),
     /// A node reports the finds of a scan.
     Found {

@@ -154,7 +154,8 @@ fn read<T: DeserializeOwned>(
 
 fn read_vote(message: &[u8], from: u64) -> io::Result<VoteRequest<Types>> {
     let mut rpc = read(message, from, |rpc: &VoteRequest<Types>| rpc.vote)?;
-    // The leader's consent cannot be proven. A leader that hands over informs each voter itself.
+    // The leader's consent cannot be proven. A leader that transfers the leadership informs each voter
+    // itself.
     rpc.leadership_transfer = false;
     Ok(rpc)
 }

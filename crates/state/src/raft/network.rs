@@ -32,7 +32,7 @@ const APPEND_BYTES_MAX: usize = COMMAND_BYTES_MAX + (16 << 10);
 /// Bytes of a snapshot in one message, before encoding as text.
 pub(crate) const PIECE_BYTES: usize = 384 << 10;
 
-/// How long one piece of a snapshot may take.
+/// Time limit for one piece of a snapshot.
 const PIECE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Entries of the log, and heartbeats.
@@ -43,7 +43,7 @@ pub(crate) const VOTE: &str = "vote";
 pub(crate) const PRE_VOTE: &str = "pre-vote";
 /// A piece of a snapshot.
 pub(crate) const SNAPSHOT: &str = "snapshot";
-/// The leader hands over the leadership.
+/// The leader transfers the leadership.
 pub(crate) const TRANSFER: &str = "transfer";
 /// Asks whether this voter has enough disk space to lead.
 pub(crate) const ROOM: &str = "room";

@@ -227,8 +227,8 @@ impl Kept<'_> {
         })
     }
 
-    /// Users whose ended jobs have descriptions of more than `most` bytes in total. Each comes with the time up to which the surplus jobs
-    /// were submitted. Empty below the level that supports this.
+    /// Users whose ended jobs have descriptions of more than `most` bytes in total. Each has the time up to which the surplus jobs were
+    /// submitted. Empty below the level that supports this.
     ///
     /// # Errors
     /// When the database cannot be read.

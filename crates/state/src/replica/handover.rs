@@ -14,10 +14,10 @@ use crate::store::free_bytes;
 /// Interval of checks of the disk space.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long another voter may take to report its free space.
+/// Time within which another voter must report its free space.
 const SAID_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long an election may take before another voter is chosen.
+/// Time limit of an election before another voter is chosen.
 const ELECTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The parts of a replica that a handover uses.

@@ -20,7 +20,7 @@ pub struct Options {
     /// Free space that must exist for a command to be accepted: the growth of the log, the state and a snapshot in some thousand
     /// commands.
     pub free_bytes_min: u64,
-    /// How long a proposal may wait in the queue, and then how long it may take.
+    /// Longest time that a proposal may wait in the queue, and then until its result.
     pub propose_within: Duration,
     /// Carries messages to other voters.
     pub peers: Arc<dyn Peers>,

@@ -159,7 +159,7 @@ impl Proposal {
             }
             LeaderReply::Busy => Err(ProposeError::Busy),
             LeaderReply::Unknown => Err(ProposeError::Unknown),
-            // The leader hands over if another voter can lead.
+            // The leader transfers the leadership if another voter can lead.
             LeaderReply::Unable(why) => {
                 let number = to.0;
                 return Tried::Again(ProposeError::Unable { number, why });

@@ -117,7 +117,8 @@ pub(crate) fn three() -> Cluster {
     cluster
 }
 
-/// Sends a message to a voter as the node with the number `from`, whatever number the voter has.
+/// Sends a message to a voter as the node with the number `from`, which may differ from the voter's
+/// number.
 pub(crate) fn say(
     to: &Replica,
     from: u64,

@@ -64,7 +64,7 @@ impl TokenOrigin {
         }
     }
 
-    /// Whether the token came from a user's sign-in, so that a new password ends it.
+    /// Whether the user got the token by signing in, so that a new password ends it.
     #[must_use]
     pub const fn is_sign_in(&self) -> bool {
         matches!(self, Self::LogIn | Self::Session { .. })
