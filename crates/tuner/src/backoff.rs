@@ -27,7 +27,7 @@ impl Backoff {
         now >= self.until
     }
 
-    /// Records that the trial that began at `began` failed. On a long path a trial takes longer, and costs more.
+    /// Records that the trial that began at `began` failed. On a long path a trial lasts longer, and costs more.
     pub(super) fn failed(&mut self, now: Duration, began: Duration) {
         self.until = now + self.wait.max(now.saturating_sub(began));
         self.wait = (self.wait * 2).min(WAIT_MAX);

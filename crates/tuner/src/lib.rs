@@ -1,13 +1,13 @@
 //! Owns the tuning decisions of a transfer: streams of a channel, storage threads, the background pace, and the limiting stage. Has
 //! no clock, socket or lock: its inputs are time and samples, its outputs are decisions with reasons.
 //!
-//! Each channel has a controller. A step takes the time, a sample and the stage that limits the streams, and returns a decision with
+//! Each channel has a controller. A step gets the time, a sample and the stage that limits the streams, and returns a decision with
 //! its reason. `path` finds out from two samples whether there is room (windows, losses without a queue), and computes the initial
 //! number of streams. `streams` tries another number, compares, and keeps it or reverts. `threads` does the same for readers and
 //! writers, separately at each end. Tests run controllers over thousands of seeded links (`world`). A link has a queue, losses,
 //! buffers, storage, processors, other traffic and outages. It carries Reno, CUBIC or a kind of TCP that sends at a fixed rate. The
-//! tests check that a controller comes close to the best fixed number, settles, is fair, and follows changes. `docs/tuning.md` has
-//! the figures.
+//! tests check that a controller is close to the best fixed number, settles, is fair, and follows changes. `docs/tuning.md` has the
+//! figures.
 //!
 //! The size and number of blocks are not tuned: no block waits for an RTT, and our windows are larger than any socket's
 //! (`docs/decisions/blocks.md`).

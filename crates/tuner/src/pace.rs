@@ -1,5 +1,5 @@
-//! Records how many bytes were transferred over the last seconds: the mean rate, and whether they came in bursts. Does not
-//! decide.
+//! Records how many bytes were transferred over the last seconds: the mean rate, and whether they arrived in bursts. Does
+//! not decide.
 
 use std::collections::VecDeque;
 use std::time::Duration;

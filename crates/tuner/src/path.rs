@@ -215,7 +215,7 @@ impl Reading {
     }
 
     /// Whether the streams have as many bytes in flight as their buffers hold. Such streams will not become faster, however young
-    /// they are. A receiver's window says less, because it grows later than a starting stream.
+    /// they are. A receiver's window is less informative, because it grows later than a starting stream.
     pub(super) fn has_full_buffers(&self) -> bool {
         self.buffer_share >= HELD_UP
     }

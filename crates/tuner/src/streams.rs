@@ -212,7 +212,7 @@ impl StreamTuner {
         }
         if room == Room::None {
             self.learned.filled_by = Some(self.target);
-            // The path is full: a higher rate before other transfers came does not mean that the streams are limited.
+            // The path is full: a higher rate before other transfers started does not mean that the streams are limited.
             self.learned.peak = reading.rate;
         } else {
             self.learned.filled_by = self.learned.filled_by.filter(|most| *most >= self.target);

@@ -60,7 +60,7 @@ impl Link {
 struct Flow {
     owner: usize,
     kind: Kind,
-    /// Time from which the stream carries data: a connection takes three RTTs.
+    /// Time from which the stream carries data: a connection needs three RTTs.
     from: f64,
     /// Bytes in flight.
     window: f64,

@@ -157,7 +157,7 @@ fn network(
             percent(share)
         );
     }
-    // Checked first: the transfer waits for the background pace, whatever the sockets report.
+    // Checked first: the transfer waits for the background pace, regardless of the reports of the sockets.
     if shares.is_at_pace() {
         let pace = per_second(source.paced_bytes, source.elapsed_ns);
         figure += &format!(", the pace of background transfers is {}", bytes(pace));

@@ -53,7 +53,8 @@ const SHORT: Duration = Duration::from_secs(1);
 /// 512 Mbit/s over [`SHORT`].
 const MUCH_BYTES: u64 = 64 << 20;
 
-/// Bytes that a new connection sends in three RTTs, with ten segments in the first. Fewer bytes show nothing of a path.
+/// Bytes that a new connection sends in three RTTs, with ten segments in the first. Fewer bytes are not enough to judge a
+/// path.
 const A_FEW_BYTES: u64 = 100_000;
 
 /// A loss of fewer bytes, some forty segments, is noise.

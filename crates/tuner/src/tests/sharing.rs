@@ -20,7 +20,7 @@ fn two_copies_share_a_link_as_their_first_streams_would_and_fill_it() {
         if dice.unit() < 0.3 {
             link.loss = dice.over(1e-6, 1e-4);
         }
-        // The shares that TCP alone gives to two pairs of streams.
+        // The shares of two pairs of streams under TCP alone.
         let mut plain = World::new(link, seed);
         let owners = [plain.add_owner(), plain.add_owner()];
         plain.set_streams(owners[0], 2);
@@ -325,8 +325,7 @@ fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_
             sum += own.tuner.target();
         }
         let mean = f64::from(sum) / seeds as f64;
-        // The mean would be 2 if the transfer always gave up its extra streams. Bad luck makes it give up too many
-        // streams.
+        // The mean would be 2 if the transfer always gave up its extra streams. By bad luck it ends too many streams.
         assert!(mean >= 2.6, "{mean} of 8 beside {others}");
     }
 }
