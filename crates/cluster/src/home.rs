@@ -37,7 +37,7 @@ pub struct ClusterHome {
 /// Reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
         /// The file.
