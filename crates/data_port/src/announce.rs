@@ -74,7 +74,8 @@ fn choose(
 /// Whether a socket bound to one address accepts connections to the other.
 fn takes(listening: IpAddr, address: IpAddr) -> bool {
     match listening {
-        // It accepts both families, unless the system is configured otherwise; then the client's attempt fails harmlessly.
+        // Such a socket accepts both families, unless the system is configured otherwise; then the client's attempt fails
+        // harmlessly.
         IpAddr::V6(any) if any.is_unspecified() => true,
         IpAddr::V4(any) if any.is_unspecified() => address.is_ipv4(),
         one => one == address,

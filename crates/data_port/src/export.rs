@@ -15,7 +15,7 @@ use godwit_run::local::Access;
 /// A directory that peers may be granted access to.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// Its name in `godwit://host/NAME/…`.
+    /// Name of the export, as in `godwit://host/NAME/…`.
     pub name: String,
     /// The directory.
     pub path: PathBuf,
@@ -42,20 +42,20 @@ pub enum ExportError {
     /// The path is invalid.
     #[error("{0:?} is not a path in an export")]
     Path(String),
-    /// Its directory cannot be opened.
+    /// The directory of the export cannot be opened.
     #[error("the export {name:?} cannot be used: {message}")]
     Closed {
-        /// Its name.
+        /// Name of the export.
         name: String,
         /// Description of the error.
         message: String,
     },
-    /// Its file system does not respond now.
+    /// The file system of the export does not respond now.
     #[error(
         "the file system of the export {name:?} has not answered this node for {seconds} s; check its mount there"
     )]
     Silent {
-        /// Its name.
+        /// Name of the export.
         name: String,
         /// How long it has not responded.
         seconds: u64,
@@ -65,7 +65,7 @@ pub enum ExportError {
         "the export {name:?} is a different file system at this node than at most nodes of its cluster, or is not mounted; mount it there as at the other nodes"
     )]
     Odd {
-        /// Its name.
+        /// Name of the export.
         name: String,
     },
     /// The export must be a mount, but no file system is mounted.
@@ -73,7 +73,7 @@ pub enum ExportError {
         "nothing is mounted at the directory of the export {name:?}, which must be a mount (require-mount); mount its file system"
     )]
     NotMounted {
-        /// Its name.
+        /// Name of the export.
         name: String,
     },
 }

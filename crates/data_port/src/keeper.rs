@@ -70,7 +70,7 @@ enum Step {
     Wait,
     /// End the transfer: the engine has ended, and its threads must be joined.
     End,
-    /// The same, but keep its destination for the client.
+    /// End the transfer, but keep its destination for the client.
     Suspend,
 }
 
@@ -148,11 +148,11 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
         return if is_over { Step::End } else { Step::Wait };
     }
     let claim = &session.claim;
-    // Its writes are already refused; ending the transfer closes its files.
+    // The writes of the transfer are already refused; ending it closes its files.
     if claim.has_lost_claim(now) {
         session.engine.cancel(CLAIM_ENDED);
     }
-    // Its job may continue elsewhere; a write that hangs here would take effect late.
+    // The job of the transfer may continue elsewhere; a write that hangs here would take effect late.
     if claim.fence.as_ref().is_some_and(|fence| !fence.holds()) {
         session.engine.cancel(STOOD_STILL);
     }

@@ -59,7 +59,7 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// None while grants cannot be read.
+    /// The rights of a peer; `None` while grants cannot be read.
     pub(crate) fn granted(&self, grantor: &Grantor<'_>, who: &Who) -> Option<Arc<Granted>> {
         let all = self.all.get_or_init(|| grantor.all().ok()).as_ref()?;
         let mut found = self.found.borrow_mut();

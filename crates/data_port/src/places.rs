@@ -136,14 +136,14 @@ pub(crate) struct FailedSource {
 /// A tree to read.
 pub(crate) struct TreeSource {
     pub(crate) root: TreeRoot,
-    /// Its name in a destination directory; empty for "its contents".
+    /// Name of the source in a destination directory; empty for "its contents".
     pub(crate) name: Vec<u8>,
     /// The real path.
     pub(crate) absolute: Vec<u8>,
 }
 
 impl TreeSource {
-    /// Its destination path at a client that sees the same files.
+    /// The destination path of the source at a client that sees the same files.
     pub(crate) fn goes_to(&self, request: &Open, listed: bool) -> Vec<u8> {
         let name: &[u8] = if listed || !request.destination_is_directory {
             b""

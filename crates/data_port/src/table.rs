@@ -24,11 +24,11 @@ const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// State of the transfer that has a requested name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// It has ended.
+    /// The transfer has ended.
     Free,
-    /// Its client is present.
+    /// The client of the transfer is present.
     Attended,
-    /// Its client has not answered, and it has not ended in time.
+    /// The client has not answered, and the transfer has not ended in time.
     Silent,
 }
 

@@ -43,7 +43,7 @@ fn run(
     let source = request.sources.first().map_or(&[][..], Vec::as_slice);
     let who = Who::opens(peer, request);
     let root = root(shared, &who, source)?;
-    // It reads as much as a transfer, so it counts as one.
+    // A verification reads as much as a transfer, so it counts as one.
     let _place = place_for(shared, peer, None)?;
     let asked = request.verification.unwrap_or_default();
     let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {

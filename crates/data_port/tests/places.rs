@@ -163,7 +163,7 @@ fn a_temporary_directory_is_cleaned_unless_it_has_what_is_not_temporary() {
     assert_eq!(count(&data.join(temp(6))), 1);
 }
 
-/// Its asker chooses the tags, and tags are no secret: they are in the names of the files.
+/// The asker of a clean chooses the tags, and tags are no secret: they are in the names of the files.
 #[test]
 fn a_clean_for_one_job_leaves_and_hides_the_files_of_other_transfers() {
     let directory = tempfile::tempdir().expect("made");

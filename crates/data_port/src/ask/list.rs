@@ -21,7 +21,7 @@ const NAMES_BYTES_MAX: usize = 128 << 10;
 /// Names between two checks whether the asker still waits.
 const NAMES_EACH: u64 = 4_096;
 
-/// The same for entries whose metadata is read.
+/// Entries with metadata between two such checks.
 const ENTRIES_EACH: usize = 32;
 
 /// Names that one listing keeps, and their bytes with 48 for each: for its page, and for later ones.

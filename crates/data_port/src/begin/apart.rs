@@ -48,11 +48,11 @@ pub(super) fn marked(
 /// A source of a pull.
 pub(super) struct Sought {
     pub(super) root: TreeRoot,
-    /// Its real path.
+    /// The real path of the source.
     pub(super) real: Vec<u8>,
     /// The name in messages.
     pub(super) shown: Vec<u8>,
-    /// Its name in a destination directory.
+    /// Name of the source in a destination directory.
     pub(super) name: Vec<u8>,
 }
 

@@ -75,8 +75,8 @@ pub(super) fn prepare(
 /// Sent to a peer if a journal is damaged. The log contains the path, which the peer may not see.
 const DAMAGED: &str = "the journal of an earlier run of this transfer is damaged at the other side, so this run sends some data again; see the log of the other side";
 
-/// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. An agent's client may see the paths
-/// of its own files.
+/// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. The client of an agent may see the
+/// paths of the user's files.
 pub(super) fn tell_damage(shared: &Shared, prepared: &mut PreparedDestination) {
     let Some(damage) = &mut prepared.recovered.damage else {
         return;

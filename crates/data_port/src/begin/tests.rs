@@ -59,7 +59,7 @@ pub(crate) fn daemon(home: &std::path::Path, identity: &Identity) -> Daemon {
     daemon_in(home, identity, None)
 }
 
-/// The same, in a cluster.
+/// A daemon as in `daemon`, in a cluster.
 pub(crate) fn daemon_in(
     home: &std::path::Path,
     identity: &Identity,

@@ -75,7 +75,7 @@ impl Step {
     }
 
     /// Whether both are the same name of one directory. Letter case and the form of composed letters do not distinguish names if one of
-    /// them is free, or if the directory folds names, because a file may have been made again since. Otherwise the files decide.
+    /// them is free, or if the directory folds names: a file may have been made again since. Otherwise the files decide.
     fn meets(&self, other: &Self) -> bool {
         if self.name == other.name || (self.file.is_some() && self.file == other.file) {
             return true;
@@ -201,7 +201,7 @@ mod tests {
         let meet = |one: &str, other: &str| spot(&path(one)).overlaps(&spot(&path(other)));
         assert!(meet("a", "a/b") && meet("a/b", "a") && meet("a", "a"));
         assert!(!meet("a", "b") && !meet("a/x", "a/y") && !meet("ab", "a"));
-        // Neither exists, so they may become one.
+        // Neither name exists, so the two may become one file.
         assert!(meet("Data", "data/run"));
         assert!(meet("caf\u{c9}", "caf\u{e9}"));
         assert!(meet("caf\u{e9}/x", "cafe\u{301}"));

@@ -281,7 +281,7 @@ fn a_claim_is_changed_by_its_side_alone() {
         by: By::Peer(by(letter)),
         ..wish
     };
-    // Its member is a; q has set it.
+    // The member of the claim is a; q has set the claim.
     table
         .set(of("q", wish(1, 5, "data/set", 60)), now, &anybody)
         .expect("set");

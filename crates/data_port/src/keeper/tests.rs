@@ -49,7 +49,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
     running_for(table, Who::itself(owner()), "")
 }
 
-/// The same, opened by `who` with this label.
+/// A transfer in a table, as in `running`, opened by `who` with this label.
 fn running_for(
     table: &Table,
     who: Who,

@@ -77,7 +77,7 @@ fn parts_of_a_file_that_changed_or_went_fail_and_mix_nothing() {
     let ended = world.run(world.member(1, vec![world.assemble("big", &parts)], &[]));
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("big");
-    // It is swept although no item requests it again.
+    // The old part is swept although no item requests it again.
     fs::write(world.path("from/other"), "x").expect("written");
     let closed = world.run(world.closer(1));
     assert_eq!(closed.summary().status, Status::Complete, "{closed:?}");
