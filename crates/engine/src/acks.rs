@@ -312,7 +312,7 @@ impl Acks {
         inner.wakers.retain(|(id, _)| *id != stream);
         // The items that were on this stream are sent again, and may fail this time.
         inner.ending = None;
-        // Its manifests arrive again on another stream.
+        // The manifests of the lost stream arrive again on another stream.
         inner.answers.retain(|(id, _)| *id != stream);
         inner.queue.clear();
         inner.say_all(|inner| &inner.durable, AckStatus::DURABLE);

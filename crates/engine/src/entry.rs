@@ -156,7 +156,8 @@ pub fn part(record: &Record) -> Option<Part> {
     }
 }
 
-/// Whether the entry is a part of a file, or is assembled from parts. Its generation is then an agreed one.
+/// Whether the entry is a part of a file, or is assembled from parts. The ends agreed on the generation of
+/// such an entry.
 pub(crate) fn is_portion(record: &Record) -> bool {
     !matches!(record.portion(), Ok(Portion::Whole))
 }

@@ -6,7 +6,7 @@ use godwit_proto::{EntryKind, Record, RecordFlags, Verdict};
 /// The action taken for an entry; in a dry run, the action that would be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Its contents are sent.
+    /// The contents of the entry are sent.
     Send,
     /// The entry is created without contents: a directory or a link.
     Make,

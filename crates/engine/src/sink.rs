@@ -60,7 +60,7 @@ pub trait Sink: Send + Sync {
 /// A slice that arrived with the right digest.
 #[derive(Debug)]
 pub struct Slice<'a> {
-    /// Its header.
+    /// The header of the slice.
     pub header: &'a BlockHeader,
     /// The entry.
     pub record: &'a Record,

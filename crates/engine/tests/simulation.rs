@@ -359,7 +359,7 @@ fn what_has_its_name_already_comes_again_and_replaces_itself() {
             finished += 1;
         }
     }
-    // The other runs had three failures in a row.
+    // The other runs ended because of three consecutive failures.
     assert!(finished > 30, "{finished}");
 }
 

@@ -251,7 +251,7 @@ impl LargeFile {
         progress.exhausted = true;
     }
 
-    /// Ends a file that turned out to be empty: the slice that was taken does not exist.
+    /// Ends a file that turned out to be empty: its single slice does not exist.
     pub(crate) fn end_empty(&self, stop: &dyn Fn() -> bool) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         progress.reading = progress.reading.saturating_sub(1);

@@ -53,7 +53,7 @@ pub trait Expectations {
 pub enum VerifyEnd {
     /// Every entry was checked and reported.
     Finished,
-    /// The caller stopped it.
+    /// The caller stopped the verification.
     Interrupted,
 }
 
