@@ -27,7 +27,7 @@ pub enum WireError {
     TooLong {
         /// The field that is too long.
         field: &'static str,
-        /// Its limit, in bytes or items.
+        /// The largest allowed length or count, in bytes or items.
         limit: u64,
     },
     /// A hello without its magic number.

@@ -20,7 +20,7 @@ use crate::record::Record;
 /// A block without its payload, which follows on the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Its fixed header.
+    /// The fixed header of the block.
     pub header: BlockHeader,
     /// Data ranges of a sparse slice.
     pub ranges: Vec<Range>,
@@ -38,13 +38,13 @@ macro_rules! frames {
             Block(Block),
             /// A frame of an unknown kind, which is ignored.
             Unknown {
-                /// Its kind.
+                /// The kind of the frame.
                 kind: FrameKind,
             },
         }
 
         impl Frame {
-            /// Its kind.
+            /// The kind of the frame.
             pub fn kind(&self) -> FrameKind {
                 match self {
                     $(Self::$name(_) => FrameKind::$kind,)*

@@ -18,7 +18,7 @@ pub struct Member {
     /// This transfer finishes the whole tree: links, times of directories, deletion, the sweep.
     #[prost(bool, tag = "3")]
     pub closer: bool,
-    /// Distinguishes simultaneous transfers of one sender to one daemon; each resumes only the data of its own lane.
+    /// Distinguishes simultaneous transfers of one sender to one daemon; each resumes only the data of its lane.
     #[prost(uint32, tag = "4")]
     pub lane: u32,
     /// The region that a closer finishes: directories below the root, whole or [`flat`](Self::flat). If empty, it is the whole tree.
