@@ -118,7 +118,7 @@ pub trait Attempts: Send + Sync {
 /// A list of names for a job.
 #[derive(Clone)]
 pub struct GivenList {
-    /// Its contents.
+    /// The contents of the list.
     pub bytes: Arc<dyn ListBytes>,
     /// Device and inode of the list, if the list is a file.
     pub file: Option<(u64, u64)>,

@@ -30,8 +30,8 @@ pub const PART_BYTES: u64 = godwit_proto::parts::PART_BYTES_MIN;
 /// many of them and another node none.
 const LARGE_BYTES: u64 = 64 << 20;
 
-/// If a scan has more bytes in small files, it is left in shares, so that a slow node is not busy with one scan for long, and the last
-/// scans end together.
+/// A scan with more bytes in small files is left in shares: then a slow node is not busy with one scan for long, and the last scans
+/// end together.
 const SCAN_BYTES: u64 = 64 << 20;
 
 /// Limits of one walk.

@@ -15,7 +15,7 @@ pub(super) fn limited(finding: Finding) -> Limited {
     }
 }
 
-/// The same with both ends here, where no network can be the limit.
+/// The event if both ends are here, where no network can be the limit.
 pub(super) fn limited_here(finding: Finding) -> Option<Limited> {
     (finding.stage != Bottleneck::Network).then(|| limited(finding))
 }
@@ -37,7 +37,7 @@ pub(super) fn chosen(settings: &CpSettings, sends: bool) -> Chosen {
     }
 }
 
-/// The same with both ends here: data is not encrypted, and streams are free.
+/// The settings if both ends are here: data is not encrypted, and streams cost nothing.
 pub(super) fn chosen_here(settings: &CpSettings) -> Chosen {
     Chosen {
         encrypted: false,

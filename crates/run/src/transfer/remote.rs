@@ -421,11 +421,11 @@ impl<'a> WithNode<'a> {
 pub(super) struct Wanted {
     /// Path of the source at the other end.
     pub(super) path: Vec<u8>,
-    /// Its name in the key of the journal.
+    /// Name of the source in the key of the journal.
     pub(super) key: Vec<u8>,
-    /// Its name in a destination directory; empty for "its contents".
+    /// Name of the source in a destination directory; empty for "its contents".
     pub(super) name: Vec<u8>,
-    /// Its name in messages.
+    /// Name of the source in messages.
     pub(super) shown: Vec<u8>,
 }
 
