@@ -171,7 +171,7 @@ pub struct NewJob {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sighted {
-    /// Its name.
+    /// Name of the site.
     pub site: String,
     /// The identity that was dialled.
     pub identity: String,

@@ -368,7 +368,7 @@ impl World<'_> {
     fn run(&mut self, seed: u64) {
         let submit = Op::Submit(Box::new(new_job(&self.job)));
         assert!(self.apply(submit).is_some());
-        // It is refused if an earlier simulation has raised the level.
+        // The command is refused if an earlier simulation has raised the level.
         self.apply(Op::Level(FEATURE_LEVEL));
         for step in 0.. {
             assert!(step < STEPS_MAX, "seed {seed}: it does not end");
