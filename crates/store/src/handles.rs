@@ -57,7 +57,7 @@ pub(crate) fn with_room<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result
     }
 }
 
-/// The same for files that the standard library opens.
+/// Calls `open` as `with_room` does, for files that the standard library opens.
 ///
 /// # Errors
 /// The errors of `open`.

@@ -74,7 +74,8 @@ impl Pool {
         Self::with(block_bytes, blocks_max, None)
     }
 
-    /// The same, but every block is allocated only if `allowance` agrees. A pool without a block in use can always allocate one.
+    /// A pool as in [`new`](Self::new), but a block is allocated only if `allowance` agrees. A pool without a block in use can always
+    /// allocate one.
     pub fn allowed(block_bytes: usize, blocks_max: usize, allowance: Arc<dyn Allowance>) -> Self {
         Self::with(block_bytes, blocks_max, Some(allowance))
     }

@@ -97,7 +97,7 @@ fn what_is_given_is_told_again() {
     let there = fs::metadata(tree.at("file")).unwrap();
     assert_eq!((there.mode() & 0o7777, there.mtime()), (0o640, 1000));
 
-    // The same for a large file that had other attributes before.
+    // A large file that had other attributes before also has the new ones.
     let path = rel("sliced");
     let temp = temp_of(&path);
     let file = tree

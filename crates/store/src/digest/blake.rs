@@ -141,7 +141,7 @@ pub(super) fn root(
 
 /// State of knowledge about one subtree.
 pub(super) enum Node {
-    /// Its chaining value.
+    /// The chaining value of the subtree.
     Known(ChainingValue),
     /// The subtree is all zeros.
     Zeros,

@@ -138,7 +138,7 @@ pub(super) fn read_whole(
     })
 }
 
-/// The same for a file whose metadata is known: it is compared once, after the read.
+/// Reads a file whose metadata is known: the metadata is compared once, after the read.
 pub(super) fn read_known(
     directory: &Directory,
     name: &[u8],

@@ -68,7 +68,7 @@ pub(super) enum Step<'a> {
 pub(super) struct Found<'a> {
     /// The directory.
     pub(super) directory: &'a OwnedFd,
-    /// Its path.
+    /// Path of the directory.
     pub(super) parent: &'a RelPath,
     /// The name.
     pub(super) name: &'a [u8],
@@ -82,7 +82,7 @@ impl Found<'_> {
         self.path_in(Vec::new())
     }
 
-    /// The same, built in `memory`, whose old contents are dropped.
+    /// The path of the name, built in `memory`, whose old contents are dropped.
     pub(super) fn path_in(&self, memory: Vec<u8>) -> Result<RelPath, StoreError> {
         let mut path = RelPath::in_memory(memory);
         self.parent
