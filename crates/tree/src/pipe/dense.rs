@@ -11,7 +11,7 @@ use godwit_proto::{Fault, Record};
 pub struct InOrder(Arc<dyn Source>);
 
 impl InOrder {
-    /// The same bytes as `source`.
+    /// A source with the same bytes as `source`.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Self(source)
     }

@@ -55,7 +55,7 @@ struct State {
     batch: Batch,
     /// Content of the batch that is being made durable.
     syncing_bytes: u64,
-    /// Its slices and small files.
+    /// Number of slices and small files in that batch.
     syncing_entries: usize,
     syncing: bool,
     flushing: bool,
@@ -201,8 +201,7 @@ impl Committer {
         }
     }
 
-    /// Records in the journal how much content has arrived, so that a later run can report the loss of a crash. The record
-    /// guarantees nothing.
+    /// Records in the journal how much content has arrived, so that a later run can report the loss of a crash.
     fn mark(&self, content: u64) {
         let received = self.received.fetch_add(content, Ordering::Relaxed) + content;
         if received < self.received_marked.load(Ordering::Relaxed) + MARK_BYTES {

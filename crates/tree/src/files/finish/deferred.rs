@@ -27,7 +27,7 @@ pub(crate) struct Deferred {
 pub(crate) struct Waiting {
     pub(crate) id: EntryId,
     pub(crate) root: u16,
-    /// Its content counted as durable, in bytes.
+    /// The content of the entry that counted as durable, in bytes.
     pub(crate) counted: u64,
 }
 

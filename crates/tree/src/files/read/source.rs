@@ -46,7 +46,7 @@ impl TreeRoot {
         rest.strip_prefix(b"/").unwrap_or(rest)
     }
 
-    /// The same, in the memory of `path`.
+    /// The rest of a storage path below the root, in the memory of `path`.
     pub(crate) fn owned_below(&self, path: RelPath) -> Vec<u8> {
         let above = path.as_bytes().len() - self.below(&path).len();
         let mut bytes = path.into_bytes();

@@ -294,7 +294,7 @@ fn links_and_special_names_keep_to_their_spelling() {
     let other = run.record(EntryKind::SYMLINK, "d/link", "x");
     assert_eq!(run.plan(&link), Verdict::Done);
     refused(&run.plan(&other));
-    // The same again, as after the loss of a stream.
+    // The link is planned again, as after the loss of a stream.
     assert_eq!(run.plan(&link), Verdict::Done);
     run.finish();
     let run = Run::new(Arc::new(storage.clone()));
