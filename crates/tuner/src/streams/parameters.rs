@@ -26,7 +26,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// No stream is added for this time after another stage limited the transfer.
 pub(super) const HELD_UP_FOR: Duration = Duration::from_secs(4);
-/// The same if that stage accepts data in bursts: the network is the slowest stage between two bursts.
+/// This time if that stage accepts data in bursts: the network is the slowest stage between two bursts.
 pub(super) const HELD_UP_FOR_BURSTS: Duration = Duration::from_secs(16);
 /// The streams count as limited if a rate higher by this factor was measured before.
 pub(super) const FALLEN: f64 = 1.2;
@@ -71,7 +71,7 @@ pub(super) const WORTH_LOSSES: f64 = 0.15;
 
 /// Share of the rate that fewer streams must keep.
 pub(super) const KEPT: f64 = 0.95;
-/// The same if the queue is gone and no other transfer uses the link: bandwidth that these streams lose stays unused.
+/// This share if the queue is gone and no other transfer uses the link: bandwidth that these streams lose stays unused.
 pub(super) const KEPT_ALONE: f64 = 0.985;
 /// Such a trial is measured for this time: BBR probes up and down within half a second.
 pub(super) const ALONE_FOR: Duration = Duration::from_secs(1);
