@@ -29,7 +29,7 @@ pub struct Export {
     pub devices: bool,
     /// Whether the directory is used only if a file system is mounted at it.
     pub require_mount: bool,
-    /// The watch of its file system.
+    /// The watch of the export's file system.
     pub watched: Watched,
 }
 
@@ -57,7 +57,7 @@ pub enum ExportError {
     Silent {
         /// Name of the export.
         name: String,
-        /// How long it has not responded.
+        /// How long the file system has not responded.
         seconds: u64,
     },
     /// According to the cluster, it is another file system than at the other nodes.

@@ -50,7 +50,7 @@ impl Exported {
         }
     }
 
-    /// The same with the claims that other parts of this node use.
+    /// These exports, with the claims that other parts of this node use.
     #[must_use]
     pub fn claiming(self, claims: Arc<ClaimTable>) -> Self {
         Self { claims, ..self }

@@ -44,12 +44,12 @@ const AWAY: &str = "the client is disconnected; the transfer resumes when the cl
 
 /// State of a transfer between two checks of the keeper.
 pub(crate) struct Watch {
-    /// When it last had a stream.
+    /// When the transfer last had a stream.
     alive: Instant,
-    /// Since when its engine has finished.
+    /// Since when the engine of the transfer has finished.
     finished: Option<Instant>,
     was_taken_back: bool,
-    /// Whether a thread is ending it.
+    /// Whether a thread is ending the transfer.
     is_ending: bool,
 }
 

@@ -97,10 +97,10 @@ pub(crate) struct Session {
 pub(crate) struct Serving<'a>(&'a Session);
 
 impl Claim {
-    /// Whether it makes way for a transfer of `who` with this label, once its client is gone. For a job of another node it makes way for
-    /// peers with access for that job, which the grants prove. Otherwise it makes way for its owner, and for a node that the owner lets
-    /// take over the job, if that node names the same job. The name alone does not suffice. The caller has checked the right to write to
-    /// the destination.
+    /// Whether this transfer makes way for a transfer of `who` with this label after its client is gone. For a job of another node it
+    /// makes way for peers with access for that job, which the grants prove. Otherwise it makes way for its owner, and for a node that the
+    /// owner lets take over the job, if that node names the same job. The name alone does not suffice. The caller has checked the right to
+    /// write to the destination.
     pub(crate) fn makes_way(&self, who: &Who, label: &str) -> bool {
         match (&self.leave.who.mandate, &who.mandate) {
             (Some(held), Some(named)) => held == named,
@@ -173,7 +173,7 @@ impl Session {
         true
     }
 
-    /// How long it is kept without any stream.
+    /// How long the transfer is kept without any stream.
     pub(crate) fn kept_for(&self) -> Duration {
         match self.reached.load(Ordering::Relaxed) {
             true => self.claim.keep_for,
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// Whether its client cannot open it again.
+    /// Whether the client cannot open the transfer again.
     pub(crate) fn is_once(&self) -> bool {
         match &self.engine {
             Engine::Sender(_) => self.output_once,

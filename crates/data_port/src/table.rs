@@ -35,9 +35,9 @@ pub(crate) enum Holder {
 /// How long to wait for a transfer whose name another one needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// Wait if its client does not answer.
+    /// Wait if the client of the transfer does not answer.
     pub(crate) silent: Duration,
-    /// Wait if its client answers: a client that was just stopped still does.
+    /// Wait if the client of the transfer answers: a client that was just stopped still answers.
     pub(crate) leaving: Duration,
 }
 

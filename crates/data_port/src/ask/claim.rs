@@ -148,7 +148,7 @@ impl Here {
         if !is_known {
             return Ok(Answer::Done {});
         }
-        // The journals of its members are no longer needed. A journal that cannot be removed does no harm.
+        // The journals of the claim's members are no longer needed. A journal that cannot be removed does no harm.
         let forgotten = JournalDirectory::open(&self.journals())
             .map(|directory| directory.forget_claim(&wish.claim.0));
         drop(forgotten);

@@ -62,7 +62,7 @@ impl Here {
         }
     }
 
-    /// The same with the claims that other parts of this node use.
+    /// These exports, with the claims that other parts of this node use.
     #[must_use]
     pub fn claiming(self, claims: Arc<ClaimTable>) -> Self {
         Self { claims, ..self }
