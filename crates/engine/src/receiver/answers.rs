@@ -23,7 +23,7 @@ struct Inner {
 
 /// How to handle a manifest.
 pub(super) enum ManifestTask<'a> {
-    /// Plan it.
+    /// Plan the manifest.
     Plan(Planning<'a>),
     /// The manifest was answered with this frame.
     AnswerAgain(Arc<[u8]>),
