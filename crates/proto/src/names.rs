@@ -21,7 +21,7 @@ pub struct NameList {
     pub taken: u64,
     /// This part is the last one.
     pub last: bool,
-    /// The names, each followed by a zero byte; at most [`NAMES_BYTES_MAX`] bytes. Empty from the daemon.
+    /// The names, each followed by a zero byte; at most [`NAMES_BYTES_MAX`] bytes. The daemon always sends an empty list.
     pub names: Vec<u8>,
 }
 
