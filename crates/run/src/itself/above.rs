@@ -36,7 +36,7 @@ pub(super) fn above(directory: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
                 (point, rest) => [point, b"/", rest].concat(),
             })
         });
-        // Another file system may be mounted over it.
+        // Another file system may be mounted over the place.
         let way = ways.find(|way| device(way) == Some(of))?;
         Some((way, rest_of(level, &place)))
     });

@@ -82,7 +82,7 @@ pub struct Finished {
     pub manifest: Option<ManifestDone>,
     /// Entries whose copies could not be read.
     pub unreadable: u64,
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the manifest.
     pub interrupted: bool,
 }
 

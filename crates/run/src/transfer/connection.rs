@@ -182,7 +182,7 @@ mod tests {
         })
     }
 
-    /// The events of looks at intervals of a fifth of a second; each is a name and whole seconds.
+    /// The events for these looks, one each fifth of a second; each event is a name and a time in whole seconds.
     fn told(looks: impl IntoIterator<Item = (bool, Option<Look>)>) -> Vec<String> {
         let began = Instant::now();
         let mut following = Following::default();

@@ -47,11 +47,11 @@ struct LastReport {
 pub(super) struct Totals {
     /// Entries checked.
     pub(super) entries: u64,
-    /// Files among them.
+    /// Number of files among the checked entries.
     pub(super) files: u64,
     /// Sizes of these files, from the manifest.
     pub(super) done: u64,
-    /// Contents of the files among them.
+    /// Bytes of the files among the checked entries.
     pub(super) bytes: u64,
     /// Entries that differ from the manifest.
     pub(super) different: u64,

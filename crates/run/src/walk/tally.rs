@@ -18,9 +18,10 @@ const UNREAD_MAX: usize = 1_000;
 pub struct Tally {
     /// The directories in it, below the source.
     pub directories: Vec<Vec<u8>>,
-    /// Whether it has more entries than were counted, or more directories than one transfer can name.
+    /// Whether the directory has more entries than were counted, or more directories than one transfer
+    /// can name.
     pub is_large: bool,
-    /// Entries that the source has but cannot read. A directory may be among them.
+    /// Entries that the source has but cannot read. An unread entry may be a directory.
     pub unread: Vec<Unread>,
 }
 
