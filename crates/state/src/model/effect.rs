@@ -40,7 +40,7 @@ pub enum Effect {
     },
     /// Items of work that a node now holds.
     Leased {
-        /// The lease under which it holds them.
+        /// The lease under which the node holds the items.
         lease: u64,
         /// The items; empty if there is no work now.
         items: Vec<WorkItem>,

@@ -253,10 +253,10 @@ pub struct Attempt {
     pub epoch: u64,
     /// Node of the attempt.
     pub node: String,
-    /// When it began.
+    /// When the attempt began.
     #[serde(with = "millis")]
     pub started: Timestamp,
-    /// When it ended.
+    /// When the attempt ended.
     #[serde(with = "millis::option")]
     pub ended: Option<Timestamp>,
     /// Outcome: a state, `backoff` or `restart`.

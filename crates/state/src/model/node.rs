@@ -73,7 +73,7 @@ impl Object for Node {
 pub struct FormerNode {
     /// Identity that the node had proven.
     pub identity: String,
-    /// Name that it had.
+    /// Name that the node had.
     pub name: String,
 }
 
@@ -115,7 +115,7 @@ pub struct Invite {
         skip_serializing_if = "Option::is_none"
     )]
     pub ended: Option<Timestamp>,
-    /// Node that joined with it. From then on, the invitation is valid for that node only.
+    /// Node that joined with the invitation. From then on, the invitation is valid for that node only.
     #[serde(default)]
     pub used: Option<String>,
     /// Number of the node that made the invitation. The invitation ends when that node is removed. The state sets this field.

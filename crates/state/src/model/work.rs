@@ -172,7 +172,7 @@ pub struct Pair {
 pub struct Taken {
     /// The node.
     pub node: String,
-    /// Index of the command that took them.
+    /// Index of the command that took the items.
     pub index: u64,
 }
 
@@ -307,7 +307,7 @@ pub enum Task {
         share: u32,
         /// Number of shares; with 1, the directory at the path belongs to the region.
         shares: u32,
-        /// Whether the directories in it are already finished, so that only the rest remains.
+        /// Whether the directories in the region are already finished, so that only the rest remains.
         flat: bool,
     },
 }

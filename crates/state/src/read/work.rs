@@ -34,7 +34,7 @@ pub struct HeldItems {
     pub node: Option<String>,
     /// Number of items.
     pub items: u64,
-    /// Bytes of the parts among them.
+    /// Bytes of the parts among the items.
     pub part_bytes: u64,
 }
 

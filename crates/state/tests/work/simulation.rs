@@ -229,7 +229,7 @@ impl World<'_> {
             cut: false,
         })));
         let Some(effect) = effect else {
-            // The node will repeat it.
+            // The node will repeat the command.
             return;
         };
         if let Effect::Settled { items: settled } = effect {

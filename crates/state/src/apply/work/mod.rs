@@ -24,7 +24,7 @@ use rows::{Kind, New, Row, State, WorkRow};
 
 /// If more items than this are ready, besides scans, no scan is leased, because scans would find more of them.
 const READY_MAX: i64 = 10_000;
-/// Assembles of one lease, and parts of all of them.
+/// Largest number of assembles in one lease, and largest number of parts of all its assembles.
 const ASSEMBLES_MAX: i64 = 64;
 const LEASED_PARTS_MAX: usize = 2_048;
 /// Parts and scans of one lease.
