@@ -112,7 +112,7 @@ pub struct FinalMeta {
     pub gid: Option<u32>,
     /// Extended attributes and access lists, as far as requested.
     pub extended: Extended,
-    /// Whether to fail if any of these cannot be set.
+    /// Whether to fail if any of these attributes cannot be set.
     pub strict: bool,
 }
 

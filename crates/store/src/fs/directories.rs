@@ -37,7 +37,7 @@ pub(super) struct Directory {
     search_only: bool,
     device: u64,
     default_acl: OnceLock<bool>,
-    /// Whether its file system keeps all data in memory, once this is known.
+    /// Whether the file system of the directory keeps all data in memory, once this is known.
     in_memory: OnceLock<bool>,
     keeps: AtomicBool,
     gate: Gate,
@@ -88,7 +88,7 @@ impl Directory {
         self.search_only
     }
 
-    /// Whether its file system keeps all data in memory: nothing outlasts the machine, and nothing can be synced.
+    /// Whether the file system of the directory keeps all data in memory: nothing outlasts the machine, and nothing can be synced.
     pub(super) fn is_in_memory(&self) -> bool {
         *self.in_memory.get_or_init(|| medium::is_in_memory(self))
     }

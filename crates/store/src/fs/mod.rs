@@ -100,7 +100,7 @@ impl FsOptions {
 }
 
 /// Twice the directories of a batch of small files in a source tree: they are kept from writing the files to naming them. If the
-/// process has too many open, 256 are kept.
+/// process has too many open handles, only 256 directories are kept.
 const DIRECTORIES_MAX: usize = 1024;
 
 /// Some 30,000 files with several names, or as many directories that wait for listing.

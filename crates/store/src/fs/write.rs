@@ -34,7 +34,7 @@ pub(super) struct FsWriteFile {
     direct: Option<Direct>,
     path: RelPath,
     allowed: Allowed,
-    /// Whether its file system keeps all data in memory.
+    /// Whether the file system of the file keeps all data in memory.
     in_memory: bool,
     /// Where the file ends, if it was empty when opened.
     end: Option<AtomicU64>,
@@ -324,7 +324,7 @@ pub(super) fn open_temp(
     }
 }
 
-/// Whether it is a regular file with only one name.
+/// Whether the entry is a regular file with only one name.
 fn is_ours(stat: &Stat) -> bool {
     meta_of(stat).kind == Kind::File && stat.st_nlink == 1
 }

@@ -91,7 +91,7 @@ pub(super) struct Opened {
     listing: Arc<Listing>,
     names: Arc<Names>,
     taken: usize,
-    /// Whether these are its last names.
+    /// Whether these are the last names of the directory.
     ended: bool,
 }
 
