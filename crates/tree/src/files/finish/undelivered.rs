@@ -22,9 +22,9 @@ use crate::files::error::KeysError;
 pub(crate) enum Undelivered {
     /// The file failed, at either end.
     Failed,
-    /// An option for existing files left it unchanged.
+    /// An option for existing files left the file unchanged.
     Left,
-    /// The destination had no room for it.
+    /// The destination had no space for the file.
     NoRoom,
     /// Nothing proves that the sender has the file, and the sender may not read it.
     Foreign,

@@ -47,7 +47,7 @@ enum Folds {
 /// Facts about a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
-    /// Whether its own name, and the names above it, are spelled exactly as announced. If not, it is another directory.
+    /// Whether the directory's name, and the names above it, are spelled exactly as announced. If not, it is another directory.
     is_exact: bool,
     folds: Folds,
 }
