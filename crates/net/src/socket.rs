@@ -30,7 +30,7 @@ pub(crate) struct Socket {
     peer: String,
     /// The system's default if we replaced it; `None` if the default is in effect.
     usual: Option<Usual>,
-    /// Whether its packets are marked to yield to all other traffic.
+    /// Whether the packets of the socket are marked to yield to all other traffic.
     marked: bool,
     /// Number of bytes from which the socket counts as readable.
     readable_from: u32,
