@@ -46,15 +46,15 @@ pub(crate) struct Definition {
     pub(crate) version: String,
     /// The transferred metadata besides names and contents, and other remarks for the reader.
     pub(crate) note: String,
-    /// Whether it computes digests of contents at both ends and compares them; the checks of encryption do not count.
+    /// Whether the program computes digests of contents at both ends and compares them; the checks of encryption do not count.
     #[serde(default)]
     pub(crate) digests: bool,
     /// The reason why its runs may take too long, if known.
     pub(crate) slow: Option<String>,
-    /// Whether it needs an sshd at the destination.
+    /// Whether the program needs an sshd at the destination.
     #[serde(default)]
     pub(crate) ssh: bool,
-    /// Whether it needs a certificate for the server's address.
+    /// Whether the program needs a certificate for the server's address.
     #[serde(default)]
     pub(crate) certificate: bool,
     /// Files to write into its directory before its start: name and text.
@@ -78,7 +78,7 @@ pub(crate) struct Server {
     pub(crate) run: String,
     #[serde(default = "destination")]
     pub(crate) side: Side,
-    /// Text that it prints when it is ready; without it, the server is ready when it listens at `{port}`.
+    /// Text that the server prints when it is ready; without this text, the server is ready when it listens at `{port}`.
     pub(crate) ready: Option<String>,
     /// Whether the server ends with the transfer, without a signal: then the measurement includes its end.
     #[serde(default)]
