@@ -2,7 +2,8 @@
 //! or answer questions (`ask`).
 //!
 //! Claims are kept in memory. After a restart no peer is a member until the controller sets its claim again. Of an ended claim only the
-//! epoch, the path and its identities are remembered, so that an older epoch cannot return, until its entry in the table is needed.
+//! epoch, the path and its identities are remembered, so that an older epoch cannot return. They are forgotten when the table needs the
+//! entry.
 //!
 //! The lease of a claim ends by the monotonic clock of this machine, independently of the controller. A lease never restarts: a claim that
 //! is set again gets a new lease.

@@ -1,9 +1,9 @@
 //! Answers questions about this side and the path to it, for permitted peers. Changes nothing: the file for measuring a storage has no name
 //! and disappears.
 //!
-//! Questions (EXAMINE) may arrive on any connection, also through ssh. They concern this side's clock, the path according to its kernel,
-//! its machine (`probe`), and the storage of a place that the peer may write to. `store::measure` measures it with a file that has no name.
-//! An agent also reports whether it can dial its client.
+//! Questions (EXAMINE) may arrive on any connection, also through ssh. They concern this side's clock and machine (`probe`), the path
+//! according to its kernel, and the storage of a place that the peer may write to. `store::measure` measures it with a file that has no
+//! name. An agent also reports whether it can dial its client.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -104,7 +104,7 @@ impl Noise {
         LINES.line(&mut locked(&self.lines), now)
     }
 
-    /// Whether the log accepts a line about a refusal of this peer now, and how many of its refusals were left out since the last one.
+    /// Whether the log accepts a line about a refusal of this peer now, and the number of refusals omitted since the last line.
     pub(crate) fn refusal(&self, peer: IdentityId, now: Instant) -> Option<u64> {
         let mut refusals = locked(&self.refusals);
         let (all, each) = &mut *refusals;

@@ -286,8 +286,7 @@ fn opener(peer: &str, job: Option<u8>) -> Who {
     }
 }
 
-/// A client's claim to act for a job does not end a transfer that serves a job of another node, or that runs by other
-/// rights.
+/// A client's claim to act for a job does not end a transfer for a job of another node, or one with other rights.
 #[test]
 fn a_deserted_transfer_makes_way_by_its_owner_or_by_its_job_alone() {
     // The owner lets only `b` take over its job.

@@ -1,8 +1,8 @@
 //! Decides whether a file system that folds names may treat two names as one, by letter case or by the form of composed letters. Uses no
 //! file system. Contains no table of letters: where a table would be needed, two names count as one.
 //!
-//! Most file systems of Linux keep names as bytes. Directories of ext4 and f2fs that fold case, ZFS, HFS+ and shares of other systems may
-//! treat the composed and the decomposed form of a letter as one name.
+//! Most file systems of Linux keep names as bytes. Several file systems that fold case may treat the composed and the decomposed form of a
+//! letter as one name: directories of ext4 and f2fs, ZFS, HFS+, and shares of other systems.
 
 use std::borrow::Cow;
 
