@@ -18,8 +18,8 @@ pub const fn bundle_file_bytes_max(block_bytes: u32) -> u64 {
     block_bytes as u64 / 2
 }
 
-/// Files up to this size that occupy at least their size on disk are read without a lookup of holes, which takes 9 µs
-/// for each MiB in memory. A missed hole is at most this large: allocated but unwritten space, or a hole hidden by
+/// Files up to this size that occupy at least their size on disk are read without a lookup of holes. The lookup takes 9
+/// µs for each MiB in memory. A missed hole is at most this large: allocated but unwritten space, or a hole hidden by
 /// space allocated elsewhere.
 pub const UNSOUNDED_BYTES_MAX: u64 = 8 << 20;
 
@@ -147,7 +147,7 @@ pub const ATTEMPTS_MAX: u16 = 8;
 pub const RETRY_GAP_FIRST: Duration = Duration::from_millis(250);
 
 /// Entries waiting for their next try; beyond this number the first due entry is tried at once. The receiver may have
-/// each of them open as a large file, and half of the open files are reserved for files that do not change.
+/// each of them open as a large file. Half of the open files are reserved for files that do not change.
 pub const RESTING_MAX: usize = LARGE_FILES_OPEN_MAX / 2;
 
 /// Blocks with a wrong digest on arrival before the transfer fails as broken.

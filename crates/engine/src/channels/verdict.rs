@@ -7,7 +7,7 @@
 //!
 //! If the peer's window is full because its disk is slow, only the kernel probes, at intervals that double. A cut then
 //! takes 7 s and two round trips. Acknowledgements of any kind count as life, so losses and retransmissions do not look
-//! like a dead channel, and a wrong cut costs one new connection.
+//! like a dead channel. A wrong cut costs one new connection.
 
 use std::time::Duration;
 

@@ -40,8 +40,8 @@ pub(crate) struct Image {
 pub(crate) enum Head {
     /// The head's bytes, as sent.
     Image(Vec<u8>),
-    /// The head of a manifest of these records. The stream that sends it encodes it, because the scan is slower if
-    /// little must be sent, and records need less memory than the encoded bytes.
+    /// The head of a manifest of these records. The stream that sends it encodes it: the scan is slower if little
+    /// must be sent, and records need less memory than the encoded bytes.
     Manifest(Arc<Vec<Record>>),
 }
 

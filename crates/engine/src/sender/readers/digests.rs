@@ -2,8 +2,9 @@
 //! as separate files. Does not compare digests; the receiver does, with its own files.
 //!
 //! A comparison by digest causes no extra wait. The receiver answers `digest`. A stream thread of the sender reads the file (a piece
-//! like any other, large files by slices) and announces the entry again with its digest. Threads of the receiver (`receiver::answer`)
-//! read their own file, and answer on the stream of the manifest. If that stream dies, the digest is requested again.
+//! like any other, large files by slices). Then it announces the entry again with its digest. Threads of the receiver
+//! (`receiver::answer`) read their own file, and answer on the stream of the manifest. If that stream dies, the digest is requested
+//! again.
 
 use godwit_proto::{Digest, EntryKind, Record, RecordFlags};
 use godwit_store::pool::Block;
