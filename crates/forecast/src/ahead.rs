@@ -1,5 +1,5 @@
-//! Owns the remaining time of a job at a rate, under the limits that are known in advance and at the hours of the day that it
-//! reaches. Does not estimate rates.
+//! Owns the remaining time of a job at a rate. The time depends on known future limits, and on the hours of the day that the
+//! job reaches. Does not estimate rates.
 
 use crate::Amount;
 use crate::past::{self, HOURS, Past};

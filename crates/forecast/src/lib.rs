@@ -1,10 +1,10 @@
 //! Owns the forecast of the end of a job: from the amounts done so far, from earlier jobs between the same places, and from known
 //! future limits. Reads no clock and has no access to jobs: the caller passes seconds and amounts.
 //!
-//! The model has two parameters. A file costs as much time as `k` bytes, and the job does `s` bytes a second, where each file counts
-//! `k` bytes more than it holds. `k` is not known: each of several values has a weight, which is higher if the past rate is steadier
-//! with that value. The forecast is the mixture over all of them. If all files had one size so far, the interval is narrow for more
-//! files of that size, and wide for files of another size.
+//! The model has two parameters. A file costs as much time as `k` bytes. The job does `s` bytes a second, where each file counts `k`
+//! bytes more than it holds. `k` is not known: each of several values has a weight, which is higher if the past rate is steadier with
+//! that value. The forecast is the mixture over all of them. If all files had one size so far, the interval is narrow for more files of
+//! that size, and wide for files of another size.
 
 mod ahead;
 mod fit;

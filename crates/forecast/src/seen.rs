@@ -2,8 +2,8 @@
 
 use crate::Amount;
 
-/// Largest number of stored windows. When there are more, each two are merged into one of twice the length, so that the memory
-/// does not depend on the length of the job.
+/// Largest number of stored windows. When there are more, each two are merged into one of twice the length: the memory does not
+/// depend on the length of the job.
 const WINDOWS_MAX: usize = 128;
 
 /// The first length of a window, in seconds.
