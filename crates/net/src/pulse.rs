@@ -1,7 +1,7 @@
 //! Lets another thread observe whether a connection is alive, and end it. Does not decide when a connection is dead.
 //!
 //! With several channels, a socket holds at most 50 ms of unsent data (between `UNSENT_BYTES_MIN` and
-//! `UNSENT_BYTES_MAX`), so that a slow channel does not keep the last blocks.
+//! `UNSENT_BYTES_MAX`). Then a slow channel does not keep the last blocks.
 
 use std::io;
 use std::net::SocketAddr;

@@ -158,7 +158,7 @@ impl Socket {
         }
     }
 
-    /// Bounds unsent data once it exceeds what is sent in half a second at this rate, because the end of a transfer
+    /// Bounds unsent data if it exceeds the amount that is sent in half a second at this rate. The end of a transfer
     /// waits for data in its slowest stage. A socket that drains sooner keeps the system's bound, and so does a socket
     /// on a short path.
     pub(crate) fn hold_little(&mut self, tcp: &TcpInfo, bytes_per_second: u64) {

@@ -145,8 +145,8 @@ pub trait Stream: Send {
         None
     }
 
-    /// Sets the congestion control by the kernel's name, unless the name is empty, and whether packets are marked to
-    /// yield to all other traffic (LE, RFC 8622). Without effect if the connection is not TCP.
+    /// Sets the congestion control by the kernel's name, unless the name is empty. Also sets whether packets are
+    /// marked to yield to all other traffic (LE, RFC 8622). Without effect if the connection is not TCP.
     ///
     /// # Errors
     /// The kernel refuses the congestion control.
