@@ -2,8 +2,8 @@
 //! and reads no clock.
 //!
 //! A [`Command`] contains its time, its ids and its actor. [`Replica::propose`] writes it to a consensus log, which is on the disk before
-//! the command is acknowledged, and applies it in one transaction together with its index. A refused command changes nothing; the result
-//! contains the reason ([`CommandError`]). [`Reader`] reads the applied state, and [`Follower`] reports each change.
+//! the command is acknowledged. It then applies the command in one transaction together with its index. A refused command changes nothing;
+//! the result contains the reason ([`CommandError`]). [`Reader`] reads the applied state, and [`Follower`] reports each change.
 //!
 //! ```
 //! use godwit_state::{

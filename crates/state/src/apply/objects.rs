@@ -92,8 +92,8 @@ pub(super) fn fired(
 }
 
 /// A new password revokes the sign-ins with the earlier one. Removing a user also removes the user's tokens (also those that the user made
-/// for others), access rules, limits, the share, unfinished jobs and unused invitations. The user's schedules are disabled. Therefore a
-/// later user of the name, or an account of a machine with the name, inherits none of them.
+/// for others), access rules, limits and share. It also removes unfinished jobs and unused invitations. The user's schedules are disabled.
+/// Therefore a later user of the name, or an account of a machine with the name, inherits none of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;

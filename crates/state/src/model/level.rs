@@ -58,7 +58,7 @@ pub const LEVEL_INDEPENDENT: u32 = 6;
 /// From this level on, a close can be divided ([`Found::Close`]), and nodes report files with several names.
 pub const LEVEL_CLOSES: u32 = 6;
 
-/// From this level on, a schedule and the description of a job contain the role of their submitter, and a description contains the
+/// From this level on, a schedule and the description of a job contain the role of their submitter. A description also contains the
 /// independent nodes of its sites. Older programs cannot read them.
 pub const LEVEL_ROLES: u32 = 6;
 

@@ -425,8 +425,8 @@ impl Work {
         self.open == 0 && self.closes == 0
     }
 
-    /// Whether a close is leased only while no other node holds one, because the close of a file also examines its directory, which
-    /// contains other files of the job. Nodes of an earlier level close as before.
+    /// Whether a close is leased only while no other node holds one. The close of a file also examines its directory, which contains other
+    /// files of the job. Nodes of an earlier level close as before.
     #[must_use]
     pub fn closes_alone(&self) -> bool {
         self.counts.reports_names && self.has_files()

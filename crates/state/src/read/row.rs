@@ -91,7 +91,7 @@ pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Jo
         .optional()
 }
 
-/// The site that runs the transfer of a job, if decided, the asker that was noted last with it, and the independent nodes that have the job.
+/// The site that runs the transfer of a job, if decided, the asker that was last recorded with it, and the independent nodes of the job.
 pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<NotedRoute>> {
     let mut statement = db.prepare_cached(&format!(
         "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number"

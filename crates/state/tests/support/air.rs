@@ -110,8 +110,8 @@ impl Cluster {
     }
 
     /// Ends a replica like a kill, without finishing any work. Waits until its files are closed, as after the end of a process. SQLite
-    /// removes its log by the name when a connection closes. A late close in this process would remove the log of a new state under that
-    /// name, and readers of that state would get error 522 (a short read).
+    /// removes its log by the name when a connection closes. A late close in this process would remove the log of a new state with that
+    /// name. Readers of that state would get error 522 (a short read).
     pub(crate) fn kill(&mut self, number: u64) {
         let replica = self.nodes.remove(&number).expect("a node");
         let mut left = Some(replica);

@@ -276,8 +276,7 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     // A node gets at most an even share of the ready items, so that the last items are spread over all nodes.
     let mut bytes = 0_u64;
     let mut waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
-    // The order is random among parts of the same size, so that an eavesdropper on one link cannot know which parts of a file are sent
-    // there.
+    // The order is random among parts of the same size: an eavesdropper on one link cannot know which parts of a file are sent there.
     if is_new {
         waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
     }
