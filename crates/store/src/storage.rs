@@ -1,7 +1,7 @@
 //! Owns the narrow interface between the engine and any place that stores entries: the `Storage` trait and its types. Implements no
 //! storage; does not depend on the wire format, on transfers, or on digests.
 //!
-//! The trait has no inodes and no paths outside its root, so that object parts (a slice is a part, commit completes) and raw extents can
+//! The trait has no inodes and no paths outside its root. Object parts (a slice is a part, commit completes) and raw extents can therefore
 //! implement it.
 
 use crate::error::{StoreError, StoreErrorKind};

@@ -1,8 +1,8 @@
 //! Owns direct I/O: a second handle of an open file, and the decision which part of a read or write uses it. Leaves the rest of a read or
 //! write to the first handle, which uses the cache.
 //!
-//! The second handle reads and writes blocks that begin and end at a page boundary, or at the alignment in `statx`, in the file and in
-//! memory. Blocks lie on page boundaries anyway, so callers need not align them. `--direct` is off by default: see
+//! The second handle reads and writes blocks that begin and end at a page boundary, or at the alignment in `statx`. This applies to the
+//! file and to memory. Blocks lie on page boundaries anyway, so callers need not align them. `--direct` is off by default: see
 //! `docs/decisions/direct-io.md`.
 
 use crate::handles::with_room;

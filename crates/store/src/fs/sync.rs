@@ -17,7 +17,7 @@ const SYNC_EACH_BYTES: u64 = 8 << 20;
 /// Temporary files that are written but not yet committed.
 ///
 /// The kernel reports a failed write-back once to a handle, and then treats the pages as clean. A failed sync of a whole file system is
-/// therefore remembered for every temporary file that existed then, until it is reported for that file too.
+/// therefore remembered for each temporary file that existed then, until it is reported for the file.
 #[derive(Debug, Default)]
 pub(super) struct SyncState {
     live: Mutex<Live>,

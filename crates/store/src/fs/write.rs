@@ -1,9 +1,10 @@
 //! Owns temporary files: creates them so that no foreign file is ever opened instead, writes, finishes and reopens them. Does not sync or
 //! rename them.
 //!
-//! After writing a slice of a large file to the page cache, the storage asks the kernel to write it to disk (`sync_file_range`), except
-//! with `--no-sync`. Otherwise the disk would be idle until the batch is synced, and the network would be idle during the sync. Durability
-//! does not depend on that call; only the sync makes data durable. Small files need no such call, because one sync covers a batch of them.
+//! Except with `--no-sync`, the storage asks the kernel to write each new slice of a large file from the page cache to disk
+//! (`sync_file_range`). Otherwise the disk would be idle until the batch is synced, and the network would be idle during the
+//! sync. Durability does not depend on that call; only the sync makes data durable. Small files need no such call, because one sync covers
+//! a batch of them.
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
