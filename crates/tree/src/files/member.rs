@@ -2,14 +2,14 @@
 //! read clocks; the maker of the fence does.
 //!
 //! Temporary files of all members have one tag, which is derived from the claim. Therefore the closer finds all leftover files of members
-//! in one walk. All members write parts of one shared file. Its name is derived from the claim, the path below the root and the generation,
-//! but not from the mount path of the storage at a node. Any other file is written under a name that only its transfer uses: with a shared
-//! name, a rename could name another writer's incomplete file.
+//! in one walk. All members write parts of one shared file. Its name is derived from the claim, the path below the root and the generation.
+//! It does not depend on the mount path of the storage at a node. Any other file is written under a name that only its transfer uses: with
+//! a shared name, a rename could name another writer's incomplete file.
 //!
 //! A call that hangs in the kernel of a node has already passed the fence. If such a call is possible, a file is assembled in a copy of the
 //! shared file. Therefore a late write never reaches the file with the final name. The closer removes the temporary files of the claim from
-//! each directory before it looks at the directory's entries, so that a late rename finds nothing to rename. Only the closer changes
-//! entries that others have made. The storage asks the fence before each such call, and once more in the middle of a removal.
+//! each directory before it examines the directory's entries. Then a late rename finds no file to rename. Only the closer changes entries
+//! that others have made. The storage asks the fence before each such call, and once more in the middle of a removal.
 
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 //! names (`names`) or walk trees (`tree`).
 //!
 //! Both ends have the same selection, because the receiver must know which entries the source skips. A scan asks for each name before it
-//! looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened. A deletion keeps the
-//! excluded entries by the same rules. Only the source knows which entries the limits of size and time skip. If the receiver deletes, such
-//! an entry is announced with a flag, and the receiver stores only its key.
+//! examines the entry (`store::Choice`). An excluded name therefore costs nothing, and an excluded directory is never opened. A deletion
+//! keeps the excluded entries by the same rules. Only the source knows which entries the limits of size and time skip. If the receiver
+//! deletes, such an entry is announced with a flag, and the receiver stores only its key.
 
 mod pattern;
 mod rules;
