@@ -44,7 +44,7 @@ fn two_copies_share_a_link_as_their_first_streams_would_and_fill_it() {
         let both = format!("{link:?}{}\n{}", told(&one), told(&two));
         assert!(sum > 0.85, "seed {seed}: {sum:.2} {both}");
         // Streams of the rate model keep for long to the rate found at their start. If losses do not come from the queue,
-        // the transfer that was alone may have found many streams useful, and removes them only step by step.
+        // the transfer that was alone may have found many streams useful. It removes them only step by step.
         let slack = match kind {
             _ if link.loss > 0.0 => 6.0,
             Kind::Rate => 2.5,
