@@ -5,7 +5,7 @@ use super::super::data::Load;
 use super::table::Table;
 use super::{Bar, Case, Class, Expect, Kind, Suite};
 
-/// The most memory that more data may use, and the largest ratio of the cost per byte or file with
+/// The most memory that more data may use. Then the largest ratio of the cost per byte or file with
 /// more data to that with less.
 const GROWTH: Expect = Expect::Growth {
     bytes_max: 32 << 20,

@@ -17,8 +17,8 @@ const SMALL_PEER_RATIO_MIN: [f64; 2] = [1.0, 1.5];
 const MIDDLE_RATIO_MIN: f64 = 0.9;
 /// Smallest ratio of Godwit's speed to that of the bare loop of the same calls, with small files.
 const LOOP_RATIO_MIN: f64 = 0.8;
-/// Smallest ratio of Godwit's speed to and from disk to that of the pipe, and to that of `fio` as far as the pipe
-/// reaches it.
+/// Smallest ratio of Godwit's speed to and from disk to that of the pipe. The same for `fio`, as far as the pipe
+/// reaches its speed.
 const DISK_RATIO_MIN: f64 = 0.95;
 /// Smallest ratio of Godwit's speed to that of `b3sum`, checking the same files.
 const VERIFY_RATIO_MIN: f64 = 0.9;

@@ -47,7 +47,7 @@ pub(crate) enum Fault {
     HangMount(Option<Duration>),
     /// Both links are very slow, and as fast as before afterwards.
     Slow(Option<Duration>),
-    /// The file system of the node's state has too little space for changes, and has space again afterwards or not before the
+    /// The file system of the node's state has too little space for changes; it has space again afterwards, or not before the
     /// end of the job.
     FullDisk(Option<Duration>),
 }
