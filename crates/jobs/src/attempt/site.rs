@@ -7,6 +7,7 @@
 
 mod direction;
 mod ending;
+mod ends;
 mod follow;
 mod let_in;
 mod lone;
@@ -48,8 +49,8 @@ use crate::basis::this_node::ThisNode;
 use crate::basis::words::denied;
 use crate::rights::{Rights, access};
 use direction::Direction;
+use ends::Ends;
 use follow::Followed;
-use lone::site;
 use past::Copying;
 use stop::Stop;
 
@@ -70,24 +71,13 @@ pub(crate) struct Context {
     pub(crate) unseen: unseen::Unseen,
 }
 
-/// An attempt, its sites and their nodes.
+/// An attempt.
 struct SiteAttempt<'a> {
     context: &'a Context,
     job: &'a Job,
     epoch: u64,
     new: NewJob,
-    sources: Vec<Place>,
-    destination: Place,
-    /// Site of the sources, by a node that answers.
-    from: Peer,
-    /// Its nodes that serve the sources.
-    from_nodes: RefCell<Vec<Peer>>,
-    /// Site of the destination.
-    to: Peer,
-    /// Its nodes that serve the destination.
-    to_nodes: RefCell<Vec<Peer>>,
-    /// This node, where it is the site of the destination.
-    own: Option<Peer>,
+    ends: Ends,
     /// The other nodes of this cluster.
     mates: RefCell<Vec<String>>,
     /// The job as started by another node of this cluster, which this node now continues.
@@ -168,35 +158,15 @@ impl<'a> SiteAttempt<'a> {
         new.limit = (limit > 0).then_some(limit);
         new.priority = job.priority;
         new.label.clone_from(&job.label);
-        let (sources, mut destination) = spec::places(&new)?;
-        let first = sources.first().map_or("", |place| place.site.as_str());
-        let goes_on = || !control.is_cancelled();
-        let (from, from_nodes) = site(&context.asking, job, first, &goes_on)?;
-        let own = match destination.is_here() {
-            true => route::own(&context.rights, control)?,
-            false => None,
-        };
-        let (to, to_nodes) = match &own {
-            Some(own) => {
-                destination.site.clone_from(&own.name);
-                (own.clone(), vec![own.clone()])
-            }
-            None => site(&context.asking, job, &destination.site, &goes_on)?,
-        };
+        let ends = Ends::of(context, job, &new, control)?;
         Ok(Self {
-            own,
             mates: RefCell::new(mates::mates(&context.this)?),
             earlier: RefCell::default(),
-            from,
-            from_nodes: RefCell::new(from_nodes),
-            to,
-            to_nodes: RefCell::new(to_nodes),
             context,
             job,
             epoch,
             new,
-            sources,
-            destination,
+            ends,
             told,
             control,
         })
@@ -206,11 +176,11 @@ impl<'a> SiteAttempt<'a> {
         let (way, seen) = match self.find()? {
             Some(found) => found,
             None => {
-                let way = match self.noted()? {
+                let way = match direction::noted(&self.context.this.reader(), self.job)? {
                     Some(way) => way,
                     None => self.choose()?,
                 };
-                self.tell_way(way);
+                self.note(&self.ends.way_text(way));
                 (way, begin(self, way)?)
             }
         };
@@ -218,7 +188,9 @@ impl<'a> SiteAttempt<'a> {
         if !matches!(followed, Err(Stop::ClaimEnded)) {
             self.revoke(way);
             // An attempt before may have chosen other nodes, and ended before the state had them.
-            if lone::of_attempt(self).is_ok_and(|chosen| !chosen.is_empty()) {
+            if lone::chosen(&self.context.this.reader(), self.job, &self.ends)
+                .is_ok_and(|chosen| !chosen.is_empty())
+            {
                 self.context.notices.add(&self.job.id);
             }
         }
@@ -227,11 +199,11 @@ impl<'a> SiteAttempt<'a> {
 
     /// Finds the job at the site where an earlier attempt started it, and starts it again there if necessary.
     fn find(&self) -> Result<Option<(Direction, JobSeen)>, Stop> {
-        let noted = self.noted()?;
+        let noted = direction::noted(&self.context.this.reader(), self.job)?;
         let ways = match &noted {
             Some(way) => std::slice::from_ref(way),
-            None if self.from == self.to => &[Direction::Within],
-            None if self.own.is_some() => &[Direction::Push],
+            None if self.ends.from == self.ends.to => &[Direction::Within],
+            None if self.ends.own.is_some() => &[Direction::Push],
             None => &[Direction::Push, Direction::Pull],
         };
         for way in ways {
@@ -239,7 +211,7 @@ impl<'a> SiteAttempt<'a> {
                 continue;
             };
             self.note_route(*way)?;
-            self.tell_way(*way);
+            self.note(&self.ends.way_text(*way));
             // A job that ended while this node was away has its result; any other reason to run is one to run it again.
             let lost = [reason::NODE_RESTARTED, reason::NODE_LOST];
             let why = self.job.reason.as_ref();
@@ -255,7 +227,7 @@ impl<'a> SiteAttempt<'a> {
 
     /// The job at the site that may run it: submitted by this node, or by another node of this cluster in an earlier attempt.
     fn look(&self, way: Direction) -> Result<Option<JobSeen>, Stop> {
-        let runner = self.runner(way);
+        let runner = self.ends.runner(way);
         let noted = noted(&self.context.rights, self.job)?;
         let earlier = askers(&self.context.rights, self.job)?;
         for mandate in std::iter::once(None).chain(earlier.into_iter().map(Some)) {
@@ -283,23 +255,13 @@ impl<'a> SiteAttempt<'a> {
         Ok(None)
     }
 
-    /// Milliseconds until the deadline of the job, if it has one.
-    fn deadline_ms(&self) -> Option<u64> {
-        let left = self
-            .job
-            .deadline?
-            .0
-            .saturating_sub(self.context.this.now().0);
-        Some(u64::try_from(left).unwrap_or(0))
-    }
-
     fn note(&self, text: &str) {
         self.told.note(text);
     }
 
     /// Has the job run, or finds it running.
     fn start(&self, way: Direction, again: bool) -> Result<JobSeen, Stop> {
-        let runner = self.runner(way);
+        let runner = self.ends.runner(way);
         let mut new = self.new.clone();
         let text = |place: &Place, here: bool| {
             let mut place = place.clone();
@@ -308,18 +270,18 @@ impl<'a> SiteAttempt<'a> {
             }
             place.to_string()
         };
-        let sources = self.sources.iter();
+        let sources = self.ends.sources.iter();
         new.sources = sources
             .map(|place| text(place, way != Direction::Pull))
             .collect();
-        new.destination = text(&self.destination, way != Direction::Push);
+        new.destination = text(&self.ends.destination, way != Direction::Push);
         let question = Question::Run(Box::new(RunJob {
             job: self.job.id.clone(),
             again,
-            deadline_ms: self.deadline_ms(),
+            deadline_ms: deadline_ms(self.job, self.context.this.now()),
             request: self.job.request.clone(),
             new,
-            other: self.granter(way).cloned(),
+            other: self.ends.granter(way).cloned(),
             may_list: Some(access::may_there(
                 &self.context.rights,
                 self.job,
@@ -392,7 +354,7 @@ impl<'a> SiteAttempt<'a> {
             verb: Some(verb),
             ..SteerJob::default()
         });
-        let steered = self.ask(self.runner(way), &question);
+        let steered = self.ask(self.ends.runner(way), &question);
         if let Err(refusal) = &steered
             && is_passing(refusal)
         {
@@ -412,7 +374,7 @@ impl<'a> SiteAttempt<'a> {
 
     fn ask(&self, site: &Peer, question: &Question) -> Result<Answer, Refusal> {
         let earlier = self.earlier.borrow().clone();
-        if let Some(own) = self.own.as_ref().filter(|own| *own == site) {
+        if let Some(own) = self.ends.own.as_ref().filter(|own| *own == site) {
             let asker = earlier.map_or_else(|| own.identity.clone(), |mandate| mandate.asker);
             return own_side::ask_here(&self.context.rights, &asker, question);
         }
@@ -437,6 +399,12 @@ fn begin(third: &SiteAttempt<'_>, way: Direction) -> Result<JobSeen, Stop> {
         Stop::Refused(refusal) if is_passing(refusal) => third.take_back(way),
         _ => third.revoke(way),
     })
+}
+
+/// Milliseconds until the deadline of the job, if it has one.
+fn deadline_ms(job: &Job, now: Timestamp) -> Option<u64> {
+    let left = job.deadline?.0.saturating_sub(now.0);
+    Some(u64::try_from(left).unwrap_or(0))
 }
 
 /// The paths of places, export first.

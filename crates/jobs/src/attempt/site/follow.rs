@@ -108,7 +108,7 @@ impl<'a> Followed<'a> {
         let done = self.third.told.moved().bytes;
         let lost = seen.view.ended.is_some()
             && is_denied(seen)
-            && self.third.granter(self.way).is_some()
+            && self.third.ends.granter(self.way).is_some()
             && (done > self.done_at_grant || self.given_again);
         if lost {
             self.done_at_grant = done;
@@ -132,7 +132,7 @@ impl<'a> Followed<'a> {
         let third = self.third;
         if self.away {
             self.away = false;
-            let runner = &third.runner(self.way).name;
+            let runner = &third.ends.runner(self.way).name;
             third.told.note(&format!("{runner} answers again"));
         }
         if let Some(progress) = &seen.view.progress {
@@ -146,7 +146,7 @@ impl<'a> Followed<'a> {
         }
         let mut text = format!(
             "{}, as job {} of that site",
-            third.way_text(self.way),
+            third.ends.way_text(self.way),
             seen.view.id
         );
         let moves = matches!(
@@ -253,7 +253,7 @@ impl<'a> Followed<'a> {
         } else {
             Question::Job { job: steer.job }
         };
-        let runner = third.runner(self.way);
+        let runner = third.ends.runner(self.way);
         match third.ask(runner, &question) {
             Ok(Answer::Job(seen)) => {
                 (self.limit, self.priority) = (limit, priority);
@@ -276,7 +276,7 @@ impl<'a> Followed<'a> {
         self.away = true;
         let text = format!(
             "{}; the site cannot be asked for progress: {refusal}",
-            self.third.way_text(self.way)
+            self.third.ends.way_text(self.way)
         );
         self.third.told.note(&text);
         self.report(Some(FailureCode::NodeUnreachable.into()), text);

@@ -4,7 +4,6 @@
 use godwit_api::ask::{GrantJob, Peer, Question, Refusal};
 use godwit_api::rest::Timestamp;
 
-use super::direction::nodes_of_runner;
 use super::lone::living;
 use super::{Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis};
 use crate::asking::reached::GoesOn;
@@ -13,12 +12,12 @@ use crate::rights::grants::RULES_OF_JOB_MAX;
 impl SiteAttempt<'_> {
     /// Lets the runner in at the other end, for this job; or for longer.
     pub(super) fn grant(&self, way: Direction) -> Result<(), Refusal> {
-        let Some(granter) = self.granter(way) else {
+        let Some(granter) = self.ends.granter(way) else {
             return Ok(());
         };
         let paths = match way {
-            Direction::Pull => below_exports(&self.sources),
-            _ => below_exports(std::slice::from_ref(&self.destination)),
+            Direction::Pull => below_exports(&self.ends.sources),
+            _ => below_exports(std::slice::from_ref(&self.ends.destination)),
         };
         let give = |identity: String| {
             let question = Question::Grant(GrantJob {
@@ -32,7 +31,7 @@ impl SiteAttempt<'_> {
             self.ask(granter, &question).map(|_| ())
         };
         let room = rooms(paths.len());
-        let runners = self.runners(way);
+        let runners = self.ends.runners(way);
         if runners.len() > room {
             self.note(&format!(
                 "{} sources are too many to grant access to each of the {} nodes that may run the job: {room} nodes get access",
@@ -55,7 +54,7 @@ impl SiteAttempt<'_> {
             }
         }
         // Each of them may renew the access later. Without that the access ends within a day after this node is lost.
-        if self.own.is_none() {
+        if self.ends.own.is_none() {
             for mate in mates::to_be_let_in(self).into_iter().take(left) {
                 drop(give(mate));
             }
@@ -67,13 +66,13 @@ impl SiteAttempt<'_> {
     pub(super) fn revoke(&self, way: Direction) {
         self.take_back(way);
         if !self.mates.borrow().is_empty() {
-            revoke_at(self, self.runner(way), Vec::new());
+            revoke_at(self, self.ends.runner(way), Vec::new());
         }
     }
 
     /// The same at the other end alone: the nodes of this cluster still find the job at the site that runs it.
     pub(super) fn take_back(&self, way: Direction) {
-        if let Some(granter) = self.granter(way) {
+        if let Some(granter) = self.ends.granter(way) {
             revoke_at(self, granter, Vec::new());
         }
     }
@@ -105,17 +104,14 @@ pub(super) fn follow_runners(
     way: Direction,
     goes_on: &GoesOn<'_>,
 ) -> bool {
-    let name = match way {
-        Direction::Within | Direction::Push => third.sources.first().map(|place| &place.site),
-        Direction::Pull => Some(&third.destination.site),
-    };
+    let name = third.ends.site_of_runner(way);
     let now = name.and_then(|name| living(&third.context.asking, third.job, name, goes_on).ok());
     // A site of which no node answers now keeps the nodes that it had, and is asked again.
     let Some(now) = now.filter(|now| now.answered) else {
         return false;
     };
-    let before = nodes_of_runner(third, way).replace(now.nodes);
-    let nodes = nodes_of_runner(third, way).borrow();
+    let before = third.ends.nodes_of_runner(way).replace(now.nodes);
+    let nodes = third.ends.nodes_of_runner(way).borrow();
     let is_known = |node: &Peer| before.iter().any(|one| one.identity == node.identity);
     !nodes.iter().all(is_known)
 }
@@ -141,10 +137,15 @@ fn keep_out(third: &SiteAttempt<'_>, way: Direction) {
     if !is_cluster.unwrap_or(false) {
         return;
     }
-    let mut keep = third.runners(way);
+    let mut keep = third.ends.runners(way);
     keep.extend(third.mates.borrow().iter().cloned());
     keep.push(own.identity);
-    for site in third.granter(way).into_iter().chain([third.runner(way)]) {
+    for site in third
+        .ends
+        .granter(way)
+        .into_iter()
+        .chain([third.ends.runner(way)])
+    {
         revoke_at(third, site, keep.clone());
     }
 }

@@ -7,7 +7,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::HERE;
 use godwit_state::{Agreed, Job, Reader, Site};
 
-use super::{SiteAttempt, Stop};
+use super::Stop;
+use super::ends::Ends;
 use crate::asking::reached::{GoesOn, Living};
 use crate::asking::{Asking, reached};
 use crate::basis::ends::place_at;
@@ -56,16 +57,16 @@ pub(super) fn all(asking: &Asking, job: &Job, name: &str) -> Result<(Vec<Peer>, 
     }
 }
 
-/// The identities of the independent nodes that have the job of this attempt; none at other sites.
-pub(super) fn of_attempt(third: &SiteAttempt<'_>) -> Result<Vec<String>, Stop> {
-    let from = third.sources.first().map_or(HERE, |place| &place.site);
-    let to = third.own.is_none().then_some(&third.job.destination.site);
+/// The identities of the independent nodes that have the job; none at other sites.
+pub(super) fn chosen(reader: &Reader, job: &Job, ends: &Ends) -> Result<Vec<String>, Stop> {
+    let from = ends.sources.first().map_or(HERE, |place| &place.site);
+    let to = ends.own.is_none().then_some(&job.destination.site);
     let mut chosen = Vec::new();
-    for (name, peer) in [(from, &third.from)]
+    for (name, peer) in [(from, &ends.from)]
         .into_iter()
-        .chain(to.map(|to| (to.as_str(), &third.to)))
+        .chain(to.map(|to| (to.as_str(), &ends.to)))
     {
-        let site = known(&third.context.this.reader(), third.job, name)?;
+        let site = known(reader, job, name)?;
         let is_lone = !reached::independent(&site).is_empty();
         if is_lone && !chosen.contains(&peer.identity) {
             chosen.push(peer.identity.clone());

@@ -64,7 +64,7 @@ pub(super) fn to_be_let_in(third: &SiteAttempt<'_>) -> Vec<String> {
 impl SiteAttempt<'_> {
     /// Admits the other nodes of this cluster at the site that runs the job. Otherwise they could not resume it.
     pub(super) fn let_mates_in(&self, way: Direction) {
-        let paths = self.paths_at_runner(way);
+        let paths = self.ends.paths_at_runner(way);
         let own = asker(&self.context.rights.cluster, None);
         for identity in &to_be_let_in(self) {
             let question = Question::Grant(GrantJob {
@@ -76,12 +76,12 @@ impl SiteAttempt<'_> {
                 until: Timestamp(self.context.this.now().after(millis(GRANT_FOR)).0),
                 lasts_ms: Some(millis(GRANT_FOR)),
             });
-            if let Err(refusal) = self.ask(self.runner(way), &question)
+            if let Err(refusal) = self.ask(self.ends.runner(way), &question)
                 && own.as_ref() != Some(identity)
             {
                 let note = format!(
                     "{} gives no access to the other nodes of this cluster, so they cannot continue the job if this node is lost: {refusal}",
-                    self.runner(way).name
+                    self.ends.runner(way).name
                 );
                 return self.note(&note);
             }

@@ -57,7 +57,7 @@ impl Copying {
                 Err(refusal) if refusal.retryable || refusal.code == code::BROKEN => return,
                 Err(refusal) => {
                     self.ended = true;
-                    let site = &third.runner(way).name;
+                    let site = &third.ends.runner(way).name;
                     third.told.note(&format!(
                         "the log and figures of the job are kept only at {site}: {refusal}"
                     ));
@@ -69,7 +69,7 @@ impl Copying {
 
 /// Asks once; whether there is more to ask for.
 fn ask(third: &SiteAttempt<'_>, way: Direction, job: &str) -> Result<bool, Refusal> {
-    let site = third.runner(way);
+    let site = third.ends.runner(way);
     let (line, sample) = third.told.copied(&site.name, job);
     let question = Question::Past(PastAfter {
         job: third.job.id.clone(),
