@@ -250,11 +250,11 @@ impl Sink for TreeSink {
     }
 
     fn has_room(&self) -> bool {
-        self.committer.has_room()
+        self.committer.filling.has_room()
     }
 
     fn hurry(&self) {
-        self.committer.hurry();
+        self.committer.filling.hurry();
     }
 
     fn failure(&self) -> Option<SinkFailure> {

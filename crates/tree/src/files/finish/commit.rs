@@ -3,16 +3,17 @@
 
 mod batch;
 mod closing;
+mod filling;
 mod naming;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use godwit_engine::counters::CpuMeter;
-use godwit_engine::{IfPanicking, limits, lock};
+use godwit_engine::{IfPanicking, lock};
 use godwit_proto::{EntryId, Record, Seq};
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
@@ -20,7 +21,8 @@ use godwit_store::{RelPath, StoreError, TempName};
 
 use self::batch::Range;
 pub(crate) use self::batch::{SmallFile, Unnamed};
-use self::naming::{Ancestors, is_fenced};
+use self::filling::{Filling, State};
+use self::naming::{Ancestors, Checked, Naming};
 use super::undelivered::UndeliveredSet;
 use crate::files::error::CommitError;
 use crate::files::plan::{agenda::Agenda, planner::ReplaceSet};
@@ -36,37 +38,19 @@ const MARK_BYTES: u64 = 4 << 20;
 /// Makes batches durable on its own thread.
 pub(crate) struct Committer {
     target: Arc<Target>,
-    agenda: Arc<Agenda>,
+    naming: Naming,
     files: Arc<OpenFiles>,
     replace: Arc<ReplaceSet>,
-    undelivered: Arc<UndeliveredSet>,
-    /// Changes when a sync fails: data written in an earlier epoch may be lost.
+    /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
     epoch: AtomicU64,
     pub(crate) journal: Mutex<Option<Journal>>,
     received: AtomicU64,
     received_marked: AtomicU64,
-    state: Mutex<State>,
-    changed: Condvar,
+    pub(crate) filling: Filling,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-#[derive(Default)]
-struct State {
-    batch: Batch,
-    /// Content of the batch that is being made durable.
-    syncing_bytes: u64,
-    /// Number of slices and small files in that batch.
-    syncing_entries: usize,
-    syncing: bool,
-    flushing: bool,
-    /// The current batch must be committed without waiting for more.
-    hurrying: bool,
-    stopping: bool,
-    failure: Option<CommitError>,
-    had_no_room: bool,
-}
-
-/// Prevents the current batch from being taken or dropped until something was added.
+/// Keeps the batch that fills from being taken or lost until something was added to it.
 pub(crate) struct BatchHold<'a>(MutexGuard<'a, State>);
 
 #[derive(Default)]
@@ -96,18 +80,21 @@ impl Committer {
         journal: Option<Journal>,
         received: u64,
     ) -> std::io::Result<Arc<Self>> {
+        let naming = Naming {
+            target: Arc::clone(&parts.target),
+            agenda: parts.agenda,
+            undelivered: parts.undelivered,
+        };
         let committer = Arc::new(Self {
             target: parts.target,
-            agenda: parts.agenda,
+            naming,
             files: parts.files,
             replace: parts.replace,
-            undelivered: parts.undelivered,
             epoch: AtomicU64::new(0),
             journal: Mutex::new(journal),
             received: AtomicU64::new(received),
             received_marked: AtomicU64::new(received),
-            state: Mutex::default(),
-            changed: Condvar::new(),
+            filling: Filling::default(),
             thread: Mutex::default(),
         });
         let own = Arc::clone(&committer);
@@ -126,19 +113,9 @@ impl Committer {
         self.epoch() == epoch
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        let mut state = lock(&self.state);
-        // Empty files count as well, so that a long sync does not let any number of them accumulate.
-        let bytes = state.batch.bytes + state.batch.path_bytes + state.syncing_bytes;
-        let room = bytes < limits::UNDURABLE_BYTES_MAX
-            && state.batch.entries() + state.syncing_entries < limits::UNDURABLE_ENTRIES_MAX;
-        state.had_no_room |= !room;
-        room
-    }
-
-    /// Access to the current batch, for data written in `epoch`; `None` if a sync has failed since.
+    /// A place in the current batch, for data written in `epoch`; `None` if a sync has failed since.
     pub(crate) fn place(&self, epoch: u64) -> Option<BatchHold<'_>> {
-        let state = lock(&self.state);
+        let state = lock(&self.filling.state);
         self.is_epoch(epoch).then_some(BatchHold(state))
     }
 
@@ -166,14 +143,14 @@ impl Committer {
         if complete {
             state.batch.complete.push((seq, Arc::clone(file)));
         }
-        self.added(&mut state, content);
+        self.filling.added(&mut state, content);
         drop(state);
         self.mark(content);
     }
 
     /// Adds the written files of a bundle.
     pub(crate) fn add_files(&self, files: Vec<SmallFile>, content: u64, seq: Seq, epoch: u64) {
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.filling.state);
         if !self.is_epoch(epoch) {
             drop(state);
             self.expect_again(files.iter());
@@ -186,22 +163,12 @@ impl Committer {
             .batch
             .small
             .extend(files.into_iter().map(|file| (seq, file)));
-        self.added(&mut state, content);
+        self.filling.added(&mut state, content);
         drop(state);
         self.mark(content);
     }
 
-    fn added(&self, state: &mut State, content: u64) {
-        state.batch.bytes += content;
-        if state.batch.began.is_none() {
-            state.batch.began = Some(Instant::now());
-            self.changed.notify_all();
-        } else if state.batch.is_full() {
-            self.changed.notify_all();
-        }
-    }
-
-    /// Records in the journal how much content has arrived, so that a later run can report the loss of a crash.
+    /// Notes in the journal how much has arrived, so that a later run can report the loss of a crash. Vouches for nothing.
     fn mark(&self, content: u64) {
         let received = self.received.fetch_add(content, Ordering::Relaxed) + content;
         if received < self.received_marked.load(Ordering::Relaxed) + MARK_BYTES {
@@ -229,13 +196,13 @@ impl Committer {
         let _panic = IfPanicking(|| self.fail(CommitError::Panicked));
         let mut meter = CpuMeter::default();
         let mut failures = 0;
-        while let Some(batch) = self.next_batch() {
+        while let Some(batch) = self.filling.next_batch() {
             let start = Instant::now();
             let synced = self.process(batch);
             self.target.counters.syncing_ns.add_since(start);
             meter.settle(&self.target.counters);
             failures = if synced { 0 } else { failures + 1 };
-            let mut state = lock(&self.state);
+            let mut state = lock(&self.filling.state);
             state.syncing = false;
             state.syncing_bytes = 0;
             state.syncing_entries = 0;
@@ -244,51 +211,26 @@ impl Committer {
             }
             let wake = std::mem::take(&mut state.had_no_room);
             drop(state);
-            self.changed.notify_all();
+            self.filling.changed.notify_all();
             if wake {
                 self.target.acks.wake_all();
             }
         }
     }
 
-    fn next_batch(&self) -> Option<Batch> {
-        let mut state = lock(&self.state);
-        loop {
-            let age = state.batch.began.map(|began| began.elapsed());
-            let due = state.batch.is_full() || age.is_some_and(|age| age >= limits::BATCH_AGE);
-            if age.is_some() && (due || state.flushing || state.hurrying || state.stopping) {
-                let batch = std::mem::take(&mut state.batch);
-                state.syncing_bytes = batch.bytes + batch.path_bytes;
-                state.syncing_entries = batch.entries();
-                state.syncing = true;
-                state.hurrying = false;
-                return Some(batch);
-            }
-            if state.stopping {
-                return None;
-            }
-            let wait = age.map(|age| limits::BATCH_AGE.saturating_sub(age));
-            state = match wait {
-                Some(wait) => self
-                    .changed
-                    .wait_timeout(state, wait)
-                    .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state),
-                None => self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner),
-            };
-        }
-    }
-
-    /// Returns false if the storage could not be synced; the batch then counts as unwritten.
+    /// False if the storage could not be synced; then the batch counts as unwritten.
     fn process(&self, mut batch: Batch) -> bool {
-        if is_fenced(self, &batch) {
+        if self.is_fenced(&batch) {
             return true;
         }
+        let stop = || self.filling.is_stopping();
         let mut rejected = HashSet::new();
         batch.complete.retain(|(seq, file)| {
-            let good = self.finalise(*seq, file);
+            let checked = self.naming.finalise(*seq, file, &stop);
+            if checked == Checked::Restart {
+                self.restart(file.key);
+            }
+            let good = checked == Checked::Good;
             if !good {
                 lock(&self.files).remove(&file.id);
                 rejected.insert(file.id);
@@ -305,16 +247,16 @@ impl Committer {
             self.lose(batch, &error);
             return false;
         }
-        // The claim is checked again, because the sync may have taken long.
-        if is_fenced(self, &batch) {
+        // The sync may have taken long.
+        if self.is_fenced(&batch) {
             return true;
         }
-        self.count(&batch);
+        self.naming.count(&batch);
         let mut directories = Ancestors::default();
         let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
         let mut told: Vec<Record> = Vec::new();
         for (seq, file) in &batch.small {
-            if self.commit_small(*seq, file) {
+            if self.naming.commit_small(*seq, file, &stop) {
                 told.extend(file.record.as_deref().cloned());
                 // A file that already has its name is in a place where names cannot be, or need not be, made durable.
                 if let Some(unnamed) = &file.unnamed {
@@ -328,13 +270,17 @@ impl Committer {
             }
         }
         for (seq, file) in &batch.complete {
-            if self.commit_large(*seq, file) {
-                told.extend(file.finished_record());
-                directories.add_of(&file.path);
-                done.extend(file.done_record());
+            match self.naming.commit_large(*seq, file, &stop) {
+                Checked::Good => {
+                    told.extend(file.finished_record());
+                    directories.add_of(&file.path);
+                    done.extend(file.done_record());
+                }
+                Checked::Left => {}
+                Checked::Restart => self.restart(file.key),
             }
         }
-        if is_fenced(self, &batch) {
+        if self.is_fenced(&batch) {
             return true;
         }
         if !self.target.config.no_sync
@@ -351,7 +297,8 @@ impl Committer {
             self.fail(CommitError::Journal(Arc::new(error)));
             return true;
         }
-        done.iter().for_each(|it| self.undelivered.prove(|| it.key));
+        done.iter()
+            .for_each(|it| self.naming.undelivered.prove(|| it.key));
         let mut files = lock(&self.files);
         for (_, file) in &batch.complete {
             files.remove(&file.id);
@@ -371,6 +318,15 @@ impl Committer {
         }
         self.target.acks.durable(&batch.seqs);
         true
+    }
+
+    /// Whether the claim of this member has ended: then this end fails.
+    fn is_fenced(&self, batch: &Batch) -> bool {
+        let fenced = self.naming.is_fenced(batch);
+        if fenced {
+            self.fail(CommitError::Fenced);
+        }
+        fenced
     }
 
     fn sync(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -444,7 +400,7 @@ impl Committer {
     /// A failed sync does not identify files: the batch, and data written during the sync, are requested again.
     fn lose(&self, batch: Batch, error: &StoreError) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
-        let second = std::mem::take(&mut lock(&self.state).batch);
+        let second = std::mem::take(&mut lock(&self.filling.state).batch);
         let note = format!(
             "a batch of {} could not be synced and is sent again: {error}",
             batch.seqs.len() + second.seqs.len()
@@ -475,7 +431,7 @@ impl Committer {
     fn forget_undurable(&self, file: &Arc<OpenFile>) {
         let mut progress = lock(&file.progress);
         let mut written: FileDigest = progress.durable.clone();
-        let state = lock(&self.state);
+        let state = lock(&self.filling.state);
         for range in &state.batch.ranges {
             if Arc::ptr_eq(&range.file, file) {
                 written.add(range.offset, range.bytes, range.digest);
@@ -486,19 +442,10 @@ impl Committer {
     }
 
     fn fail(&self, error: CommitError) {
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.filling.state);
         state.failure.get_or_insert(error);
         drop(state);
-        self.changed.notify_all();
+        self.filling.changed.notify_all();
         self.target.acks.wake_all();
-    }
-
-    /// Makes the committer process the current batch before it is full.
-    pub(crate) fn hurry(&self) {
-        let mut state = lock(&self.state);
-        if state.batch.began.is_some() {
-            state.hurrying = true;
-            self.changed.notify_all();
-        }
     }
 }

@@ -16,11 +16,12 @@ use godwit_store::{RelPath, StoreError};
 impl Committer {
     /// Waits until everything added so far is durable.
     pub(crate) fn flush(&self) -> Result<(), CommitError> {
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.filling.state);
         state.flushing = true;
-        self.changed.notify_all();
+        self.filling.changed.notify_all();
         while (state.batch.began.is_some() || state.syncing) && state.failure.is_none() {
             state = self
+                .filling
                 .changed
                 .wait(state)
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -34,19 +35,14 @@ impl Committer {
 
     /// The reason why no more data becomes durable, if there is one.
     pub(crate) fn failure(&self) -> Option<CommitError> {
-        lock(&self.state).failure.clone()
-    }
-
-    /// Whether this end is stopping; long work is then left to a later run.
-    pub(super) fn is_stopping(&self) -> bool {
-        lock(&self.state).stopping
+        lock(&self.filling.state).failure.clone()
     }
 
     /// Makes the received data durable and stops. The journal stays for a later run, unless this transfer has not `begun` and no data has
     /// arrived.
     pub(crate) fn stop(&self, begun: bool) {
-        lock(&self.state).stopping = true;
-        self.changed.notify_all();
+        lock(&self.filling.state).stopping = true;
+        self.filling.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
             // A panic there was already printed; data without a journal record counts as not written.
             let _ = thread.join();
@@ -92,8 +88,8 @@ impl Committer {
                 let _ = journal.append_restart(*key);
             }
         }
-        lock(&self.state).stopping = true;
-        self.changed.notify_all();
+        lock(&self.filling.state).stopping = true;
+        self.filling.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
             let _ = thread.join();
         }

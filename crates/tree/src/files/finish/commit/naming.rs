@@ -7,15 +7,16 @@
 //! same root fails to sync, files with final names are sent again and replace themselves.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{EntryId, FaultCode, HeldRange, Seq, Side};
 use godwit_store::{RelPath, Replace, SYNC_EACH_MAX, TempName, digest};
 
-use super::{Batch, Committer, SmallFile};
-use crate::files::error::CommitError;
-use crate::files::finish::undelivered::Undelivered;
+use super::{Batch, SmallFile};
+use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
 use crate::files::member::rereads_assembled;
+use crate::files::plan::agenda::Agenda;
 use crate::files::plan::spelling::taken;
 use crate::files::target::{Target, destination_fault};
 use crate::files::write::open::OpenFile;
@@ -51,24 +52,40 @@ impl OpenFile {
     }
 }
 
-/// Whether the claim of this member has ended. Then no more files become final, and small files that wait for their names are removed,
-/// because nothing resumes them.
-pub(super) fn is_fenced(committer: &Committer, batch: &Batch) -> bool {
-    let fenced = committer.target.is_fenced();
-    if fenced {
-        let files = batch.small.iter();
-        for unnamed in files.filter_map(|(_, file)| file.unnamed.as_deref()) {
-            // A file that cannot be removed now keeps its temporary name, by which later runs recognise it.
-            let storage = &committer.target.config.storage;
-            let _ = storage.discard(&unnamed.path, &unnamed.temp);
-        }
-        committer.fail(CommitError::Fenced);
-    }
-    fenced
+/// The end of a check of a whole file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checked {
+    Good,
+    /// It has failed, or this end gives up: what the journal knows of it stays.
+    Left,
+    /// It has failed, and is to be started again.
+    Restart,
 }
 
-impl Committer {
-    /// Counts the contents of a batch, which are durable but have no names yet. The bytes of a file that gets no name are subtracted again.
+/// Gives files their final names.
+pub(super) struct Naming {
+    pub(super) target: Arc<Target>,
+    pub(super) agenda: Arc<Agenda>,
+    pub(super) undelivered: Arc<UndeliveredSet>,
+}
+
+impl Naming {
+    /// Whether the claim of this member has ended. Nothing more becomes final then, and small files that wait for their names go: nothing
+    /// resumes them.
+    pub(super) fn is_fenced(&self, batch: &Batch) -> bool {
+        let fenced = self.target.is_fenced();
+        if fenced {
+            let files = batch.small.iter();
+            for unnamed in files.filter_map(|(_, file)| file.unnamed.as_deref()) {
+                // A file that cannot be removed now keeps its temporary name, by which later runs know it.
+                let storage = &self.target.config.storage;
+                let _ = storage.discard(&unnamed.path, &unnamed.temp);
+            }
+        }
+        fenced
+    }
+
+    /// Counts the contents of a batch, which are durable and have no names yet. The bytes of a file that gets no name are subtracted again.
     pub(super) fn count(&self, batch: &Batch) {
         let durable = &self.target.counters.bytes_durable;
         for range in &batch.ranges {
@@ -83,48 +100,45 @@ impl Committer {
         }
     }
 
-    /// Checks a complete file and sets its size, mode and times, before the sync that makes them durable. Returns false if the file has
-    /// failed, or if this end gives up while a large hole is hashed; received data is kept then.
-    pub(super) fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
+    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. It is left if this end gives up
+    /// (`stop`) while a large hole is hashed: received data is kept then.
+    pub(super) fn finalise(&self, seq: Seq, file: &OpenFile, stop: &dyn Fn() -> bool) -> Checked {
         let progress = lock(&file.progress);
         // Copied, so that streams need not wait while a large hole is hashed.
         let written = progress.written.clone();
         let expected = progress.end.as_ref().map(|(digest, _)| *digest);
         let meta = progress.meta.clone();
         drop(progress);
-        let stop = || self.is_stopping();
         let (taken, what) = match file.part {
-            None => (written.finish_unless(file.bytes(), &stop), "whole file"),
+            None => (written.finish_unless(file.bytes(), stop), "whole file"),
             Some(part) => (
-                written.part_unless(part.offset, part.bytes, file.bytes(), &stop),
+                written.part_unless(part.offset, part.bytes, file.bytes(), stop),
                 "part of the file",
             ),
         };
         let Some(taken) = taken else {
-            return false;
+            return Checked::Left;
         };
         if expected != Some(taken) {
             let message = format!("the digest of the {what} differs from the source's");
             self.reject(&file.named(seq), FaultCode::DIGEST, message);
-            self.restart(file.key);
-            return false;
+            return Checked::Restart;
         }
         if file.part.is_some() {
-            return true;
+            return Checked::Good;
         }
         match file.file.finish(file.bytes(), &meta) {
             Ok(lost) => self.target.counters.count_lost(lost),
             Err(error) => {
                 let fault = entry::fault(file.id, Side::DESTINATION, &error);
                 self.reject(&file.named(seq), fault.code, fault.message);
-                self.restart(file.key);
-                return false;
+                return Checked::Restart;
             }
         }
-        true
+        Checked::Good
     }
 
-    pub(super) fn commit_small(&self, seq: Seq, file: &SmallFile) -> bool {
+    pub(super) fn commit_small(&self, seq: Seq, file: &SmallFile, stop: &dyn Fn() -> bool) -> bool {
         let Some(unnamed) = &file.unnamed else {
             return true;
         };
@@ -138,33 +152,41 @@ impl Committer {
             shared: false,
             elsewhere: &[],
         };
-        if self.target.config.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
+        if self.target.config.verify && !self.reads_back(&named, file.bytes, unnamed.digest, stop) {
             return false;
         }
         self.commit(&named, unnamed.replace)
     }
 
-    pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
+    pub(super) fn commit_large(
+        &self,
+        seq: Seq,
+        file: &OpenFile,
+        stop: &dyn Fn() -> bool,
+    ) -> Checked {
         if file.part.is_some() {
-            return true;
+            return Checked::Good;
         }
         let named = file.named(seq);
         let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
         let rereads = file.copied.is_some() || file.shared && rereads_assembled(&self.target);
         let verify = self.target.config.verify || rereads;
-        if verify && !self.reads_back(&named, file.bytes(), digest) {
+        if verify && !self.reads_back(&named, file.bytes(), digest, stop) {
             // An incomplete read proves no error: a later run resumes the file.
-            if !self.is_stopping() {
-                self.restart(file.key);
-            }
-            return false;
+            return match stop() {
+                true => Checked::Left,
+                false => Checked::Restart,
+            };
         }
         let is_named = self.commit(&named, file.replace);
         if let Some(copied) = file.copied.as_ref().filter(|_| is_named) {
             // The close sweeps a file that cannot be removed now.
             let _ = self.target.config.storage.discard(&file.path, copied);
         }
-        is_named
+        match is_named {
+            true => Checked::Good,
+            false => Checked::Left,
+        }
     }
 
     fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
@@ -204,14 +226,20 @@ impl Committer {
         }
     }
 
-    fn reads_back(&self, file: &Named<'_>, bytes: u64, expected: Option<digest::Digest>) -> bool {
+    fn reads_back(
+        &self,
+        file: &Named<'_>,
+        bytes: u64,
+        expected: Option<digest::Digest>,
+        stop: &dyn Fn() -> bool,
+    ) -> bool {
         let read = crate::files::write::verify::digest_of(
             &*self.target.config.storage,
             file.path,
             file.temp,
             bytes,
             self.target.config.digest,
-            &|| self.is_stopping(),
+            stop,
         );
         let (code, message) = match read {
             Ok(None) => return false,
