@@ -12,7 +12,7 @@ const METHODS_MAX: usize = 24;
 
 /// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
 const MORE: [(&str, &str, usize); 9] = [
-    ("crates/state/src/apply/mod.rs", "Context", 107),
+    ("crates/state/src/apply/mod.rs", "Context", 61),
     ("crates/cluster/src/lib.rs", "Shared", 32),
     ("crates/run/src/transfer.rs", "Job", 28),
     ("crates/state/src/replica/mod.rs", "Replica", 27),

@@ -1,7 +1,7 @@
 //! Owns the commands of nodes that run jobs: claims, reports, ends of attempts, restarts of nodes. See `jobs` for submission and changes by
 //! users.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::jobs::{check_reason, clip, save, shift};
 use super::{Context, Stop, notices, sql, work};
@@ -61,7 +61,7 @@ pub(super) fn report(
 
 /// Records whether the sources go into the destination, as the attempt found out. Does not change the state of the job.
 pub(super) fn placed(
-    context: &Context<'_>,
+    db: &Connection,
     job: &Job,
     epoch: u64,
     into: bool,
@@ -71,19 +71,17 @@ pub(super) fn placed(
     if !job.state.moves() {
         return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
     }
-    context
-        .db
-        .prepare_cached(
-            "UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2",
-        )?
-        .execute(params![job.id, job.attempts, into, tag.cast_signed()])?;
+    db.prepare_cached(
+        "UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2",
+    )?
+    .execute(params![job.id, job.attempts, into, tag.cast_signed()])?;
     Ok(())
 }
 
 /// Records the site that runs the transfer, the asker under which that site knows the job, and which independent nodes have the job. Does
 /// not change the state of the job. Refuses a route or nodes that differ from the earlier ones.
 pub(super) fn route(
-    context: &Context<'_>,
+    db: &Connection,
     job: &Job,
     epoch: u64,
     route: Route,
@@ -104,7 +102,7 @@ pub(super) fn route(
     if !job.state.moves() {
         return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
     }
-    if let Some(earlier) = job_route(context.db, &job.id)? {
+    if let Some(earlier) = job_route(db, &job.id)? {
         if earlier.route != route {
             let what = format!("was decided before: {}", earlier.route.name());
             return Err(CommandError::invalid("route", what).into());
@@ -116,22 +114,14 @@ pub(super) fn route(
             return Err(CommandError::invalid("at", what).into());
         }
     }
-    context
-        .db
-        .prepare_cached("UPDATE attempts SET route = ?3 WHERE job = ?1 AND number = ?2")?
+    db.prepare_cached("UPDATE attempts SET route = ?3 WHERE job = ?1 AND number = ?2")?
         .execute(params![job.id, job.attempts, route.as_row(asker, at)])?;
     Ok(())
 }
 
-/// Records the amounts that an attempt moved, whether the attempt has ended or not. Does not change the state of the job.
-pub(super) fn moved(
-    context: &Context<'_>,
-    job: &str,
-    attempt: u32,
-    moved: Moved,
-) -> Result<(), Stop> {
-    let changed = context
-        .db
+/// Notes the amounts that an attempt moved, ended or not. Does not change the state of the job.
+pub(super) fn moved(db: &Connection, job: &str, attempt: u32, moved: Moved) -> Result<(), Stop> {
+    let changed = db
         .prepare_cached(
             "UPDATE attempts SET bytes = max(bytes, ?3), files = max(files, ?4) WHERE job = ?1 AND number = ?2",
         )?
@@ -140,13 +130,11 @@ pub(super) fn moved(
         return Err(CommandError::not_found("attempt", &attempt.to_string()).into());
     }
     if moved.again > 0 {
-        context
-            .db
-            .prepare_cached(
-                "INSERT INTO sent_again (job, number, bytes) VALUES (?1, ?2, ?3) \
+        db.prepare_cached(
+            "INSERT INTO sent_again (job, number, bytes) VALUES (?1, ?2, ?3) \
                  ON CONFLICT (job, number) DO UPDATE SET bytes = max(bytes, ?3)",
-            )?
-            .execute(params![job, attempt, sql(moved.again)])?;
+        )?
+        .execute(params![job, attempt, sql(moved.again)])?;
     }
     Ok(())
 }
@@ -210,7 +198,7 @@ pub(super) fn finish(context: &Context<'_>, job: &mut Job, finish: &Finish) -> R
     let to = finish.outcome.state();
     leave(context, job, Cause::Finish, to, why, moved)?;
     job.summary = Some(finish.summary.clone());
-    failures(context, &job.id, &finish.failures)
+    failures(context.db, &job.id, &finish.failures)
 }
 
 /// From: queued, scheduled, paused. To: failed.
@@ -282,7 +270,7 @@ fn requeue(
         };
         let (cause, to) = (Cause::Restart, JobState::Queued);
         leave(context, &mut job, cause, to, why.clone(), Moved::default())?;
-        save(context, &job)?;
+        save(context.db, &job)?;
         notices::job(context, &job, true)?;
         jobs += 1;
     }
@@ -340,15 +328,12 @@ fn fresh(job: &Job, given: u64) -> Result<(), CommandError> {
     })
 }
 
-fn failures(context: &Context<'_>, id: &str, groups: &[FailureGroup]) -> Result<(), Stop> {
+fn failures(db: &Connection, id: &str, groups: &[FailureGroup]) -> Result<(), Stop> {
     bounds::count("failures", groups.len(), bounds::FAILURE_GROUPS_MAX)?;
-    context
-        .db
-        .prepare_cached("DELETE FROM failures WHERE job = ?1")?
+    db.prepare_cached("DELETE FROM failures WHERE job = ?1")?
         .execute([id])?;
-    let mut insert = context
-        .db
-        .prepare_cached("INSERT INTO failures (job, number, body) VALUES (?1, ?2, ?3)")?;
+    let mut insert =
+        db.prepare_cached("INSERT INTO failures (job, number, body) VALUES (?1, ?2, ?3)")?;
     for (number, group) in (0_i64..).zip(groups) {
         check_reason(&group.reason)?;
         let examples = &group.examples;

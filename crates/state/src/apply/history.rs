@@ -90,17 +90,17 @@ fn bound_site(db: &Connection, actor: &str) -> Result<(), rusqlite::Error> {
 /// Deletes old history, a bounded number of rows of each kind.
 pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop> {
     let jobs = match prune.jobs_before {
-        Some(before) => prune_jobs(context, before)? + prune_sites(context)?,
+        Some(before) => prune_jobs(context.db, before)? + prune_sites(context.db)?,
         None => 0,
     };
-    let jobs = jobs + prune_owners(context, &prune.of_owners)?;
+    let jobs = jobs + prune_owners(context.db, &prune.of_owners)?;
     let audit = rows(
-        context,
+        context.db,
         "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ?1 ORDER BY seq LIMIT ?2)",
         prune.audit_before,
     )?;
     let deliveries = rows(
-        context,
+        context.db,
         "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries \
          WHERE next_attempt IS NULL AND at < ?1 ORDER BY id LIMIT ?2)",
         prune.deliveries_before,
@@ -123,7 +123,7 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
         )?;
     }
     let full = PRUNE_ROWS_MAX.unsigned_abs();
-    let work = work::prune(context)?;
+    let work = work::prune(context.db)?;
     let more = work || jobs >= full || audit == full || deliveries == full;
     if jobs > 0 {
         let body = serde_json::json!({ "jobs": jobs }).to_string();
@@ -137,55 +137,50 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
     })
 }
 
-fn rows(context: &Context<'_>, delete: &str, before: Option<Timestamp>) -> Result<u64, Stop> {
+fn rows(db: &Connection, delete: &str, before: Option<Timestamp>) -> Result<u64, Stop> {
     let Some(before) = before else {
         return Ok(0);
     };
-    let count = context
-        .db
-        .execute(delete, params![before.0, PRUNE_ROWS_MAX])?;
+    let count = db.execute(delete, params![before.0, PRUNE_ROWS_MAX])?;
     Ok(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-fn prune_jobs(context: &Context<'_>, before: Timestamp) -> Result<u64, Stop> {
-    let ids: Vec<String> = context
-        .db
+fn prune_jobs(db: &Connection, before: Timestamp) -> Result<u64, Stop> {
+    let ids: Vec<String> = db
         .prepare_cached(
             "SELECT id FROM jobs WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, id LIMIT ?2",
         )?
         .query_map(params![before.0, PRUNE_ROWS_MAX], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    delete_jobs(context, &ids)
+    delete_jobs(db, &ids)
 }
 
 /// Deletes the oldest ended jobs of some owners, up to a bound in total.
-fn prune_owners(context: &Context<'_>, owners: &[(String, Timestamp)]) -> Result<u64, Stop> {
+fn prune_owners(db: &Connection, owners: &[(String, Timestamp)]) -> Result<u64, Stop> {
     let mut deleted = 0;
     for (owner, before) in owners {
         let left = PRUNE_ROWS_MAX - sql(deleted);
-        let ids: Vec<String> = context
-            .db
+        let ids: Vec<String> = db
             .prepare_cached(
                 "SELECT id FROM jobs WHERE owner = ?1 AND created <= ?2 AND ended IS NOT NULL ORDER BY created, id LIMIT ?3",
             )?
             .query_map(params![owner, before.0, left], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        deleted += delete_jobs(context, &ids)?;
+        deleted += delete_jobs(db, &ids)?;
     }
     Ok(deleted)
 }
 
 /// Deletes the oldest ended jobs of each other site that exceeds its bound of jobs or bytes.
-fn prune_sites(context: &Context<'_>) -> Result<u64, Stop> {
-    if !knows_origin(context.db)? {
+fn prune_sites(db: &Connection) -> Result<u64, Stop> {
+    if !knows_origin(db)? {
         return Ok(0);
     }
-    let bytes_max = match counts_what_is_left(context.db)? {
+    let bytes_max = match counts_what_is_left(db)? {
         true => sql(SPEC_BYTES_OF_SITE_MAX),
         false => i64::MAX,
     };
-    let ids: Vec<String> = context
-        .db
+    let ids: Vec<String> = db
         .prepare_cached(
             "SELECT id FROM (SELECT id, created, row_number() OVER site AS place, \
              sum(coalesce(octet_length(spec), 0)) OVER site AS bytes \
@@ -199,21 +194,19 @@ fn prune_sites(context: &Context<'_>) -> Result<u64, Stop> {
             |row| row.get(0),
         )?
         .collect::<Result<_, _>>()?;
-    delete_jobs(context, &ids)
+    delete_jobs(db, &ids)
 }
 
-fn delete_jobs(context: &Context<'_>, ids: &[String]) -> Result<u64, Stop> {
+fn delete_jobs(db: &Connection, ids: &[String]) -> Result<u64, Stop> {
     for id in ids {
-        let Some(job) = job_by_id(context.db, id)? else {
+        let Some(job) = job_by_id(db, id)? else {
             continue;
         };
         for place in job.sources.iter().chain([&job.destination]) {
-            context
-                .db
-                .prepare_cached(
-                    "DELETE FROM job_sites WHERE site = ?1 AND created = ?2 AND job = ?3",
-                )?
-                .execute(params![place.site, job.created.0, id])?;
+            db.prepare_cached(
+                "DELETE FROM job_sites WHERE site = ?1 AND created = ?2 AND job = ?3",
+            )?
+            .execute(params![place.site, job.created.0, id])?;
         }
         for delete in [
             "DELETE FROM attempts WHERE job = ?1",
@@ -223,7 +216,7 @@ fn delete_jobs(context: &Context<'_>, ids: &[String]) -> Result<u64, Stop> {
             "DELETE FROM job_kinds WHERE job = ?1",
             "DELETE FROM jobs WHERE id = ?1",
         ] {
-            context.db.prepare_cached(delete)?.execute([id])?;
+            db.prepare_cached(delete)?.execute([id])?;
         }
     }
     Ok(sql_count(ids.len()))

@@ -69,7 +69,7 @@ pub(super) fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
     let Some(node) = object_by_id::<Node>(context.db, name)? else {
         return Ok(());
     };
-    for invite in objects::all::<Invite>(context)? {
+    for invite in objects::all::<Invite>(context.db)? {
         let joined_by = invite.used.as_deref() == Some(node.identity.as_str());
         if joined_by || invite.via == Some(node.number) {
             end(context, invite)?;
@@ -83,7 +83,7 @@ pub(super) fn end_of(context: &Context<'_>, is_of: impl Fn(&Invite) -> bool) -> 
     if committed_level(context.db)? < LEVEL_INVITES {
         return Ok(());
     }
-    for invite in objects::all::<Invite>(context)? {
+    for invite in objects::all::<Invite>(context.db)? {
         if invite.used.is_none() && is_of(&invite) {
             end(context, invite)?;
         }
@@ -114,7 +114,7 @@ pub(super) fn check_maker(db: &Connection, invite: &Invite, at: Timestamp) -> Re
     };
     let is_admin = |user: &User| user.role == Role::Admin && !user.disabled;
     let is_account = |name: &str| -> Result<bool, Stop> {
-        Ok(Names::of(&objects::all_in::<Node>(db)?).is_account(name))
+        Ok(Names::of(&objects::all::<Node>(db)?).is_account(name))
     };
     if let Some(by) = &invite.by
         && object_by_id::<User>(db, by)?.is_some_and(|user| !is_admin(&user))

@@ -1,7 +1,7 @@
 //! Owns submission of jobs and changes by users.
 //! See `claims` for the commands of runners.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use godwit_model::FailureCode;
 
@@ -41,7 +41,7 @@ pub(super) fn submit(
         }
         .into());
     }
-    check_room(context)?;
+    check_room(context.db)?;
     let (state, why) = waits(
         new.not_before,
         context.at,
@@ -75,15 +75,14 @@ pub(super) fn submit(
         schedule: schedule.map(ToOwned::to_owned),
         request: context.actor.request.clone(),
     };
-    insert(context, &job, &new.spec)?;
+    insert(context.db, &job, &new.spec)?;
     notices::job(context, &job, true)?;
     Ok(effect(&job))
 }
 
 /// Refuses one more waiting job if the maximum is reached.
-fn check_room(context: &Context<'_>) -> Result<(), Stop> {
-    let waiting: i64 = context
-        .db
+fn check_room(db: &Connection) -> Result<(), Stop> {
+    let waiting: i64 = db
         .prepare_cached("SELECT count(*) FROM jobs WHERE state IN ('queued', 'scheduled')")?
         .query_row([], |row| row.get(0))?;
     if waiting < sql(bounds::JOBS_WAITING_MAX) {
@@ -96,10 +95,10 @@ fn check_room(context: &Context<'_>) -> Result<(), Stop> {
     .into())
 }
 
-/// Refuses a job that waits again if the maximum is reached. Clusters below this level are not checked.
-fn check_room_again(context: &Context<'_>) -> Result<(), Stop> {
-    if knows_origin(context.db)? {
-        check_room(context)?;
+/// Refuses a job that waits again if the maximum is reached. Clusters below this level do not check.
+fn check_room_again(db: &Connection) -> Result<(), Stop> {
+    if knows_origin(db)? {
+        check_room(db)?;
     }
     Ok(())
 }
@@ -115,13 +114,15 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             state,
             reason,
         } => claims::report(context, &mut job, *epoch, *state, reason.as_ref())?,
-        JobOp::Placed { epoch, into, tag } => claims::placed(context, &job, *epoch, *into, *tag)?,
+        JobOp::Placed { epoch, into, tag } => {
+            claims::placed(context.db, &job, *epoch, *into, *tag)?
+        }
         JobOp::Route {
             epoch,
             route,
             asker,
             at,
-        } => claims::route(context, &job, *epoch, *route, (asker.as_deref(), at))?,
+        } => claims::route(context.db, &job, *epoch, *route, (asker.as_deref(), at))?,
         JobOp::Backoff {
             epoch,
             reason,
@@ -136,7 +137,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             };
             claims::backoff(context, &mut job, *epoch, reason, *next_attempt, moved)?;
         }
-        JobOp::Moved { attempt, moved } => claims::moved(context, id, *attempt, *moved)?,
+        JobOp::Moved { attempt, moved } => claims::moved(context.db, id, *attempt, *moved)?,
         JobOp::Finish(finish) => claims::finish(context, &mut job, finish)?,
         JobOp::Explain { seen, reason } => explain(&mut job, *seen, reason)?,
         JobOp::Expire => expire(context, &mut job)?,
@@ -147,8 +148,8 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             claims::stop(context, &mut job, Cause::Pause, JobState::Paused, why)?;
         }
         JobOp::Resume => {
-            check_room_again(context)?;
-            check_attempts(context, &job)?;
+            check_room_again(context.db)?;
+            check_attempts(context.db, &job)?;
             resume(context, &mut job)?;
         }
         JobOp::Cancel { comment } => {
@@ -160,10 +161,10 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             let why = Reason::new(reason::CANCELLED, text);
             claims::stop(context, &mut job, Cause::Cancel, JobState::Cancelled, why)?;
         }
-        JobOp::Retry if waits_for_attempt(context, &job)? => try_now(context, &mut job)?,
+        JobOp::Retry if waits_for_attempt(context.db, &job)? => try_now(context, &mut job)?,
         JobOp::Retry => {
-            check_room_again(context)?;
-            check_attempts(context, &job)?;
+            check_room_again(context.db)?;
+            check_attempts(context.db, &job)?;
             if job.state == JobState::Queued {
                 return Err(CommandError::forbidden(id, job.state, Cause::Retry).into());
             }
@@ -172,9 +173,9 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
         JobOp::Change(change) => set(&mut job, change)?,
     }
     if job.state.ended() {
-        work::end(context, id)?;
+        work::end(context.db, id)?;
     }
-    save(context, &job)?;
+    save(context.db, &job)?;
     notices::job(context, &job, job.state != before)?;
     Ok(effect(&job))
 }
@@ -197,8 +198,8 @@ pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
         };
         let why = Reason::new(FailureCode::AccessDenied, clip(text.clone()));
         claims::stop(context, &mut job, cause, JobState::Failed, why)?;
-        work::end(context, &id)?;
-        save(context, &job)?;
+        work::end(context.db, &id)?;
+        save(context.db, &job)?;
         notices::job(context, &job, true)?;
     }
     Ok(())
@@ -225,8 +226,8 @@ pub(super) fn shift(
 }
 
 /// Writes the columns that change.
-pub(super) fn save(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
-    let mut statement = context.db.prepare_cached(
+pub(super) fn save(db: &Connection, job: &Job) -> Result<(), Stop> {
+    let mut statement = db.prepare_cached(
         "UPDATE jobs SET label = ?2, state = ?3, reason_code = ?4, reason_text = ?5, since = ?6, next_attempt = ?7, \
          priority = ?8, rate_limit = ?9, deadline = ?10, due = ?11, attempts = ?12, retries = ?13, epoch = ?14, \
          runner_node = ?15, runner_instance = ?16, started = ?17, ended = ?18, summary = ?19 WHERE id = ?1",
@@ -261,9 +262,9 @@ fn due(job: &Job) -> i64 {
     times.into_iter().flatten().max().map_or(0, |time| time.0)
 }
 
-/// Refuses to restart a job that has had too many attempts.
-fn check_attempts(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
-    if job.attempts < ATTEMPTS_MAX || committed_level(context.db)? < LEVEL_ATTEMPTS {
+/// Refuses to start a job again that has had too many attempts.
+fn check_attempts(db: &Connection, job: &Job) -> Result<(), Stop> {
+    if job.attempts < ATTEMPTS_MAX || committed_level(db)? < LEVEL_ATTEMPTS {
         return Ok(());
     }
     let what = format!(
@@ -303,14 +304,14 @@ fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
 }
 
 /// Whether the job waits for its next attempt, and all nodes know that it can begin now.
-fn waits_for_attempt(context: &Context<'_>, job: &Job) -> Result<bool, Stop> {
+fn waits_for_attempt(db: &Connection, job: &Job) -> Result<bool, Stop> {
     let waits = job.state == JobState::Queued && job.next_attempt.is_some();
-    Ok(waits && committed_level(context.db)? >= LEVEL_TRY_NOW)
+    Ok(waits && committed_level(db)? >= LEVEL_TRY_NOW)
 }
 
 /// From: queued, after a failure. To: queued, with the next attempt due. The count of retries stays.
 fn try_now(context: &Context<'_>, job: &mut Job) -> Result<(), Stop> {
-    check_attempts(context, job)?;
+    check_attempts(context.db, job)?;
     let text = format!(
         "{} asked for the next attempt now; the job waits for a node.",
         context.actor.name
@@ -443,8 +444,8 @@ fn check(context: &Context<'_>, new: &NewJob) -> Result<(), CommandError> {
     new.retry.check()
 }
 
-fn insert(context: &Context<'_>, job: &Job, spec: &str) -> Result<(), Stop> {
-    let mut statement = context.db.prepare_cached(
+fn insert(db: &Connection, job: &Job, spec: &str) -> Result<(), Stop> {
+    let mut statement = db.prepare_cached(
         "INSERT INTO jobs (id, created, owner, label, state, reason_code, reason_text, since, priority, rate_limit, \
          not_before, deadline, due, retry, attempts, retries, epoch, idempotency_key, schedule, sources, destination, \
          request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?2, ?8, ?9, ?10, ?11, ?12, ?13, 0, 0, 0, ?14, ?15, ?16, ?17, ?18)",
@@ -469,19 +470,16 @@ fn insert(context: &Context<'_>, job: &Job, spec: &str) -> Result<(), Stop> {
         serde_json::to_string(&job.destination)?,
         job.request,
     ])?;
-    context
-        .db
-        .prepare_cached("INSERT INTO job_specs (job, spec) VALUES (?1, ?2)")?
+    db.prepare_cached("INSERT INTO job_specs (job, spec) VALUES (?1, ?2)")?
         .execute(params![job.id, spec])?;
-    context
-        .db
+    db
         .prepare_cached(
             "INSERT INTO job_kinds (job, kind) SELECT ?1, kind FROM (SELECT CASE WHEN json_valid(?2) THEN \
              coalesce(json_extract(?2, '$.kind'), json_extract(?2, '$.new.kind')) END AS kind) \
              WHERE kind IS NOT NULL",
         )?
         .execute(params![job.id, spec])?;
-    let mut site = context.db.prepare_cached(
+    let mut site = db.prepare_cached(
         "INSERT OR IGNORE INTO job_sites (site, created, job) VALUES (?1, ?2, ?3)",
     )?;
     for place in job.sources.iter().chain([&job.destination]) {

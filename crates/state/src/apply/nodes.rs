@@ -134,7 +134,7 @@ fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Sto
     if committed_level(context.db)? < LEVEL_LEFT {
         return Ok(());
     }
-    let names = Names::of(&objects::all::<Node>(context)?);
+    let names = Names::of(&objects::all::<Node>(context.db)?);
     for account in &earlier.admins {
         if names.is_account(account) {
             continue;
@@ -156,7 +156,7 @@ pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
         let what = format!("the cluster is at level {now}, and its level cannot decrease");
         return Err(CommandError::invalid("level", what).into());
     }
-    if let Some(node) = objects::all::<Node>(context)?
+    if let Some(node) = objects::all::<Node>(context.db)?
         .into_iter()
         .find(|node| node.level < level)
     {

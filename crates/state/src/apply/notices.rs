@@ -2,7 +2,7 @@
 //! events, and a node delivers.
 
 use godwit_model::millis;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use serde::Serialize;
 
 use super::{Context, Stop, sql};
@@ -111,7 +111,7 @@ pub(super) fn site(context: &Context<'_>, name: &str, answers: bool) -> Result<(
     )?;
     let [away, back] = SITE_EVENTS;
     let word = if answers { back } else { away };
-    for webhook in webhooks(context)? {
+    for webhook in webhooks(context.db)? {
         let is_wanted = webhook.events.iter().any(|name| name == word);
         if webhook.disabled || !is_wanted || webhook.owner.is_some() {
             continue;
@@ -131,7 +131,7 @@ pub(super) fn site(context: &Context<'_>, name: &str, answers: bool) -> Result<(
 
 /// Adds a delivery for each webhook that selects the job's state.
 fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
-    for webhook in webhooks(context)? {
+    for webhook in webhooks(context.db)? {
         let state = job.state.name();
         let event = webhook.events.is_empty() || webhook.events.iter().any(|name| name == state);
         let owner = webhook
@@ -157,9 +157,8 @@ fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
     Ok(())
 }
 
-fn webhooks(context: &Context<'_>) -> Result<Vec<Webhook>, Stop> {
-    let bodies: Vec<String> = context
-        .db
+fn webhooks(db: &Connection) -> Result<Vec<Webhook>, Stop> {
+    let bodies: Vec<String> = db
         .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?
         .query_map([Webhook::KIND], object_body)?
         .collect::<Result<_, _>>()?;

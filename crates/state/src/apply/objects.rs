@@ -1,7 +1,7 @@
 //! Owns changes of the named objects, and the rules that connect them.
 //! See `model` for the acceptable values of a single object.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Context, Stop, counts_what_is_left, invites, jobs, knows_origin, notices, sql};
 use crate::bounds;
@@ -30,11 +30,7 @@ pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Re
 }
 
 /// All objects of a kind, by id.
-pub(super) fn all<T: Object>(context: &Context<'_>) -> Result<Vec<T>, Stop> {
-    all_in(context.db)
-}
-
-pub(super) fn all_in<T: Object>(db: &rusqlite::Connection) -> Result<Vec<T>, Stop> {
+pub(super) fn all<T: Object>(db: &Connection) -> Result<Vec<T>, Stop> {
     let mut statement = db.prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?;
     let bodies = statement.query_map([T::KIND], object_body)?;
     bodies
@@ -98,7 +94,7 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
     if let Change::Create(user) | Change::Put(user) = change {
         let earlier = object_by_id::<User>(context.db, &user.name)?;
         if knows_origin(context.db)? {
-            let names = Names::of(&all::<Node>(context)?);
+            let names = Names::of(&all::<Node>(context.db)?);
             names.check_user(user, earlier.as_ref(), &context.actor.name)?;
             // An account of a machine has jobs without being a user. Only the account itself may become that user.
             if earlier.is_none() && user.name != context.actor.name {
@@ -149,7 +145,7 @@ fn check_fresh(context: &Context<'_>, name: &str) -> Result<(), Stop> {
     if committed_level(context.db)? < LEVEL_LEFT {
         return Ok(());
     }
-    let schedules = all::<Schedule>(context)?;
+    let schedules = all::<Schedule>(context.db)?;
     if let Some(left) = schedules.iter().find(|one| one.owner == name) {
         let what = format!(
             "the schedule {:?} of an earlier user {name:?} still exists; remove the schedule first",
@@ -172,7 +168,7 @@ fn check_fresh(context: &Context<'_>, name: &str) -> Result<(), Stop> {
 
 /// Removes the limits and the share of an owner.
 fn remove_shares(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
-    for limit in all::<Limit>(context)? {
+    for limit in all::<Limit>(context.db)? {
         if limit.scope == LimitScope::Owner && limit.name == owner {
             remove::<Limit>(context, &limit.id())?;
         }
@@ -253,7 +249,7 @@ pub(super) fn token(context: &Context<'_>, change: &Change<Token>) -> Result<Eff
                 return Err(CommandError::invalid("user", "the user is disabled").into());
             }
             if knows_origin(context.db)? {
-                let names = Names::of(&all::<Node>(context)?);
+                let names = Names::of(&all::<Node>(context.db)?);
                 names.check_made_by(&user, &context.actor.name)?;
             }
             if token.role > user.role {

@@ -1,7 +1,7 @@
 //! Owns the relation between sites and access rules: a rule at a site applies to the identity that the site had, and ends with that
 //! identity. Also decides which nodes of a site are believed. See `objects` for objects without links.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::origin::JOB_RULE;
 use super::{Context, Stop, counts_what_is_left, notices, objects, sql};
@@ -46,18 +46,17 @@ pub(super) fn rule(context: &Context<'_>, change: &Change<AccessRule>) -> Result
     {
         let asker = of_job.split_once(':').map_or(of_job, |(asker, _)| asker);
         let of_asker = format!("{JOB_RULE}{asker}:");
-        check_room(context, &of_asker, bounds::RULES_OF_ASKER_MAX)?;
-        check_room(context, JOB_RULE, bounds::RULES_OF_JOBS_MAX)?;
+        check_room(context.db, &of_asker, bounds::RULES_OF_ASKER_MAX)?;
+        check_room(context.db, JOB_RULE, bounds::RULES_OF_JOBS_MAX)?;
     }
     objects::change(context, change)
 }
 
 /// Refuses one more rule if `max` rules have ids that begin with `prefix`. `prefix` ends with a colon.
-fn check_room(context: &Context<'_>, prefix: &str, max: u64) -> Result<(), Stop> {
-    // In byte order a semicolon follows the colon.
+fn check_room(db: &Connection, prefix: &str, max: u64) -> Result<(), Stop> {
+    // In the order of bytes a semicolon follows the colon.
     let end = format!("{};", &prefix[..prefix.len() - 1]);
-    let count: i64 = context
-        .db
+    let count: i64 = db
         .prepare_cached("SELECT count(*) FROM objects WHERE kind = ?1 AND id >= ?2 AND id < ?3")?
         .query_row(params![AccessRule::KIND, prefix, end], |row| row.get(0))?;
     if count < sql(max) {
@@ -130,7 +129,7 @@ pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop
 
 /// Treats nodes that were learned before times were recorded as if they had been reported now.
 pub(super) fn begin_belief(context: &Context<'_>) -> Result<(), Stop> {
-    for mut site in objects::all::<Site>(context)? {
+    for mut site in objects::all::<Site>(context.db)? {
         if site.nodes.is_empty() {
             continue;
         }

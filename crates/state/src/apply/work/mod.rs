@@ -11,7 +11,7 @@ mod settle;
 use godwit_seeded::{STEP, mix};
 use std::cmp::Reverse;
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Context, Stop, notices, sql};
 use crate::bounds;
@@ -44,17 +44,17 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
         return self::open(context, id, open);
     }
     let mut work =
-        WorkRow::find(context, id)?.ok_or_else(|| CommandError::not_found("work of job", id))?;
+        WorkRow::find(context.db, id)?.ok_or_else(|| CommandError::not_found("work of job", id))?;
     let effect = match op {
         WorkOp::Open(_) => Effect::Done,
         WorkOp::Pairs(set) => {
-            let job = moving(context, &work, set.epoch)?;
+            let job = moving(context.db, &work, set.epoch)?;
             set_pairs(&mut work, set)?;
             notices::job(context, &job, false)?;
             Effect::Done
         }
         WorkOp::Decline { epoch, node, why } => {
-            let job = moving(context, &work, *epoch)?;
+            let job = moving(context.db, &work, *epoch)?;
             bounds::name("node", node)?;
             super::jobs::check_reason(why)?;
             let targets = &mut work.work.targets;
@@ -66,22 +66,22 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
             Effect::Done
         }
         WorkOp::Lease(take) => {
-            moving(context, &work, take.epoch)?;
+            moving(context.db, &work, take.epoch)?;
             lease(context, &mut work, take)?
         }
         WorkOp::Found {
             number,
             lease,
             finds,
-        } => settle::found(context, &mut work, (*number, *lease), finds)?,
+        } => settle::found(context.db, &mut work, (*number, *lease), finds)?,
         WorkOp::Settle(told) => settle::settle(context, &mut work, told)?,
         WorkOp::Return { node } => {
             bounds::name("node", node)?;
-            let items = rows::return_of(context, node, Some(work.id), None)?;
+            let items = rows::return_of(context.db, node, Some(work.id), None)?;
             Effect::Settled { items }
         }
     };
-    work.save(context)?;
+    work.save(context.db)?;
     Ok(effect)
 }
 
@@ -91,7 +91,7 @@ pub(super) fn return_all(
     node: &str,
     but: Option<&str>,
 ) -> Result<u64, Stop> {
-    for mut work in rows::held_by(context, node, but)? {
+    for mut work in rows::held_by(context.db, node, but)? {
         // Late writes of the node must not change finished files of others.
         let taken = &mut work.work.targets.taken;
         taken.retain(|taken| taken.node != node);
@@ -99,34 +99,29 @@ pub(super) fn return_all(
             node: node.to_owned(),
             index: context.index,
         });
-        work.save(context)?;
+        work.save(context.db)?;
     }
-    rows::return_of(context, node, None, but)
+    rows::return_of(context.db, node, None, but)
 }
 
 /// Ends the work of a job that has ended.
-pub(super) fn end(context: &Context<'_>, id: &str) -> Result<(), Stop> {
-    let Some(work) = WorkRow::find(context, id)? else {
+pub(super) fn end(db: &Connection, id: &str) -> Result<(), Stop> {
+    let Some(work) = WorkRow::find(db, id)? else {
         return Ok(());
     };
-    context
-        .db
-        .prepare_cached("DELETE FROM work WHERE job = ?1")?
+    db.prepare_cached("DELETE FROM work WHERE job = ?1")?
         .execute([id])?;
-    context
-        .db
-        .prepare_cached(
-            "DELETE FROM work_items WHERE work = ?1 AND number IN \
+    db.prepare_cached(
+        "DELETE FROM work_items WHERE work = ?1 AND number IN \
              (SELECT number FROM work_items WHERE work = ?1 LIMIT ?2)",
-        )?
-        .execute(params![work.id, REMOVED_MAX])?;
+    )?
+    .execute(params![work.id, REMOVED_MAX])?;
     Ok(())
 }
 
 /// Removes items whose work has ended, a bounded number of them.
-pub(super) fn prune(context: &Context<'_>) -> Result<bool, Stop> {
-    let work: Option<i64> = context
-        .db
+pub(super) fn prune(db: &Connection) -> Result<bool, Stop> {
+    let work: Option<i64> = db
         .prepare_cached(
             "SELECT work FROM work_items WHERE work NOT IN (SELECT id FROM work) LIMIT 1",
         )?
@@ -135,13 +130,11 @@ pub(super) fn prune(context: &Context<'_>) -> Result<bool, Stop> {
     let Some(work) = work else {
         return Ok(false);
     };
-    context
-        .db
-        .prepare_cached(
-            "DELETE FROM work_items WHERE work = ?1 AND number IN \
+    db.prepare_cached(
+        "DELETE FROM work_items WHERE work = ?1 AND number IN \
              (SELECT number FROM work_items WHERE work = ?1 LIMIT ?2)",
-        )?
-        .execute(params![work, REMOVED_MAX])?;
+    )?
+    .execute(params![work, REMOVED_MAX])?;
     Ok(true)
 }
 
@@ -161,7 +154,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
     }
     let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
     check_epoch(&job, open.epoch)?;
-    if let Some(mut work) = WorkRow::find(context, id)? {
+    if let Some(mut work) = WorkRow::find(context.db, id)? {
         if work.work.epoch > open.epoch {
             return Err(stale(id, open.epoch, work.work.epoch).into());
         }
@@ -172,49 +165,49 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
             work.work.targets.waits = true;
             work.work.targets.taken.clear();
             work.work.targets.declined.clear();
-            rows::return_of_work(context, work.id)?;
+            rows::return_of_work(context.db, work.id)?;
             if work.work.is_done() {
-                close_again(context, &mut work)?;
+                close_again(context.db, &mut work)?;
             }
         }
         work.work.trouble = None;
-        work.save(context)?;
+        work.save(context.db)?;
     } else {
         let reports_names = committed_level(context.db)? >= LEVEL_CLOSES;
-        let mut work = WorkRow::new(context, id, open, reports_names);
-        work.insert(context)?;
+        let mut work = WorkRow::new(context.index, id, open, reports_names);
+        work.insert(context.db)?;
         for root in 0..u32::try_from(open.roots.len()).unwrap_or(u32::MAX) {
             let scan = New {
                 root,
                 pieces: 1,
                 ..New::of(Kind::Scan, State::Ready)
             };
-            work.work.open += u64::from(work.add(context, &scan)?.is_some());
+            work.work.open += u64::from(work.add(context.db, &scan)?.is_some());
         }
-        add_closes(context, &mut work, State::Waits)?;
-        work.save(context)?;
+        add_closes(context.db, &mut work, State::Waits)?;
+        work.save(context.db)?;
     }
     notices::job(context, &job, false)?;
     Ok(Effect::Done)
 }
 
-/// The job continues after its end, because failed entries may succeed now.
-fn close_again(context: &Context<'_>, work: &mut WorkRow) -> Result<(), Stop> {
+/// The job continues after its end, for failed entries that may succeed now.
+fn close_again(db: &Connection, work: &mut WorkRow) -> Result<(), Stop> {
     for closed in std::mem::take(&mut work.work.closed) {
         let counts = &mut work.work.counts;
         counts.files = counts.files.saturating_add(closed.files);
         counts.bytes = counts.bytes.saturating_add(closed.bytes);
     }
-    add_closes(context, work, State::Ready)
+    add_closes(db, work, State::Ready)
 }
 
-fn add_closes(context: &Context<'_>, work: &mut WorkRow, state: State) -> Result<(), Stop> {
+fn add_closes(db: &Connection, work: &mut WorkRow, state: State) -> Result<(), Stop> {
     for root in 0..u32::try_from(work.work.roots.len()).unwrap_or(u32::MAX) {
         let close = New {
             root,
             ..New::of(Kind::Close, state)
         };
-        work.work.closes += u64::from(work.add(context, &close)?.is_some());
+        work.work.closes += u64::from(work.add(db, &close)?.is_some());
     }
     Ok(())
 }
@@ -265,8 +258,8 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     let mut parts = 0;
     let is_fenced = work.work.targets.is_fenced();
     let assembles_max = if is_fenced { ASSEMBLES_MAX } else { 0 };
-    for row in rows::ready(context, work.id, Kind::Assemble, assembles_max)? {
-        let held = rows::parts_of(context, work.id, row.number)?;
+    for row in rows::ready(context.db, work.id, Kind::Assemble, assembles_max)? {
+        let held = rows::parts_of(context.db, work.id, row.number)?;
         if !items.is_empty() && parts + held.len() > LEASED_PARTS_MAX {
             break;
         }
@@ -275,8 +268,8 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     }
     // A node gets at most an even share of the ready items, so that the last items are spread over all nodes.
     let mut bytes = 0_u64;
-    let mut waiting = rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))?;
-    // The order is random among parts of the same size: an eavesdropper on one link cannot know which parts of a file are sent there.
+    let mut waiting = rows::ready(context.db, work.id, Kind::Part, limit(LEASED_MAX))?;
+    // Among parts of the same size: an eavesdropper on one link cannot tell which parts of a file pass there.
     if is_new {
         waiting.sort_by_key(|row| (Reverse(row.bytes), scattered(lease ^ row.number)));
     }
@@ -288,10 +281,10 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
         }
         push(&mut items, &mut paths, &row, Vec::new());
     }
-    if !rows::has_more_ready(context, work.id, READY_MAX)? {
+    if !rows::has_more_ready(context.db, work.id, READY_MAX)? {
         let scans = usize::try_from(take.scans_max).unwrap_or(LEASED_MAX);
         let looked_at = limit(scans.saturating_mul(nodes).min(LEASED_MAX));
-        let waiting = rows::ready(context, work.id, Kind::Scan, looked_at)?;
+        let waiting = rows::ready(context.db, work.id, Kind::Scan, looked_at)?;
         let share = waiting.len().div_ceil(nodes).min(scans);
         for row in waiting.into_iter().take(share) {
             if is_full(&items, paths) {
@@ -300,14 +293,14 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
             push(&mut items, &mut paths, &row, Vec::new());
         }
     }
-    let waits = work.work.closes_alone() && rows::is_closing(context, work.id)?;
+    let waits = work.work.closes_alone() && rows::is_closing(context.db, work.id)?;
     if items.is_empty() && is_fenced && !waits {
-        for row in rows::ready(context, work.id, Kind::Close, 1)? {
+        for row in rows::ready(context.db, work.id, Kind::Close, 1)? {
             push(&mut items, &mut paths, &row, Vec::new());
         }
     }
     for item in &items {
-        rows::give(context, work.id, item.number, lease, &take.runner)?;
+        rows::give(context.db, work.id, item.number, lease, &take.runner)?;
     }
     work.work.counts.leases += u64::from(!items.is_empty());
     Ok(Effect::Leased { lease, items })
@@ -354,9 +347,9 @@ fn push(items: &mut Vec<WorkItem>, paths: &mut usize, row: &Row, parts: Vec<Work
 }
 
 /// The job, if a node works on it in this epoch.
-fn moving(context: &Context<'_>, work: &WorkRow, epoch: u64) -> Result<Job, Stop> {
+fn moving(db: &Connection, work: &WorkRow, epoch: u64) -> Result<Job, Stop> {
     let id = &work.work.job;
-    let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
+    let job = job_by_id(db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
     check_epoch(&job, epoch)?;
     if work.work.epoch != epoch {
         return Err(stale(id, epoch, work.work.epoch).into());

@@ -1,8 +1,8 @@
 //! Owns the rows of the work of divided jobs. Does not decide.
 
-use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
+use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, params};
 
-use super::super::{Context, Stop, sql};
+use super::super::{Stop, sql};
 use crate::model::{OpenWork, Runner, Work, WorkCounts, WorkPart, WorkTargets};
 use crate::read::work_by_job;
 use crate::seal;
@@ -86,14 +86,9 @@ pub(super) struct Row {
 const COLUMNS: &str = seal::ITEMS_AND_SUM;
 
 impl WorkRow {
-    pub(super) fn new(
-        context: &Context<'_>,
-        job: &str,
-        open: &OpenWork,
-        reports_names: bool,
-    ) -> Self {
+    pub(super) fn new(index: u64, job: &str, open: &OpenWork, reports_names: bool) -> Self {
         Self {
-            id: sql(context.index),
+            id: sql(index),
             part_bytes: open.part_bytes,
             next: 1,
             work: Work {
@@ -115,12 +110,11 @@ impl WorkRow {
         }
     }
 
-    pub(super) fn find(context: &Context<'_>, job: &str) -> Result<Option<Self>, Stop> {
-        let Some(work) = work_by_job(context.db, job)? else {
+    pub(super) fn find(db: &Connection, job: &str) -> Result<Option<Self>, Stop> {
+        let Some(work) = work_by_job(db, job)? else {
             return Ok(None);
         };
-        let row = context
-            .db
+        let row = db
             .prepare_cached("SELECT id, part_bytes, next_number FROM work WHERE job = ?1")?
             .query_row([job], |row| {
                 Ok(Self {
@@ -133,10 +127,9 @@ impl WorkRow {
         Ok(Some(row))
     }
 
-    pub(super) fn insert(&self, context: &Context<'_>) -> Result<(), Stop> {
+    pub(super) fn insert(&self, db: &Connection) -> Result<(), Stop> {
         let work = &self.work;
-        context
-            .db
+        db
             .prepare_cached(
                 "INSERT INTO work (job, id, epoch, claim, roots, part_bytes, pairs, closed, open, closes, next_number, counts) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, '[]', '[]', 0, 0, 1, '{}')",
@@ -153,11 +146,10 @@ impl WorkRow {
     }
 
     /// Writes the changed columns.
-    pub(super) fn save(&self, context: &Context<'_>) -> Result<(), Stop> {
+    pub(super) fn save(&self, db: &Connection) -> Result<(), Stop> {
         let work = &self.work;
         let trouble = work.trouble.as_ref();
-        context
-            .db
+        db
             .prepare_cached(
                 "UPDATE work SET epoch = ?2, pairs = ?3, trouble = ?4, closed = ?5, open = ?6, closes = ?7, \
                  next_number = ?8, counts = ?9, targets = ?10 WHERE job = ?1",
@@ -178,13 +170,8 @@ impl WorkRow {
     }
 
     /// Adds an item unless it exists. Returns its number if it is new.
-    pub(super) fn add(
-        &mut self,
-        context: &Context<'_>,
-        new: &New<'_>,
-    ) -> Result<Option<u64>, Stop> {
-        let added = context
-            .db
+    pub(super) fn add(&mut self, db: &Connection, new: &New<'_>) -> Result<Option<u64>, Stop> {
+        let added = db
             .prepare_cached(
                 "INSERT OR IGNORE INTO work_items (work, number, kind, state, root, path, piece, pieces, bytes, \
                  generation, parent, waits, failed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0)",
@@ -212,28 +199,21 @@ impl WorkRow {
 }
 
 /// The item with that number.
-pub(super) fn find(context: &Context<'_>, work: i64, number: u64) -> Result<Option<Row>, Stop> {
+pub(super) fn find(db: &Connection, work: i64, number: u64) -> Result<Option<Row>, Stop> {
     let sql_text = format!("SELECT {COLUMNS} FROM work_items WHERE work = ?1 AND number = ?2");
-    Ok(context
-        .db
+    Ok(db
         .prepare_cached(&sql_text)?
         .query_row(params![work, sql(number)], row)
         .optional()?)
 }
 
 /// Items of a kind that can be leased, the largest first.
-pub(super) fn ready(
-    context: &Context<'_>,
-    work: i64,
-    kind: Kind,
-    max: i64,
-) -> Result<Vec<Row>, Stop> {
+pub(super) fn ready(db: &Connection, work: i64, kind: Kind, max: i64) -> Result<Vec<Row>, Stop> {
     let sql_text = format!(
         "SELECT {COLUMNS} FROM work_items WHERE work = ?1 AND kind = ?2 AND state = 0 \
          ORDER BY bytes DESC, number LIMIT ?3"
     );
-    let rows = context
-        .db
+    let rows = db
         .prepare_cached(&sql_text)?
         .query_map(params![work, kind as i64, max], row)?
         .collect::<Result<_, _>>()?;
@@ -241,9 +221,8 @@ pub(super) fn ready(
 }
 
 /// Whether more than `max` items other than scans can be leased.
-pub(super) fn has_more_ready(context: &Context<'_>, work: i64, max: i64) -> Result<bool, Stop> {
-    let count: i64 = context
-        .db
+pub(super) fn has_more_ready(db: &Connection, work: i64, max: i64) -> Result<bool, Stop> {
+    let count: i64 = db
         .prepare_cached(
             "SELECT count(*) FROM (SELECT 1 FROM work_items WHERE work = ?1 AND kind < 2 AND state = 0 LIMIT ?2)",
         )?
@@ -252,9 +231,8 @@ pub(super) fn has_more_ready(context: &Context<'_>, work: i64, max: i64) -> Resu
 }
 
 /// Whether a node holds a close.
-pub(super) fn is_closing(context: &Context<'_>, work: i64) -> Result<bool, Stop> {
-    let held = context
-        .db
+pub(super) fn is_closing(db: &Connection, work: i64) -> Result<bool, Stop> {
+    let held = db
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM work_items WHERE work = ?1 AND kind = 3 AND state = 1)",
         )?
@@ -263,13 +241,8 @@ pub(super) fn is_closing(context: &Context<'_>, work: i64) -> Result<bool, Stop>
 }
 
 /// The parts of an assemble, all of them done.
-pub(super) fn parts_of(
-    context: &Context<'_>,
-    work: i64,
-    assemble: u64,
-) -> Result<Vec<WorkPart>, Stop> {
-    let parts = context
-        .db
+pub(super) fn parts_of(db: &Connection, work: i64, assemble: u64) -> Result<Vec<WorkPart>, Stop> {
+    let parts = db
         .prepare_cached(
             &format!("SELECT {COLUMNS} FROM work_items WHERE work = ?1 AND parent = ?2 AND kind = 1 ORDER BY piece"),
         )?
@@ -287,14 +260,13 @@ pub(super) fn parts_of(
 
 /// Leases an item to a node.
 pub(super) fn give(
-    context: &Context<'_>,
+    db: &Connection,
     work: i64,
     number: u64,
     lease: u64,
     runner: &Runner,
 ) -> Result<(), Stop> {
-    context
-        .db
+    db
         .prepare_cached(
             "UPDATE work_items SET state = 1, lease = ?3, node = ?4, instance = ?5 WHERE work = ?1 AND number = ?2",
         )?
@@ -304,32 +276,29 @@ pub(super) fn give(
 
 /// Puts an item into a state without a holder.
 pub(super) fn set(
-    context: &Context<'_>,
+    db: &Connection,
     work: i64,
     number: u64,
     state: State,
     digest: Option<&str>,
 ) -> Result<(), Stop> {
-    context
-        .db
-        .prepare_cached(
-            "UPDATE work_items SET state = ?3, lease = NULL, node = NULL, instance = NULL, digest = ?4 \
+    db.prepare_cached(
+        "UPDATE work_items SET state = ?3, lease = NULL, node = NULL, instance = NULL, digest = ?4 \
              WHERE work = ?1 AND number = ?2",
-        )?
-        .execute(params![work, sql(number), state as i64, digest])?;
+    )?
+    .execute(params![work, sql(number), state as i64, digest])?;
     Ok(())
 }
 
 /// Counts settled parts of an assemble, and the failed ones among them.
 pub(super) fn count_parts(
-    context: &Context<'_>,
+    db: &Connection,
     work: i64,
     assemble: u64,
     settled: u64,
     failed: u64,
 ) -> Result<(), Stop> {
-    context
-        .db
+    db
         .prepare_cached(
             "UPDATE work_items SET waits = waits - ?3, failed = failed + ?4 WHERE work = ?1 AND number = ?2",
         )?
@@ -339,13 +308,12 @@ pub(super) fn count_parts(
 
 /// Records that a close waits for this many other closes, and is then leased again.
 pub(super) fn wait_for_closes(
-    context: &Context<'_>,
+    db: &Connection,
     work: i64,
     close: u64,
     count: u64,
 ) -> Result<(), Stop> {
-    context
-        .db
+    db
         .prepare_cached(
             "UPDATE work_items SET waits = waits + ?3, bytes = bytes + ?3 WHERE work = ?1 AND number = ?2",
         )?
@@ -354,13 +322,8 @@ pub(super) fn wait_for_closes(
 }
 
 /// Settles the parts of an assemble that no node holds. Returns their number.
-pub(super) fn drop_ready_parts(
-    context: &Context<'_>,
-    work: i64,
-    assemble: u64,
-) -> Result<u64, Stop> {
-    let count = context
-        .db
+pub(super) fn drop_ready_parts(db: &Connection, work: i64, assemble: u64) -> Result<u64, Stop> {
+    let count = db
         .prepare_cached(
             "UPDATE work_items SET state = 3 WHERE work = ?1 AND parent = ?2 AND kind = 1 AND state = 0",
         )?
@@ -369,38 +332,31 @@ pub(super) fn drop_ready_parts(
 }
 
 /// Removes settled items that were kept for the item with that number.
-pub(super) fn forget_settled(context: &Context<'_>, work: i64, parent: u64) -> Result<(), Stop> {
-    context
-        .db
-        .prepare_cached("DELETE FROM work_items WHERE work = ?1 AND parent = ?2 AND state = 3")?
+pub(super) fn forget_settled(db: &Connection, work: i64, parent: u64) -> Result<(), Stop> {
+    db.prepare_cached("DELETE FROM work_items WHERE work = ?1 AND parent = ?2 AND state = 3")?
         .execute(params![work, sql(parent)])?;
     Ok(())
 }
 
 /// Removes an item.
-pub(super) fn remove(context: &Context<'_>, work: i64, number: u64) -> Result<(), Stop> {
-    context
-        .db
-        .prepare_cached("DELETE FROM work_items WHERE work = ?1 AND number = ?2")?
+pub(super) fn remove(db: &Connection, work: i64, number: u64) -> Result<(), Stop> {
+    db.prepare_cached("DELETE FROM work_items WHERE work = ?1 AND number = ?2")?
         .execute(params![work, sql(number)])?;
     Ok(())
 }
 
-/// Makes closes leasable if they wait for no other close.
-pub(super) fn free_closes(context: &Context<'_>, work: i64) -> Result<(), Stop> {
-    context
-        .db
-        .prepare_cached(
-            "UPDATE work_items SET state = 0 WHERE work = ?1 AND kind = 3 AND state = 2 AND waits = 0",
-        )?
-        .execute([work])?;
+/// Makes the closes ready to lease that wait for no other close.
+pub(super) fn free_closes(db: &Connection, work: i64) -> Result<(), Stop> {
+    db.prepare_cached(
+        "UPDATE work_items SET state = 0 WHERE work = ?1 AND kind = 3 AND state = 2 AND waits = 0",
+    )?
+    .execute([work])?;
     Ok(())
 }
 
-/// Returns all leased items of a work. A close that has left regions to others waits for them.
-pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Stop> {
-    context
-        .db
+/// Returns all leased items of a work. A close that has left regions to others waits for those.
+pub(super) fn return_of_work(db: &Connection, work: i64) -> Result<(), Stop> {
+    db
         .prepare_cached(
             "UPDATE work_items SET state = CASE WHEN waits > 0 THEN 2 ELSE 0 END, lease = NULL, node = NULL, \
              instance = NULL WHERE work = ?1 AND state = 1",
@@ -411,12 +367,11 @@ pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Sto
 
 /// The works of which a node holds items, except for items of its run `but`.
 pub(super) fn held_by(
-    context: &Context<'_>,
+    db: &Connection,
     node: &str,
     but: Option<&str>,
 ) -> Result<Vec<WorkRow>, Stop> {
-    let jobs: Vec<String> = context
-        .db
+    let jobs: Vec<String> = db
         .prepare_cached(
             "SELECT DISTINCT job FROM work JOIN work_items ON work = id \
              WHERE node = ?1 AND state = 1 AND (?2 IS NULL OR instance <> ?2) ORDER BY job",
@@ -425,20 +380,19 @@ pub(super) fn held_by(
         .collect::<Result<_, _>>()?;
     let mut works = Vec::new();
     for job in jobs {
-        works.extend(WorkRow::find(context, &job)?);
+        works.extend(WorkRow::find(db, &job)?);
     }
     Ok(works)
 }
 
 /// Returns the items of a node, of one work or of all, except for items of its run `but`.
 pub(super) fn return_of(
-    context: &Context<'_>,
+    db: &Connection,
     node: &str,
     work: Option<i64>,
     but: Option<&str>,
 ) -> Result<u64, Stop> {
-    let count = context
-        .db
+    let count = db
         .prepare_cached(
             "UPDATE work_items SET state = CASE WHEN waits > 0 THEN 2 ELSE 0 END, lease = NULL, node = NULL, \
              instance = NULL WHERE node = ?1 AND state = 1 AND (?2 IS NULL OR work = ?2) AND (?3 IS NULL OR instance <> ?3)",

@@ -2,6 +2,8 @@
 
 mod closed;
 
+use rusqlite::Connection;
+
 use super::super::{Context, Stop};
 use super::rows::{self, Kind, New, Row, State, WorkRow};
 use crate::bounds;
@@ -19,7 +21,7 @@ const CLOSED_BYTES_MAX: usize = 192 << 10;
 
 /// Adds the finds of the scan of an item, if the node still holds the item.
 pub(super) fn found(
-    context: &Context<'_>,
+    db: &Connection,
     work: &mut WorkRow,
     (number, lease): (u64, u64),
     finds: &[Found],
@@ -33,7 +35,7 @@ pub(super) fn found(
         return Err(CommandError::invalid("finds", "are of a scan or of a close").into());
     }
     let kind = if is_close { Kind::Close } else { Kind::Scan };
-    let scan = rows::find(context, work.id, number)?;
+    let scan = rows::find(db, work.id, number)?;
     let holds = |row: &Row| {
         // A close leaves regions to others only once. Otherwise settled regions would be found again.
         let is_new = !is_close || row.bytes == 0;
@@ -63,22 +65,22 @@ pub(super) fn found(
                         parent: number,
                         ..New::of(Kind::Scan, State::Ready)
                     };
-                    added += u64::from(work.add(context, &new)?.is_some());
+                    added += u64::from(work.add(db, &new)?.is_some());
                 }
                 added
             }
-            Found::Close { path, shares } => closes(context, work, &scan, (path, *shares))?,
+            Found::Close { path, shares } => closes(db, work, &scan, (path, *shares))?,
             Found::File {
                 path,
                 bytes,
                 generation,
-            } => file(context, work, &scan, (&path.0, *bytes, *generation))?,
+            } => file(db, work, &scan, (&path.0, *bytes, *generation))?,
         };
     }
     match is_close {
         true => {
             work.work.closes += items;
-            rows::wait_for_closes(context, work.id, number, items)?;
+            rows::wait_for_closes(db, work.id, number, items)?;
         }
         false => work.work.open += items,
     }
@@ -87,7 +89,7 @@ pub(super) fn found(
 
 /// Adds closes for regions of a close's region: a directory, or shares of its directories.
 fn closes(
-    context: &Context<'_>,
+    db: &Connection,
     work: &mut WorkRow,
     close: &Row,
     (path, shares): (&WorkPath, u32),
@@ -111,14 +113,14 @@ fn closes(
             parent: close.number,
             ..New::of(Kind::Close, State::Ready)
         };
-        added += u64::from(work.add(context, &new)?.is_some());
+        added += u64::from(work.add(db, &new)?.is_some());
     }
     Ok(added)
 }
 
 /// Divides a file into parts: aligned powers of two, the last one up to the end of the file.
 fn file(
-    context: &Context<'_>,
+    db: &Connection,
     work: &mut WorkRow,
     scan: &Row,
     (path, bytes, generation): (&[u8], u64, u64),
@@ -137,7 +139,7 @@ fn file(
         waits: count,
         ..New::of(Kind::Assemble, State::Waits)
     };
-    let Some(assemble) = work.add(context, &assemble)? else {
+    let Some(assemble) = work.add(db, &assemble)? else {
         return Ok(0);
     };
     for number in 0..count {
@@ -151,7 +153,7 @@ fn file(
             parent: assemble,
             ..New::of(Kind::Part, State::Ready)
         };
-        work.add(context, &new)?;
+        work.add(db, &new)?;
     }
     Ok(count + 1)
 }
@@ -174,7 +176,7 @@ pub(super) fn settle(
     }
     let (mut items, mut settled) = (0, 0_u64);
     for one in &told.items {
-        let row = rows::find(context, work.id, one.number)?.filter(|row| {
+        let row = rows::find(context.db, work.id, one.number)?.filter(|row| {
             row.state == State::Leased
                 && row.lease == Some(told.lease)
                 && row.node.as_ref() == Some(&told.runner.node)
@@ -184,7 +186,7 @@ pub(super) fn settle(
             continue;
         };
         items += 1;
-        settled += u64::from(item(context, work, &row, &one.outcome)?);
+        settled += u64::from(item(context.db, work, &row, &one.outcome)?);
     }
     // A program of an earlier level does not report that a transfer was cut off.
     if settled > 0 || (items > 0 && told.looked.is_some()) {
@@ -205,14 +207,14 @@ pub(super) fn settle(
         work.work.trouble.clone_from(&told.trouble);
     }
     if work.work.open == 0 {
-        rows::free_closes(context, work.id)?;
+        rows::free_closes(context.db, work.id)?;
     }
     Ok(Effect::Settled { items })
 }
 
 /// Settles one item, or returns it. Returns whether it was settled.
 fn item(
-    context: &Context<'_>,
+    db: &Connection,
     work: &mut WorkRow,
     row: &Row,
     outcome: &Settlement,
@@ -225,7 +227,7 @@ fn item(
                 0 => State::Ready,
                 _ => State::Waits,
             };
-            rows::set(context, work.id, row.number, state, None)?;
+            rows::set(db, work.id, row.number, state, None)?;
             return Ok(false);
         }
         (Kind::Scan, Settlement::Done { .. } | Settlement::Failed {}) => {
@@ -234,7 +236,7 @@ fn item(
                 _ => counts.scans += 1,
             }
             work.work.open -= 1;
-            leave(context, work.id, row)?;
+            leave(db, work.id, row)?;
         }
         (
             Kind::Part,
@@ -244,30 +246,30 @@ fn item(
         ) => {
             bounds::count("digest", digest.len(), DIGEST_BYTES_MAX)?;
             counts.parts += 1;
-            rows::set(context, work.id, row.number, State::Settled, Some(digest))?;
-            parts_settled(context, work, row.parent, 1, 0)?;
+            rows::set(db, work.id, row.number, State::Settled, Some(digest))?;
+            parts_settled(db, work, row.parent, 1, 0)?;
         }
         (Kind::Part, Settlement::Failed {}) => {
-            rows::set(context, work.id, row.number, State::Settled, None)?;
-            // The other parts are no longer needed.
-            let dropped = rows::drop_ready_parts(context, work.id, row.parent)?;
+            rows::set(db, work.id, row.number, State::Settled, None)?;
+            // The other parts are not needed any more.
+            let dropped = rows::drop_ready_parts(db, work.id, row.parent)?;
             work.work.counts.parts_left += 1 + dropped;
-            parts_settled(context, work, row.parent, 1 + dropped, 1 + dropped)?;
+            parts_settled(db, work, row.parent, 1 + dropped, 1 + dropped)?;
         }
         (Kind::Assemble, Settlement::Done { .. } | Settlement::Failed {}) => {
             let is_done = !matches!(outcome, Settlement::Failed {});
-            assembled(context, work, row, is_done)?;
+            assembled(db, work, row, is_done)?;
         }
         (Kind::Close, Settlement::Closed(closed)) => {
             check_closed(closed, row.root)?;
             counts.closes += u64::from(counts.reports_names);
             closed::add(&mut work.work.closed, closed);
             work.work.closes -= 1;
-            rows::remove(context, work.id, row.number)?;
-            rows::count_parts(context, work.id, row.parent, 1, 0)?;
-            let around = rows::find(context, work.id, row.parent)?;
+            rows::remove(db, work.id, row.number)?;
+            rows::count_parts(db, work.id, row.parent, 1, 0)?;
+            let around = rows::find(db, work.id, row.parent)?;
             if around.is_some_and(|around| around.waits == 0 && around.state == State::Waits) {
-                rows::set(context, work.id, row.parent, State::Ready, None)?;
+                rows::set(db, work.id, row.parent, State::Ready, None)?;
             }
         }
         _ => {
@@ -280,44 +282,39 @@ fn item(
 
 /// Counts settled parts of a file. After the last one, the file can be assembled, or is given up.
 fn parts_settled(
-    context: &Context<'_>,
+    db: &Connection,
     work: &mut WorkRow,
     assemble: u64,
     settled: u64,
     failed: u64,
 ) -> Result<(), Stop> {
     work.work.open -= settled;
-    rows::count_parts(context, work.id, assemble, settled, failed)?;
-    let whole = rows::find(context, work.id, assemble)?.filter(|row| row.waits == 0);
+    rows::count_parts(db, work.id, assemble, settled, failed)?;
+    let whole = rows::find(db, work.id, assemble)?.filter(|row| row.waits == 0);
     match whole {
-        Some(row) if row.failed > 0 => assembled(context, work, &row, false),
-        Some(row) => rows::set(context, work.id, row.number, State::Ready, None),
+        Some(row) if row.failed > 0 => assembled(db, work, &row, false),
+        Some(row) => rows::set(db, work.id, row.number, State::Ready, None),
         None => Ok(()),
     }
 }
 
-/// Handles a file that was assembled or given up.
-fn assembled(
-    context: &Context<'_>,
-    work: &mut WorkRow,
-    row: &Row,
-    is_done: bool,
-) -> Result<(), Stop> {
+/// A file is assembled, or abandoned.
+fn assembled(db: &Connection, work: &mut WorkRow, row: &Row, is_done: bool) -> Result<(), Stop> {
     match is_done {
         true => work.work.counts.assembled += 1,
         false => work.work.counts.files_left += 1,
     }
     work.work.open -= 1;
-    leave(context, work.id, row)
+    leave(db, work.id, row)
 }
 
-/// Removes a settled item, with the items kept for it. The item is kept while the scan that found it could find it again.
-fn leave(context: &Context<'_>, work: i64, row: &Row) -> Result<(), Stop> {
-    rows::forget_settled(context, work, row.number)?;
-    let finder = rows::find(context, work, row.parent)?;
+/// Removes a settled item, with the items kept for it. The item stays as long as the scan that found it could find it again.
+fn leave(db: &Connection, work: i64, row: &Row) -> Result<(), Stop> {
+    rows::forget_settled(db, work, row.number)?;
+    let finder = rows::find(db, work, row.parent)?;
     match finder.is_some_and(|finder| finder.state != State::Settled) {
-        true => rows::set(context, work, row.number, State::Settled, None),
-        false => rows::remove(context, work, row.number),
+        true => rows::set(db, work, row.number, State::Settled, None),
+        false => rows::remove(db, work, row.number),
     }
 }
 
