@@ -11,12 +11,11 @@ use super::tree::File;
 const METHODS_MAX: usize = 24;
 
 /// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
-const MORE: [(&str, &str, usize); 9] = [
+const MORE: [(&str, &str, usize); 8] = [
     ("crates/state/src/apply/mod.rs", "Context", 61),
     ("crates/cluster/src/lib.rs", "Shared", 32),
     ("crates/run/src/transfer.rs", "Job", 28),
     ("crates/state/src/replica/mod.rs", "Replica", 27),
-    ("crates/jobs/src/views/seen.rs", "Seen", 25),
     ("crates/engine/src/sender/state.rs", "State", 31),
     ("crates/state/src/read/mod.rs", "Reader", 25),
     ("crates/net/src/connection.rs", "Connection", 29),

@@ -6,6 +6,7 @@ use godwit_state::{Reader, Role, Schedule};
 
 use super::{Seen, outlined};
 use crate::basis::stored::Stored;
+use crate::rights::access::Granted;
 
 /// Something with an owner.
 #[derive(Clone, Copy)]
@@ -25,11 +26,10 @@ impl Seen {
         schedule: &Schedule,
         reason: Option<Reason>,
     ) -> (Option<NewJob>, Option<Reason>) {
-        let of = Owned {
-            owner: &schedule.owner,
-            is_own: owns(self, &schedule.owner, || Some(schedule.role)),
-            job: None,
-        };
+        let reader = self.jobs.parts.this.reader();
+        let owner = &schedule.owner;
+        let is_own = owns(&self.granted, &reader, owner, || Some(schedule.role));
+        let of = Owned { owner, is_own };
         let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
         let sees_all = match &job {
             Some(job) => self.sees_all(of, &job.sources, &job.destination),
@@ -45,12 +45,9 @@ impl Seen {
     /// A job of this owner.
     pub(super) fn of_job<'a>(&self, owner: &'a str, id: &'a str) -> Owned<'a> {
         let reader = self.jobs.parts.this.reader();
-        let is_own = owns(self, owner, || Stored::role_of(&reader, id).ok());
-        Owned {
-            owner,
-            is_own,
-            job: Some(id),
-        }
+        let kept = || Stored::role_of(&reader, id).ok();
+        let is_own = owns(&self.granted, &reader, owner, kept);
+        Owned { owner, is_own }
     }
 }
 
@@ -61,8 +58,12 @@ pub(super) fn means(reader: &Reader, job: &str, site: &str) -> bool {
 }
 
 /// Whether the caller owns all of this. The role is read for its owner alone; None if it cannot be read.
-fn owns(seen: &Seen, owner: &str, kept: impl FnOnce() -> Option<Option<Role>>) -> bool {
-    let reader = seen.jobs.parts.this.reader();
-    let owns = |kept| seen.granted.owns(&reader, owner, kept);
-    seen.granted.is_admin() || (seen.granted.name() == owner && kept().is_some_and(owns))
+fn owns(
+    granted: &Granted,
+    reader: &Reader,
+    owner: &str,
+    kept: impl FnOnce() -> Option<Option<Role>>,
+) -> bool {
+    let owns = |kept| granted.owns(reader, owner, kept);
+    granted.is_admin() || (granted.name() == owner && kept().is_some_and(owns))
 }
