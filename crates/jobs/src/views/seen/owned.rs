@@ -29,7 +29,11 @@ impl Seen {
         let reader = self.jobs.parts.this.reader();
         let owner = &schedule.owner;
         let is_own = owns(&self.granted, &reader, owner, || Some(schedule.role));
-        let of = Owned { owner, is_own };
+        let of = Owned {
+            owner,
+            is_own,
+            job: None,
+        };
         let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
         let sees_all = match &job {
             Some(job) => self.sees_all(of, &job.sources, &job.destination),
@@ -47,7 +51,11 @@ impl Seen {
         let reader = self.jobs.parts.this.reader();
         let kept = || Stored::role_of(&reader, id).ok();
         let is_own = owns(&self.granted, &reader, owner, kept);
-        Owned { owner, is_own }
+        Owned {
+            owner,
+            is_own,
+            job: Some(id),
+        }
     }
 }
 
