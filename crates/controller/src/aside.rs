@@ -8,16 +8,17 @@
 //!                             at most 2 minutes
 //! ```
 //!
-//! Workers report a node once another one has taken the same items ([`NodeFault`]). A node that is set aside keeps its claim and gets no
-//! data. If all nodes are aside, all are used: the job then ends as it does with one full destination.
+//! Workers report nodes ([`NodeFault`]). A node that is set aside keeps its claim and gets no
+//! data. If all nodes are aside, all are used (`rates`): the job then ends as it does with one full destination.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use godwit_api::ask::{NodeFault, Peer};
 use godwit_api::failure::{Code, FailureCode};
 use godwit_state::Reason;
 
+use crate::batch::clip;
 use crate::watch::Traffic;
 
 /// How long a node is set aside for the first time, and at most.
@@ -89,18 +90,10 @@ impl Aside {
         self.nodes.insert(fault.at.clone(), node);
     }
 
-    /// Whether a node gets no data now.
-    fn is_aside(&self, now: Duration, node: &str) -> bool {
-        self.nodes.get(node).is_some_and(|node| now < node.until)
-    }
-
-    /// The nodes among these that get data: all of them where none is left.
-    pub(crate) fn used(&self, now: Duration, ready: Vec<Peer>) -> Vec<Peer> {
-        let is_aside = |peer: &Peer| self.is_aside(now, &peer.identity);
-        match ready.iter().all(is_aside) {
-            true => ready,
-            false => ready.into_iter().filter(|peer| !is_aside(peer)).collect(),
-        }
+    /// The nodes that get no data now.
+    pub(crate) fn now(&self, now: Duration) -> BTreeSet<String> {
+        let aside = self.nodes.iter().filter(|(_, node)| now < node.until);
+        aside.map(|(node, _)| node.clone()).collect()
     }
 
     /// Sentences about the decisions.
@@ -108,25 +101,23 @@ impl Aside {
         std::mem::take(&mut self.decided)
     }
 
-    /// The nodes that are aside now among these, with the reason of the first one.
+    /// The nodes that are aside now among these, with the reason of the first one; None if all of them are.
     pub(crate) fn shown<'a>(
         &self,
         now: Duration,
         nodes: impl Iterator<Item = &'a Peer>,
     ) -> Option<Reason> {
-        let aside = nodes.filter(|peer| self.is_aside(now, &peer.identity));
-        let aside: Vec<&Peer> = aside.collect();
-        let code = self.nodes.get(&aside.first()?.identity)?.code.clone();
-        let of = |peer: &&Peer| {
-            let node = self.nodes.get(&peer.identity)?;
-            Some(format!("{}: {}", peer.name, why(&node.code)))
-        };
+        let now = self.now(now);
+        let (aside, used): (Vec<&Peer>, Vec<&Peer>) =
+            nodes.partition(|peer| now.contains(&peer.identity));
+        if used.is_empty() {
+            return None;
+        }
+        let code = |peer: &&Peer| Some(self.nodes.get(&peer.identity)?.code.clone());
+        let of = |peer: &&Peer| Some(format!("{}: {}", peer.name, why(&code(peer)?)));
+        let first = aside.first().and_then(code)?;
         let nodes: Vec<String> = aside.iter().filter_map(of).collect();
-        let text = format!(
-            "The job goes on without nodes of the destination that could not write. {}. They are tried again.",
-            nodes.join("; ")
-        );
-        Some(Reason::new(code, crate::batch::clip(&text)))
+        Some(Reason::new(first, clip(&nodes.join("; "))))
     }
 }
 
@@ -177,8 +168,9 @@ mod tests {
     }
 
     fn used(aside: &Aside, now: u64) -> Vec<String> {
-        let used = aside.used(at(now), peers(&["a", "b", "c"]));
-        used.into_iter().map(|peer| peer.identity).collect()
+        let aside = aside.now(at(now));
+        let all = ["a", "b", "c"].map(str::to_owned).into_iter();
+        all.filter(|node| !aside.contains(node)).collect()
     }
 
     #[test]
@@ -222,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_node_is_left_all_are_used() {
+    fn the_nodes_that_are_aside_are_named_with_their_reasons() {
         let mut aside = Aside::default();
         for node in ["a", "b"] {
             hear(&mut aside, 0, "s1", node, 1);
@@ -233,9 +225,8 @@ mod tests {
         assert_eq!(shown.code, FailureCode::NoSpace);
         assert!(shown.text.contains("siteB.a: its storage"), "{shown:?}");
         assert!(!shown.text.contains("siteB.c"), "{shown:?}");
-        hear(&mut aside, 1, "s1", "c", 1);
-        assert_eq!(used(&aside, 1), ["a", "b", "c"]);
-        assert_eq!(aside.shown(at(40), peers(&["a"]).iter()), None);
+        assert_eq!(aside.shown(at(1), peers(&["a", "b"]).iter()), None);
+        assert_eq!(aside.shown(at(40), peers(&["a", "c"]).iter()), None);
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub(crate) struct Rates {
     stalls: BTreeMap<String, u32>,
     /// Destinations that are skipped, each until this number of looks.
     passed_over: BTreeMap<String, u32>,
+    /// Destinations that are left out for another reason.
+    left_out: BTreeSet<String>,
 }
 
 impl Rates {
@@ -81,6 +83,15 @@ impl Rates {
         }
         self.are_unequal |= self.look_unequal();
         told
+    }
+
+    /// Leaves these destinations out, and no others. Equal sources that share a destination from now on would look slow beside the rates
+    /// that they reached alone.
+    pub(crate) fn leave_out(&mut self, targets: BTreeSet<String>) {
+        if self.left_out != targets && !self.are_unequal {
+            self.pairs.clear();
+        }
+        self.left_out = targets;
     }
 
     /// A destination whose file system or link passes next to nothing still answers questions: only the rate of arriving data shows the
@@ -134,24 +145,41 @@ impl Rates {
         self.pairs.get(&key).copied().unwrap_or_default()
     }
 
-    /// For each source the places of its destinations, in turn. `before` are the places that each source had.
+    /// For each source the places of its destinations, in turn. `before` are the places that each source had. If no destination is left,
+    /// none is left out.
     pub(crate) fn spread(
         &self,
         sources: &[&str],
         targets: &[&str],
         before: &[Option<usize>],
     ) -> Vec<Vec<usize>> {
-        let may_send = |at: &usize| !self.passed_over.contains_key(targets[*at]);
-        let open: Vec<usize> = (0..targets.len()).filter(may_send).collect();
-        if !open.is_empty() && open.len() < targets.len() {
-            let targets: Vec<&str> = open.iter().map(|at| targets[*at]).collect();
-            let place = |had: &Option<usize>| open.iter().position(|at| Some(*at) == *had);
-            let before: Vec<Option<usize>> = before.iter().map(place).collect();
-            let spread = self.spread(sources, &targets, &before).into_iter();
-            return spread
-                .map(|places| places.into_iter().map(|at| open[at]).collect())
-                .collect();
+        let is_open = |target: &str| {
+            !self.passed_over.contains_key(target) && !self.left_out.contains(target)
+        };
+        let mut open: Vec<usize> = (0..targets.len())
+            .filter(|at| is_open(targets[*at]))
+            .collect();
+        if open.is_empty() {
+            open = (0..targets.len()).collect();
         }
+        let ring = ring(sources.len(), targets.len(), &open);
+        let targets: Vec<&str> = open.iter().map(|at| targets[*at]).collect();
+        let place = |had: &Option<usize>| open.iter().position(|at| Some(*at) == *had);
+        let before: Vec<Option<usize>> = before.iter().map(place).collect();
+        let spread = self.among(sources, &targets, &before, ring).into_iter();
+        spread
+            .map(|places| places.into_iter().map(|at| open[at]).collect())
+            .collect()
+    }
+
+    /// The same among destinations none of which is left out.
+    fn among(
+        &self,
+        sources: &[&str],
+        targets: &[&str],
+        before: &[Option<usize>],
+        ring: Vec<usize>,
+    ) -> Vec<Vec<usize>> {
         let (nodes, places) = (sources.len(), targets.len());
         if nodes == 0 || places == 0 {
             return vec![Vec::new(); nodes];
@@ -163,7 +191,6 @@ impl Rates {
                 .map(|(at, source)| self.fast(source, own(at), targets))
                 .collect();
         }
-        let ring: Vec<usize> = (0..nodes).map(|at| at % places).collect();
         let wanted = match self.are_unequal {
             true => self.wanted(sources, targets, before, &ring),
             false => ring,
@@ -295,6 +322,19 @@ fn filled(rates: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
     let mean = known.iter().sum::<f64>() / known.len().max(1) as f64;
     let mean = if mean > 0.0 { mean } else { 1.0 };
     rates.into_iter().map(|rate| rate.unwrap_or(mean)).collect()
+}
+
+/// The place of each source among the open ones. Sources keep their place while another one is left out.
+fn ring(sources: usize, places: usize, open: &[usize]) -> Vec<usize> {
+    let of = |at: usize| open.iter().position(|place| *place == at % places.max(1));
+    let mut ring: Vec<Option<usize>> = (0..sources).map(of).collect();
+    for at in 0..sources {
+        if ring[at].is_none() {
+            let sharing = |place: &usize| ring.iter().filter(|one| **one == Some(*place)).count();
+            ring[at] = (0..open.len()).min_by_key(sharing);
+        }
+    }
+    ring.into_iter().flatten().collect()
 }
 
 /// Gives each destination a source: the slowest one that shares its destination.

@@ -124,22 +124,22 @@ impl Sending<'_> {
             slow += u32::from(is_slow);
             // The other nodes make progress, so this node is the slow one.
             let gives_back = slow >= SLOW_TRIES_MAX && self.settled() > settled;
-            may_move &= !is_left;
             let of_end = || ended.as_ref().err().and_then(faults::of_end);
             let fault = heard.take_fault().or_else(of_end);
             if let Some(code) = fault {
                 faults.add(&target.identity, code);
+                self.at_fault.extend(faults.found(None));
             }
             let fault = fault.map_or(0, severity);
+            // The pair of this node may be with one that cannot write.
+            may_move &= !is_left && fault == 0;
             if self.goes_on() && !gives_back && self.is_better(&faults, fault) {
                 heard.lock().forget_failures();
                 last = Some(ended);
                 continue;
             }
             if ended.is_ok() {
-                for (node, code) in faults.above(fault) {
-                    self.at_fault.add(node, code);
-                }
+                self.at_fault.extend(faults.found(Some(fault)));
             }
             let is_untried = |one: &Target| !tried.contains_key(&one.identity);
             let is_early = |most: Duration| began.elapsed() < most;

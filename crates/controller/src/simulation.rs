@@ -262,7 +262,12 @@ impl World {
         let mut lost_known = false;
         for tick in 0_u64.. {
             let now = float(tick) * TICK;
-            assert!(now < 5_000.0, "it never ends");
+            assert!(
+                now < 5_000.0,
+                "it never ends: {} {:?} {ready} {settled}",
+                self.kind.name,
+                self.fault
+            );
             for (peer, ask) in claims.due(after(now)) {
                 let at = peer.name[1..].parse().expect("a number");
                 let (wait, answer) = self.answer(at, ask, now);
@@ -291,9 +296,8 @@ impl World {
             let works =
                 |at: &usize| !self.is_lost(Side::Source(*at), now) && !sources[*at].has_declined;
             let crew: Vec<usize> = (0..sources.len()).filter(works).collect();
-            let used = aside.used(after(now), claims.ready().cloned().collect());
-            let targets: Vec<usize> = used
-                .iter()
+            let targets: Vec<usize> = claims
+                .ready()
                 .map(|peer| peer.name[1..].parse().expect("a number"))
                 .collect();
             self.pair(&rates, (&crew, &targets), &mut pairs, &mut before);
@@ -314,9 +318,7 @@ impl World {
                         };
                         own.pace.took(took, after(now - lease.began));
                         settled += lease.items;
-                        for (node, code) in lease.faults.above(0) {
-                            own.at_fault.add(node, code);
-                        }
+                        own.at_fault.extend(lease.faults.found(Some(0)));
                         own.reads
                             .judge(std::iter::once(tick), (false, true), crew.len());
                         own.lease = None;
@@ -328,6 +330,7 @@ impl World {
                         }
                     } else {
                         self.steer(lease, now, &pairs[at], &named);
+                        own.at_fault.extend(lease.faults.found(None));
                     }
                 }
                 own.pace.saw(after(now), settled);
@@ -359,6 +362,7 @@ impl World {
             if tick % 10 == 9 {
                 let told = rates.saw(self.traffic(&sources, &flows, now));
                 aside.hear(after(now), &told, |node| Some(node.to_owned()));
+                rates.leave_out(aside.now(after(now)));
                 // The first seconds have no pairs yet.
                 let is_low = sent < 0.6 * self.usable(second) && ready > 0 && now > 3.0;
                 low_since = is_low.then(|| low_since.unwrap_or(second));

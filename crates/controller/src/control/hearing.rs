@@ -18,9 +18,13 @@ impl Driver<'_> {
             let peer = claims.all().find(|peer| peer.identity == identity);
             peer.map(|peer: &Peer| peer.name.clone())
         };
-        aside.hear(now, told, named);
+        // A lone node is the destination, and the job is as full as it is.
+        if claims.ready().nth(1).is_some() {
+            aside.hear(now, told, named);
+        }
+        sight.rates.leave_out(aside.now(now));
         let decided = aside.decided();
-        let shown = aside.shown(now, claims.all());
+        let shown = aside.shown(now, claims.ready());
         if sight.shown != shown {
             sight.shown.clone_from(&shown);
             (self.order.without)(shown);

@@ -62,11 +62,13 @@ impl Picture {
         let_in.map(|member| &member.mate)
     }
 
-    /// The nodes of the destination that get data now.
+    /// The nodes of the destination that members may send to.
     pub(super) fn targets(&self, site: &Site) -> Vec<Peer> {
         let ready = self.claims.ready();
-        let ready = ready.filter(|node| self.is_open(site, node));
-        self.aside.used(self.now(), ready.cloned().collect())
+        ready
+            .filter(|node| self.is_open(site, node))
+            .cloned()
+            .collect()
     }
 
     /// Whether all members may write at a node.

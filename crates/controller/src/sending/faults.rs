@@ -1,10 +1,11 @@
 //! Judges nodes of the destination that cannot write: which node is better for the same items, and which one is at fault.
 //! Asks no node, and sets none aside: `aside` does.
 //!
-//! A full disk, a read-only mount or an I/O error may be of one node, or of the file system that all nodes share, or of one entry. So the
-//! items go to another node first. A node is at fault only if another one then has no such fault with the same items, or a lesser one.
+//! A full disk, a read-only mount or an I/O error may be of one node, or of the file system that all nodes share, so the items go to
+//! another node first. An I/O error may also be of one entry. So a node is at fault for that only if another one then has no such fault with
+//! the same items.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use godwit_api::ask::NodeFault;
@@ -55,12 +56,16 @@ pub(crate) fn of_end(failure: &Failure) -> Option<FailureCode> {
 
 /// The faults that one lease met, by the identities of nodes.
 #[derive(Default)]
-pub(crate) struct Faults(BTreeMap<String, FailureCode>);
+pub(crate) struct Faults {
+    met: BTreeMap<String, FailureCode>,
+    /// Nodes that were found at fault.
+    found: Mutex<BTreeSet<String>>,
+}
 
 impl Faults {
     /// A node could not write. Its worst fault counts.
     pub(crate) fn add(&mut self, node: &str, code: FailureCode) {
-        let known = self.0.entry(node.to_owned()).or_insert(code);
+        let known = self.met.entry(node.to_owned()).or_insert(code);
         if severity(code) > severity(*known) {
             *known = code;
         }
@@ -68,13 +73,17 @@ impl Faults {
 
     /// How bad a node was so far.
     pub(crate) fn of(&self, node: &str) -> u8 {
-        self.0.get(node).copied().map_or(0, severity)
+        self.met.get(node).copied().map_or(0, severity)
     }
 
-    /// The nodes that were worse than this with the same items.
-    pub(crate) fn above(&self, least: u8) -> impl Iterator<Item = (&str, FailureCode)> {
-        let all = self.0.iter().map(|(node, code)| (node.as_str(), *code));
-        all.filter(move |(_, code)| severity(*code) > least)
+    /// The nodes at fault, each once: those that can write nothing, and at the end those that were worse than the last one, which had a fault
+    /// of this severity.
+    pub(crate) fn found(&self, end: Option<u8>) -> Vec<(String, FailureCode)> {
+        let least = end.unwrap_or(SOME);
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let worse = self.met.iter().filter(|(_, code)| severity(**code) > least);
+        let new = worse.filter(|(node, _)| found.insert((*node).clone()));
+        new.map(|(node, code)| (node.clone(), *code)).collect()
     }
 }
 
@@ -98,6 +107,12 @@ impl AtFault {
                 times: 1,
                 code,
             }),
+        }
+    }
+
+    pub(crate) fn extend(&self, found: Vec<(String, FailureCode)>) {
+        for (node, code) in found {
+            self.add(&node, code);
         }
     }
 
@@ -145,16 +160,15 @@ mod tests {
         faults.add("b", FailureCode::Io);
         faults.add("a", FailureCode::Io);
         assert_eq!((faults.of("a"), faults.of("b"), faults.of("c")), (2, 1, 0));
-        let above = |least| {
-            faults
-                .above(least)
-                .map(|(node, _)| node)
-                .collect::<Vec<_>>()
+        let found = |end| {
+            let found = faults.found(end).into_iter();
+            found.map(|(node, _)| node).collect::<Vec<_>>()
         };
-        assert_eq!(above(0), ["a", "b"]);
         // An entry that fails everywhere is the fault of no node.
-        assert_eq!(above(1), ["a"]);
-        assert!(above(2).is_empty());
+        assert!(found(Some(2)).is_empty());
+        assert_eq!(found(None), ["a"]);
+        assert!(found(Some(1)).is_empty(), "that is known");
+        assert_eq!(found(Some(0)), ["b"]);
     }
 
     #[test]

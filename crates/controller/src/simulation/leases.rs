@@ -40,7 +40,7 @@ impl World {
             }
             lease.times_left += u32::from(is_left);
             lease.slow += u32::from(is_left && is_slow);
-            lease.may_move &= !is_left;
+            lease.may_move &= !is_left && !is_full;
             lease.target = None;
             let all = float(lease.items) * self.kind.bytes;
             lease.left = match self.kind.are_parts {
@@ -69,7 +69,8 @@ impl World {
         let sending = crew.iter().filter(|at| !pairs[**at].is_empty()).count() as u64;
         for at in crew.iter().copied() {
             let is_stopped = self.stands(Side::Source(at), now) && !self.reads_nothing(at, now);
-            let is_stopped = is_stopped || now < sources[at].rests_until;
+            let is_stopped =
+                is_stopped || now < sources[at].rests_until || sources[at].has_declined;
             if sources[at].lease.is_some() || pairs[at].is_empty() || *ready == 0 || is_stopped {
                 continue;
             }

@@ -205,7 +205,7 @@ fn finish(epoch: u64, summary: &Summary, heard: &Observed) -> JobOp {
             Outcome::Partial
         },
         reason: match (&heard.late, complete) {
-            (None, true) => None,
+            (None, true) => heard.without.clone(),
             (Some(late), true) => Some(Reason::new(FailureCode::LateCalls, clip(late))),
             (late, false) => {
                 let late = late.iter().map(|late| format!(" {late}."));

@@ -74,6 +74,8 @@ pub(crate) struct Observed {
     pub(super) summary: Option<String>,
     /// Note about late writes after the end.
     pub(crate) late: Option<String>,
+    /// The reason of a complete job that went on without some nodes of the destination.
+    pub(super) without: Option<Reason>,
     /// Network paths of the latest event, if there are several.
     channels: Vec<Channel>,
     /// The samples come from the site that runs the job.
@@ -193,6 +195,7 @@ impl AttemptEvents {
                 delivered: None,
                 summary: None,
                 late: None,
+                without: None,
                 channels: Vec::new(),
                 copies: false,
             }),

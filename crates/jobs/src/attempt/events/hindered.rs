@@ -11,11 +11,25 @@ use crate::basis::words::clip;
 impl AttemptEvents {
     /// The job goes on without some nodes of the destination, or with all of them again.
     pub(crate) fn goes_on_without(&self, nodes: Option<Reason>) {
-        let heard = self.lock();
+        let mut heard = self.lock();
+        let said = |before: &str, after: &str| {
+            let nodes = nodes.as_ref()?;
+            let text = format!("{before} {}.{after}", nodes.text);
+            Some(Reason::new(nodes.code.clone(), clip(&text)))
+        };
+        let now = said(
+            "The job goes on without nodes of the destination that could not write.",
+            " They are tried again.",
+        );
+        let ended = said(
+            "Nodes of the destination could not write, and the others did their part.",
+            "",
+        );
+        heard.without = ended.or(heard.without.take());
         let (phase, is_lost) = (heard.phase, heard.lost);
         drop(heard);
         if !is_lost {
-            self.report(phase, nodes);
+            self.report(phase, now);
         }
     }
 
