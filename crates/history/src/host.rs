@@ -50,7 +50,7 @@ fn look() -> Counts {
         stat: counts::stat(&read("/proc/stat")),
         memory_available: counts::memory_available(&read("/proc/meminfo")),
         disks: counts::disks(&read("/proc/diskstats"), &|name| is_disk(name)),
-        network: counts::network(&read("/proc/net/dev")),
+        network: totals::interfaces(&read("/proc/net/dev")),
         energy: energy(),
     }
 }

@@ -4,11 +4,33 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::totals::Interface;
+
 /// A sector of `/proc/diskstats`, whatever the disk's own are.
 const SECTOR_BYTES: u64 = 512;
 
 /// Cores that have a figure of their own: a sample of a large machine stays below 2 KiB.
 const CORES_MAX: usize = 32;
+
+/// Interfaces that have figures of their own, so that a host has no more figures than another node takes.
+const INTERFACES_MAX: usize = 4;
+
+const LOOPBACK: &str = "lo";
+
+/// One count of an interface.
+type InterfaceCount = fn(&Interface) -> u64;
+
+/// Figures of all interfaces together.
+const NETWORK: [(&str, InterfaceCount); 4] = [
+    ("network_received_bytes_per_second", |one| {
+        one.received_bytes
+    }),
+    ("network_sent_bytes_per_second", |one| one.sent_bytes),
+    ("network_received_packets_per_second", |one| {
+        one.received_packets
+    }),
+    ("network_sent_packets_per_second", |one| one.sent_packets),
+];
 
 /// Everything that was counted up to one look.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +38,7 @@ pub(super) struct Counts {
     pub(super) stat: Stat,
     pub(super) memory_available: Option<u64>,
     pub(super) disks: Option<(u64, u64)>,
-    pub(super) network: Option<(u64, u64)>,
+    pub(super) network: Vec<Interface>,
     pub(super) energy: Vec<Energy>,
 }
 
@@ -154,26 +176,27 @@ pub(super) fn disks(text: &str, is_disk: &dyn Fn(&str) -> bool) -> Option<(u64, 
     sums
 }
 
-/// Sums the bytes received and sent over the interfaces of `/proc/net/dev` but the loopback.
-pub(super) fn network(text: &str) -> Option<(u64, u64)> {
-    let mut sums = None;
-    for line in text.lines() {
-        let Some((name, counts)) = line.split_once(':') else {
-            continue;
+/// The sum over all interfaces but the loopback; None without any.
+fn network(interfaces: &[Interface], of: InterfaceCount) -> Option<u64> {
+    let own = interfaces.iter().filter(|one| one.name != LOOPBACK);
+    own.map(of).reduce(u64::saturating_add)
+}
+
+/// The interfaces that carried most since they came up, and their names in figures.
+fn carrying_most(interfaces: &[Interface]) -> impl Iterator<Item = (String, &Interface)> {
+    let own = interfaces.iter().filter(|one| one.name != LOOPBACK);
+    let mut own: Vec<&Interface> = own.collect();
+    own.sort_by_key(|one| std::cmp::Reverse(one.received_bytes.saturating_add(one.sent_bytes)));
+    own.into_iter().take(INTERFACES_MAX).map(|one| {
+        let fits = |sign: char| {
+            if sign.is_ascii_alphanumeric() {
+                sign
+            } else {
+                '-'
+            }
         };
-        let fields: Vec<u64> = counts
-            .split_ascii_whitespace()
-            .map_while(|word| word.parse().ok())
-            .collect();
-        if name.trim() == "lo" {
-            continue;
-        }
-        if let [received, _, _, _, _, _, _, _, sent, ..] = fields[..] {
-            let (receives, sends) = sums.unwrap_or((0, 0));
-            sums = Some((receives + received, sends + sent));
-        }
-    }
-    sums
+        (one.name.chars().map(fits).collect(), one)
+    })
 }
 
 impl Counts {
@@ -217,32 +240,24 @@ impl Counts {
         );
         put("softirqs_per_second", rate(now.softirqs, then.softirqs));
         put("memory_available_bytes", self.memory_available.map(float));
-        for (names, now, then) in [
-            (
-                [
-                    "disk_read_bytes_per_second",
-                    "disk_written_bytes_per_second",
-                ],
-                self.disks,
-                before.disks,
-            ),
-            (
-                [
-                    "network_received_bytes_per_second",
-                    "network_sent_bytes_per_second",
-                ],
-                self.network,
-                before.network,
-            ),
-        ] {
-            put(
-                names[0],
-                rate(now.map(|pair| pair.0), then.map(|pair| pair.0)),
-            );
-            put(
-                names[1],
-                rate(now.map(|pair| pair.1), then.map(|pair| pair.1)),
-            );
+        let (now, then) = (self.disks.unzip(), before.disks.unzip());
+        put("disk_read_bytes_per_second", rate(now.0, then.0));
+        put("disk_written_bytes_per_second", rate(now.1, then.1));
+        for (name, of) in NETWORK {
+            let (now, then) = (network(&self.network, of), network(&before.network, of));
+            put(name, rate(now, then));
+        }
+        for (name, now) in carrying_most(&self.network) {
+            let Some(then) = before.network.iter().find(|then| then.name == now.name) else {
+                continue;
+            };
+            for (way, now, then) in [
+                ("received", now.received_bytes, then.received_bytes),
+                ("sent", now.sent_bytes, then.sent_bytes),
+            ] {
+                let name = format!("interface_{name}_{way}_bytes_per_second");
+                put(&name, rate(Some(now), Some(then)));
+            }
         }
         let joules = joules(&before.energy, &self.energy);
         put(
@@ -274,6 +289,7 @@ fn joules(before: &[Energy], now: &[Energy]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::totals::interfaces;
     use super::*;
 
     const STAT: &str = "cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 100 0 50 0 50 0 0 0 0 0\ncpu1 0 0 0 800 0 0 0 0 0 0\n\
@@ -292,15 +308,15 @@ mod tests {
         };
         let before = Counts {
             stat: stat(STAT),
-            network: network(
-                "Inter-|\n face |\n lo: 9 0 0 0 0 0 0 0 9 0\n eth0: 1000 1 0 0 0 0 0 0 2000 1\n",
+            network: interfaces(
+                "Inter-|\n face |\n lo: 9 0 0 0 0 0 0 0 9 0\n eth0.5: 1000 1 0 0 0 0 0 0 2000 1\n",
             ),
             energy: energy(9_000_000),
             ..Counts::default()
         };
         let after = Counts {
             stat: stat(LATER),
-            network: network("eth0: 5000 1 0 0 0 0 0 0 2000 1\n"),
+            network: interfaces("eth0.5: 5000 7 0 0 0 0 0 0 2000 1\n"),
             memory_available: memory_available("MemTotal: 9 kB\nMemAvailable:  2 kB\n"),
             energy: energy(3_000_000),
             ..Counts::default()
@@ -316,10 +332,14 @@ mod tests {
             ("cpu_steal", 0.0),
             ("cpu_system", 0.1),
             ("cpu_user", 0.3),
+            ("interface_eth0-5_received_bytes_per_second", 2_000.0),
+            ("interface_eth0-5_sent_bytes_per_second", 0.0),
             ("interrupts_per_second", 1_000.0),
             ("memory_available_bytes", 2_048.0),
             ("network_received_bytes_per_second", 2_000.0),
+            ("network_received_packets_per_second", 3.0),
             ("network_sent_bytes_per_second", 0.0),
+            ("network_sent_packets_per_second", 0.0),
             ("package_watts", 2.0),
             ("softirqs_per_second", 100.0),
         ];

@@ -79,7 +79,7 @@ fn seconds(ticks: &Ticks) -> [(&'static str, f64); 6] {
 }
 
 /// Reads `/proc/net/dev` (proc(5)).
-fn interfaces(text: &str) -> Vec<Interface> {
+pub(super) fn interfaces(text: &str) -> Vec<Interface> {
     let read = |line: &str| {
         let (name, counted) = line.split_once(':')?;
         let fields: Vec<u64> = counted

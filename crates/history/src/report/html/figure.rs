@@ -156,6 +156,16 @@ const FIGURES: &[(&str, &str, Unit)] = &[
         Unit::Rate,
     ),
     (
+        "network_received_packets_per_second",
+        "Host: network, packets received per second",
+        Unit::Number,
+    ),
+    (
+        "network_sent_packets_per_second",
+        "Host: network, packets sent per second",
+        Unit::Number,
+    ),
+    (
         "package_watts",
         "Host: power of the processor packages",
         Unit::Watts,
@@ -171,21 +181,29 @@ fn core(name: &str) -> Option<&str> {
     name.strip_prefix("cpu_core_")
 }
 
+/// Interface and way of the figure of a single interface.
+pub(super) fn interface(name: &str) -> Option<(&str, &str)> {
+    let rest = name.strip_prefix("interface_")?;
+    rest.strip_suffix("_bytes_per_second")?.rsplit_once('_')
+}
+
 /// The name for people. A figure of a newer version keeps its name.
 pub(super) fn title(name: &str) -> String {
-    match (known(name), core(name)) {
-        (Some((words, _)), _) => words.to_owned(),
-        (None, Some(core)) => format!("Host: core {core}"),
-        (None, None) => name.replace('_', " "),
+    match (known(name), core(name), interface(name)) {
+        (Some((words, _)), ..) => words.to_owned(),
+        (None, Some(core), _) => format!("Host: core {core}"),
+        (None, None, Some((interface, way))) => format!("Host: {interface}, {way}"),
+        (None, None, None) => name.replace('_', " "),
     }
 }
 
 /// The value with its unit.
 pub(super) fn text(name: &str, value: f64) -> String {
-    let unit = match (known(name), core(name)) {
-        (Some((_, unit)), _) => Some(unit),
-        (None, Some(_)) => Some(Unit::Part),
-        (None, None) => None,
+    let unit = match (known(name), core(name), interface(name)) {
+        (Some((_, unit)), ..) => Some(unit),
+        (None, Some(_), _) => Some(Unit::Part),
+        (None, None, Some(_)) => Some(Unit::Rate),
+        (None, None, None) => None,
     };
     match unit {
         Some(Unit::Part) => part(value),
@@ -250,6 +268,12 @@ mod tests {
             ("network_resent", 0.0, "Network: bytes sent again", "0 %"),
             ("cpu_core_0", 0.5, "Host: core 0", "50 %"),
             (
+                "interface_eth0-5_sent_bytes_per_second",
+                5e6,
+                "Host: eth0-5, sent",
+                "5.00 MB/s",
+            ),
+            (
                 "source_processors_busy",
                 1.5,
                 "Source: processors busy",
@@ -279,7 +303,8 @@ mod tests {
             assert!(known(name).is_some(), "{name}");
         }
         for name in crate::host::Host::begin().figures().keys() {
-            assert!(known(name).is_some() || core(name).is_some(), "{name}");
+            let single = core(name).is_some() || interface(name).is_some();
+            assert!(known(name).is_some() || single, "{name}");
         }
     }
 }
