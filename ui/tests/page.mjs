@@ -204,6 +204,13 @@ try {
     assert.match(await told('Processors busy'), /user \d+ %.*system \d+ %/s);
     assert.match(await told('Memory available'), /\d [MG]i?B/);
     assert.match(await told('Network of the machine'), /sent .*\/s.*received .*\/s/s);
+    const choice = host.locator('select');
+    await until('the host of the other end', async () => (await choice.locator('option').count()) === 2);
+    await choice.selectOption('siteB (other end)');
+    await page.locator('section[data-end="other"]').getByRole('heading', { name: 'Host of siteB (other end)' }).waitFor();
+    for (const title of ['Processors busy', 'Memory available', 'Network of the machine']) {
+      await host.locator('figure').filter({ has: page.getByText(title, { exact: true }) }).locator('canvas').waitFor();
+    }
     await accessible(page, 'the host of a job');
     await shot(page, 'host');
     const report = await page.evaluate(async (id) => (await fetch(`/api/v1/jobs/${id}/report.html`)).status, big);

@@ -54,9 +54,29 @@ const waits = { state: 'queued', next_attempt: '2026-11-29T00:00:00Z' };
 assert.deepEqual(actions(waits), ['now', 'pause', 'cancel']);
 assert.deepEqual(actions({ ...waits, next_attempt: null }), ['pause', 'cancel']);
 
-const { hostFigures, hostsOf } = await module('timeline.ts');
-const sample = { host: { cpu_user: 0.5 }, nodes: [{ node: 'b', host: { cpu_user: 0.1 } }, { node: 'a', host: {} }] };
-assert.equal(hostFigures(sample, '').cpu_user, 0.5);
-assert.equal(hostFigures(sample, 'b').cpu_user, 0.1);
-assert.equal(hostFigures(sample, 'c'), null);
-assert.deepEqual(hostsOf([sample]), ['b']);
+const { hostFigures, hostsOf, interfacesOf } = await module('timeline.ts');
+const own = (node) => ({ node, other: false, to: '' });
+const other = (node, to = '') => ({ node, other: true, to });
+const sample = {
+  host: { cpu_user: 0.5 },
+  nodes: [
+    { node: 'b', to: 'x', host: { cpu_user: 0.1 }, other_host: { cpu_user: 0.2 } },
+    { node: 'a', to: 'x', host: {}, other_host: { cpu_user: 0.3 } },
+  ],
+};
+assert.equal(hostFigures(sample, own('')).cpu_user, 0.5);
+assert.equal(hostFigures(sample, own('b')).cpu_user, 0.1);
+assert.equal(hostFigures(sample, other('b', 'x')).cpu_user, 0.2);
+assert.equal(hostFigures(sample, other('a')).cpu_user, 0.3);
+assert.equal(hostFigures(sample, own('a')), null);
+assert.equal(hostFigures(sample, own('c')), null);
+assert.deepEqual(hostsOf([sample]), [own('b'), other('b', 'x')]);
+const lone = { host: { cpu_user: 0.5 }, other_host: { cpu_user: 0.7 } };
+assert.deepEqual(hostsOf([{ host: {} }, lone]), [own(''), other('')]);
+assert.equal(hostFigures(lone, other('')).cpu_user, 0.7);
+assert.equal(hostFigures({ host: {} }, own('')), null);
+const rates = { 'interface_eth0-5_sent_bytes_per_second': 1, cpu_user: 0.5, interface_a_b_received_bytes_per_second: 2 };
+assert.deepEqual(interfacesOf([{ at: 0, sample: null }, { at: 1, sample: { host: rates } }], own('')), [
+  { label: 'a_b received', name: 'interface_a_b_received_bytes_per_second' },
+  { label: 'eth0-5 sent', name: 'interface_eth0-5_sent_bytes_per_second' },
+]);

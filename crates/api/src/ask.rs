@@ -10,6 +10,7 @@ mod jobs;
 mod places;
 mod refusal;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -98,12 +99,14 @@ pub enum Question {
     Manifest(ManifestAfter),
     /// The progress of the jobs that the asked node runs, for a node of the same cluster.
     Running {},
+    /// The figures of the asked node's host now, for a node whose transfer runs there.
+    Host {},
     /// A question within a cluster.
     Cluster(Box<ClusterQuestion>),
 }
 
 /// Names of the questions that this version knows.
-pub const QUESTIONS: [&str; 21] = [
+pub const QUESTIONS: [&str; 22] = [
     "exports",
     "list",
     "stat",
@@ -124,6 +127,7 @@ pub const QUESTIONS: [&str; 21] = [
     "past",
     "manifest",
     "running",
+    "host",
     "cluster",
 ];
 
@@ -153,6 +157,8 @@ pub enum Answer {
     Manifest(ManifestPiece),
     /// Jobs that the asked node runs.
     Running(Vec<RunningJob>),
+    /// Figures of a host, by name.
+    Host(BTreeMap<String, f64>),
     /// An answer within a cluster.
     Cluster(Box<ClusterAnswer>),
     /// The question was refused.
@@ -202,6 +208,7 @@ impl Question {
             | Self::Past(_)
             | Self::Manifest(_)
             | Self::Running {}
+            | Self::Host {}
             | Self::Cluster(_) => true,
         }
     }
@@ -261,6 +268,7 @@ impl Question {
             | Self::Reach { .. }
             | Self::Manifest(_)
             | Self::Running {}
+            | Self::Host {}
             | Self::Cluster(_) => false,
         }
     }

@@ -33,7 +33,7 @@ pub enum News {
         /// The id of the job.
         job: String,
         /// The progress of the job.
-        progress: ProgressView,
+        progress: Box<ProgressView>,
     },
     /// Events may be missing: read the jobs themselves.
     Missed,
@@ -59,7 +59,7 @@ pub struct Events<'a> {
 struct Moved {
     #[serde(alias = "job")]
     id: String,
-    progress: Option<ProgressView>,
+    progress: Option<Box<ProgressView>>,
 }
 
 impl Client {

@@ -259,6 +259,11 @@ fn answer(
         let message = "only nodes of the same cluster may ask what this node runs";
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
+    // The figures of the host say much of its other work: only a node whose transfer runs here hears them.
+    if question == (Question::Host {}) && shared.table.count_of(&peer).0 == 0 {
+        let message = "no transfer between this node and the asking one runs now";
+        return Err(Refusal::new(code::NO_SUCH_JOB, message));
+    }
     if question.is_about_jobs() {
         return about_jobs(shared, who, &question);
     }

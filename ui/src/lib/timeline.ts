@@ -28,22 +28,62 @@ export function timeline(samples: Sample[]): Point[] {
 
 type Figures = Record<string, number>;
 
-/** The host figures of one sample: of the node that runs the job, or of one of the nodes that bring a divided job. */
-export function hostFigures(sample: Sample | null, node: string): Figures | null {
-  if (!sample) return null;
-  const figures = node === '' ? sample.host : sample.nodes?.find((one) => one.node === node)?.host;
-  return (figures as Figures | undefined) ?? null;
+/** A host of a job: of a node that brings its data (`node`; '' for a job that is not divided), or at the other end of that node. */
+export interface HostOf {
+  node: string;
+  other: boolean;
+  /** The name of the other end; '' where it is hidden, or for a job that is not divided. */
+  to: string;
 }
 
-/** The nodes whose host figures are known, by name. */
-export function hostsOf(samples: Sample[]): string[] {
-  const names = new Set<string>();
-  for (const sample of samples) for (const node of sample.nodes ?? []) if (Object.keys(node.host).length > 0) names.add(node.node);
-  return [...names].sort();
+/** The host figures of one sample. */
+export function hostFigures(sample: Sample | null, host: HostOf): Figures | null {
+  if (!sample) return null;
+  const is = (one: { node: string; to: string }) => (host.other && host.to !== '' ? one.to === host.to : one.node === host.node);
+  const of = host.node === '' ? sample : sample.nodes?.find(is);
+  const figures = (host.other ? of?.other_host : of?.host) as Figures | undefined;
+  return figures && Object.keys(figures).length > 0 ? figures : null;
+}
+
+/** The hosts whose figures are known: those that send by name, then the other ends. */
+export function hostsOf(samples: Sample[]): HostOf[] {
+  const found = new Map<string, HostOf>();
+  const add = (host: HostOf, figures: object | undefined) => {
+    const key = JSON.stringify([host.other, host.to || host.node]);
+    if (figures && Object.keys(figures).length > 0 && !found.has(key)) found.set(key, host);
+  };
+  for (const sample of samples) {
+    const nodes = sample.nodes ?? [];
+    // The node that controls a divided job is one of its nodes.
+    if (nodes.length === 0) {
+      add({ node: '', other: false, to: '' }, sample.host);
+      add({ node: '', other: true, to: '' }, sample.other_host);
+    }
+    for (const { node, to, host, other_host } of nodes) {
+      add({ node, other: false, to: '' }, host);
+      add({ node, other: true, to }, other_host);
+    }
+  }
+  const divided = [...found.values()].some((host) => host.node !== '');
+  const name = (host: HostOf) => host.to || host.node;
+  return [...found.values()]
+    .filter((host) => !divided || host.node !== '')
+    .sort((one, two) => Number(one.other) - Number(two.other) || name(one).localeCompare(name(two)));
 }
 
 /** The most cores that a sample has figures of. */
-export function coresOf(points: Point[], node: string): number {
+export function coresOf(points: Point[], host: HostOf): number {
   const cores = (figures: Figures) => Object.keys(figures).filter((name) => /^cpu_core_\d+$/.test(name)).length;
-  return points.reduce((most, { sample }) => Math.max(most, cores(hostFigures(sample, node) ?? {})), 0);
+  return points.reduce((most, { sample }) => Math.max(most, cores(hostFigures(sample, host) ?? {})), 0);
+}
+
+/** The figures of single interfaces, each with a label. */
+export function interfacesOf(points: Point[], host: HostOf): { label: string; name: string }[] {
+  const found = new Map<string, string>();
+  for (const { sample } of points)
+    for (const name of Object.keys(hostFigures(sample, host) ?? {})) {
+      const parts = /^interface_(.+)_(received|sent)_bytes_per_second$/.exec(name);
+      if (parts) found.set(name, `${parts[1]} ${parts[2]}`);
+    }
+  return [...found].map(([name, label]) => ({ label, name })).sort((one, two) => one.label.localeCompare(two.label));
 }

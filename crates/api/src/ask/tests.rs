@@ -130,6 +130,7 @@ fn every_question_is_known() {
             sample: Timestamp(5),
         }),
         Question::Running {},
+        Question::Host {},
         Question::Cluster(Box::new(ClusterQuestion::Carry(Carried {
             of: "a".to_owned(),
             to: 2,

@@ -234,6 +234,12 @@ pub struct ProgressView {
     /// Amounts that this attempt moved.
     #[serde(default)]
     pub moved: MovedView,
+    /// Figures of the host that runs the attempt, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub host: BTreeMap<String, f64>,
+    /// Figures of the host at the other end, by name; empty if it gives none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_host: BTreeMap<String, f64>,
     /// The nodes at work on a divided job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeProgress>,
@@ -417,6 +423,9 @@ pub struct SampleView {
     pub stages: BTreeMap<String, f64>,
     /// Figures of the host, by name.
     pub host: BTreeMap<String, f64>,
+    /// Figures of the host at the other end, by name; empty if it gives none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_host: BTreeMap<String, f64>,
     /// The nodes that worked on a divided job, each with its figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeProgress>,

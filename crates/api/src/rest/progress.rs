@@ -62,4 +62,7 @@ pub struct NodeProgress {
     pub stages: BTreeMap<String, f64>,
     /// Figures of the host of the node, by name.
     pub host: BTreeMap<String, f64>,
+    /// Figures of the host of the node `to`, by name; empty if it gives none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_host: BTreeMap<String, f64>,
 }

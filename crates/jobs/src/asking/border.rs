@@ -127,8 +127,10 @@ fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
         message: clip(&refusal.message),
         ..refusal
     })?;
-    if let Answer::Past(told) = &mut answer {
-        past(told);
+    match &mut answer {
+        Answer::Past(told) => past(told),
+        Answer::Host(told) => figures(told),
+        _ => {}
     }
     Ok(answer)
 }
@@ -237,6 +239,8 @@ fn progress(told: &mut ProgressView) {
     told.bottleneck_text = None;
     bottleneck(&mut told.bottleneck);
     stages(&mut told.stages);
+    figures(&mut told.host);
+    figures(&mut told.other_host);
     nodes(&mut told.nodes);
     told.channels.truncate(CHANNELS_MAX);
     told.channels.iter_mut().for_each(ChannelView::unnamed);
@@ -257,6 +261,7 @@ fn nodes(told: &mut Vec<NodeProgress>) {
         bottleneck(&mut node.bottleneck);
         stages(&mut node.stages);
         figures(&mut node.host);
+        figures(&mut node.other_host);
     }
 }
 
@@ -285,6 +290,7 @@ fn past(told: &mut JobPast) {
         bottleneck: stage,
         stages,
         host,
+        other_host,
         site,
         node,
         nodes,
@@ -295,6 +301,7 @@ fn past(told: &mut JobPast) {
         bottleneck(stage);
         self::stages(stages);
         figures(host);
+        figures(other_host);
         short(site);
         *node = None;
     }

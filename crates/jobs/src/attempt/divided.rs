@@ -19,7 +19,6 @@ use godwit_api::grant::Mandate;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{NodeProgress, ProgressView};
 use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control, summed};
-use godwit_history::Host;
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works};
@@ -29,6 +28,7 @@ use crate::attempt::askers::askers;
 use crate::attempt::claim::{claim_of, tag_of};
 use crate::attempt::divided::flights::Flights;
 use crate::attempt::divided::flights::steady::Steady;
+use crate::attempt::hosts::{self, Hosts};
 use crate::attempt::{AttemptEvents, Placing};
 use crate::basis::clock::now;
 use crate::basis::documents;
@@ -282,41 +282,29 @@ fn node(
     }
 }
 
+/// A node of the destination of a divided job.
+fn target(shared: &Shared, job: &str, identity: &str) -> Option<Peer> {
+    let work = Works(&shared.replica.reader()).of(job).ok().flatten()?;
+    let mut nodes = work.targets.nodes.into_iter();
+    let node = nodes.find(|node| node.identity == identity)?;
+    Some(Peer {
+        name: node.name,
+        addresses: node.addresses,
+        identity: node.identity,
+    })
+}
+
 /// The workers of this node, by the ids of their jobs.
 #[derive(Default)]
 pub(crate) struct Workers {
     workers: Mutex<BTreeMap<String, (Worker, Sight)>>,
-    host: Mutex<HostSeen>,
+    /// Hosts of the transfers of this node.
+    pub(crate) hosts: Hosts,
 }
-
-/// Figures of the host, read at most twice a second: several nodes may ask.
-#[derive(Default)]
-struct HostSeen {
-    host: Option<Host>,
-    at: Option<Instant>,
-    figures: BTreeMap<String, f64>,
-}
-
-/// Between two looks at the host.
-const HOST_EVERY: Duration = Duration::from_millis(500);
 
 impl Workers {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Worker, Sight)>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn host(&self) -> BTreeMap<String, f64> {
-        let mut seen = self.host.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let is_new = seen
-            .at
-            .is_some_and(|at| now.duration_since(at) < HOST_EVERY);
-        if !is_new {
-            let host = seen.host.get_or_insert_with(Host::begin);
-            seen.figures = host.figures();
-            seen.at = Some(now);
-        }
-        seen.figures.clone()
     }
 
     /// Makes the workers match the state: one for each job with open work that moves and whose sources are here, and none if this node
@@ -378,17 +366,17 @@ impl Workers {
     }
 
     /// Transfers of the workers now, each for another node or this one.
-    pub(crate) fn flights(&self, own: &str) -> Vec<RunningJob> {
+    pub(crate) fn flights(&self, shared: &Arc<Shared>) -> Vec<RunningJob> {
         let workers = self.lock();
         let host = match workers.is_empty() {
             true => BTreeMap::new(),
-            false => self.host(),
+            false => self.hosts.own(),
         };
         let flights = workers.iter().map(|(id, (worker, _))| {
             let flight = worker.flight();
             let told = flight.bottleneck.as_ref();
             let node = NodeProgress {
-                node: own.to_owned(),
+                node: shared.config.node.clone(),
                 to: flight.to_name.clone(),
                 bytes_per_second: flight.bytes_per_second,
                 streams: flight.streams,
@@ -396,6 +384,8 @@ impl Workers {
                 bottleneck_text: told.map(documents::limited),
                 stages: flight.stages.clone(),
                 host: host.clone(),
+                other_host: target(shared, id, &flight.to)
+                    .map_or_else(BTreeMap::new, |node| hosts::of_other(shared, &node)),
             };
             RunningJob {
                 id: id.clone(),

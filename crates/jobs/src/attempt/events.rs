@@ -3,12 +3,13 @@
 
 mod hindered;
 mod moved;
+mod sampled;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use godwit_api::ask::JobPast;
+use godwit_api::ask::{JobPast, Peer};
 use godwit_api::event::{Channel, Event, EventSink, Progress};
 use godwit_api::failure::{Code, FailureCode};
 use godwit_api::job::JobKind;
@@ -78,6 +79,8 @@ pub(crate) struct Observed {
     pub(super) without: Option<Reason>,
     /// Network paths of the latest event, if there are several.
     channels: Vec<Channel>,
+    /// The node at the other end of the transfer.
+    other_end: Option<Peer>,
     /// The samples come from the site that runs the job.
     copies: bool,
 }
@@ -197,6 +200,7 @@ impl AttemptEvents {
                 late: None,
                 without: None,
                 channels: Vec::new(),
+                other_end: None,
                 copies: false,
             }),
             reports: Arc::clone(reports),
@@ -296,7 +300,6 @@ impl AttemptEvents {
             files: progress.files,
             files_total: progress.files_total,
             files_settled: progress.files_settled,
-            forecast: None,
             scanning: progress.scanning,
             streams: progress.streams,
             bottleneck: bottleneck.map(|limited| limited.stage.clone()),
@@ -305,13 +308,10 @@ impl AttemptEvents {
             stages: progress.stages.clone(),
             channels: ChannelView::of(progress, &heard.channels),
             moved: documents::moved(heard.moved),
-            nodes: Vec::new(),
+            ..ProgressView::default()
         };
         self.foresee(&mut heard, &mut view);
-        if heard.recorder.is_due() {
-            let sample = self.sample(&mut heard, &view);
-            heard.recorder.sample(sample);
-        }
+        self.sampled(&mut heard, &mut view);
         heard.total = progress.bytes_total;
         let short = heard
             .space

@@ -135,6 +135,8 @@ fn progress(progress: ProgressView) -> ProgressView {
         stages,
         channels,
         moved,
+        host,
+        other_host,
         nodes,
     } = progress;
     ProgressView {
@@ -155,6 +157,8 @@ fn progress(progress: ProgressView) -> ProgressView {
         stages: listed(stages, &STAGE_FIGURES),
         channels: channels.into_iter().map(channel).collect(),
         moved,
+        host: listed(host, &HOST_FIGURES),
+        other_host: listed(other_host, &HOST_FIGURES),
         nodes: self::nodes(nodes),
     }
 }
@@ -193,6 +197,7 @@ fn nodes(nodes: Vec<NodeProgress>) -> Vec<NodeProgress> {
             bottleneck_text: _,
             stages,
             host,
+            other_host,
         } = node;
         NodeProgress {
             node: border::node_name(number),
@@ -203,6 +208,7 @@ fn nodes(nodes: Vec<NodeProgress>) -> Vec<NodeProgress> {
             bottleneck_text: None,
             stages: listed(stages, &STAGE_FIGURES),
             host: listed(host, &HOST_FIGURES),
+            other_host: listed(other_host, &HOST_FIGURES),
         }
     };
     (1..).zip(nodes).map(one).collect()
@@ -221,6 +227,7 @@ fn sample(sample: SampleView) -> SampleView {
         bottleneck,
         stages,
         host,
+        other_host,
         nodes,
         forecast: _,
         site: _,
@@ -238,6 +245,7 @@ fn sample(sample: SampleView) -> SampleView {
         bottleneck,
         stages: listed(stages, &STAGE_FIGURES),
         host: listed(host, &HOST_FIGURES),
+        other_host: listed(other_host, &HOST_FIGURES),
         nodes: self::nodes(nodes),
         // As for progress: this site knows limits and jobs that the other one does not.
         forecast: None,

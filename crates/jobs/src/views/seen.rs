@@ -165,6 +165,7 @@ impl Seen {
                 sample.stages.clear();
                 sample.nodes.clear();
                 sample.host.clear();
+                sample.other_host.clear();
             }
         }
         Ok(samples)

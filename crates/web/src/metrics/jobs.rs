@@ -13,6 +13,12 @@ use prometheus_client::registry::{Registry, Unit};
 /// Nodes of a job that have time series.
 const NODES_MAX: usize = 64;
 
+/// Figures of a host that have time series: another site chooses their names.
+const FIGURES_MAX: usize = 48;
+
+/// How the figure of a single core begins.
+const CORE: &str = "cpu_core_";
+
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct JobLabel {
     /// Not `job`: Prometheus has a label of that name.
@@ -41,6 +47,16 @@ struct NodeLimitedLabel {
     stage: String,
 }
 
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct HostLabel {
+    job_id: String,
+    node: String,
+    to: String,
+    /// `own` for the host of `node`, `other` for that of the node to which its data goes or from which the data comes.
+    end: &'static str,
+    figure: String,
+}
+
 /// The figures, one set of time series for each running job and each of its nodes.
 #[derive(Default)]
 pub(super) struct JobMetrics {
@@ -50,6 +66,7 @@ pub(super) struct JobMetrics {
     node_rates: Family<NodeLabel, Gauge<f64, AtomicU64>>,
     node_streams: Family<NodeLabel, Gauge>,
     node_limited: Family<NodeLimitedLabel, Gauge>,
+    hosts: Family<HostLabel, Gauge<f64, AtomicU64>>,
 }
 
 impl JobMetrics {
@@ -86,6 +103,11 @@ impl JobMetrics {
             "1 for the stage that limits each node in each running job now",
             self.node_limited.clone(),
         );
+        registry.register(
+            "job_host",
+            "Figures of the hosts at both ends of each running job, by node and end",
+            self.hosts.clone(),
+        );
     }
 
     /// Forgets all jobs.
@@ -96,6 +118,7 @@ impl JobMetrics {
         self.node_rates.clear();
         self.node_streams.clear();
         self.node_limited.clear();
+        self.hosts.clear();
     }
 
     /// Takes the progress of a running job. A job that is not divided has the node `own` alone, or none if another site moves its data.
@@ -120,6 +143,8 @@ impl JobMetrics {
                 bytes_per_second: rate,
                 streams: progress.streams,
                 bottleneck: progress.bottleneck.clone(),
+                host: progress.host.clone(),
+                other_host: progress.other_host.clone(),
                 ..NodeProgress::default()
             };
             self.set_node(id, &alone, String::new());
@@ -155,6 +180,20 @@ impl JobMetrics {
                 stage: stage.clone(),
             };
             self.node_limited.get_or_create(&label).set(1);
+        }
+        for (end, figures) in [("own", &progress.host), ("other", &progress.other_host)] {
+            // Each core would be a series.
+            let whole = figures.iter().filter(|(name, _)| !name.starts_with(CORE));
+            for (figure, value) in whole.take(FIGURES_MAX) {
+                let label = HostLabel {
+                    job_id: id.to_owned(),
+                    node: node.clone(),
+                    to: to.clone(),
+                    end,
+                    figure: figure.clone(),
+                };
+                self.hosts.get_or_create(&label).set(*value);
+            }
         }
     }
 }

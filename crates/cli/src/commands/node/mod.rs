@@ -9,6 +9,7 @@ pub(super) mod cluster;
 pub(super) mod connect;
 mod far;
 mod grants;
+mod hosts;
 mod list;
 mod log;
 mod places;

@@ -10,7 +10,7 @@ use godwit_client::Client;
 use serde::Serialize;
 
 use super::when::Clock;
-use super::{print_json, text as argument, words, work};
+use super::{hosts, print_json, text as argument, words, work};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -131,6 +131,9 @@ fn progress(job: &JobView, clock: &Clock, lines: &mut Lines) {
             };
             let rate = human_rate(words::whole(node.bytes_per_second));
             lines.add("node", &format!("{}{to}: {rate}{limited}", node.node));
+        }
+        for host in hosts::lines(job, progress) {
+            lines.add("host", &host);
         }
         if progress.failed > 0 {
             lines.add("failed", &counted(progress.failed, "entry"));

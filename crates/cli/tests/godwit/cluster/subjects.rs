@@ -153,6 +153,13 @@ const TABLE: &[Row] = &[
         "running",
         [WHO, NO, NO, WHO, NO, NO, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
     ),
+    // No subject has a transfer here: `shown` has a node that does.
+    (
+        "host",
+        [
+            WHO, NO_JOB, NO_JOB, WHO, NO_JOB, NO_JOB, NO_JOB, WHO, WHO, WHO, NOT_SO, NOT_SO,
+        ],
+    ),
     (
         "cluster/carry",
         [

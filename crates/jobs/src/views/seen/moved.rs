@@ -33,6 +33,8 @@ pub(super) fn outline(progress: &mut ProgressView, is_elsewhere: bool) {
     progress.bottleneck_text = None;
     if is_elsewhere {
         progress.stages.clear();
+        progress.host.clear();
+        progress.other_host.clear();
         progress.nodes.clear();
     }
     unnamed(&mut progress.nodes);

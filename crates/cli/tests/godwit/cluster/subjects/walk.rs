@@ -300,6 +300,7 @@ impl Walk {
                 of: None,
             }),
             "running" => Question::Running {},
+            "host" => Question::Host {},
             kind => Question::Cluster(Box::new(self.of_cluster(kind))),
         }
     }
