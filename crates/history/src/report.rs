@@ -2,6 +2,7 @@
 //! Reads no file and no state; draws nothing (`html`).
 
 mod foretold;
+mod hosts;
 mod html;
 mod nodes;
 

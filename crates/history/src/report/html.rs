@@ -1,12 +1,13 @@
 //! Draws the report of a job as one HTML file that fetches nothing.
 //! Computes no figure.
 
+mod axis;
 mod figure;
 mod plot;
 
 use std::fmt::Write as _;
 
-use super::nodes as shares;
+use super::{hosts, nodes as shares};
 use godwit_api::event::Encryption;
 use godwit_api::rest::{JobReport, Timestamp};
 use godwit_api::shown::printable;
@@ -15,12 +16,14 @@ use godwit_api::units::{counted, human_rate, human_size};
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a1a1a;background:#fff}\
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}\
 th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #ddd;vertical-align:top}\
-td.n,th.n{text-align:right}svg{width:100%;height:auto;background:#f6f6f6}polyline{fill:none;stroke:#0a5;stroke-width:1.5}\
+td.n,th.n{text-align:right}svg{width:100%;height:auto;background:#f6f6f6}polyline{fill:none;stroke-width:1.5}\
+h3{font-size:1rem;margin:1.25rem 0 .25rem}svg text{font:9px system-ui,sans-serif;fill:#555}text.time{text-anchor:middle}text.value{text-anchor:end}\
+line{stroke:#888;stroke-width:.7}line.grid{stroke:#ccc;stroke-width:.4}\
 .plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(18rem,1fr));gap:.5rem 1.5rem}figure{margin:0 0 .5rem}\
-figcaption{font-size:.85rem}svg.strip{height:1.5rem}svg.bars{width:5rem;height:1.25rem;background:none}svg.bars rect{fill:#0a5}\
+figcaption{font-size:.85rem}svg.bars{width:5rem;height:1.25rem;background:none}svg.bars rect{fill:#0a5}\
 .key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 .8em}\
 .why{padding:.5rem .75rem;background:#f6f6f6;border-left:4px solid #0a5}small{color:#555}\
-@media(prefers-color-scheme:dark){body{color:#eee;background:#111}svg,.why{background:#222}th,td{border-color:#444}small{color:#aaa}}";
+@media(prefers-color-scheme:dark){body{color:#eee;background:#111}svg,.why{background:#222}th,td{border-color:#444}small{color:#aaa}svg text{fill:#bbb}line.grid{stroke:#444}}";
 
 /// The report as one HTML file that fetches nothing.
 #[must_use]
@@ -64,7 +67,10 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
         )?;
     }
     facts(page, report)?;
-    plot::all(page, &report.samples)?;
+    let places = job.sources.iter().chain([&job.destination]);
+    let places: Vec<&str> = places.map(String::as_str).collect();
+    let found = hosts::all(&report.samples, &report.attempts, &places);
+    plot::all(page, &report.samples, &found)?;
     nodes(page, report)?;
     distributions(page, report)?;
     attempts(page, report)?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::judge::assert_identical_to_rsync;
 use super::super::process::wait_until;
 use super::super::rest::Caller;
-use super::super::sites::{submit, wait_for};
+use super::super::sites::{submit, two_sites, wait_for};
 use super::super::totals::{accounted, counted, json};
 use super::Site;
 use super::sites::know;
@@ -20,15 +20,18 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(-1.0)
 }
 
-/// The nodes of a document that bring something to a node of the other site, and have figures of stages and of the host.
+/// The nodes of a document that bring something to a node of the other site, and have figures of stages and of the hosts of both ends.
 fn telling(progress: &Value) -> usize {
     let nodes = progress["nodes"].as_array().cloned().unwrap_or_default();
     let tells = |node: &&Value| {
         !node["to"].as_str().unwrap_or_default().is_empty()
             && number(&node["stages"]["send_bytes_per_second"]) >= 0.0
-            && number(&node["host"]["cpu_busy"])
-                .max(number(&node["host"]["memory_available_bytes"]))
-                >= 0.0
+            && ["host", "other_host"].iter().all(|host| {
+                let figures = ["cpu_user", "memory_available_bytes"];
+                figures
+                    .iter()
+                    .all(|name| number(&node[*host][*name]) >= 0.0)
+            })
     };
     nodes.iter().filter(tells).count()
 }
@@ -110,6 +113,8 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
         "left",
         "limited by",
         "node ",
+        "host ",
+        " (other end): processors ",
         " of 240 MB",
         " of 240 files",
     ] {
@@ -134,6 +139,15 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     );
     let limited = series(&metrics, "godwit_job_node_limited", &id);
     assert!(!limited.is_empty(), "{metrics}");
+    let hosts = series(&metrics, "godwit_job_host", &id);
+    for end in ["own", "other"] {
+        let memory = hosts.iter().filter(|(labels, value)| {
+            labels.contains(&format!("end=\"{end}\""))
+                && labels.contains("figure=\"memory_available_bytes\"")
+                && *value > 0.0
+        });
+        assert_eq!(memory.count(), 3, "{end}: {hosts:?}");
+    }
     let watched = asked.admin(&["job", "watch", &id]);
     assert_eq!(watched.code, Some(0), "{watched:?}");
     let said = watched.said();
@@ -181,9 +195,59 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
         assert!(page.contains(&format!("<td>{name}")), "{name}: {page}");
     }
     assert!(page.contains("240 MB"), "{page}");
+    // Each of the three sends to another node.
+    let (own, others): (Vec<_>, Vec<_>) = page
+        .split("<h3>Host of ")
+        .skip(1)
+        .filter_map(|part| part.split("</h3>").next())
+        .partition(|name| !name.contains("other end"));
+    assert_eq!((own.len(), others.len()), (3, 3), "{own:?} {others:?}");
     let sum = from.nodes.iter().fold((0, 0), |sum, node| {
         let (bytes, files) = accounted(node, &id);
         (sum.0 + bytes, sum.1 + files)
     });
     assert_eq!(sum, copied);
+}
+
+/// The figures of the host that receives are in the samples, and in everything that is made of them.
+#[test]
+fn a_job_of_one_node_shows_the_hosts_of_both_ends() {
+    let (here, _there) = two_sites();
+    here.write("export/large", vec![7; 100 << 20]);
+    let line = ["--limit", "8MB"];
+    let id = submit(&here, "here:/data/large", "siteB:/data/copy", &line);
+    let job = wait_for(&here, &id, |job| {
+        assert!(job["ended"].is_null(), "too early: {job}");
+        let progress = &job["progress"];
+        ["host", "other_host"]
+            .iter()
+            .all(|host| number(&progress[*host]["cpu_user"]) >= 0.0)
+    });
+    let memory = number(&job["progress"]["other_host"]["memory_available_bytes"]);
+    assert!(memory > 0.0, "{job}");
+    let shown = here.admin(&["job", "show", &id]).out;
+    assert!(shown.contains("siteB (other end): processors "), "{shown}");
+    let metrics = Caller::admin(&here).metrics();
+    let hosts = series(&metrics, "godwit_job_host", &id);
+    let is_other = |(labels, _): &&(String, f64)| labels.contains("end=\"other\"");
+    assert!(hosts.iter().any(|one| is_other(&one)), "{metrics}");
+    let sampled = wait_until(|| {
+        let report = json(&here, &["job", "report", &id, "--json"]);
+        let samples = report["samples"].as_array().expect("samples");
+        let has = |sample: &&Value| number(&sample["other_host"]["cpu_user"]) >= 0.0;
+        (samples.iter().filter(has).count() > 1).then_some(())
+    });
+    assert!(sampled.is_some(), "no sample has the other end");
+    here.admin(&["job", "limit", &id, "none"]);
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let page = Caller::admin(&here).get(&format!("jobs/{id}/report.html"));
+    let page = page.expect(200).as_str().expect("text").to_owned();
+    let title = "<h3>Host of siteB (other end)</h3>";
+    assert!(page.contains(title), "{page}");
+    let (_, of_other) = page.split_once(title).expect("drawn");
+    assert!(
+        of_other.contains("aria-label=\"Processors busy\""),
+        "{page}"
+    );
 }

@@ -1,79 +1,120 @@
 //! Draws the samples of a job: lines over time, the bottleneck over time, and small histograms.
-//! Chooses no figure but for the page of a report.
+//! Owns no scale (`axis`), and chooses no figure but for the page of a report.
 
+use std::collections::BTreeSet;
 use std::fmt::{Result, Write as _};
 
 use godwit_api::rest::SampleView;
 
-use super::{escape, rate_text};
-use crate::report::seconds;
+use super::axis::{Shown, TimeAxis, ValueAxis};
+use super::{escape, figure};
+use crate::report::hosts::HostSeen;
+use crate::report::{float, seconds};
 
-/// Width and height of a plot, in SVG units.
+/// Width and height of a plot, and the borders of its area, in SVG units.
 const WIDTH: f64 = 360.0;
-const HEIGHT: f64 = 90.0;
+const HEIGHT: f64 = 118.0;
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 330.0;
+const UPPER: f64 = 8.0;
+const LOWER: f64 = 100.0;
 
-/// Height of the strip that shows the bottleneck.
-const STRIP_HEIGHT: f64 = 22.0;
+/// The strip that shows the bottleneck: its width, the height of the colours, and the height with the axis.
+const STRIP_WIDTH: f64 = 720.0;
+const STRIP_LOWER: f64 = 20.0;
+const STRIP_HEIGHT: f64 = 36.0;
 
-/// Distinct colours for bottlenecks; further bottlenecks reuse them from the first.
+/// Distinct colours for bottlenecks and lines; further ones reuse them from the first.
 const COLOURS: [&str; 8] = [
     "#2a9d8f", "#e9c46a", "#e76f51", "#457b9d", "#9b5de5", "#f15bb5", "#8d99ae", "#6a994e",
 ];
 
-/// The figures of a sample that have plots: title, name, and how they are shown.
-const HOST_PLOTS: [(&str, &str, Shown); 11] = [
-    ("Processors, user", "cpu_user", Shown::Part),
-    ("Processors, system", "cpu_system", Shown::Part),
-    ("Processors, interrupts", "cpu_interrupts", Shown::Part),
-    ("Busiest core", "cpu_busiest_core", Shown::Part),
+/// Points of a line: one for each unit of the area is enough.
+const POINTS_MAX: usize = 300;
+
+/// Hosts that have plots. The figures of others are in the report as JSON.
+const HOSTS_MAX: usize = 32;
+
+/// Lines of interfaces in a plot: another site chooses their names.
+const INTERFACES_MAX: usize = 16;
+
+/// A sample this many times later than usual leaves a gap.
+const GAP: f64 = 4.0;
+
+/// Title of a plot, form of its values, and each line with its figure.
+type HostPlot = (&'static str, Shown, &'static [(&'static str, &'static str)]);
+
+/// Plots of a host.
+const HOST_PLOTS: [HostPlot; 8] = [
     (
-        "Context switches",
-        "context_switches_per_second",
-        Shown::Number,
+        "Processors busy",
+        Shown::Part,
+        &[
+            ("user", "cpu_user"),
+            ("system", "cpu_system"),
+            ("interrupts", "cpu_interrupts"),
+            ("waiting for disks", "cpu_iowait"),
+            ("stolen", "cpu_steal"),
+        ],
     ),
-    ("Softirqs", "softirqs_per_second", Shown::Number),
-    ("Disks, read", "disk_read_bytes_per_second", Shown::Rate),
     (
-        "Disks, written",
-        "disk_written_bytes_per_second",
+        "Busiest core",
+        Shown::Part,
+        &[("busiest core", "cpu_busiest_core")],
+    ),
+    (
+        "Memory available",
+        Shown::Bytes,
+        &[("available", "memory_available_bytes")],
+    ),
+    (
+        "Network of the machine",
         Shown::Rate,
+        &[
+            ("sent", "network_sent_bytes_per_second"),
+            ("received", "network_received_bytes_per_second"),
+        ],
     ),
     (
-        "Network, received",
-        "network_received_bytes_per_second",
-        Shown::Rate,
+        "Packets",
+        Shown::Each,
+        &[
+            ("sent", "network_sent_packets_per_second"),
+            ("received", "network_received_packets_per_second"),
+        ],
     ),
     (
-        "Network, sent",
-        "network_sent_bytes_per_second",
+        "Disks",
         Shown::Rate,
+        &[
+            ("read", "disk_read_bytes_per_second"),
+            ("written", "disk_written_bytes_per_second"),
+        ],
     ),
-    ("Processor packages, watts", "package_watts", Shown::Number),
+    (
+        "Interrupts and switches",
+        Shown::Each,
+        &[
+            ("interrupts", "interrupts_per_second"),
+            ("softirqs", "softirqs_per_second"),
+            ("context switches", "context_switches_per_second"),
+        ],
+    ),
+    (
+        "Power of the processors",
+        Shown::Watts,
+        &[("packages", "package_watts")],
+    ),
 ];
 
-/// How a figure is shown.
-#[derive(Clone, Copy)]
-enum Shown {
-    Part,
-    Rate,
-    Number,
-}
+/// A value at a time.
+type Point = (f64, f64);
 
-impl Shown {
-    fn text(self, value: f64) -> String {
-        match self {
-            Self::Part => format!("{:.0} %", value * 100.0),
-            Self::Rate => rate_text(value),
-            Self::Number => format!("{value:.0}"),
-        }
-    }
-}
+/// The parts of a line between its gaps.
+type Line = Vec<Vec<Point>>;
 
-/// A value of a sample at a time, with its attempt.
-type Point = (f64, f64, u32);
-
-/// Draws all plots of a report.
-pub(super) fn all(page: &mut String, samples: &[SampleView]) -> Result {
+/// Draws the plots of the samples and of these hosts.
+pub(super) fn all(page: &mut String, samples: &[SampleView], found: &[HostSeen<'_>]) -> Result {
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return Ok(());
     };
@@ -82,97 +123,211 @@ pub(super) fn all(page: &mut String, samples: &[SampleView]) -> Result {
     }
     write!(
         page,
-        "<h2>Over time</h2><p><small>From {} to {}.</small></p>",
+        "<h2>Over time</h2><p><small>From {} to {}; the times below the plots are UTC.</small></p>",
         first.at.utc(),
         last.at.utc()
     )?;
-    let time = TimeAxis {
-        start: seconds(first.at.0),
-        width: (seconds(last.at.0) - seconds(first.at.0)).max(1e-3),
-    };
-    bottlenecks(page, samples, &time)?;
+    bottlenecks(page, samples)?;
+    let plots = Plots::new(samples);
     page.push_str("<div class=\"plots\">");
     let mut attempt = None;
-    let rates: Vec<Point> = samples
-        .iter()
-        .filter_map(|sample| {
-            // The first sample of an attempt has nothing to compare with.
-            let has_rate = attempt.replace(sample.attempt) == Some(sample.attempt);
-            has_rate.then(|| point(sample, sample.bytes_per_second))
-        })
-        .collect();
-    line(page, "Rate", &[rates], &time, Shown::Rate)?;
-    let streams = samples
-        .iter()
-        .map(|sample| point(sample, sample.streams.into()));
-    line(page, "Streams", &[streams.collect()], &time, Shown::Number)?;
-    for (title, name, shown) in HOST_PLOTS {
-        line(page, title, &[host(samples, name)], &time, shown)?;
+    let rates = plots.line(|sample, _| {
+        // The first sample of an attempt has nothing to compare with.
+        let has_rate = attempt.replace(sample.attempt) == Some(sample.attempt);
+        has_rate.then_some(sample.bytes_per_second)
+    });
+    plots.draw(page, "Rate", Shown::Rate, &[("", rates)])?;
+    let streams = plots.line(|sample, _| Some(f64::from(sample.streams)));
+    plots.draw(page, "Streams", Shown::Number, &[("", streams)])?;
+    page.push_str("</div>");
+    for host in found.iter().take(HOSTS_MAX) {
+        self::host(page, &plots, host)?;
     }
-    let cores: Vec<Vec<Point>> = (0..)
-        .map(|core| host(samples, &format!("cpu_core_{core}")))
-        .take_while(|points| !points.is_empty())
+    if found.len() > HOSTS_MAX {
+        let more = found.len() - HOSTS_MAX;
+        write!(page, "<p>{more} more hosts are in the report as JSON.</p>")?;
+    }
+    Ok(())
+}
+
+/// The plots of one host.
+fn host(page: &mut String, plots: &Plots<'_>, host: &HostSeen<'_>) -> Result {
+    write!(
+        page,
+        "<h3>Host of {}</h3><div class=\"plots\">",
+        escape(&host.name)
+    )?;
+    let line = |name: &str| {
+        plots.line(|_, place| {
+            let figures = host.figures.get(place).copied().flatten();
+            figures.and_then(|figures| figures.get(name).copied())
+        })
+    };
+    for (title, shown, figures) in HOST_PLOTS {
+        let lines = figures.iter().map(|(words, name)| (*words, line(name)));
+        plots.draw(page, title, shown, &lines.collect::<Vec<_>>())?;
+    }
+    let cores = (0..).map(|core| ("", line(&format!("cpu_core_{core}"))));
+    let cores: Vec<_> = cores.take_while(|(_, line)| !line.is_empty()).collect();
+    plots.draw(page, "Each core", Shown::Part, &cores)?;
+    let names = host
+        .figures
+        .iter()
+        .copied()
+        .flatten()
+        .flat_map(|figures| figures.keys());
+    let names: BTreeSet<(&str, &str)> = names.filter_map(|name| figure::interface(name)).collect();
+    let words: Vec<String> = names
+        .iter()
+        .map(|(name, way)| format!("{name} {way}"))
         .collect();
-    line(page, "Each core", &cores, &time, Shown::Part)?;
+    let lines = names.iter().zip(&words).map(|((name, way), words)| {
+        let name = format!("interface_{name}_{way}_bytes_per_second");
+        (words.as_str(), line(&name))
+    });
+    let lines: Vec<_> = lines.take(INTERFACES_MAX).collect();
+    plots.draw(page, "Each interface", Shown::Rate, &lines)?;
     page.push_str("</div>");
     Ok(())
 }
 
-/// Start of a plot, and its width in seconds.
-struct TimeAxis {
-    start: f64,
-    width: f64,
+/// The samples of a job on one axis of time.
+struct Plots<'a> {
+    samples: &'a [SampleView],
+    time: TimeAxis,
+    /// A longer silence is a gap, in seconds.
+    silent: f64,
 }
 
-impl TimeAxis {
-    fn x(&self, at: f64) -> f64 {
-        (at - self.start) / self.width * WIDTH
+impl<'a> Plots<'a> {
+    fn new(samples: &'a [SampleView]) -> Self {
+        let mut steps: Vec<f64> = samples
+            .windows(2)
+            .map(|pair| seconds(pair[1].at.0.saturating_sub(pair[0].at.0)))
+            .collect();
+        steps.sort_by(f64::total_cmp);
+        let usual = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+        Self {
+            samples,
+            time: time(samples, LEFT, RIGHT),
+            silent: GAP * usual,
+        }
     }
-}
 
-fn point(sample: &SampleView, value: f64) -> Point {
-    (seconds(sample.at.0), value, sample.attempt)
-}
+    /// The values over time. A line ends with its attempt, where values are missing, and before a long silence.
+    fn line(&self, mut value: impl FnMut(&SampleView, usize) -> Option<f64>) -> Line {
+        let mut line = Line::new();
+        let mut before: Option<(f64, u32)> = None;
+        for (place, sample) in self.samples.iter().enumerate() {
+            let at = seconds(sample.at.0);
+            let Some(value) = value(sample, place).filter(|value| value.is_finite()) else {
+                before = None;
+                continue;
+            };
+            let goes_on = before.is_some_and(|(then, attempt)| {
+                attempt == sample.attempt && at - then <= self.silent.max(1e-3)
+            });
+            match line.last_mut().filter(|_| goes_on) {
+                Some(part) => part.push((at, value)),
+                None => line.push(vec![(at, value)]),
+            }
+            before = Some((at, sample.attempt));
+        }
+        let points: usize = line.iter().map(Vec::len).sum();
+        let each = points.div_ceil(POINTS_MAX).max(1);
+        line.iter().map(|part| thinned(part, each)).collect()
+    }
 
-fn host(samples: &[SampleView], name: &str) -> Vec<Point> {
-    let value = |sample: &SampleView| Some(point(sample, *sample.host.get(name)?));
-    samples.iter().filter_map(value).collect()
-}
+    /// Draws lines with their words, if there are any.
+    fn draw(&self, page: &mut String, title: &str, shown: Shown, lines: &[(&str, Line)]) -> Result {
+        let lines: Vec<_> = lines.iter().filter(|(_, line)| !line.is_empty()).collect();
+        let points = lines.iter().flat_map(|(_, line)| line.iter().flatten());
+        let Some(max) = points.map(|point| point.1).reduce(f64::max) else {
+            return Ok(());
+        };
+        let values = ValueAxis::of(max, shown, (UPPER, LOWER));
+        write!(page, "<figure><figcaption>{title}")?;
+        for (place, (words, _)) in lines.iter().enumerate() {
+            if !words.is_empty() && lines.len() > 1 {
+                key(page, place, words)?;
+            }
+        }
+        write!(
+            page,
+            "</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">"
+        )?;
+        values.draw(page, LEFT, RIGHT)?;
+        self.time.draw(page, LOWER)?;
+        for (place, (_, line)) in lines.iter().enumerate() {
+            let colour = colour(place);
+            for part in line {
+                self.part(page, part, &values, colour)?;
+            }
+        }
+        page.push_str("</svg></figure>");
+        Ok(())
+    }
 
-fn line(
-    page: &mut String,
-    title: &str,
-    lines: &[Vec<Point>],
-    time: &TimeAxis,
-    shown: Shown,
-) -> Result {
-    let values = lines.iter().flatten().map(|point| point.1);
-    let Some(max) = values.reduce(f64::max) else {
-        return Ok(());
-    };
-    write!(
-        page,
-        "<figure><figcaption>{title}, up to {}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">",
-        escape(&shown.text(max))
-    )?;
-    // Attempts are lines of their own: between them nothing ran.
-    for line in lines
-        .iter()
-        .flat_map(|line| line.chunk_by(|a, b| a.2 == b.2))
-    {
-        page.push_str("<polyline points=\"");
-        for (at, value, _) in line {
-            let y = HEIGHT - 2.0 - value / max.max(1e-9) * (HEIGHT - 4.0);
-            write!(page, "{:.1},{y:.1} ", time.x(*at))?;
+    /// Draws a line without gaps; one value alone is a point.
+    fn part(&self, page: &mut String, part: &[Point], values: &ValueAxis, colour: &str) -> Result {
+        if let [(at, value)] = part {
+            return write!(
+                page,
+                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"1.5\" fill=\"{colour}\"/>",
+                self.time.x(*at),
+                values.y(*value)
+            );
+        }
+        write!(page, "<polyline stroke=\"{colour}\" points=\"")?;
+        for (at, value) in part {
+            write!(page, "{:.1},{:.1} ", self.time.x(*at), values.y(*value))?;
         }
         page.push_str("\"/>");
+        Ok(())
     }
-    page.push_str("</svg></figure>");
-    Ok(())
+}
+
+fn time(samples: &[SampleView], left: f64, right: f64) -> TimeAxis {
+    let at = |sample: Option<&SampleView>| sample.map_or(0.0, |sample| seconds(sample.at.0));
+    let start = at(samples.first());
+    TimeAxis {
+        start,
+        width: (at(samples.last()) - start).max(1e-3),
+        left,
+        right,
+    }
+}
+
+/// The averages of so many points each.
+fn thinned(part: &[Point], each: usize) -> Vec<Point> {
+    let average = |points: &[Point]| {
+        let count = float(points.len() as u64);
+        let sum = points.iter().fold((0.0, 0.0), |sum, point| {
+            (sum.0 + point.0 / count, sum.1 + point.1 / count)
+        });
+        match points {
+            [one] => *one,
+            _ => sum,
+        }
+    };
+    part.chunks(each).map(average).collect()
+}
+
+fn colour(place: usize) -> &'static str {
+    COLOURS[place % COLOURS.len()]
+}
+
+fn key(page: &mut String, place: usize, words: &str) -> Result {
+    write!(
+        page,
+        "<span class=\"key\" style=\"background:{}\"></span>{} ",
+        colour(place),
+        escape(words)
+    )
 }
 
 /// A strip with a colour for each bottleneck; nothing is where nothing limited the transfer.
-fn bottlenecks(page: &mut String, samples: &[SampleView], time: &TimeAxis) -> Result {
+fn bottlenecks(page: &mut String, samples: &[SampleView]) -> Result {
     let mut stages: Vec<&str> = samples
         .iter()
         .filter_map(|sample| sample.bottleneck.as_deref())
@@ -182,17 +337,14 @@ fn bottlenecks(page: &mut String, samples: &[SampleView], time: &TimeAxis) -> Re
     if stages.is_empty() {
         return Ok(());
     }
-    let colour = |stage: &str| {
-        let place = stages.iter().position(|known| *known == stage);
-        COLOURS[place.unwrap_or(0) % COLOURS.len()]
-    };
+    let time = time(samples, 28.0, STRIP_WIDTH - 28.0);
     write!(
         page,
-        "<figure><figcaption>Bottleneck</figcaption><svg class=\"strip\" viewBox=\"0 0 {WIDTH} {STRIP_HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"Bottleneck\">"
+        "<figure><figcaption>Bottleneck</figcaption><svg class=\"strip\" viewBox=\"0 0 {STRIP_WIDTH} {STRIP_HEIGHT}\" role=\"img\" aria-label=\"Bottleneck\">"
     )?;
-    let key = |sample: &SampleView| (sample.attempt, sample.bottleneck.clone());
+    let key_of = |sample: &SampleView| (sample.attempt, sample.bottleneck.clone());
     let mut from = 0;
-    for run in samples.chunk_by(|a, b| key(a) == key(b)) {
+    for run in samples.chunk_by(|a, b| key_of(a) == key_of(b)) {
         let next = from + run.len();
         // Up to the next sample of the attempt: the bottleneck lasts until then.
         let until = samples
@@ -203,22 +355,19 @@ fn bottlenecks(page: &mut String, samples: &[SampleView], time: &TimeAxis) -> Re
         let Some(stage) = &run[0].bottleneck else {
             continue;
         };
+        let place = stages.iter().position(|known| known == stage);
         let (x, to) = (time.x(seconds(run[0].at.0)), time.x(seconds(end.at.0)));
         write!(
             page,
-            "<rect x=\"{x:.1}\" width=\"{:.1}\" height=\"{STRIP_HEIGHT}\" fill=\"{}\"/>",
+            "<rect x=\"{x:.1}\" width=\"{:.1}\" height=\"{STRIP_LOWER}\" fill=\"{}\"/>",
             (to - x).max(0.5),
-            colour(stage)
+            colour(place.unwrap_or(0))
         )?;
     }
+    time.draw(page, STRIP_LOWER)?;
     page.push_str("</svg><p>");
-    for stage in &stages {
-        write!(
-            page,
-            "<span class=\"key\" style=\"background:{}\"></span>{} ",
-            colour(stage),
-            escape(stage)
-        )?;
+    for (place, stage) in stages.iter().enumerate() {
+        key(page, place, stage)?;
     }
     page.push_str("</p></figure>");
     Ok(())
@@ -229,17 +378,17 @@ pub(super) fn histogram(page: &mut String, counts: &[u64]) -> Result {
     const STEP: f64 = 8.0;
     const TOP: f64 = 20.0;
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
-    let width = STEP * crate::report::float(counts.len() as u64);
+    let width = STEP * float(counts.len() as u64);
     write!(
         page,
         "<svg class=\"bars\" viewBox=\"0 0 {width} {TOP}\" role=\"img\" aria-label=\"Distribution\">"
     )?;
     for (place, count) in (0_u64..).zip(counts) {
-        let height = crate::report::float(*count) / crate::report::float(most) * TOP;
+        let height = float(*count) / float(most) * TOP;
         write!(
             page,
             "<rect x=\"{}\" y=\"{:.1}\" width=\"7\" height=\"{height:.1}\"/>",
-            STEP * crate::report::float(place),
+            STEP * float(place),
             TOP - height
         )?;
     }
@@ -248,68 +397,4 @@ pub(super) fn histogram(page: &mut String, counts: &[u64]) -> Result {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use godwit_api::rest::Timestamp;
-
-    use super::*;
-
-    fn sample(second: i64, attempt: u32, bottleneck: Option<&str>) -> SampleView {
-        SampleView {
-            at: Timestamp(second * 1_000),
-            attempt,
-            bytes_per_second: 5.0,
-            bottleneck: bottleneck.map(str::to_owned),
-            host: BTreeMap::from([("cpu_core_0".to_owned(), 0.5)]),
-            ..SampleView::default()
-        }
-    }
-
-    #[test]
-    fn a_bottleneck_has_one_bar_for_as_long_as_it_lasts() {
-        let samples = [
-            sample(0, 1, None),
-            sample(1, 1, Some("network")),
-            sample(2, 1, Some("network")),
-            sample(3, 1, Some("<disk>")),
-            sample(9, 2, Some("network")),
-        ];
-        let mut page = String::new();
-        all(&mut page, &samples).expect("text");
-        assert_eq!(page.matches("<rect").count(), 3, "{page}");
-        assert_eq!(page.matches("class=\"key\"").count(), 2, "{page}");
-        assert!(
-            page.contains("&lt;disk&gt;") && !page.contains("<disk>"),
-            "{page}"
-        );
-        // Two attempts are two lines; a rate needs two samples of one attempt.
-        let figure = |title: &str| {
-            let (_, rest) = page
-                .split_once(&format!("aria-label=\"{title}\""))
-                .expect("drawn");
-            rest.split("</svg>")
-                .next()
-                .expect("it ends")
-                .matches("<polyline")
-                .count()
-        };
-        assert_eq!(
-            (figure("Streams"), figure("Rate"), figure("Each core")),
-            (2, 1, 2)
-        );
-        assert!(!page.contains("Disks"), "{page}");
-    }
-
-    #[test]
-    fn the_highest_bar_is_that_of_most_samples() {
-        let mut page = String::new();
-        histogram(&mut page, &[1, 4, 0]).expect("text");
-        let heights: Vec<&str> = page.split(" height=\"").skip(1).collect();
-        assert!(
-            heights[0].starts_with("5.0") && heights[1].starts_with("20.0"),
-            "{page}"
-        );
-        assert!(heights[2].starts_with("0.0"), "{page}");
-    }
-}
+mod tests;
