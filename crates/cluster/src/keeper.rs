@@ -56,7 +56,7 @@ fn beat(shared: &Shared) -> Result<(), String> {
     let refused = announced.as_ref().err();
     let is_strange = refused.is_some_and(|refusal| refusal.code == code::OTHER_CLUSTER);
     shared.note_strange(is_strange, Instant::now());
-    announced.map_err(|refusal| refusal.message)
+    announced.map_err(|refusal| refusal.to_string())
 }
 
 impl Shared {

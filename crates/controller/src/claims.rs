@@ -411,7 +411,7 @@ impl Claims {
                 continue;
             }
             if let Some(refusal) = &at.refused {
-                told.push((at.peer.name.clone(), refusal.message.clone()));
+                told.push((at.peer.name.clone(), refusal.to_string()));
             }
             at.told = code.cloned();
         }

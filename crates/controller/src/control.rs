@@ -249,7 +249,7 @@ impl Driver<'_> {
         };
         let roots = mapping.roots()?;
         let nodes = self.site.nodes_of(&self.order.peer);
-        Ok((roots, nodes.map_err(|refusal| refusal.message)?))
+        Ok((roots, nodes.map_err(|refusal| refusal.to_string())?))
     }
 
     fn follow(

@@ -44,7 +44,7 @@ impl Mapping<'_> {
                 parents: false,
             });
             let made = (self.ask)(&question);
-            made.map_err(|refusal| refusal.message)?;
+            made.map_err(|refusal| refusal.to_string())?;
         }
         let mut roots: Vec<WorkRoot> = Vec::new();
         for source in self.order.sources {
@@ -91,7 +91,7 @@ impl Mapping<'_> {
             Ok(Answer::Entry(entry)) if entry.kind == EntryKind::Directory => Ok(true),
             Ok(_) => Err("the destination is no directory".to_owned()),
             Err(refusal) if refusal.code == code::NOT_FOUND => Ok(false),
-            Err(refusal) => Err(refusal.message),
+            Err(refusal) => Err(refusal.to_string()),
         }
     }
 

@@ -156,6 +156,8 @@ fn refused(refusal: &TransferRefusal) {
         direction = refusal.direction.map(|direction| direction.name()),
         places = refusal.places.join(", ").as_str(),
         code = refusal.code.as_str(),
+        fault = refusal.code.known().map(|code| code.culprit().as_str()),
+        advice = refusal.code.known().map(FailureCode::advice),
         "refused: {}",
         printable(&refusal.message)
     );

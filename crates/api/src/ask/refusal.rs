@@ -94,9 +94,16 @@ impl Refusal {
     }
 }
 
+/// The message with fault and advice of the catalogue, where this version has the code.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        let Some(code) = self.code.known() else {
+            return Ok(());
+        };
+        let fault = code.culprit().as_str().replace('_', " ");
+        let advice = code.advice().trim_end_matches('.');
+        write!(f, "; fault: {fault}; what to do: {advice}")
     }
 }
 

@@ -44,6 +44,21 @@ fn questions_of_other_versions_are_unsupported_and_nonsense_is_invalid() {
 }
 
 #[test]
+fn a_refusal_is_printed_with_fault_and_advice_of_the_catalogue() {
+    let no = Refusal::new(code::NO_SPACE, "/data: the disk is full");
+    let expected = format!(
+        "/data: the disk is full; fault: destination; what to do: {}",
+        code::NO_SPACE.advice().trim_end_matches('.')
+    );
+    assert_eq!(no.to_string(), expected);
+    let newer = Refusal {
+        code: crate::failure::Code::of_word("of_tomorrow"),
+        ..no
+    };
+    assert_eq!(newer.to_string(), "/data: the disk is full");
+}
+
+#[test]
 fn every_question_is_known() {
     let path = || Text::from("a");
     let peer = || Peer {

@@ -3,8 +3,9 @@
 
 use clap::ArgMatches;
 use godwit_api::event::Encryption;
+use godwit_api::failure::Scope;
 use godwit_api::job::JobKind;
-use godwit_api::rest::{JobView, WorkView};
+use godwit_api::rest::{JobState, JobView, WorkView};
 use godwit_api::units::{counted, human_rate, human_size};
 use godwit_client::Client;
 use serde::Serialize;
@@ -66,6 +67,7 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
     lines.add("to", &job.destination);
     lines.add("state", words::state(job.state));
     lines.add("", &words::why(job, clock).unwrap_or_default());
+    lines.add("fault", &fault(job));
     progress(job, clock, &mut lines);
     if job.moved.bytes_again > 0 {
         lines.add("sent again", &human_size(job.moved.bytes_again));
@@ -96,6 +98,21 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
     lines.add("node", job.node.as_deref().unwrap_or_default());
     lines.add("request", job.request.as_deref().unwrap_or_default());
     lines.0.join("\n")
+}
+
+/// Fault and advice of the catalogue for a job that failed or waits after a failure.
+fn fault(job: &JobView) -> String {
+    let code = job.reason.as_ref().and_then(|reason| reason.code.known());
+    // A reason of the state alone is nobody's fault.
+    let code = code.filter(|code| matches!(code.scope(), Scope::Job | Scope::Request));
+    let is_fault = !matches!(job.state, JobState::Complete | JobState::Cancelled);
+    match code.filter(|code| is_fault && !code.is_interruption()) {
+        Some(code) => {
+            let whose = code.culprit().as_str().replace('_', " ");
+            format!("{whose}; what to do: {}", code.advice())
+        }
+        None => String::new(),
+    }
 }
 
 /// Adds the running attempt, or the result of the last one.

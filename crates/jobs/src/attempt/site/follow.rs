@@ -275,8 +275,9 @@ impl<'a> Followed<'a> {
         }
         self.away = true;
         let text = format!(
-            "{}; the site cannot be asked for progress: {refusal}",
-            self.third.ends.way_text(self.way)
+            "{}; the site cannot be asked for progress: {}",
+            self.third.ends.way_text(self.way),
+            refusal.message
         );
         self.third.told.note(&text);
         self.report(Some(FailureCode::NodeUnreachable.into()), text);
