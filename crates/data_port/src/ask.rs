@@ -282,6 +282,10 @@ fn answer(
         if fences && answered.is_ok() {
             fenced(shared)?;
         }
+        // So the asker knows what the members leave. The claim has ended in any case.
+        if matches!(question, Question::Release(_)) && answered.is_ok() {
+            let _ = fenced(shared);
+        }
         return answered;
     }
     let answered = shared.here.answer(&question, &may, &mut go_on);

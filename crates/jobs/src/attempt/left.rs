@@ -152,7 +152,9 @@ pub(crate) fn tell(asking: &Asking, job: &Job, told: &AttemptEvents) {
             counted(found.files, "temporary file"),
             human_size(found.bytes)
         )),
-        Ok(_) => {}
+        Ok(_) => told.note(&format!(
+            "the cancelled job leaves no temporary files at {place}"
+        )),
         Err(refusal) => unknown(&refusal),
     }
 }

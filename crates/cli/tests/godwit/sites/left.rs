@@ -24,13 +24,27 @@ fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
         );
         let outcome = here.admin(&["job", "cancel", &id]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        // The data that a divided job had on the network may be gone with its claim.
-        if more == "auto" {
-            let log = wait_until(|| {
-                let log = here.admin(&["job", "log", &id]).out;
-                log.contains("the cancelled job leaves").then_some(log)
-            });
-            let log = log.unwrap_or_else(|| here.admin(&["job", "log", &id]).out);
+        let log = wait_until(|| {
+            let log = here.admin(&["job", "log", &id]).out;
+            log.contains("the cancelled job leaves").then_some(log)
+        });
+        let log = log.unwrap_or_else(|| here.admin(&["job", "log", &id]).out);
+        let temporary = || {
+            let files = files_below(&there.export).into_iter();
+            files.filter(|path| is_temporary(path)).count()
+        };
+        if more == "always" {
+            // The data that was on the network may be gone with its claim. What is said is so from then on.
+            let said = match temporary() {
+                0 => "leaves no temporary files at siteB:/data/copy".to_owned(),
+                1 => "leaves 1 temporary file with ".to_owned(),
+                count => format!("leaves {count} temporary files with "),
+            };
+            assert!(log.contains(&said), "{said}: {log}");
+            let told = here.admin(&["clean", "--job", &id]);
+            assert_eq!(told.code, Some(0), "{told:?}");
+            assert_eq!(temporary(), 0, "{told:?}");
+        } else {
             assert!(log.contains("leaves 1 temporary file with "), "{log}");
             assert!(log.contains("at siteB:/data/copy"), "{log}");
             assert!(log.contains(&format!("godwit clean --job {id}")), "{log}");
