@@ -41,6 +41,11 @@ fn the_page_of_any_node_shows_the_cluster_and_who_does_what() {
 }
 
 #[test]
+fn the_page_of_a_divided_job_states_what_that_of_a_job_of_one_node_states() {
+    passes("story.mjs");
+}
+
+#[test]
 fn a_new_user_moves_a_data_set_and_reads_what_limits_it() {
     passes("walk.mjs");
 }
