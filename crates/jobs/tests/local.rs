@@ -7,6 +7,8 @@ mod believed;
 mod clock;
 #[path = "local/faithless.rs"]
 mod faithless;
+#[path = "local/listed.rs"]
+mod listed;
 #[path = "local/lone.rs"]
 mod lone;
 #[path = "local/mates.rs"]
