@@ -177,7 +177,7 @@ fn progress_without_a_total_says_null() {
     };
     check(
         &Event::Progress(progress),
-        r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"files_total":7,"files_per_second":3.0,"scanning":true,"streams":2,"bottleneck":"network","bottleneck_told":{"figure":"1 Mbit/s","advice":null},"seconds":1.0}"#,
+        r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"files_total":7,"files_settled":0,"files_per_second":3.0,"scanning":true,"streams":2,"bottleneck":"network","bottleneck_told":{"figure":"1 Mbit/s","advice":null},"seconds":1.0}"#,
     );
 }
 
