@@ -73,7 +73,10 @@ impl AnswerJobs for Guests {
                 told(jobs, &known(jobs, asker, job)?.id)
             }
             Question::Running {} => Ok(Answer::Running(running(jobs))),
-            Question::Host {} => Ok(Answer::Host(jobs.shared.workers.hosts.own())),
+            Question::Host {} => {
+                let figures = jobs.shared.workers.hosts.own();
+                Ok(Answer::Host(heard::host(figures)))
+            }
             Question::Steer(wish) => {
                 let of = acts_for(&jobs.parts.rights, asker, mandate, &wish.job)?;
                 steer(jobs, of, mandate.map(|_| asker), wish)

@@ -254,6 +254,25 @@ fn sample(sample: SampleView) -> SampleView {
     }
 }
 
+/// The figures of this host for the other end of a running transfer. Single interfaces have numbers: their names do not pass.
+pub(super) fn host(figures: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    let unnamed = |(name, figure): (String, f64)| {
+        let Some((interface, way)) = of_interface(&name) else {
+            return (name, figure);
+        };
+        let next = numbers.len() + 1;
+        let number = *numbers.entry(interface.to_owned()).or_insert(next);
+        (format!("interface_{number}_{way}"), figure)
+    };
+    figures.into_iter().map(unnamed).collect()
+}
+
+/// The interface of the figure of a single one, and the rest of the figure's name.
+fn of_interface(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("interface_")?.split_once('_')
+}
+
 fn listed(mut figures: BTreeMap<String, f64>, list: &[&str]) -> BTreeMap<String, f64> {
     figures.retain(|name, _| list.contains(&name.as_str()));
     figures

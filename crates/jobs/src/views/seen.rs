@@ -155,17 +155,20 @@ impl Seen {
     /// As [`Jobs::samples`].
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
         let mut samples = self.jobs.samples(id)?;
-        let is_chosen = |sample: &SampleView| sample.site.is_some() || !sample.nodes.is_empty();
+        let is_chosen = |sample: &SampleView| {
+            let is_named = !sample.nodes.is_empty() || !sample.other_host.is_empty();
+            is_named || sample.site.is_some()
+        };
         if samples.iter().any(is_chosen) && !self.is_whole(&self.jobs.job(id)?) {
-            // Another site chooses the names of its nodes.
-            samples
-                .iter_mut()
-                .for_each(|sample| moved::unnamed(&mut sample.nodes));
+            // Another site chooses the names of its nodes, and of the figures of their hosts.
+            for sample in &mut samples {
+                moved::unnamed(&mut sample.nodes);
+                sample.other_host.clear();
+            }
             for sample in samples.iter_mut().filter(|sample| sample.site.is_some()) {
                 sample.stages.clear();
                 sample.nodes.clear();
                 sample.host.clear();
-                sample.other_host.clear();
             }
         }
         Ok(samples)

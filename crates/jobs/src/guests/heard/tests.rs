@@ -181,3 +181,25 @@ fn samples_carry_no_interfaces_and_no_names_of_nodes() {
     let text = serde_json::to_string(&told).expect("JSON");
     assert!(!text.contains("dtn1") && !text.contains("gw1-b"), "{text}");
 }
+
+#[test]
+fn the_other_end_hears_figures_of_interfaces_without_their_names() {
+    let figures = |names: &[&str]| -> BTreeMap<String, f64> {
+        names.iter().map(|name| ((*name).to_owned(), 1.0)).collect()
+    };
+    let told = host(figures(&[
+        "cpu_core_0",
+        "interface_bond0-5_received_bytes_per_second",
+        "interface_bond0-5_sent_bytes_per_second",
+        "interface_eth0_sent_bytes_per_second",
+        "memory_available_bytes",
+    ]));
+    let expected = figures(&[
+        "cpu_core_0",
+        "interface_1_received_bytes_per_second",
+        "interface_1_sent_bytes_per_second",
+        "interface_2_sent_bytes_per_second",
+        "memory_available_bytes",
+    ]);
+    assert_eq!(told, expected);
+}

@@ -31,10 +31,10 @@ impl Seen {
 /// Removes each text that another site may have chosen, and each address. Another site may have run a job that is elsewhere.
 pub(super) fn outline(progress: &mut ProgressView, is_elsewhere: bool) {
     progress.bottleneck_text = None;
+    progress.other_host.clear();
     if is_elsewhere {
         progress.stages.clear();
         progress.host.clear();
-        progress.other_host.clear();
         progress.nodes.clear();
     }
     unnamed(&mut progress.nodes);
@@ -46,5 +46,33 @@ pub(super) fn unnamed(nodes: &mut [NodeProgress]) {
     for node in nodes {
         node.to.clear();
         node.bottleneck_text = None;
+        node.other_host.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn an_outline_has_no_word_that_the_other_end_chose() {
+        let figures = || BTreeMap::from([("secret".to_owned(), 1.0)]);
+        let node = NodeProgress {
+            to: "secret".to_owned(),
+            bottleneck_text: Some("network at secret".to_owned()),
+            other_host: figures(),
+            ..NodeProgress::default()
+        };
+        let mut told = ProgressView {
+            bottleneck_text: Some("network at secret".to_owned()),
+            other_host: figures(),
+            nodes: vec![node],
+            ..ProgressView::default()
+        };
+        outline(&mut told, false);
+        assert!(!format!("{told:?}").contains("secret"), "{told:?}");
+        assert_eq!(told.nodes.len(), 1);
     }
 }
