@@ -121,7 +121,7 @@ impl Aside {
     }
 }
 
-/// What a fault means, without names of entries: users of other sites may read it.
+/// The meaning of a fault, without names of entries: users of other sites may read it.
 fn why(code: &Code) -> &'static str {
     match code.known() {
         Some(FailureCode::NoSpace) => "its storage or a quota is full",

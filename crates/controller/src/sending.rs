@@ -183,8 +183,8 @@ impl Sending<'_> {
         }
     }
 
-    /// Ends a try if no pair names its node any more, if this node has another pair early in the try, if patience is over, or if the node
-    /// cannot write. In each case another node to send to must exist.
+    /// Ends a try if no pair names its node any more, or if this node has another pair early in the try. Also if patience is over, or if
+    /// the node cannot write. In each case another node to send to must exist.
     fn watch(
         &self,
         target: &Target,

@@ -3,6 +3,7 @@
 
 pub(crate) mod border;
 pub(crate) mod elsewhere;
+pub(crate) mod hosts;
 pub(crate) mod manifest;
 pub(crate) mod past;
 pub(crate) mod reach;
@@ -26,4 +27,6 @@ pub(crate) struct Asking {
     pub(crate) others: past::Others,
     /// The sites that other nodes had tried from here.
     pub(crate) reaching: reach::Reaching,
+    /// This host, and the hosts at the other ends of transfers.
+    pub(crate) hosts: hosts::Hosts,
 }

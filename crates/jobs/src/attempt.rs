@@ -9,7 +9,6 @@ mod ending;
 mod events;
 mod fence;
 mod foresight;
-pub(crate) mod hosts;
 mod lack;
 pub(crate) mod left;
 pub(crate) mod live;

@@ -74,7 +74,7 @@ impl AnswerJobs for Guests {
             }
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Host {} => {
-                let figures = jobs.shared.workers.hosts.own();
+                let figures = jobs.parts.asking.hosts.own();
                 Ok(Answer::Host(heard::host(figures)))
             }
             Question::Steer(wish) => {
@@ -265,7 +265,7 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
             faults: Vec::new(),
         })
     })
-    .chain(jobs.parts.workers().flights(&jobs.parts.this.name))
+    .chain(jobs.parts.workers().flights(&jobs.parts.asking))
     .collect()
 }
 

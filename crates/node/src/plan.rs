@@ -66,7 +66,7 @@ pub fn make(
     if let CertificateSource::Files { key, .. } = &certificate {
         own.push(key);
     }
-    // Whoever may write to the settings or the invitation decides the exports, or the cluster, of the next start.
+    // A peer that may write to the settings or the invitation decides the exports, or the cluster, of the next start.
     if let (Value::Text(file), _) = values.get("config")
         && !file.is_empty()
     {

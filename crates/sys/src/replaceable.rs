@@ -19,16 +19,16 @@ const STICKY: u32 = 0o1000;
 pub struct Weakness {
     /// The directory or link.
     pub path: PathBuf,
-    /// Who could use it.
+    /// The users that could use it.
     pub by: Others,
 }
 
-/// Who could replace an entry.
+/// Users that could replace an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Others {
     /// The owner, with this id.
     Owner(u32),
-    /// Whoever the permissions let write; these are the permissions.
+    /// All users that these permissions let write.
     Writers(u32),
 }
 
@@ -68,7 +68,7 @@ fn walk(path: &Path, user: u32, links: u32) -> io::Result<Option<Weakness>> {
                 .checked_sub(1)
                 .ok_or_else(|| io::Error::from(rustix::io::Errno::LOOP))?;
             let target = fs::read_link(place)?;
-            let base = place.parent().unwrap_or(Path::new("/"));
+            let base = place.parent().unwrap_or_else(|| Path::new("/"));
             let found = walk(&base.join(target), user, links)?;
             let there = fs::metadata(place)?;
             let found = found.or_else(|| match is_last {

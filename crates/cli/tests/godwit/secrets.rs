@@ -151,7 +151,7 @@ fn no_export_reaches_the_files_that_decide_the_rights_of_its_node() {
     let inside = rig.daemon_home.join("inside");
     fs::create_dir_all(&inside).expect("made");
     refused(&serve(&inside), "GODWIT_HOME");
-    // Whoever may write to the settings decides the exports of the next start.
+    // A peer that may write to the settings decides the exports of the next start.
     let data = rig.path("shared");
     fs::create_dir_all(&data).expect("made");
     let settings = data.join("settings.toml");

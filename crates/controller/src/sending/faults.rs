@@ -1,7 +1,7 @@
 //! Judges nodes of the destination that cannot write: which node is better for the same items, and which one is at fault.
 //! Asks no node, and sets none aside: `aside` does.
 //!
-//! A full disk, a read-only mount or an I/O error may be of one node, or of the file system that all nodes share, so the items go to
+//! A full disk, a read-only mount or an I/O error may be of one node, or of the file system that all nodes share. So the items go to
 //! another node first. An I/O error may also be of one entry. So a node is at fault for that only if another one then has no such fault with
 //! the same items.
 

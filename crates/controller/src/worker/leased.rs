@@ -17,7 +17,7 @@ pub(super) struct Brought {
     /// A transfer was cut.
     pub(super) cut: bool,
     pub(super) looked: Looked,
-    /// What follows from entries that this node could not read.
+    /// The verdict about entries that this node could not read.
     pub(super) unread: Verdict,
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
     Decline,
 }
 
-/// What a node could not read.
+/// The entries that a node could not read.
 #[derive(Default)]
 pub(crate) struct Reads {
     returned: HashSet<u64>,
@@ -82,7 +82,7 @@ impl JobContext<'_> {
         let mut pairs = leased.work.pairs.iter();
         let others = pairs.clone().filter(|pair| pair.node != *own);
         let others = others.filter(|pair| !pair.to.is_empty()).count();
-        // A node without a pair was told to take nothing, and its lease is the last one.
+        // A node without a pair takes nothing more, and its lease is the last one.
         let others = match pairs.any(|pair| pair.node == *own) {
             true => others,
             false => 0,

@@ -23,12 +23,11 @@ use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works};
 
-use crate::asking::{manifest, reached};
+use crate::asking::{Asking, hosts, manifest, reached};
 use crate::attempt::askers::askers;
 use crate::attempt::claim::{claim_of, tag_of};
 use crate::attempt::divided::flights::Flights;
 use crate::attempt::divided::flights::steady::Steady;
-use crate::attempt::hosts::{self, Hosts};
 use crate::attempt::{AttemptEvents, Placing};
 use crate::basis::clock::now;
 use crate::basis::documents;
@@ -283,8 +282,8 @@ fn node(
 }
 
 /// A node of the destination of a divided job.
-fn target(shared: &Shared, job: &str, identity: &str) -> Option<Peer> {
-    let work = Works(&shared.replica.reader()).of(job).ok().flatten()?;
+fn target(asking: &Asking, job: &str, identity: &str) -> Option<Peer> {
+    let work = Works(&asking.this.reader()).of(job).ok().flatten()?;
     let mut nodes = work.targets.nodes.into_iter();
     let node = nodes.find(|node| node.identity == identity)?;
     Some(Peer {
@@ -298,8 +297,6 @@ fn target(shared: &Shared, job: &str, identity: &str) -> Option<Peer> {
 #[derive(Default)]
 pub(crate) struct Workers {
     workers: Mutex<BTreeMap<String, (Worker, Sight)>>,
-    /// Hosts of the transfers of this node.
-    pub(crate) hosts: Hosts,
 }
 
 impl Workers {
@@ -366,17 +363,17 @@ impl Workers {
     }
 
     /// Transfers of the workers now, each for another node or this one.
-    pub(crate) fn flights(&self, shared: &Arc<Shared>) -> Vec<RunningJob> {
+    pub(crate) fn flights(&self, asking: &Arc<Asking>) -> Vec<RunningJob> {
         let workers = self.lock();
         let host = match workers.is_empty() {
             true => BTreeMap::new(),
-            false => self.hosts.own(),
+            false => asking.hosts.own(),
         };
         let flights = workers.iter().map(|(id, (worker, _))| {
             let flight = worker.flight();
             let told = flight.bottleneck.as_ref();
             let node = NodeProgress {
-                node: shared.config.node.clone(),
+                node: asking.this.name.clone(),
                 to: flight.to_name.clone(),
                 bytes_per_second: flight.bytes_per_second,
                 streams: flight.streams,
@@ -384,8 +381,8 @@ impl Workers {
                 bottleneck_text: told.map(documents::limited),
                 stages: flight.stages.clone(),
                 host: host.clone(),
-                other_host: target(shared, id, &flight.to)
-                    .map_or_else(BTreeMap::new, |node| hosts::of_other(shared, &node)),
+                other_host: target(asking, id, &flight.to)
+                    .map_or_else(BTreeMap::new, |node| hosts::of_other(asking, &node)),
             };
             RunningJob {
                 id: id.clone(),

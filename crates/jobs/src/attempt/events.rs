@@ -389,39 +389,6 @@ impl AttemptEvents {
         let limits = self.reports.live.limits(&self.id);
         view.forecast = heard.foresight.foresee(view, &limits);
     }
-
-    fn sample(&self, heard: &mut Observed, view: &ProgressView) -> SampleView {
-        let before = heard
-            .recorder
-            .last()
-            .map(|sample| (sample.at.0, sample.bytes));
-        let rate = before.map_or(0.0, |(then, bytes)| {
-            let seconds = Duration::from_millis(view.at.0.saturating_sub(then).unsigned_abs());
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "a rate needs no more than 53 bits"
-            )]
-            let moved = view.bytes.saturating_sub(bytes) as f64;
-            moved / seconds.as_secs_f64().max(0.001)
-        });
-        SampleView {
-            at: view.at,
-            attempt: self.attempt,
-            bytes: view.bytes,
-            files: view.files,
-            bytes_per_second: rate,
-            streams: view.streams,
-            moved: view.moved,
-            held: heard.held,
-            bottleneck: view.bottleneck.clone(),
-            forecast: view.forecast,
-            stages: view.stages.clone(),
-            host: heard.host.figures(),
-            nodes: view.nodes.clone(),
-            site: None,
-            node: None,
-        }
-    }
 }
 
 impl EventSink for AttemptEvents {

@@ -162,6 +162,9 @@ pub(super) fn carry_out(
     told.lock()
         .begin(verifies, space_watch(job, &prepared, &env));
     told.begins(kind);
+    if let [site] = prepared.sites.as_slice() {
+        told.has_other_end(reached::peer(site));
+    }
     let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
     Runner::run(&prepared.spec, &env, &events, control)
 }

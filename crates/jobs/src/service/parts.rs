@@ -11,6 +11,7 @@ use godwit_state::{Replica, Runner};
 use super::JobsConfig;
 use crate::asking::border::Bordered;
 use crate::asking::elsewhere::{self, RemoteProgress};
+use crate::asking::hosts::Hosts;
 use crate::asking::past::Others;
 use crate::asking::reach::Reaching;
 use crate::asking::{Asking, renewal};
@@ -98,6 +99,7 @@ impl Parts {
             elsewhere: RemoteProgress::default(),
             others: Others::default(),
             reaching: Reaching::default(),
+            hosts: Hosts::default(),
         });
         let live = Arc::new(Live::default());
         let divided = Arc::new(divided::Context {
@@ -114,6 +116,7 @@ impl Parts {
             reports: Arc::new(Reports {
                 this: Arc::clone(&this),
                 live: Arc::clone(&live),
+                asking: Arc::clone(&asking),
                 tells: config.tells,
             }),
             rights: Arc::clone(&rights),

@@ -301,8 +301,13 @@ impl Seen {
 
     fn is_whole(&self, job: &JobView) -> bool {
         let mut places = job.sources.iter().chain([&job.destination]);
-        // The role of the submitter stands in the description, which is read only if all else leaves it open.
-        places.all(|place| self.may_list(&job.owner, place).is_some())
+        let of = Owned {
+            owner: &job.owner,
+            is_own: false,
+            job: Some(&job.id),
+        };
+        // The role of the submitter is in the description, which is read only if all else leaves it open.
+        places.all(|place| self.may_list(of, place).is_some())
             || self.of_job(&job.owner, &job.id).is_own
     }
 

@@ -9,7 +9,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 
 /// The newest feature level that this program supports.
 ///
-/// - - 2: the meaning of a job's destination ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]), parts leased in random order, and no
+/// - 2: the meaning of a job's destination ([`JobOp::Placed`]), nodes of sites ([`Op::Learn`]), parts leased in random order, and no
 ///   leases to resting nodes ([`LEVEL_REST`]).
 /// - 3: the origin of a command ([`LEVEL_ORIGIN`]), password changes by users ([`LEVEL_PASSWORD`]), and access rules at sites.
 /// - 4: the site and asker of a job ([`JobOp::Route`]), reachability of sites ([`Op::Sighted`]), bounds of access for jobs, and no remains

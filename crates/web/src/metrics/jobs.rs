@@ -176,7 +176,7 @@ impl JobMetrics {
             let label = NodeLimitedLabel {
                 job_id: id.to_owned(),
                 node: node.clone(),
-                to,
+                to: to.clone(),
                 stage: stage.clone(),
             };
             self.node_limited.get_or_create(&label).set(1);

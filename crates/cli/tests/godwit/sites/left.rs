@@ -34,7 +34,7 @@ fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
             files.filter(|path| is_temporary(path)).count()
         };
         if more == "always" {
-            // The data that was on the network may be gone with its claim. What is said is so from then on.
+            // The data that was on the network may be gone with its claim. From then on the sentence is true.
             let said = match temporary() {
                 0 => "leaves no temporary files at siteB:/data/copy".to_owned(),
                 1 => "leaves 1 temporary file with ".to_owned(),

@@ -180,7 +180,7 @@ impl Flights {
     pub(crate) fn follow(self: &Arc<Self>, shared: &Arc<Context>) {
         loop {
             let asked = Instant::now();
-            let own = shared.workers.flights(&shared.this.name);
+            let own = shared.workers.flights(&shared.asking);
             self.update(
                 &shared.this.name,
                 asked,

@@ -25,7 +25,7 @@ impl AttemptEvents {
             "Nodes of the destination could not write, and the others did their part.",
             "",
         );
-        heard.without = ended.or(heard.without.take());
+        heard.without = ended.or_else(|| heard.without.take());
         let (phase, is_lost) = (heard.phase, heard.lost);
         drop(heard);
         if !is_lost {

@@ -8,7 +8,7 @@ use godwit_api::ask::Peer;
 use godwit_api::rest::{ProgressView, SampleView};
 
 use super::{AttemptEvents, Observed};
-use crate::attempt::hosts;
+use crate::asking::hosts;
 
 impl AttemptEvents {
     /// The transfer of the attempt has this node at its other end.
@@ -19,7 +19,7 @@ impl AttemptEvents {
     /// Takes a sample, if one is due, and adds the figures of the hosts to the view.
     pub(super) fn sampled(&self, heard: &mut Observed, view: &mut ProgressView) {
         if let Some(node) = &heard.other_end {
-            view.other_host = hosts::of_other(&self.shared, node);
+            view.other_host = hosts::of_other(&self.reports.asking, node);
         }
         if heard.recorder.is_due() {
             let sample = self.sample(heard, view);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, Peer, Question};
 use godwit_history::Host;
 
-use crate::{Shared, reached};
+use super::{Asking, reached};
 
 /// Between two looks at the own host: several nodes may ask.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -108,20 +108,20 @@ impl Hosts {
     }
 }
 
-/// The figures of the host of this node at the other end of a running transfer, as the node told last. The call does not wait: a thread asks
+/// The last figures from the host at the other end of a running transfer. The call does not wait: a thread asks
 /// for the figures of the next call. An older node does not know the question, and another one refuses it between two transfers.
-pub(crate) fn of_other(shared: &Arc<Shared>, node: &Peer) -> Figures {
-    let hosts = &shared.workers.hosts;
+pub(crate) fn of_other(asking: &Arc<Asking>, node: &Peer) -> Figures {
+    let hosts = &asking.hosts;
     let (figures, is_due) = hosts.known(&node.identity, Instant::now());
     if is_due {
-        let (own, asked) = (Arc::clone(shared), node.clone());
+        let (own, asked) = (Arc::clone(asking), node.clone());
         let ask = move || {
             let answer = reached::ask(&own, &asked, &Question::Host {}, WITHIN, &|| true);
             let figures = match answer {
                 Ok(Answer::Host(figures)) => Some(figures),
                 _ => None,
             };
-            own.workers.hosts.answered(&asked.identity, figures);
+            own.hosts.answered(&asked.identity, figures);
         };
         let thread = thread::Builder::new().name("gw-host".to_owned());
         if thread.spawn(ask).is_err() {
