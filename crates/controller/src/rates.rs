@@ -60,6 +60,8 @@ pub(crate) struct Rates {
     passed_over: BTreeMap<String, u32>,
     /// Destinations that are left out for another reason.
     left_out: BTreeSet<String>,
+    /// Where each source sent last.
+    sent: BTreeMap<String, String>,
 }
 
 impl Rates {
@@ -68,6 +70,9 @@ impl Rates {
         let sends =
             |one: &&Traffic| !one.to.is_empty() && one.streams > 0 && one.bytes_per_second > 0.0;
         let mut into: BTreeMap<&str, f64> = BTreeMap::new();
+        let sent = told.iter().filter(|one| !one.to.is_empty());
+        self.sent
+            .extend(sent.map(|one| (one.node.clone(), one.to.clone())));
         for one in told.iter().filter(sends) {
             *into.entry(&one.to).or_default() += one.bytes_per_second;
             let pair = (one.node.clone(), one.to.clone());
@@ -162,7 +167,12 @@ impl Rates {
         if open.is_empty() {
             open = (0..targets.len()).collect();
         }
-        let ring = ring(sources.len(), targets.len(), &open);
+        let sent = |source: &&str| {
+            let to = self.sent.get(*source)?;
+            targets.iter().position(|target| target == to)
+        };
+        let sent: Vec<Option<usize>> = sources.iter().map(sent).collect();
+        let ring = ring(&sent, targets.len(), &open);
         let targets: Vec<&str> = open.iter().map(|at| targets[*at]).collect();
         let place = |had: &Option<usize>| open.iter().position(|at| Some(*at) == *had);
         let before: Vec<Option<usize>> = before.iter().map(place).collect();
@@ -324,9 +334,18 @@ fn filled(rates: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
     rates.into_iter().map(|rate| rate.unwrap_or(mean)).collect()
 }
 
-/// The place of each source among the open ones. Sources keep their place while another one is left out.
-fn ring(sources: usize, places: usize, open: &[usize]) -> Vec<usize> {
-    let of = |at: usize| open.iter().position(|place| *place == at % places.max(1));
+/// The place of each source among the open ones. Sources keep their place while another one is left out. Of several places, a source keeps
+/// the one that it sends to.
+fn ring(sent: &[Option<usize>], places: usize, open: &[usize]) -> Vec<usize> {
+    let sources = sent.len();
+    let of = |at: usize| {
+        let own = (at % places.max(1)..places).step_by(sources);
+        let own = own.filter_map(|place| open.iter().position(|one| *one == place));
+        let sends = sent[at].and_then(|to| open.iter().position(|one| *one == to));
+        own.clone()
+            .find(|place| Some(*place) == sends)
+            .or(own.min())
+    };
     let mut ring: Vec<Option<usize>> = (0..sources).map(of).collect();
     for at in 0..sources {
         if ring[at].is_none() {

@@ -103,12 +103,8 @@ impl Sending<'_> {
                     let (control, is_over) = (&control, &is_over);
                     let left = (&is_left, &is_slow);
                     let (target, heard, faults) = (&target, &heard, &faults);
-                    let is_at_fault = move || {
-                        let fault = heard.fault().map_or(0, severity);
-                        self.is_better(faults, fault)
-                    };
                     let patience = (patience, may_move);
-                    move || self.watch(target, control, patience, (is_over, &is_at_fault), left)
+                    move || self.watch(target, control, patience, (is_over, heard, faults), left)
                 });
                 let _ends = Ends(&is_over, watch.thread().clone());
                 make(to).and_then(|spec| Runner::run(&spec, &env, &events, &control))
@@ -131,8 +127,7 @@ impl Sending<'_> {
                 self.at_fault.extend(faults.found(None));
             }
             let fault = fault.map_or(0, severity);
-            // The pair of this node may be with one that cannot write.
-            may_move &= !is_left && fault == 0;
+            may_move &= !is_left;
             if self.goes_on() && !gives_back && self.is_better(&faults, fault) {
                 heard.lock().forget_failures();
                 last = Some(ended);
@@ -190,7 +185,7 @@ impl Sending<'_> {
         target: &Target,
         control: &Control,
         (mut patience, may_move): (Option<Patience>, bool),
-        (is_over, is_at_fault): (&AtomicBool, &dyn Fn() -> bool),
+        (is_over, heard, faults): (&AtomicBool, &ProgressSink, &Faults),
         (is_left, is_slowly): (&AtomicBool, &AtomicBool),
     ) {
         let began = Instant::now();
@@ -199,7 +194,8 @@ impl Sending<'_> {
             if is_over.load(Ordering::SeqCst) {
                 return;
             }
-            if is_at_fault() {
+            let fault = heard.fault().map_or(0, severity);
+            if self.is_better(faults, fault) {
                 control.cancel();
                 return;
             }
@@ -214,7 +210,7 @@ impl Sending<'_> {
             let is_slow = patience
                 .as_mut()
                 .is_some_and(|patience| patience.is_over(at, bytes, files));
-            let is_moved = may_move && at < MOVES_WITHIN && self.is_moved(target);
+            let is_moved = may_move && at < MOVES_WITHIN && self.is_moved(target, faults);
             if has_others && (!is_named || is_slow || is_moved) {
                 is_slowly.store(is_slow, Ordering::SeqCst);
                 is_left.store(true, Ordering::SeqCst);
@@ -246,8 +242,8 @@ impl Sending<'_> {
         fault > 0 && self.takes(&|one| faults.of(&one.identity) < fault)
     }
 
-    /// Whether the controller now names other nodes of the destination for this node.
-    fn is_moved(&self, target: &Target) -> bool {
+    /// Whether the controller now names other nodes of the destination for this node, one of them without a fault.
+    fn is_moved(&self, target: &Target, faults: &Faults) -> bool {
         let reader = self.node.replica.reader();
         let Ok(Some(work)) = Works(&reader).of(self.job) else {
             return false;
@@ -256,7 +252,8 @@ impl Sending<'_> {
         let pair = work.pairs.iter().find(|pair| pair.node == *own);
         pair.is_some_and(|pair| {
             let mut to = pair.to.iter().filter_map(|place| target_at(&work, *place));
-            !pair.to.is_empty() && to.all(|one| one.identity != target.identity)
+            let is_whole = to.clone().any(|one| faults.of(&one.identity) == 0);
+            is_whole && to.all(|one| one.identity != target.identity)
         })
     }
 

@@ -21,7 +21,11 @@ impl World {
             let is_slow = lease
                 .patience
                 .is_over(after(lasts), whole(lease.try_bytes), files);
-            let is_moved = lease.may_move && lasts < MOVES_WITHIN && !own.contains(&target);
+            let is_whole = |one: &usize| lease.faults.of(&name(*one)) == 0;
+            let is_moved = lease.may_move
+                && lasts < MOVES_WITHIN
+                && !own.contains(&target)
+                && own.iter().any(is_whole);
             let fault = self.fault_of(Side::Target(target), now);
             let is_gone = fault.is_some_and(|(lasts, fault)| fault == Fault::Kill && lasts > 4.0);
             let is_full = fault.is_some_and(|(_, fault)| fault == Fault::Full) && lasts >= FAILS;
@@ -31,7 +35,7 @@ impl World {
             let worst = severity(FailureCode::NoSpace);
             let is_gone = is_gone
                 || (is_full && named.iter().any(|one| lease.faults.of(&name(*one)) < worst));
-            let is_left = has_others && (!is_named || is_slow || (is_moved && !own.is_empty()));
+            let is_left = has_others && (!is_named || is_slow || is_moved);
             if !is_left && !is_gone {
                 return;
             }
@@ -40,7 +44,7 @@ impl World {
             }
             lease.times_left += u32::from(is_left);
             lease.slow += u32::from(is_left && is_slow);
-            lease.may_move &= !is_left && !is_full;
+            lease.may_move &= !is_left;
             lease.target = None;
             let all = float(lease.items) * self.kind.bytes;
             lease.left = match self.kind.are_parts {
