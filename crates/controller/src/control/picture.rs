@@ -41,7 +41,7 @@ pub(super) struct Picture {
     /// Nodes that were let in and no longer work on the job.
     pub(super) gone: Vec<Mate>,
     pub(super) watch: Watch,
-    /// Nodes of the destination that could not write, and what the job says about them.
+    /// Nodes of the destination that could not write, and the words of the job about them.
     pub(super) aside: Aside,
     pub(super) shown: Option<Reason>,
     pub(super) rates: Rates,
