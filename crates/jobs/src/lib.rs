@@ -10,6 +10,9 @@
 //!
 //! The state is the target; the scheduler follows it. The scheduler reads the state after each change, and when the next event is due. It
 //! stops attempts whose claim has ended, and starts those that are due. A caller that changes a job only proposes a command.
+//!
+//! The modules stand in groups. Each group uses only later ones: `guests` (jobs for other sites) and `views` (what callers see), `service`
+//! (the requests of callers), `queue`, `attempt`, `rights` and `asking`, `basis` (the words of all).
 
 mod asking;
 mod attempt;
