@@ -87,7 +87,7 @@ fn plots_have_axes_with_units_and_gaps_where_nothing_was_measured() {
     let cores = figures(&page, "Each core");
     assert_eq!(count(cores[0], "<polyline"), 2, "{cores:?}");
     assert_eq!(count(cores[1], "<polyline"), 3, "{cores:?}");
-    assert!(cores[0].contains(">50 %<"), "{cores:?}");
+    assert!(cores[0].contains(">60 %<"), "{cores:?}");
     for figure in page.split("<svg").skip(1) {
         assert!(count(figure, "class=\"time\"") >= 2, "{figure}");
     }
