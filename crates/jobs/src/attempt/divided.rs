@@ -93,7 +93,7 @@ pub(crate) fn carry_out(
         always: wish.always,
         traffic: &|| flights.traffic(),
         note: &|text| told.note(text),
-        without: &|nodes| told.goes_on_without(nodes),
+        without: &|nodes| told.goes_on_without(nodes, guests::asker_of(job).is_none()),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.this.is_stopping();

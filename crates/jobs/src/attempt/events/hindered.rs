@@ -9,12 +9,17 @@ use super::AttemptEvents;
 use crate::basis::words::clip;
 
 impl AttemptEvents {
-    /// The job goes on without some nodes of the destination, or with all of them again.
-    pub(crate) fn goes_on_without(&self, nodes: Option<Reason>) {
+    /// The job goes on without some nodes of the destination, or with all of them again. The asker of a job of another site hears no names
+    /// of nodes.
+    pub(crate) fn goes_on_without(&self, nodes: Option<Reason>, names: bool) {
         let mut heard = self.lock();
         let said = |before: &str, after: &str| {
             let nodes = nodes.as_ref()?;
-            let text = format!("{before} {}.{after}", nodes.text);
+            let named = match names {
+                true => format!(" {}.", nodes.text),
+                false => String::new(),
+            };
+            let text = format!("{before}{named}{after}");
             Some(Reason::new(nodes.code.clone(), clip(&text)))
         };
         let now = said(
