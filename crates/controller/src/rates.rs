@@ -344,7 +344,7 @@ fn ring(sent: &[Option<usize>], places: usize, open: &[usize]) -> Vec<usize> {
         let sends = sent[at].and_then(|to| open.iter().position(|one| *one == to));
         own.clone()
             .find(|place| Some(*place) == sends)
-            .or(own.min())
+            .or_else(|| own.min())
     };
     let mut ring: Vec<Option<usize>> = (0..sources).map(of).collect();
     for at in 0..sources {
