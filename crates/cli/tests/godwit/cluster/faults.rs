@@ -290,11 +290,16 @@ fn a_leader_whose_mount_hangs_answers_votes_and_gives_its_jobs_to_others() {
     let Some((mut site, mounts)) = by_mounts(&disk, 3) else {
         return;
     };
-    site.wait("all vote", |view| voters(view) == 3);
+    let has = |node: &Value| node["exports"][0] == "data";
+    site.wait("all vote and have the export", |view| {
+        voters(view) == 3 && nodes(view).into_iter().all(has)
+    });
     let leader = site.leader(0);
     let name = |view: &Value| view["leader"].as_str().map(str::to_owned);
     let led = site.view(leader).as_ref().and_then(name);
     stop(mounts[leader].pid());
+    let log = site.nodes[leader].daemon();
+    log.wait_for("the file system of the export data");
     site.wait("the leader says that it hangs, and leads", |view| {
         let hangs = nodes(view)
             .into_iter()
