@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::tree::File;
 
-/// Methods of one type, and private functions of its module and the modules below that take a reference to it first. A type with more holds more than one thing, in however many files they stand.
+/// Methods of one type, and private functions of its module and the modules below that take a reference to it first. A type with more
+/// methods has more than one responsibility, even if its methods are in several files.
 const METHODS_MAX: usize = 24;
 
 /// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.

@@ -33,6 +33,7 @@ use crate::basis::clock::now;
 use crate::basis::documents;
 use crate::basis::ends::{needs, reaches};
 use crate::basis::error::JobsError;
+use crate::basis::owners::asker_of;
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
@@ -93,7 +94,7 @@ pub(crate) fn carry_out(
         always: wish.always,
         traffic: &|| flights.traffic(),
         note: &|text| told.note(text),
-        without: &|nodes| told.goes_on_without(nodes, guests::asker_of(job).is_none()),
+        without: &|nodes| told.goes_on_without(nodes, asker_of(job).is_none()),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.this.is_stopping();
