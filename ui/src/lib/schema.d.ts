@@ -1439,15 +1439,15 @@ export interface components {
             held: boolean;
         };
         /**
-         * @description The end of a running job, as it is foretold: from the amounts so far, from earlier jobs between the same sites, and from the limits
-         *     that are known to come.
+         * @description The forecast of the end of a running job. It comes from the amounts so far, from earlier jobs between the same sites, and from the
+         *     limits that are known to come.
          */
         ForecastView: {
-            /** @description One job of ten ends before it. */
+            /** @description The job ends before this time with a probability of 10 %. */
             earliest: components["schemas"]["Timestamp"];
-            /** @description One job of ten ends after it. */
+            /** @description The job ends after this time with a probability of 10 %. */
             latest: components["schemas"]["Timestamp"];
-            /** @description As many jobs end before it as after it. */
+            /** @description The job ends before this time with a probability of 50 %. */
             likely: components["schemas"]["Timestamp"];
         };
         /** @description Whether the node is alive or ready. */
@@ -1963,6 +1963,10 @@ export interface components {
             };
             /** @description Its name. */
             node: string;
+            /** @description Figures of the host of the node `to`, by name; empty if it gives none. */
+            other_host?: {
+                [key: string]: number;
+            };
             /** @description Figures of the stages between the two nodes, by name. */
             stages: {
                 [key: string]: number;
@@ -2125,10 +2129,18 @@ export interface components {
              */
             files_total?: number;
             forecast?: components["schemas"]["ForecastView"] | null;
+            /** @description Figures of the host that runs the attempt, by name. */
+            host?: {
+                [key: string]: number;
+            };
             /** @description Amounts that this attempt moved. */
             moved?: components["schemas"]["MovedView"];
             /** @description The nodes at work on a divided job. */
             nodes?: components["schemas"]["NodeProgress"][];
+            /** @description Figures of the host at the other end, by name; empty if it gives none. */
+            other_host?: {
+                [key: string]: number;
+            };
             /** @description The source is still being scanned. */
             scanning?: boolean;
             /** @description Figures of each stage in the last seconds, by name, as in the event `progress` of `--json`. */
@@ -2280,6 +2292,10 @@ export interface components {
             node?: string | null;
             /** @description The nodes that worked on a divided job, each with its figures. */
             nodes?: components["schemas"]["NodeProgress"][];
+            /** @description Figures of the host at the other end, by name; empty if it gives none. */
+            other_host?: {
+                [key: string]: number;
+            };
             /** @description Name of the measuring site, if another site ran the job. */
             site?: string | null;
             /** @description Figures of each stage, by name, as in the event `progress` of `--json`. */

@@ -372,14 +372,14 @@ class ForecastReview(TypedDict):
 
 
 class ForecastView(TypedDict):
-    """The end of a running job, as it is foretold: from the amounts so far, from earlier jobs between the same sites, and from the limits that are known to come."""
+    """The forecast of the end of a running job. It comes from the amounts so far, from earlier jobs between the same sites, and from the limits that are known to come."""
 
     earliest: Timestamp
-    """One job of ten ends before it."""
+    """The job ends before this time with a probability of 10 %."""
     latest: Timestamp
-    """One job of ten ends after it."""
+    """The job ends after this time with a probability of 10 %."""
     likely: Timestamp
-    """As many jobs end before it as after it."""
+    """The job ends before this time with a probability of 50 %."""
 
 
 class Health(TypedDict):
@@ -829,6 +829,8 @@ class NodeProgress(TypedDict):
     """Figures of the host of the node, by name."""
     node: str
     """Its name."""
+    other_host: NotRequired[Dict[str, float]]
+    """Figures of the host of the node `to`, by name; empty if it gives none."""
     stages: Dict[str, float]
     """Figures of the stages between the two nodes, by name."""
     streams: int
@@ -942,10 +944,14 @@ class ProgressView(TypedDict):
     files_total: NotRequired[int]
     """Files that the scan has found so far; all files once it has ended."""
     forecast: NotRequired[Optional[ForecastView]]
+    host: NotRequired[Dict[str, float]]
+    """Figures of the host that runs the attempt, by name."""
     moved: NotRequired[MovedView]
     """Amounts that this attempt moved."""
     nodes: NotRequired[List[NodeProgress]]
     """The nodes at work on a divided job."""
+    other_host: NotRequired[Dict[str, float]]
+    """Figures of the host at the other end, by name; empty if it gives none."""
     scanning: NotRequired[bool]
     """The source is still being scanned."""
     stages: NotRequired[Dict[str, float]]
@@ -1053,6 +1059,8 @@ class SampleView(TypedDict):
     """Name of the measuring cluster node, unless it is the answering node."""
     nodes: NotRequired[List[NodeProgress]]
     """The nodes that worked on a divided job, each with its figures."""
+    other_host: NotRequired[Dict[str, float]]
+    """Figures of the host at the other end, by name; empty if it gives none."""
     site: NotRequired[Optional[str]]
     """Name of the measuring site, if another site ran the job."""
     stages: NotRequired[Dict[str, float]]
