@@ -12,9 +12,16 @@ pub(crate) fn find() -> Result<Home, Failure> {
     Ok(Home::at(locate(&|name| std::env::var_os(name))?))
 }
 
-/// Finds the directory, and makes it if it is missing.
+/// Finds the directory, and makes it if it is missing. Root uses no home of another user: that user could lead root astray by links.
 pub(crate) fn open() -> Result<Home, Failure> {
     let home = find()?;
+    if as_owner(&home)?.is_other() {
+        let shown = home.path().display();
+        let what = format!(
+            "{shown} belongs to another user; run the command as that user, or set GODWIT_HOME to a directory of root"
+        );
+        return Err(Failure::new(FailureCode::HomeUnusable, what));
+    }
     home.make()?;
     Ok(home)
 }

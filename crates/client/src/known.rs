@@ -155,10 +155,14 @@ impl KnownWeb {
                 .recursive(true)
                 .mode(0o700)
                 .create(&self.home)?;
+            // A file of a killed process must not lend its permissions, and a link must lead nowhere.
+            match fs::remove_file(&temporary) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
             let mut file = File::options()
                 .write(true)
-                .create(true)
-                .truncate(true)
+                .create_new(true)
                 .mode(0o600)
                 .open(&temporary)?;
             file.write_all(text.as_bytes())?;
@@ -186,6 +190,20 @@ mod tests {
     fn fingerprint(digit: char) -> Fingerprint {
         let text: String = std::iter::repeat_n(digit, 64).collect();
         text.parse().expect("a fingerprint")
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_draft_leads_nowhere() {
+        let home = tempfile::tempdir().expect("a directory");
+        let known = KnownWeb::of(home.path());
+        let other = home.path().join("other");
+        fs::write(&other, "kept").expect("written");
+        let draft = format!(".{NAME}.{}", std::process::id());
+        std::os::unix::fs::symlink(&other, home.path().join(draft)).expect("linked");
+        let node = HostPort::parse("dtn1", PORT_DEFAULT).expect("a host");
+        known.remember(&node, fingerprint('a')).expect("written");
+        assert_eq!(fs::read(&other).expect("there"), b"kept");
+        assert_eq!(known.find(&node).expect("read"), Some(fingerprint('a')));
     }
 
     #[test]

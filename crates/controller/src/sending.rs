@@ -97,11 +97,12 @@ impl Sending<'_> {
             let patience = brings.then(|| Patience::new(left, to.limit));
             self.begin_flight(&target, !brings);
             let (is_left, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-            let is_slow = AtomicBool::new(false);
+            // The node cannot write, and a better one was there.
+            let (is_slow, is_cut) = (AtomicBool::new(false), AtomicBool::new(false));
             let ended = thread::scope(|scope| {
                 let watch = scope.spawn({
                     let (control, is_over) = (&control, &is_over);
-                    let left = (&is_left, &is_slow);
+                    let left = (&is_left, &is_slow, &is_cut);
                     let (target, heard, faults) = (&target, &heard, &faults);
                     let patience = (patience, may_move);
                     move || self.watch(target, control, patience, (is_over, heard, faults), left)
@@ -111,6 +112,7 @@ impl Sending<'_> {
             });
             let is_left = is_left.load(Ordering::SeqCst);
             let is_slow = is_slow.load(Ordering::SeqCst);
+            let is_cut = is_cut.load(Ordering::SeqCst);
             // If the controller names the node again, the failed try does not count against it. Otherwise all would meet at the same other
             // node.
             if !is_left || is_slow {
@@ -142,7 +144,7 @@ impl Sending<'_> {
                 FailureCode::AccessDenied | FailureCode::BusyDestination => {
                     is_early(REFUSED_FOR.min(self.retry_for))
                 }
-                _ if is_left => is_early(self.retry_for),
+                _ if is_left || is_cut => is_early(self.retry_for),
                 // Perhaps only this node of the destination is at fault.
                 code if code.culprit() == Culprit::Destination && self.takes(&is_untried) => true,
                 code => code.retry() == Retry::Transient && is_early(self.retry_for),
@@ -173,7 +175,8 @@ impl Sending<'_> {
         Sent {
             gives_back: false,
             cut: last.is_some(),
-            ended: last.unwrap_or_else(nobody),
+            // The failures of an earlier try are forgotten, so its end is not the end of the items.
+            ended: last.and_then(Result::err).map_or_else(nobody, Err),
             heard: std::mem::take(&mut *heard.lock()),
         }
     }
@@ -186,7 +189,7 @@ impl Sending<'_> {
         control: &Control,
         (mut patience, may_move): (Option<Patience>, bool),
         (is_over, heard, faults): (&AtomicBool, &ProgressSink, &Faults),
-        (is_left, is_slowly): (&AtomicBool, &AtomicBool),
+        (is_left, is_slowly, is_cut): (&AtomicBool, &AtomicBool, &AtomicBool),
     ) {
         let began = Instant::now();
         loop {
@@ -196,6 +199,7 @@ impl Sending<'_> {
             }
             let fault = heard.fault().map_or(0, severity);
             if self.is_better(faults, fault) {
+                is_cut.store(true, Ordering::SeqCst);
                 control.cancel();
                 return;
             }

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+pub use counts::is_host_figure;
 use counts::{Counts, Energy};
 pub use totals::{HostTotals, Interface, host_totals};
 

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::rest::Timestamp;
 
-pub use host::{Host, HostTotals, Interface, host_totals};
+pub use host::{Host, HostTotals, Interface, host_totals, is_host_figure};
 pub use read::{
     NO_LINES, NO_SAMPLES, Unreadable, bytes, ids, manifest_path, open_manifest, read_log,
     read_past, read_samples, remove,

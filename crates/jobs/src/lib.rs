@@ -31,7 +31,7 @@ pub use basis::error::{JobsError, OWN_FILE_FAILS};
 pub use basis::owners::is_of_site as is_for_other_site;
 pub use basis::turns::Turn;
 pub use basis::zone::{check_time_zone, time_zone_trouble};
-pub use godwit_history::{HostTotals, host_totals, render as report_page};
+pub use godwit_history::{HostTotals, host_totals, is_host_figure, render as report_page};
 pub use guests::Guests;
 pub use queue::submit::{WAITING_OF_OWNER_MAX, check_source_count};
 pub use rights::FileGrants;

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_run::Home;
@@ -26,38 +27,44 @@ pub(crate) fn check(home: &Home) -> Result<(), Failure> {
     if let Some(weakness) = weakness {
         return Err(unusable(way_in(&shown, &weakness)));
     }
-    for name in DECIDING {
-        let path = home.path().join(name);
-        let Ok(meta) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        let shown = path.display();
-        if meta.uid() != own && meta.uid() != 0 {
-            return Err(unusable(format!(
-                "{shown} belongs to another user (uid {}), who could change the rights of this node; take the file over with: chown {own} {shown}",
-                meta.uid()
-            )));
-        }
-        if meta.is_file() && replaceable::is_open(&meta) {
-            return Err(unusable(format!(
-                "other users may write {shown} (mode {:03o}), and could change the rights of this node; forbid this with: chmod go-w {shown}",
-                meta.mode() & 0o777
-            )));
-        }
-    }
-    Ok(())
+    let files = DECIDING.map(|name| home.path().join(name));
+    files.iter().try_for_each(|file| check_file(file))
 }
 
-/// Names the directory or link above the home that lets another user put another home there, and a remedy.
+/// Refuses a file that decides rights of the node if others can change or replace it. The file may be missing.
+pub(crate) fn check_file(file: &Path) -> Result<(), Failure> {
+    let shown = file.display().to_string();
+    let unusable = |what: String| Failure::new(FailureCode::HomeUnusable, what);
+    let own = geteuid().as_raw();
+    let Ok(meta) = fs::metadata(file) else {
+        return Ok(());
+    };
+    if meta.uid() != own && meta.uid() != 0 {
+        return Err(unusable(format!(
+            "{shown} belongs to another user (uid {}), who could change the rights of this node; take the file over with: chown {own} {shown}",
+            meta.uid()
+        )));
+    }
+    if replaceable::is_open(&meta) {
+        return Err(unusable(format!(
+            "other users may write {shown} (mode {:03o}), and could change the rights of this node; forbid this with: chmod go-w {shown}",
+            meta.mode() & 0o777
+        )));
+    }
+    let weakness =
+        replaceable::weakness(file, own).map_err(|error| unusable(format!("{shown}: {error}")))?;
+    weakness.map_or(Ok(()), |weakness| Err(unusable(way_in(&shown, &weakness))))
+}
+
+/// Names the directory or link on the way to the home or file by which another user could replace it, and a remedy.
 fn way_in(shown: &str, weakness: &Weakness) -> String {
     let at = weakness.path.display();
     match weakness.by {
         Others::Owner(uid) => format!(
-            "{at} belongs to another user (uid {uid}), who could put another home in place of {shown}; set GODWIT_HOME to a directory \
-             below your own directories"
+            "{at} belongs to another user (uid {uid}), who could put another one in place of {shown}; choose a place below your own directories"
         ),
         Others::Writers(mode) => format!(
-            "other users may write in {at} (mode {mode:03o}), and could put another home in place of {shown}; forbid this with: chmod go-w {at}"
+            "other users may write in {at} (mode {mode:03o}), and could put another one in place of {shown}; forbid this with: chmod go-w {at}"
         ),
     }
 }
@@ -80,10 +87,8 @@ fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-    use std::path::Path;
-
     use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");

@@ -64,6 +64,7 @@ fn serve(
     level: u32,
 ) -> Result<(), Failure> {
     home::check(home)?;
+    plan::settings_file(values).map_or(Ok(()), home::check_file)?;
     let (plan, notes) = plan::make(values, settings, home).map_err(plan::failure_of)?;
     // A link that is replaced while the node runs leads it nowhere else.
     let real = std::fs::canonicalize(home.path()).map_err(Failure::local)?;

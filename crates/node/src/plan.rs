@@ -67,10 +67,9 @@ pub fn make(
         own.push(key);
     }
     // A peer that may write to the settings or the invitation decides the exports, or the cluster, of the next start.
-    if let (Value::Text(file), _) = values.get("config")
-        && !file.is_empty()
-    {
-        own.push(Path::new(file));
+    own.extend(settings_file(values));
+    if let Some(socket) = &settings.socket {
+        own.push(socket);
     }
     if let Some(join) = &settings.cluster.join {
         own.push(&join.token_file);
@@ -234,4 +233,12 @@ fn check_socket(socket: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The settings file that the caller named, outside the home.
+pub(crate) fn settings_file(values: &Values) -> Option<&Path> {
+    match values.get("config") {
+        (Value::Text(file), _) if !file.is_empty() => Some(Path::new(file)),
+        _ => None,
+    }
 }

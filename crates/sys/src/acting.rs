@@ -10,6 +10,8 @@ use std::path::Path;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
+use crate::replaceable;
+
 /// While this lives, this thread has the rights of another user. Dropping it gives root's rights back.
 ///
 /// Root must not write by name in a directory of another user: that user can replace each name by a link to a file of root.
@@ -33,7 +35,7 @@ impl Acting {
     /// otherwise, also if the directory is missing. Threads that this one starts meanwhile have these rights, too, and keep them.
     ///
     /// # Errors
-    /// The directory cannot be looked at, or root lacks the capability to change its ids.
+    /// The directory cannot be looked at, another user could replace it, or root lacks the capability to change its ids.
     pub fn as_owner_of(directory: &Path) -> io::Result<Self> {
         let mut acting = Self {
             back: None,
@@ -48,7 +50,15 @@ impl Acting {
             Err(error) => return Err(error),
         };
         if owner.uid() == 0 {
-            return Ok(acting);
+            // Above it, another user could put another directory in its place at any time.
+            return match replaceable::weakness(directory, 0)? {
+                None => Ok(acting),
+                Some(weakness) => {
+                    let (shown, at) = (directory.display(), weakness.path.display());
+                    let what = format!("another user could replace {shown} by {at}");
+                    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+                }
+            };
         }
         let group = Gid::from_raw(owner.gid());
         // From here on a failure gives the rights of root back.
@@ -75,9 +85,8 @@ impl Drop for Acting {
             return;
         };
         // The real user is still root, so these calls are allowed.
-        let back = set_thread_res_uid(None, Uid::ROOT, None)
+        let _ = set_thread_res_uid(None, Uid::ROOT, None)
             .and_then(|()| set_thread_res_gid(None, before.effective, None))
             .and_then(|()| set_thread_groups(&before.others));
-        debug_assert!(back.is_ok(), "root's rights did not come back: {back:?}");
     }
 }

@@ -38,7 +38,8 @@ pub enum Others {
 /// # Errors
 /// A directory or link on the way cannot be looked at.
 pub fn weakness(path: &Path, user: u32) -> io::Result<Option<Weakness>> {
-    walk(&std::path::absolute(path)?, user, LINKS_MAX)
+    let mut links = LINKS_MAX;
+    walk(&std::path::absolute(path)?, user, &mut links)
 }
 
 /// Whether others than the owner and root may change a file or the entries of a directory, as far as its permissions say. A group
@@ -54,7 +55,7 @@ fn is_own_group(meta: &Metadata) -> bool {
     owner.is_some() && owner == accounts::group_name(meta.gid())
 }
 
-fn walk(path: &Path, user: u32, links: u32) -> io::Result<Option<Weakness>> {
+fn walk(path: &Path, user: u32, links: &mut u32) -> io::Result<Option<Weakness>> {
     let mut above: Vec<&Path> = path.ancestors().collect();
     above.reverse();
     for place in above {
@@ -64,7 +65,7 @@ fn walk(path: &Path, user: u32, links: u32) -> io::Result<Option<Weakness>> {
             if let Some(found) = of_owner(place, &meta, user) {
                 return Ok(Some(found));
             }
-            let links = links
+            *links = links
                 .checked_sub(1)
                 .ok_or_else(|| io::Error::from(rustix::io::Errno::LOOP))?;
             let target = fs::read_link(place)?;
@@ -86,10 +87,19 @@ fn walk(path: &Path, user: u32, links: u32) -> io::Result<Option<Weakness>> {
 }
 
 fn of_owner(path: &Path, meta: &Metadata, user: u32) -> Option<Weakness> {
-    (meta.uid() != user && meta.uid() != ROOT).then(|| Weakness {
+    let is_other = meta.uid() != user && meta.uid() != ROOT && !is_unmapped(meta.uid());
+    is_other.then(|| Weakness {
         path: path.to_owned(),
         by: Others::Owner(meta.uid()),
     })
+}
+
+/// Whether this is the id that a user namespace shows for all users that it does not have. No process of the namespace is such a user.
+fn is_unmapped(uid: u32) -> bool {
+    let read = |file| fs::read_to_string(file).unwrap_or_default();
+    let map = read("/proc/self/uid_map");
+    let is_whole = map.split_whitespace().eq(["0", "0", "4294967295"]);
+    !is_whole && read("/proc/sys/kernel/overflowuid").trim() == uid.to_string()
 }
 
 /// In a sticky directory others cannot replace entries of the user or of root; the owner of the next entry is looked at, too.

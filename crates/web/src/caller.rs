@@ -143,10 +143,7 @@ macro_rules! extractor {
                 app: &Arc<App>,
             ) -> Result<Self, ApiError> {
                 let request = Request::of(parts);
-                let caller = app.authenticate(request, $need).await?;
-                // A body may take long: then the caller is judged again.
-                parts.extensions.insert(caller.clone());
-                Ok(Self(caller))
+                app.authenticate(request, $need).await.map(Self)
             }
         }
     };

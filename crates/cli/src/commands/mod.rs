@@ -59,6 +59,17 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         }
         _ => {}
     }
+    // These use the home alone.
+    if let "id" | "trust" | "limit" = name {
+        let home = home::find()?;
+        let _owner = home::as_owner(&home)?;
+        home.make()?;
+        return match name {
+            "id" => peers::id(&home),
+            "trust" => peers::trust(matches, &home),
+            _ => limit::run(matches, &home),
+        };
+    }
     let home = home::open()?;
     match name {
         "cp" => copy::run(matches, &home, started),
@@ -69,11 +80,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
             let level = matches.get_one("feature-level").copied();
             Ok(godwit_node::run(&values, &settings, &home, level))
         }
-        "id" => peers::id(&home),
-        "trust" => peers::trust(matches, &home),
         "verify" => verify::run(matches, &home, started),
         "manifest" => verify::manifest(matches, &home),
-        "limit" => limit::run(matches, &home),
         "gen" => generate::run(matches, &home),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }

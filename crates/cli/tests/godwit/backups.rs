@@ -132,6 +132,13 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     let grants = fs::metadata(home.join("grants")).expect("written");
     assert_eq!(grants.uid(), 12_345);
 
+    // No command that needs root's own rights uses this home.
+    let copy = rig.admin(&["cp", "null:", "null:"]);
+    assert!(
+        copy.complaint.contains("belongs to another user"),
+        "{copy:?}"
+    );
+
     linked("cluster.json.new");
     told(&rig, &["cluster", "recover", "--yes"]);
     intact("cluster recover");

@@ -32,6 +32,38 @@ const NETWORK: [(&str, InterfaceCount); 4] = [
     ("network_sent_packets_per_second", |one| one.sent_packets),
 ];
 
+/// The other figures of a whole host.
+const WHOLE: [&str; 13] = [
+    "cpu_user",
+    "cpu_system",
+    "cpu_iowait",
+    "cpu_interrupts",
+    "cpu_steal",
+    "cpu_busiest_core",
+    "context_switches_per_second",
+    "interrupts_per_second",
+    "softirqs_per_second",
+    "memory_available_bytes",
+    "disk_read_bytes_per_second",
+    "disk_written_bytes_per_second",
+    "package_watts",
+];
+
+/// Whether a figure from another site is one of a whole host, or of an interface that the site numbered: not a name of its choice.
+#[must_use]
+pub fn is_host_figure(name: &str) -> bool {
+    let is_of_interface = || {
+        let rest = name.strip_prefix("interface_")?;
+        let (number, way) = rest.split_once('_')?;
+        let is_number = number.len() <= 3 && number.bytes().all(|digit| digit.is_ascii_digit());
+        let ways = ["received_bytes_per_second", "sent_bytes_per_second"];
+        Some(is_number && ways.contains(&way))
+    };
+    WHOLE.contains(&name)
+        || NETWORK.iter().any(|(own, _)| *own == name)
+        || is_of_interface().unwrap_or(false)
+}
+
 /// Everything that was counted up to one look.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counts {
@@ -322,6 +354,16 @@ mod tests {
             ..Counts::default()
         };
         let figures = after.since(&before, Duration::from_secs(2));
+        for name in figures.keys().filter(|name| !name.starts_with("cpu_core_")) {
+            assert!(is_host_figure(&name.replace("eth0-5", "1")), "{name}");
+        }
+        for chosen in [
+            "secret",
+            "interface_dtn1_sent_bytes_per_second",
+            "cpu_core_1",
+        ] {
+            assert!(!is_host_figure(chosen), "{chosen}");
+        }
         let expected = [
             ("context_switches_per_second", 250.0),
             ("cpu_busiest_core", 0.8),

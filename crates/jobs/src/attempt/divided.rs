@@ -365,13 +365,16 @@ impl Workers {
 
     /// Transfers of the workers now, each for another node or this one.
     pub(crate) fn flights(&self, asking: &Arc<Asking>) -> Vec<RunningJob> {
-        let workers = self.lock();
-        let host = match workers.is_empty() {
+        let flight = |(id, (worker, _)): (&String, &(Worker, Sight))| {
+            (id.clone(), worker.flight(), worker.faults())
+        };
+        let flights: Vec<_> = self.lock().iter().map(flight).collect();
+        // The figures and the state are read without the lock.
+        let host = match flights.is_empty() {
             true => BTreeMap::new(),
             false => asking.hosts.own(),
         };
-        let flights = workers.iter().map(|(id, (worker, _))| {
-            let flight = worker.flight();
+        let running = flights.into_iter().map(|(id, flight, faults)| {
             let told = flight.bottleneck.as_ref();
             let node = NodeProgress {
                 node: asking.this.name.clone(),
@@ -382,11 +385,11 @@ impl Workers {
                 bottleneck_text: told.map(documents::limited),
                 stages: flight.stages.clone(),
                 host: host.clone(),
-                other_host: target(asking, id, &flight.to)
+                other_host: target(asking, &id, &flight.to)
                     .map_or_else(BTreeMap::new, |node| hosts::of_other(asking, &node)),
             };
             RunningJob {
-                id: id.clone(),
+                id,
                 progress: ProgressView {
                     at: now(),
                     // A close finds the files that were moved before.
@@ -404,10 +407,10 @@ impl Workers {
                 },
                 works: true,
                 to: flight.to,
-                faults: worker.faults(),
+                faults,
             }
         });
-        flights.collect()
+        running.collect()
     }
 
     /// Ends all workers.

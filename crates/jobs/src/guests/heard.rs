@@ -48,6 +48,9 @@ pub(super) fn past(past: JobPast) -> JobPast {
     }
 }
 
+/// The field of a summary with the figures of a manifest, and the path that an asker hears of it.
+const MANIFEST: &str = "manifest";
+
 /// A place without the name of its site: this site may have a name of its choice for the other end.
 fn place(text: String) -> String {
     match text.parse::<Place>() {
@@ -136,7 +139,7 @@ fn progress(progress: ProgressView) -> ProgressView {
         channels,
         moved,
         host,
-        other_host,
+        other_host: _,
         nodes,
     } = progress;
     ProgressView {
@@ -158,7 +161,8 @@ fn progress(progress: ProgressView) -> ProgressView {
         channels: channels.into_iter().map(channel).collect(),
         moved,
         host: listed(host, &HOST_FIGURES),
-        other_host: listed(other_host, &HOST_FIGURES),
+        // The node at the other end gave these figures to this node alone.
+        other_host: BTreeMap::new(),
         nodes: self::nodes(nodes),
     }
 }
@@ -197,7 +201,7 @@ fn nodes(nodes: Vec<NodeProgress>) -> Vec<NodeProgress> {
             bottleneck_text: _,
             stages,
             host,
-            other_host,
+            other_host: _,
         } = node;
         NodeProgress {
             node: border::node_name(number),
@@ -208,7 +212,8 @@ fn nodes(nodes: Vec<NodeProgress>) -> Vec<NodeProgress> {
             bottleneck_text: None,
             stages: listed(stages, &STAGE_FIGURES),
             host: listed(host, &HOST_FIGURES),
-            other_host: listed(other_host, &HOST_FIGURES),
+            // The node at the other end gave these figures to this node alone.
+            other_host: BTreeMap::new(),
         }
     };
     (1..).zip(nodes).map(one).collect()
@@ -227,7 +232,7 @@ fn sample(sample: SampleView) -> SampleView {
         bottleneck,
         stages,
         host,
-        other_host,
+        other_host: _,
         nodes,
         forecast: _,
         site: _,
@@ -245,7 +250,8 @@ fn sample(sample: SampleView) -> SampleView {
         bottleneck,
         stages: listed(stages, &STAGE_FIGURES),
         host: listed(host, &HOST_FIGURES),
-        other_host: listed(other_host, &HOST_FIGURES),
+        // The node at the other end gave these figures to this node alone.
+        other_host: BTreeMap::new(),
         nodes: self::nodes(nodes),
         // As for progress: this site knows limits and jobs that the other one does not.
         forecast: None,
@@ -409,6 +415,10 @@ fn pass(value: &mut Value, at: &str, list: &[&str]) {
             match value {
                 Value::Object(_) => {
                     pass(value, &name, list);
+                    // Its path names the node that has the manifest.
+                    if let Some(left) = value.as_object_mut().filter(|_| name == MANIFEST) {
+                        left.insert("path".to_owned(), MANIFEST.into());
+                    }
                     value.as_object().is_some_and(|left| !left.is_empty())
                 }
                 Value::Array(items) if items.iter().any(Value::is_object) => {

@@ -300,6 +300,9 @@ impl Seen {
     }
 
     fn is_whole(&self, job: &JobView) -> bool {
+        if self.granted.is_admin() {
+            return true;
+        }
         let mut places = job.sources.iter().chain([&job.destination]);
         let of = Owned {
             owner: &job.owner,

@@ -8,7 +8,8 @@ use crate::path::{RelPath, TempName};
 use crate::storage::SYNC_EACH_MAX;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Mutex;
 
 /// Files with at least this many bytes on average are also synced one by one, to avoid waiting for other programs' data.
@@ -103,8 +104,14 @@ impl SyncState {
             match self.sync_all(directories, first) {
                 Err(error) if error.errno == Some(Errno::XDEV.raw_os_error()) => {
                     // The caller may have left out directories above these.
-                    for above in paths.iter().flat_map(RelPath::above) {
-                        sync_directory(directories, &above)?;
+                    let (mut synced, state) = (HashSet::new(), RandomState::new());
+                    for path in paths {
+                        // Hashes, because all these paths may be long. Those above a known one are known, too.
+                        let new = path
+                            .above()
+                            .take_while(|above| synced.insert(state.hash_one(above)));
+                        new.map(|above| sync_directory(directories, &above))
+                            .collect::<Result<(), _>>()?;
                     }
                 }
                 result => return result,

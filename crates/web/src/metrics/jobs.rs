@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
 use godwit_api::rest::{NodeProgress, ProgressView};
+use godwit_jobs::is_host_figure;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -184,6 +185,8 @@ impl JobMetrics {
         for (end, figures) in [("own", &progress.host), ("other", &progress.other_host)] {
             // Each core would be a series.
             let whole = figures.iter().filter(|(name, _)| !name.starts_with(CORE));
+            // The other site chose these names.
+            let whole = whole.filter(|(name, _)| end == "own" || is_host_figure(name));
             for (figure, value) in whole.take(FIGURES_MAX) {
                 let label = HostLabel {
                     job_id: id.to_owned(),

@@ -62,7 +62,9 @@ pub(super) fn trust(matches: &ArgMatches) -> Result<Exit, Failure> {
     let fingerprint: Fingerprint = text(matches, "fingerprint")?
         .parse()
         .map_err(Failure::usage)?;
-    let known = KnownWeb::of(home::find()?.path());
+    let home = home::find()?;
+    let _owner = home::as_owner(&home)?;
+    let known = KnownWeb::of(home.path());
     let before = known.remember(&host, fingerprint).map_err(Failure::local)?;
     let instead = match before {
         Some(before) if before != fingerprint => format!(", no longer with {before}"),

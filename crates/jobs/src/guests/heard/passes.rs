@@ -65,7 +65,7 @@ pub(super) const EVENTS: [(&str, &[&str]); 14] = [
 ];
 
 /// The fields of a summary.
-pub(super) const SUMMARY: [&str; 31] = [
+pub(super) const SUMMARY: [&str; 29] = [
     "event",
     "status",
     "code",
@@ -88,8 +88,6 @@ pub(super) const SUMMARY: [&str; 31] = [
     "encryption.library",
     "encryption.plain_contents",
     "dry_run",
-    "manifest.path",
-    "manifest.path_b64",
     "manifest.entries",
     "manifest.digest",
     "manifest.bytes",
