@@ -122,6 +122,7 @@ try {
     await page.getByRole('button', { name: 'Invite a node…' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Make the invitation' }).click();
     const invitation = page.getByRole('region', { name: 'Invitation' });
+    await invitation.locator('pre').nth(2).waitFor();
     const [file, token, serve] = await invitation.locator('pre').allTextContents();
     await accessible(page, 'an invitation');
     await shot(page, 'invitation');
