@@ -5,6 +5,8 @@ use crate::exit::{Failure, FailureCode};
 pub(crate) use godwit_run::Home;
 use godwit_sys::acting::Acting;
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 /// Finds the directory; it may be missing.
@@ -17,8 +19,9 @@ pub(crate) fn open() -> Result<Home, Failure> {
     let home = find()?;
     if as_owner(&home)?.is_other() {
         let shown = home.path().display();
+        let uid = fs::metadata(home.path()).map_or(0, |meta| meta.uid());
         let what = format!(
-            "{shown} belongs to another user; run the command as that user, or set GODWIT_HOME to a directory of root"
+            "{shown} belongs to another user (uid {uid}); run the command as that user, or set GODWIT_HOME to a directory of root"
         );
         return Err(Failure::new(FailureCode::HomeUnusable, what));
     }

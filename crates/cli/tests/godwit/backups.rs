@@ -156,7 +156,7 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     intact("restore");
     fs::remove_file(home.join("state/state.lock")).expect("gone");
     told(&rig, &["restore", backup]);
-    for name in ["state/state.db", "cluster.json", "grants", "identity.pem"] {
+    for name in ["state/state.db", "grants", "identity.pem"] {
         let meta = fs::metadata(home.join(name)).expect(name);
         assert_eq!(meta.uid(), 12_345, "{name}");
     }
