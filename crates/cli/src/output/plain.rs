@@ -241,6 +241,7 @@ mod tests {
         );
         progress.files_total = 0;
         progress.bytes_total = None;
+        progress.seconds_left = None;
         progress.bytes_per_second = None;
         assert_eq!(PlainLines.progress(&progress), "1.50 MB, 1 file, 2 streams");
         progress.scanning = true;
