@@ -107,11 +107,12 @@ impl SyncState {
                     let (mut synced, state) = (HashSet::new(), RandomState::new());
                     for path in paths {
                         // Hashes, because all these paths may be long. Those above a known one are known, too.
-                        let new = path
-                            .above()
-                            .take_while(|above| synced.insert(state.hash_one(above)));
-                        new.map(|above| sync_directory(directories, &above))
-                            .collect::<Result<(), _>>()?;
+                        for above in path.above() {
+                            if !synced.insert(state.hash_one(&above)) {
+                                break;
+                            }
+                            sync_directory(directories, &above)?;
+                        }
                     }
                 }
                 result => return result,
