@@ -162,7 +162,7 @@ def test_a_small_buffer(flawed, kind, cause):
 def test_a_slow_processor(flawed):
     flawed.cable()
     flawed.start()
-    flawed.stack.enter_context(paths.processors(flawed.a, 0.04))
+    flawed.stack.enter_context(paths.processors(flawed.a, 0.02))
     found = flawed.verify("processor", "memory", "150MB")
     assert (found["lowest"]["stage"], found["lowest"]["cause"]) == ("source CPU", "cgroup")
 
