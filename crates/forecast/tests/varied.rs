@@ -1,5 +1,5 @@
 //! A hundred varied simulated jobs: mixed file sizes, paths whose rates vary, limits that change. After a tenth of each job the
-//! forecast is compared with the actual end. Moves no data: `docs/performance/results/forecast.tsv` has jobs of the real program.
+//! forecast is compared with the actual end. Moves no data: `scripts/forecast-figures.py` runs jobs of the real program.
 
 #![expect(
     clippy::cast_possible_truncation,
