@@ -7,7 +7,7 @@ use std::path::Path;
 
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_run::Home;
-use godwit_sys::replaceable::{self, Others, Weakness};
+use godwit_sys::replaceable;
 use rustix::process::geteuid;
 
 /// Files of a home that decide who may do what. Files with secrets are checked where they are read.
@@ -25,7 +25,7 @@ pub(crate) fn check(home: &Home) -> Result<(), Failure> {
     let weakness = replaceable::weakness(home.path(), own)
         .map_err(|error| unusable(format!("{shown}: {error}")))?;
     if let Some(weakness) = weakness {
-        return Err(unusable(way_in(&shown, &weakness)));
+        return Err(unusable(weakness.words(&shown)));
     }
     let files = DECIDING.map(|name| home.path().join(name));
     files.iter().try_for_each(|file| check_file(file))
@@ -53,20 +53,7 @@ pub(crate) fn check_file(file: &Path) -> Result<(), Failure> {
     }
     let weakness =
         replaceable::weakness(file, own).map_err(|error| unusable(format!("{shown}: {error}")))?;
-    weakness.map_or(Ok(()), |weakness| Err(unusable(way_in(&shown, &weakness))))
-}
-
-/// Names the directory or link on the way to the home or file by which another user could replace it, and a remedy.
-fn way_in(shown: &str, weakness: &Weakness) -> String {
-    let at = weakness.path.display();
-    match weakness.by {
-        Others::Owner(uid) => format!(
-            "{at} belongs to another user (uid {uid}), who could put another one in place of {shown}; choose a place below your own directories"
-        ),
-        Others::Writers(mode) => format!(
-            "other users may write in {at} (mode {mode:03o}), and could put another one in place of {shown}; forbid this with: chmod go-w {at}"
-        ),
-    }
+    weakness.map_or(Ok(()), |weakness| Err(unusable(weakness.words(&shown))))
 }
 
 /// Names the fault of a home that other users can change, and a remedy. The sticky bit does not stop such users from adding a missing file.

@@ -54,8 +54,7 @@ impl Acting {
             return match replaceable::weakness(directory, 0)? {
                 None => Ok(acting),
                 Some(weakness) => {
-                    let (shown, at) = (directory.display(), weakness.path.display());
-                    let what = format!("another user could replace {shown} by {at}");
+                    let what = weakness.words(&directory.display().to_string());
                     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
                 }
             };

@@ -23,6 +23,22 @@ pub struct Weakness {
     pub by: Others,
 }
 
+impl Weakness {
+    /// The fault in words, and a remedy; `shown` names the entry that another user could replace.
+    #[must_use]
+    pub fn words(&self, shown: &str) -> String {
+        let at = self.path.display();
+        match self.by {
+            Others::Owner(uid) => format!(
+                "{at} belongs to another user (uid {uid}), who could put another one in place of {shown}; choose a place below your own directories"
+            ),
+            Others::Writers(mode) => format!(
+                "other users may write in {at} (mode {mode:03o}), and could put another one in place of {shown}; forbid this with: chmod go-w {at}"
+            ),
+        }
+    }
+}
+
 /// Users that could replace an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Others {

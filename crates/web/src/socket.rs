@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 
-use godwit_sys::replaceable::{self, Others, Weakness};
+use godwit_sys::replaceable;
 
 use crate::machine::{ROOT, own_uid};
 
@@ -62,7 +62,7 @@ fn check_directory(socket: &Path) -> io::Result<()> {
     let shown = directory.display().to_string();
     let above = || -> io::Result<Option<String>> {
         let weakness = replaceable::weakness(directory, own_uid())?;
-        Ok(weakness.map(|weakness| way_in(&shown, &weakness)))
+        Ok(weakness.map(|weakness| weakness.words(&shown)))
     };
     match trouble(&shown, meta.mode(), meta.uid(), own_uid()) {
         Some(trouble) => Some(trouble),
@@ -71,19 +71,6 @@ fn check_directory(socket: &Path) -> io::Result<()> {
     .map_or(Ok(()), |trouble| {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, trouble))
     })
-}
-
-/// Names the directory or link by which other users could replace the directory of the socket, and the remedy.
-fn way_in(shown: &str, weakness: &Weakness) -> String {
-    let at = weakness.path.display();
-    match weakness.by {
-        Others::Owner(uid) => format!(
-            "{at} belongs to another user (uid {uid}), who could replace {shown}, the directory of the socket; name another directory with --socket"
-        ),
-        Others::Writers(mode) => format!(
-            "other users may write in {at} (mode {mode:03o}), and could replace {shown}, the directory of the socket; forbid this with: chmod go-w {at}"
-        ),
-    }
 }
 
 /// Describes who else could replace files in a directory, and the remedy. The sticky bit excludes all but the owner of the directory.

@@ -31,7 +31,7 @@ pub(super) fn run(shared: &Arc<Shared>, targets: &[SocketAddr], waker: &Waker) {
         pause = PATIENCE;
         loop {
             let ours = active.load(Ordering::SeqCst);
-            // The peer has connected by itself, so this direction works and the peer can connect again.
+            // The peer made a connection, so this direction works and the peer can connect again.
             let theirs = shared.carriers.load(Ordering::SeqCst).saturating_sub(ours);
             if theirs > 0 || ours >= shared.table.streams_wanted() {
                 break;

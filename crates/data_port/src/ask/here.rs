@@ -129,12 +129,8 @@ impl Here {
             }
             Question::MakeDirectory(wish) => {
                 let found = self.find(&wish.path, Right::Write, may)?;
-                if check_place(found.path.as_bytes()).is_err() {
-                    return Err(Refusal::new(
-                        code::INVALID,
-                        "the path is too long: a directory that a question makes has at most 4096 bytes and 256 names",
-                    ));
-                }
+                check_place(found.path.as_bytes())
+                    .map_err(|error| Refusal::new(code::INVALID, error.to_string()))?;
                 change::make_directory(&found, wish.parents).map(Answer::Entry)
             }
             Question::Remove(wish) => {

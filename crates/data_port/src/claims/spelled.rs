@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 1024;
 /// A path has too many bytes or names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the path of the claim is too long: at most {PLACE_BYTES_MAX} bytes and {PLACE_NAMES_MAX} names; use a shorter path"
+    "the path is too long: at most {PLACE_BYTES_MAX} bytes and {PLACE_NAMES_MAX} names; use a shorter path"
 )]
 pub(crate) struct TooLong;
 

@@ -103,7 +103,7 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
 /// Fault and advice of the catalogue for a job that failed or waits after a failure.
 fn fault(job: &JobView) -> String {
     let code = job.reason.as_ref().and_then(|reason| reason.code.known());
-    // A reason of the state alone is nobody's fault.
+    // A reason of the state alone has no culprit.
     let code = code.filter(|code| matches!(code.scope(), Scope::Job | Scope::Request));
     let is_fault = !matches!(job.state, JobState::Complete | JobState::Cancelled);
     match code.filter(|code| is_fault && !code.is_interruption()) {
