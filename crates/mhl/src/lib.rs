@@ -1,0 +1,129 @@
+//! Owns ASC MHL histories: the folder `ascmhl` of a data set, with a generation of digests for each copy or check.
+//! Moves no data, and knows neither transfers nor peers.
+//!
+//! The format is ASC MHL 2.0 of the American Society of Cinematographers: <https://github.com/ascmitc/mhl-specification>.
+//! A **generation** is an XML file with the digests of all files. The **chain** lists the generations with the C4 digest of each.
+//! A directory below may have a separate history, which the history above refers to.
+
+mod chain;
+mod digest;
+mod generation;
+mod history;
+mod read;
+mod rejoin;
+mod seal;
+mod tree;
+mod verify;
+mod write;
+
+pub use digest::{Digest, Format};
+pub use generation::{Action, Process, Tool};
+pub use rejoin::Chains;
+pub use seal::{Sealed, seal};
+pub use verify::{Checked, Recorded};
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The folder of a history.
+pub const FOLDER: &str = "ascmhl";
+
+/// The reason for which a history is neither read nor written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refused something.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The answer of the system.
+        source: io::Error,
+    },
+    /// A file of a history is malformed or not the one that the chain lists.
+    #[error("{}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The fault, as a sentence without its subject.
+        reason: String,
+    },
+    /// The caller has set its stop flag.
+    #[error("interrupted")]
+    Stopped,
+}
+
+impl Error {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { path, source }
+    }
+
+    fn malformed(path: &Path, reason: impl Into<String>) -> Self {
+        Self::Malformed {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// The caller's view of the work: a flag that stops it, and a receiver of the bytes that it reads.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Ends the work when it is true.
+    pub stop: &'a AtomicBool,
+    /// Is called by any thread with each amount of bytes.
+    pub read: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Watch<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The names in a text: of the files of a generation, or of the generations of a chain.
+///
+/// # Errors
+/// The text is neither. The error is a sentence without its subject.
+pub fn names_in(text: &[u8]) -> Result<Vec<String>, String> {
+    match read::generation(text) {
+        Ok(generation) => {
+            let files = generation.files.into_iter();
+            Ok(files.map(|file| file.path).collect())
+        }
+        Err(reason) => match read::chain(text) {
+            Ok(links) => Ok(links.into_iter().map(|link| link.file).collect()),
+            Err(_) => Err(reason),
+        },
+    }
+}
+
+/// A difference between a data set and its history.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// The file is in the history alone.
+    Missing,
+    /// The name belongs to something that is no file.
+    Type,
+    /// The file has another size.
+    Size {
+        /// Bytes in the history.
+        recorded: u64,
+        /// Bytes now.
+        found: u64,
+    },
+    /// The file has another digest.
+    Content {
+        /// The kind of digest.
+        format: Format,
+        /// The digest in the history.
+        recorded: Digest,
+        /// The digest now.
+        found: Digest,
+    },
+    /// The file cannot be read.
+    Unread(String),
+    /// The file is not in the history.
+    Extra,
+}

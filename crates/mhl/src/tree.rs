@@ -1,0 +1,195 @@
+//! Owns the walk over a data set, and the digests of its files, by several threads. Follows no link.
+//! Reads and writes no history but to know what it ignores.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::SystemTime;
+
+use ignore::gitignore::Gitignore;
+use rustix::fs::{Mode, OFlags};
+
+use crate::digest::{Digest, Format, Running};
+use crate::history::History;
+use crate::write::is_writable;
+use crate::{Error, FOLDER, Watch};
+
+/// A directory of a data set, in the order of names.
+pub(crate) struct Directory {
+    pub(crate) name: String,
+    pub(crate) modified: SystemTime,
+    /// The history of this directory, if it has one or is the top.
+    pub(crate) history: Option<History>,
+    pub(crate) files: Vec<Entry>,
+    pub(crate) directories: Vec<Self>,
+    /// Links, devices, sockets and FIFOs by name. A history has none of them.
+    pub(crate) others: Vec<String>,
+}
+
+/// A file of a data set.
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) size: u64,
+    pub(crate) modified: SystemTime,
+    /// The kinds of digest to take.
+    pub(crate) formats: Vec<Format>,
+    /// The digests of these kinds, or the reason why there are none.
+    pub(crate) digests: Result<Vec<Digest>, String>,
+}
+
+/// Walks the data set of a history. Each directory below that has a history gets that one.
+pub(crate) fn scan(history: History, watch: &Watch<'_>) -> Result<Directory, Error> {
+    let root = history.root.clone();
+    let ignored = history.ignored()?;
+    let mut made = directory(&root, String::new(), &ignored, watch)?;
+    made.history = Some(history);
+    Ok(made)
+}
+
+fn directory(
+    path: &Path,
+    name: String,
+    ignored: &Gitignore,
+    watch: &Watch<'_>,
+) -> Result<Directory, Error> {
+    if watch.is_stopped() {
+        return Err(Error::Stopped);
+    }
+    let about = fs::symlink_metadata(path).map_err(Error::io(path))?;
+    let mut made = Directory {
+        name,
+        modified: about.modified().map_err(Error::io(path))?,
+        history: None,
+        files: Vec::new(),
+        directories: Vec::new(),
+        others: Vec::new(),
+    };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(Error::io(path))? {
+        names.push(entry.map_err(Error::io(path))?.file_name());
+    }
+    names.sort();
+    for name in names {
+        let path = path.join(&name);
+        let about = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
+        if name == FOLDER || ignored.matched(&path, about.is_dir()).is_ignore() {
+            continue;
+        }
+        let Some(name) = name.to_str().filter(|name| is_writable(name)) else {
+            return Err(Error::malformed(
+                &path,
+                "has a name that an ASC MHL history cannot have; rename the file, or exclude it from the copy",
+            ));
+        };
+        let name = name.to_owned();
+        if about.is_dir() {
+            let child = match path.join(FOLDER).symlink_metadata() {
+                Ok(_) => {
+                    scan(History::load(&path)?, watch).map(|child| Directory { name, ..child })
+                }
+                Err(_) => directory(&path, name, ignored, watch),
+            };
+            made.directories.push(child?);
+        } else if about.is_file() {
+            made.files.push(Entry {
+                name,
+                size: about.size(),
+                modified: about.modified().map_err(Error::io(&path))?,
+                formats: Vec::new(),
+                digests: Ok(Vec::new()),
+            });
+        } else {
+            made.others.push(name);
+        }
+    }
+    Ok(made)
+}
+
+impl Directory {
+    /// Calls `take` with each file below, with its path on the disk.
+    pub(crate) fn each_file<'a>(
+        &'a mut self,
+        path: &Path,
+        take: &mut dyn FnMut(PathBuf, &'a mut Entry),
+    ) {
+        for file in &mut self.files {
+            take(path.join(&file.name), file);
+        }
+        for directory in &mut self.directories {
+            let path = path.join(&directory.name);
+            directory.each_file(&path, take);
+        }
+    }
+}
+
+/// Takes the digests of files, several at a time.
+pub(crate) fn take_digests(
+    work: Vec<(PathBuf, &mut Entry)>,
+    threads: usize,
+    watch: &Watch<'_>,
+) -> Result<(), Error> {
+    let next = AtomicUsize::new(0);
+    let work: Vec<_> = work.into_iter().map(Mutex::new).collect();
+    thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, work.len().max(1)) {
+            scope.spawn(|| {
+                let mut buffer = vec![0; 1 << 20];
+                while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if watch.is_stopped() {
+                        return;
+                    }
+                    let mut one = one.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (path, entry) = &mut *one;
+                    let taken = digests(path, entry, &mut buffer, watch);
+                    entry.digests = taken.map_err(|error| error.to_string());
+                }
+            });
+        }
+    });
+    match watch.is_stopped() {
+        true => Err(Error::Stopped),
+        false => Ok(()),
+    }
+}
+
+/// Opens a file, and neither what a link leads to nor a FIFO, which would block.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file")),
+    }
+}
+
+fn digests(
+    path: &Path,
+    entry: &mut Entry,
+    buffer: &mut [u8],
+    watch: &Watch<'_>,
+) -> io::Result<Vec<Digest>> {
+    let mut file = open_file(path)?;
+    let mut running: Vec<Running> = entry.formats.iter().copied().map(Running::new).collect();
+    let mut bytes = 0;
+    loop {
+        let count = file.read(buffer)?;
+        if count == 0 || watch.is_stopped() {
+            break;
+        }
+        bytes += count as u64;
+        (watch.read)(count as u64);
+        for one in &mut running {
+            one.update(&buffer[..count]);
+        }
+    }
+    let about = file.metadata()?;
+    if bytes != about.size() || about.modified()? != entry.modified {
+        return Err(io::Error::other("it was changed while it was read"));
+    }
+    entry.size = bytes;
+    Ok(running.into_iter().map(Running::finish).collect())
+}
