@@ -1,0 +1,137 @@
+//! Owns what others see of a buffer in use, and what a user may change: figures, files, pins. Serves and fills nothing.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use super::Buffer;
+use crate::extent::{FileKey, Keep, SourceId, State};
+use crate::health::Health;
+use crate::ledger::FileView;
+
+/// Figures of a buffer in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Size of an extent.
+    pub extent_bytes: u32,
+    /// Slots in each state, in the order of [`State::ALL`].
+    pub slots: [u64; State::ALL.len()],
+    /// Files with extents.
+    pub files: u64,
+    /// Bytes that transfers got from the buffer since it was opened.
+    pub hit_bytes: u64,
+    /// Bytes that transfers had to read from slow storage.
+    pub missed_bytes: u64,
+    /// Bytes written to flash.
+    pub filled_bytes: u64,
+    /// Bytes that passed the buffer by: it had no room, or flash was slower.
+    pub passed_bytes: u64,
+    /// Bytes that were not as they had been written. None of them was served.
+    pub damaged_bytes: u64,
+    /// Each volume.
+    pub volumes: Vec<VolumeView>,
+}
+
+/// One volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeView {
+    /// Its place.
+    pub path: PathBuf,
+    /// Its state.
+    pub health: Health,
+    /// Slots in each state, in the order of [`State::ALL`].
+    pub slots: [u32; State::ALL.len()],
+}
+
+impl Figures {
+    /// Bytes of the slots in a state.
+    #[must_use]
+    pub fn bytes(&self, state: State) -> u64 {
+        self.slots[state as usize] * u64::from(self.extent_bytes)
+    }
+}
+
+/// Files looked at under one lock.
+const FILES_AT_ONCE: usize = 256;
+
+impl Buffer {
+    /// The figures now.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let status = self.0.lock().status();
+        let counts = &self.0.counts;
+        let views = status.volumes.into_iter().zip(&self.0.mounts);
+        let volumes = views.map(|(one, mount)| VolumeView {
+            path: mount.path.clone(),
+            health: one.health,
+            slots: one.slots,
+        });
+        Figures {
+            extent_bytes: status.extent_bytes,
+            slots: status.slots,
+            files: status.files,
+            hit_bytes: counts.hit.load(Ordering::Relaxed),
+            missed_bytes: counts.missed.load(Ordering::Relaxed),
+            filled_bytes: counts.filled.load(Ordering::Relaxed),
+            passed_bytes: counts.passed.load(Ordering::Relaxed),
+            damaged_bytes: counts.damaged.load(Ordering::Relaxed),
+            volumes: volumes.collect(),
+        }
+    }
+
+    /// The next files at and below a path of a source, behind `after`.
+    #[must_use]
+    pub fn files(
+        &self,
+        source: SourceId,
+        below: &[u8],
+        after: Option<&FileKey>,
+        most: usize,
+    ) -> Vec<FileView> {
+        let ledger = self.0.lock();
+        ledger.files(source, below, after, most)
+    }
+
+    /// Sets how long the files at and below a path stay. Returns how many stay as asked, and how many do not, for want of room.
+    pub fn keep(&self, source: SourceId, below: &[u8], keep: Keep) -> (u64, u64) {
+        let (mut kept, mut refused) = (0, 0);
+        self.each(source, below, |ledger, file| {
+            match ledger.keep(file, keep) {
+                true => kept += 1,
+                false => refused += 1,
+            }
+        });
+        (kept, refused)
+    }
+
+    /// Lets the files at and below a path go, as far as slow storage has them. Returns how many files had extents.
+    pub fn drop_files(&self, source: SourceId, below: &[u8]) -> u64 {
+        let mut dropped = 0;
+        self.each(source, below, |ledger, file| {
+            ledger.abandon(file, false);
+            dropped += 1;
+        });
+        dropped
+    }
+
+    fn each(
+        &self,
+        source: SourceId,
+        below: &[u8],
+        mut act: impl FnMut(&mut crate::ledger::Ledger, &FileKey),
+    ) {
+        let mut after = None;
+        loop {
+            let mut ledger = self.0.lock();
+            let files = ledger.files(source, below, after.as_ref(), FILES_AT_ONCE);
+            for view in &files {
+                act(&mut ledger, &view.file);
+            }
+            drop(ledger);
+            self.0.changed.notify_all();
+            match files.last() {
+                Some(last) if files.len() == FILES_AT_ONCE => after = Some((*last.file).clone()),
+                _ => return,
+            }
+        }
+    }
+}
