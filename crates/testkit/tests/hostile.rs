@@ -160,7 +160,7 @@ fn a_scan_finds_unreadable_files() {
 }
 
 #[test]
-fn what_is_cached_is_seen_by_readers_but_not_below() {
+fn cached_bytes_are_visible_to_readers_and_absent_below() {
     let (inner, storage) = hostile(|faults| faults.writer_cache = true);
     let path = rel("file");
     let temp = temp_of(&path);

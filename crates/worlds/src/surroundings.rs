@@ -1,0 +1,57 @@
+//! Owns the surroundings of a transfer on a machine that reaches no other one by ssh. Starts no transfer.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use godwit_api::failure::Failure;
+use godwit_engine::session::{Connector, Refusal};
+use godwit_net::{IdentityId, PeerAddress};
+use godwit_run::{
+    AgentOrder, Connectors, Env, Home, Process, SshClient, SshTarget, StartedAgent, refusal_of,
+};
+
+/// Connectors that reach no machine by ssh.
+#[derive(Debug)]
+pub struct Nowhere;
+
+impl Connectors for Nowhere {
+    fn by_ssh(&self, _: SshTarget<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        Err(Failure::usage("there are no other machines"))
+    }
+
+    fn start_agent(&self, _: SshTarget<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
+        Err(refusal_of(Failure::usage("there are no other machines")))
+    }
+
+    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
+        Ok(false)
+    }
+}
+
+/// Surroundings with this home, all files of the machine, and a separate governor.
+#[must_use]
+pub fn surroundings(home: &Path) -> Env {
+    Env {
+        process: Process::default(),
+        home: Home::at(home.to_owned()),
+        base: None,
+        exports: None,
+        umask: 0o077,
+        started: Instant::now(),
+        alone: false,
+        retries_first: false,
+        connectors: Arc::new(Nowhere),
+        input: None,
+        output: None,
+        list: None,
+        kept_out: Vec::new(),
+        tells: None,
+        label: None,
+        mandate: None,
+        hides_names: false,
+        hides_contents: false,
+        attempts: None,
+        seat: None,
+    }
+}
