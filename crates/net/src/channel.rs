@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_an_error_at_once() {
+    fn a_missing_interface_address_or_peer_fails_at_once() {
         let remote = "127.0.0.1:1".parse().unwrap();
         let refused = |channel: Channel| channel.connect(Duration::from_secs(60)).unwrap_err();
         refused(from("127.0.0.1", Some("none-such"), remote));

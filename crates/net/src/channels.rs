@@ -138,7 +138,7 @@ impl Channels {
     pub fn find(&self, their: &[TheirAddress]) {
         let own = interfaces().unwrap_or_default();
         let (pairing, generation) = self.pairing(&own, their);
-        if !pairing.has_theirs() {
+        if !pairing.has_unpaired_remote() {
             return;
         }
         let finder = Finder {
@@ -190,7 +190,7 @@ impl Finder {
     /// Searches until the transfer ends. An interface that disappeared loses its channel, which is used again once the
     /// interface is back.
     fn run(mut self, mut pairing: Pairing) {
-        while pairing.has_theirs() {
+        while pairing.has_unpaired_remote() {
             self.look(pairing);
             if !self.await_others() {
                 return;

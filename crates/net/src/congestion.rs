@@ -59,7 +59,7 @@ mod tests {
     use super::check_congestion;
 
     #[test]
-    fn what_the_kernel_does_not_have_is_refused_with_what_it_has() {
+    fn an_unknown_congestion_control_is_refused_with_the_known_ones() {
         let message = check_congestion("nosuch", "dtn2").unwrap_err().to_string();
         let listed =
             std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap();

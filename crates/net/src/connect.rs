@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::channel::{LeavesBy, LocalEnd};
-use crate::short_way::prepare_for_short_way;
+use crate::short_path::prepare_for_short_path;
 
 /// Connects to `remote` within `deadline`; the kernel chooses the local end.
 ///
@@ -39,7 +39,7 @@ pub(crate) fn connect_from(
         Some(local) => leave_from(&socket, local)?,
         None => LeavesBy::Routing,
     };
-    prepare_for_short_way(&socket);
+    prepare_for_short_path(&socket);
     match rustix::net::connect(&socket, &remote) {
         Ok(()) => {}
         Err(Errno::INPROGRESS) => await_connection(&socket, until)?,

@@ -1,10 +1,11 @@
 //! Owns a stream over one socket: its state, its errors, and the calls its user makes.
 //! The session handles records and keys; the caller interprets frames.
 
+mod inbox;
+mod patience;
 mod receive;
 mod send;
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use crate::socket::Socket;
 use crate::stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
 use crate::tls::Cipher;
 use crate::waker::Waker;
+use inbox::Inbox;
+use patience::Patience;
 
 /// A [`Stream`] over TCP with TLS, or over a socket pair inside this process without TLS.
 pub struct Connection {
@@ -32,10 +35,8 @@ pub struct Connection {
     incoming: InBuffer,
     /// Decrypted bytes of frames that were not returned yet: at most one head and one record.
     opened: Vec<u8>,
-    /// Frames received during a blocked send; at most one with payload, as the last.
-    inbox: VecDeque<(Prelude, Vec<u8>)>,
-    inbox_bytes: usize,
-    payload_in_inbox: bool,
+    /// Frames received during a blocked send.
+    inbox: Inbox,
     /// Remaining payload bytes of the last returned frame.
     payload_due: usize,
     /// Longest head that is kept; a longer head is dropped.
@@ -47,9 +48,7 @@ pub struct Connection {
     /// Messages of TLS; sent before the next record, never inside an unencrypted payload.
     control: OutBuffer,
     waker: Waker,
-    stall_limit: Duration,
-    /// When a send first had to wait after the stream's owner had ended the stream.
-    ended_since: Option<Instant>,
+    patience: Patience,
     /// Bytes of content that may still be sent in blocks; `None` means no limit.
     early_bytes: Option<u64>,
     relayed: bool,
@@ -83,6 +82,18 @@ pub(crate) enum Layer {
     },
 }
 
+impl Layer {
+    const fn protects_payload(&self) -> bool {
+        matches!(
+            self,
+            Self::Tls {
+                plain_payload: false,
+                ..
+            }
+        )
+    }
+}
+
 impl Connection {
     /// A stream over `socket`; `incoming` holds bytes received after the handshake.
     pub(crate) fn new(
@@ -96,16 +107,13 @@ impl Connection {
             layer,
             incoming,
             opened: Vec::new(),
-            inbox: VecDeque::new(),
-            inbox_bytes: 0,
-            payload_in_inbox: false,
+            inbox: Inbox::default(),
             payload_due: 0,
             input_bytes: 1,
             outgoing: OutBuffer::default(),
             control: OutBuffer::default(),
             waker: Waker::new()?,
-            stall_limit: options.stall_limit,
-            ended_since: None,
+            patience: Patience::new(options.stall_limit),
             early_bytes: None,
             head_bytes_max: u32::MAX,
             head_bytes_dropped: 0,
@@ -146,38 +154,6 @@ impl Connection {
         }
     }
 
-    fn payload_is_protected(&self) -> bool {
-        matches!(
-            self.layer,
-            Layer::Tls {
-                plain_payload: false,
-                ..
-            }
-        )
-    }
-
-    fn error_peer(&self, what: impl Into<String>) -> StreamError {
-        StreamError::Peer {
-            peer: self.socket.peer().to_owned(),
-            what: what.into(),
-        }
-    }
-
-    fn error_network(&self, operation: &'static str, source: io::Error) -> StreamError {
-        StreamError::Network {
-            peer: self.socket.peer().to_owned(),
-            operation,
-            source,
-        }
-    }
-
-    fn error_misuse(&self, what: &'static str) -> StreamError {
-        StreamError::Misuse {
-            peer: self.socket.peer().to_owned(),
-            what,
-        }
-    }
-
     /// The error for an end of the byte stream, where no frame can follow.
     fn error_end(&self) -> StreamError {
         let between_frames =
@@ -193,7 +169,7 @@ impl Connection {
         } else {
             "the connection was cut in the middle of a frame"
         };
-        self.error_network(
+        self.socket.network_fault(
             "receive",
             io::Error::new(io::ErrorKind::UnexpectedEof, what),
         )
@@ -204,15 +180,19 @@ impl Stream for Connection {
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError> {
         let announced = head.first_chunk::<PRELUDE_BYTES>().map(Prelude::decode);
         let Some(Ok(prelude)) = announced else {
-            return Err(self.error_misuse("a frame without a valid prelude"));
+            return Err(self.socket.misuse("a frame without a valid prelude"));
         };
         if prelude.payload_bytes as usize != payload.len()
             || prelude.head_bytes as usize != head.len() - PRELUDE_BYTES
         {
-            return Err(self.error_misuse("a frame of another length than its prelude says"));
+            return Err(self
+                .socket
+                .misuse("a frame of another length than its prelude says"));
         }
         if self.sending_over {
-            return Err(self.error_misuse("a frame after a failed send or a shutdown"));
+            return Err(self
+                .socket
+                .misuse("a frame after a failed send or a shutdown"));
         }
         // After a partly sent frame, no valid frame can follow.
         self.sending_over = true;
@@ -231,20 +211,24 @@ impl Stream for Connection {
         let mut count = 0;
         while let Some(prelude) = rest.first_chunk::<PRELUDE_BYTES>() {
             let Ok(prelude) = Prelude::decode(prelude) else {
-                return Err(self.error_misuse("a frame without a valid prelude"));
+                return Err(self.socket.misuse("a frame without a valid prelude"));
             };
             let bytes = PRELUDE_BYTES.saturating_add(prelude.head_bytes as usize);
             if prelude.payload_bytes > 0 || bytes > rest.len() {
-                return Err(self.error_misuse("a frame of another length than its prelude says"));
+                return Err(self
+                    .socket
+                    .misuse("a frame of another length than its prelude says"));
             }
             rest = &rest[bytes..];
             count += 1;
         }
         if !rest.is_empty() {
-            return Err(self.error_misuse("a frame without a valid prelude"));
+            return Err(self.socket.misuse("a frame without a valid prelude"));
         }
         if self.sending_over {
-            return Err(self.error_misuse("a frame after a failed send or a shutdown"));
+            return Err(self
+                .socket
+                .misuse("a frame after a failed send or a shutdown"));
         }
         self.sending_over = true;
         self.send_frame(frames, &[])?;
@@ -255,12 +239,12 @@ impl Stream for Connection {
 
     fn try_recv(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError> {
         if self.payload_due > 0 {
-            return Err(self.error_misuse("a frame wanted before the payload of the last one"));
+            return Err(self
+                .socket
+                .misuse("a frame wanted before the payload of the last one"));
         }
-        let frame = if let Some((prelude, head)) = self.inbox.pop_front() {
-            self.inbox_bytes -= PRELUDE_BYTES + head.len();
-            self.payload_in_inbox &= prelude.payload_bytes == 0;
-            Some((prelude, head))
+        let frame = if let Some(frame) = self.inbox.pop() {
+            Some(frame)
         } else {
             loop {
                 if let Some(frame) = self.assemble()? {
@@ -283,13 +267,13 @@ impl Stream for Connection {
 
     fn recv_payload(&mut self, into: &mut [u8]) -> Result<(), StreamError> {
         if into.len() > self.payload_due {
-            return Err(self.error_misuse("more payload wanted than was announced"));
+            return Err(self.socket.misuse("more payload wanted than was announced"));
         }
         let mut filled = 0;
         let mut since = None;
         while filled < into.len() {
             let received_before = self.socket.bytes_in;
-            let taken = if self.payload_is_protected() {
+            let taken = if self.layer.protects_payload() {
                 self.payload_protected(&mut into[filled..])?
             } else {
                 self.payload_clear(&mut into[filled..])?
@@ -318,7 +302,7 @@ impl Stream for Connection {
         let ready = self
             .socket
             .poll(PollFlags::IN, 1, Some(self.waker.as_fd()), timeout)
-            .map_err(|error| self.error_network("poll", error))?;
+            .map_err(|error| self.socket.network_fault("poll", error))?;
         if ready.woken {
             self.waker.clear();
             Ok(Wake::Woken)
@@ -333,7 +317,7 @@ impl Stream for Connection {
         if self
             .waker
             .wait(timeout)
-            .map_err(|error| self.error_network("poll", error))?
+            .map_err(|error| self.socket.network_fault("poll", error))?
         {
             Ok(Wake::Woken)
         } else {
@@ -356,7 +340,7 @@ impl Stream for Connection {
     }
 
     fn set_stall_limit(&mut self, limit: Duration) {
-        self.stall_limit = limit;
+        self.patience.stall_limit = limit;
         // The kernel's limit is only a second guard; if the kernel refuses it, ours still applies.
         let _ = self.socket.set_user_timeout(limit);
     }
@@ -410,10 +394,13 @@ impl Stream for Connection {
         Arc::clone(&self.meter)
     }
 
-    fn share(&mut self, congestion: &str, background: bool) -> Result<(), StreamError> {
+    fn set_network_use(&mut self, congestion: &str, background: bool) -> Result<(), StreamError> {
         self.socket
-            .share(congestion, background)
-            .map_err(|error| self.error_network("choose the congestion control", error))
+            .set_network_use(congestion, background)
+            .map_err(|error| {
+                self.socket
+                    .network_fault("choose the congestion control", error)
+            })
     }
 
     fn measure(&mut self) {
@@ -424,7 +411,7 @@ impl Stream for Connection {
         }
         let tcp = self.socket.tcp_info();
         if let Some(tcp) = &tcp {
-            self.socket.mind_short_way(tcp);
+            self.socket.follow_short_path(tcp);
             let acknowledged = tcp.acknowledged_bytes.saturating_sub(self.acknowledged.1);
             let passed = self.acknowledged.0.elapsed();
             // A shorter interval gives random results.

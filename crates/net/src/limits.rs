@@ -26,10 +26,10 @@ pub const INTERFACES_EVERY: Duration = Duration::from_secs(3);
 /// How many rounds of pairing distant interfaces are tried.
 pub const CHANNEL_ROUNDS_MAX: usize = 4;
 
-/// A slow socket holds at most the unsent bytes of one second divided by this …
+/// A slow socket holds at most the bytes of one second divided by this, but at least [`HELD_BYTES_MIN`].
 pub const HELD_PARTS: u64 = 4;
 
-/// … but at least a block; only on paths with at least the RTT [`HELD_FROM`].
+/// The least bound for unsent bytes in a slow socket: a block. Sockets are bounded only where the RTT is at least [`HELD_FROM`].
 pub const HELD_BYTES_MIN: i32 = 512 << 10;
 /// See [`HELD_BYTES_MIN`].
 pub const HELD_FROM: Duration = Duration::from_millis(5);

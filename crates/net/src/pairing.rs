@@ -87,8 +87,8 @@ impl Pairing {
         self.own.len().min(self.their.len())
     }
 
-    /// Whether an interface of the other side has no channel, so that a new interface of this machine could reach it.
-    pub(crate) fn has_theirs(&self) -> bool {
+    /// Whether an interface of the other side has no channel. A new interface of this machine could reach it.
+    pub(crate) fn has_unpaired_remote(&self) -> bool {
         !self.their.is_empty()
     }
 

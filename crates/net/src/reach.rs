@@ -18,7 +18,7 @@ use crate::connect::connect;
 use crate::connection::Connection;
 use crate::dial::{Carrier, DialError, DialOptions, dial_over};
 use crate::identity::IdentityId;
-use crate::short_way::prepare_for_short_way;
+use crate::short_path::prepare_for_short_path;
 use crate::stream::StreamOptions;
 use crate::tls::{ClientTls, Expect};
 use crate::waker::Waker;
@@ -313,7 +313,7 @@ impl Queue {
 impl Arrivals {
     fn start(listener: TcpListener, options: &ReachOptions) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        prepare_for_short_way(&listener);
+        prepare_for_short_path(&listener);
         let port = listener.local_addr()?.port();
         let shared = Arc::new(Queue::default());
         let waker = Waker::new()?;

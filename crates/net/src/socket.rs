@@ -1,5 +1,5 @@
-//! Owns one non-blocking socket: receives, sends from two buffers, and waits for either. Knows neither records nor
-//! frames.
+//! Owns one non-blocking socket: receives, sends from two buffers, and waits for either; makes the errors that name its peer. Knows
+//! neither records nor frames.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::TcpStream;
@@ -21,7 +21,8 @@ use rustix::net::{
 use crate::channels::canonical;
 use crate::limits::{HELD_BYTES_MIN, HELD_FROM, HELD_PARTS, KEEPALIVE_INTERVAL};
 use crate::pulse::Pulse;
-use crate::short_way::Usual;
+use crate::short_path::Usual;
+use crate::stream::StreamError;
 
 /// A connected stream socket.
 pub(crate) struct Socket {
@@ -91,6 +92,31 @@ impl Socket {
         &self.peer
     }
 
+    /// The error for a peer that broke the protocol.
+    pub(crate) fn peer_fault(&self, what: impl Into<String>) -> StreamError {
+        StreamError::Peer {
+            peer: self.peer.clone(),
+            what: what.into(),
+        }
+    }
+
+    /// The error for an operation in which the network or the kernel failed.
+    pub(crate) fn network_fault(&self, operation: &'static str, source: io::Error) -> StreamError {
+        StreamError::Network {
+            peer: self.peer.clone(),
+            operation,
+            source,
+        }
+    }
+
+    /// The error for a caller that broke the contract of a stream.
+    pub(crate) fn misuse(&self, what: &'static str) -> StreamError {
+        StreamError::Misuse {
+            peer: self.peer.clone(),
+            what,
+        }
+    }
+
     pub(crate) fn set_user_timeout(&self, limit: Duration) -> io::Result<()> {
         if self.is_tcp {
             let milliseconds = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
@@ -101,7 +127,7 @@ impl Socket {
 
     /// Sets the congestion control, unless its name is empty, and marks packets to yield to other traffic if
     /// `background` is set.
-    pub(crate) fn share(&mut self, congestion: &str, background: bool) -> io::Result<()> {
+    pub(crate) fn set_network_use(&mut self, congestion: &str, background: bool) -> io::Result<()> {
         /// The code point LE in the byte that holds it.
         const LOWER_EFFORT: u8 = 1 << 2;
         /// The class for background traffic in the kernel's queues.
@@ -152,7 +178,7 @@ impl Socket {
 
     /// Sets the system's default congestion control on a connection over a short path that loses too much, or whose
     /// path proves longer.
-    pub(crate) fn mind_short_way(&mut self, tcp: &TcpInfo) {
+    pub(crate) fn follow_short_path(&mut self, tcp: &TcpInfo) {
         if let Some(usual) = self.usual.take_if(|usual| usual.is_wanted(tcp)) {
             usual.give_to(&self.fd);
         }
@@ -324,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_slow_stream_holds_is_bounded_and_a_fast_one_keeps_the_systems_bound() {
+    fn a_slow_stream_has_a_bounded_send_buffer_and_a_fast_one_keeps_the_default() {
         const MB: u64 = 1_000_000;
         // 4 MB in the socket of a stream of 24 Mbit/s, and of one of 1 Gbit/s.
         assert_eq!(unsent_bound(0, 4 * MB, 3 * MB), Some(750_000));

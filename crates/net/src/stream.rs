@@ -150,7 +150,7 @@ pub trait Stream: Send {
     ///
     /// # Errors
     /// The kernel refuses the congestion control.
-    fn share(&mut self, congestion: &str, background: bool) -> Result<(), StreamError> {
+    fn set_network_use(&mut self, congestion: &str, background: bool) -> Result<(), StreamError> {
         let _ = (congestion, background);
         Ok(())
     }

@@ -30,7 +30,9 @@ pub use beacon::Beacon;
 pub use codes::{Direction, ErrorCode};
 pub use comparison::{Comparison, Judge};
 pub use earlier::{Earlier, Mapping};
-pub use examination::{DIALLED_MAX, Dialled, Examine, Examined, MachineSeen, StorageSeen, WaySeen};
+pub use examination::{
+    DIALLED_MAX, Dialled, Examine, Examined, MachineSeen, PathSeen, StorageSeen,
+};
 pub use ground::Ground;
 pub use join::{Join, Joined};
 pub use mandate::Mandate;

@@ -34,9 +34,9 @@ pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Announced, Ask, Beacon, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Earlier, Error,
     ErrorCode, Examine, Examined, Finish, Finished, Ground, Join, Joined, Judge, Limit,
-    MachineSeen, Mandate, Mapping, Member, Moment, Open, Opened, PartialOpen, Ping, Pong, Preserve,
-    Reply, Retire, Retired, Rule, Selection, Sending, Sharing, Status, StorageSeen, Tuned,
-    Verification, WaySeen, priority,
+    MachineSeen, Mandate, Mapping, Member, Moment, Open, Opened, PartialOpen, PathSeen, Ping, Pong,
+    Preserve, Reply, Retire, Retired, Rule, Selection, Sending, Sharing, Status, StorageSeen,
+    Tuned, Verification, priority,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_manifest_is_little_whatever_was_in_it() -> Result<(), crate::WireError> {
+    fn a_trimmed_manifest_keeps_little_memory() -> Result<(), crate::WireError> {
         for records in [RECORDS_KEPT_MAX, 8 * RECORDS_KEPT_MAX] {
             let mut kept = decoded(records)?;
             kept.trim();

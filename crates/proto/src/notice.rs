@@ -42,7 +42,7 @@ pub struct Notice {
 pub struct Notices {
     /// The transfer.
     pub transfer: TransferId,
-    /// Number of the first of these notices, from 1.
+    /// Number of the first of these notices, from 1. The number after the last one must fit, too.
     pub first: u64,
     /// At most [`NOTICES_MAX`] notices.
     pub notices: Vec<Notice>,
@@ -96,6 +96,16 @@ impl Notice {
 }
 
 impl Notices {
+    fn validate_numbers(first: u64, count: u32) -> Result<(), WireError> {
+        match first > 0 && first.checked_add(count.into()).is_some() {
+            true => Ok(()),
+            false => Err(WireError::invalid(
+                "number of a notice",
+                "is 0 or too large",
+            )),
+        }
+    }
+
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
@@ -111,6 +121,7 @@ impl Notices {
                     u64::from(NOTICES_MAX),
                 ));
             };
+            Self::validate_numbers(self.first, count)?;
             let wire = Wire {
                 transfer: self.transfer.0,
                 first: self.first.into(),
@@ -155,6 +166,7 @@ impl Notices {
                 u64::from(NOTICES_MAX),
             ));
         }
+        Self::validate_numbers(wire.first.get(), count)?;
         let count = count as usize;
         if rest.len() / size_of::<NoticeWire>() < count {
             return Err(WireError::Short { what });

@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_clean_at_a_glance_is_clean(
+        fn a_path_that_passes_the_quick_check_passes_the_full_check(
             path in proptest::collection::vec(prop_oneof![
                 4 => Just(b'a'), 1 => Just(b'/'), 1 => Just(b'.'), 1 => Just(b'0'), 1 => Just(b'-'), 1 => 0..=2_u8, 1 => any::<u8>(),
             ], 0..40),

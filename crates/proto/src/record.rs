@@ -130,6 +130,13 @@ impl Record {
         self.extensions = Vec::new();
     }
 
+    /// Memory that the record takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let texts = [&self.path, &self.target, &self.extensions];
+        size_of::<Self>() + texts.map(Vec::capacity).iter().sum::<usize>()
+    }
+
     /// Checks rules of a record that hold on either side.
     ///
     /// # Errors
@@ -229,7 +236,10 @@ impl<'a> RecordWriter<'a> {
     /// # Errors
     /// There are too many records.
     pub(crate) fn push_valid(&mut self, record: &Record) -> Result<(), WireError> {
-        debug_assert!(record.validate().is_ok(), "whoever announces it looked");
+        debug_assert!(
+            record.validate().is_ok(),
+            "the announcer validated the record"
+        );
         if self.count == RECORDS_MAX {
             return Err(WireError::too_long(
                 "record section",

@@ -50,12 +50,12 @@ fn accepted_or_refused(image: &[u8]) {
 
 proptest! {
     #[test]
-    fn setup_frames_come_back(frame in setup()) {
+    fn encoded_setup_frames_decode_to_the_same(frame in setup()) {
         prop_assert_eq!(read(&encode(&frame)), Ok(frame));
     }
 
     #[test]
-    fn metadata_comes_back(metadata in metadata(), bytes in vec(any::<u8>(), 0..200)) {
+    fn encoded_metadata_decodes_to_the_same(metadata in metadata(), bytes in vec(any::<u8>(), 0..200)) {
         let mut extensions = Vec::new();
         metadata.encode(&mut extensions).unwrap();
         prop_assert_eq!(Metadata::decode(&extensions), Ok(metadata));
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn parts_come_back(
+    fn encoded_parts_decode_to_the_same(
         (offset, bytes) in (0..1_u64 << 60, 1..1_u64 << 60),
         gaps in vec((0..1_u64 << 40, 1..1_u64 << 40, any::<u8>()), 1..9),
         noise in vec(any::<u8>(), 0..200),
@@ -96,12 +96,12 @@ proptest! {
     }
 
     #[test]
-    fn items_come_back(frame in items()) {
+    fn encoded_items_decode_to_the_same(frame in items()) {
         prop_assert_eq!(read(&encode(&frame)), Ok(frame));
     }
 
     #[test]
-    fn a_manifest_comes_back_in_the_memory_of_any_other(used in manifest(), manifest in manifest()) {
+    fn an_encoded_manifest_decodes_to_the_same_in_the_memory_of_any_other(used in manifest(), manifest in manifest()) {
         let mut image = Vec::new();
         manifest.encode(&mut image).unwrap();
         let mut read = used;
@@ -110,12 +110,12 @@ proptest! {
     }
 
     #[test]
-    fn watch_frames_come_back(frame in watch()) {
+    fn encoded_watch_frames_decode_to_the_same(frame in watch()) {
         prop_assert_eq!(read(&encode(&frame)), Ok(frame));
     }
 
     #[test]
-    fn preludes_come_back(kind in any::<u16>(), flags in any::<u16>(), head_bytes in 0..=4096_u32) {
+    fn encoded_preludes_decode_to_the_same(kind in any::<u16>(), flags in any::<u16>(), head_bytes in 0..=4096_u32) {
         let prelude = Prelude { kind: FrameKind(kind), flags, head_bytes, payload_bytes: 0 };
         prop_assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
     }

@@ -49,15 +49,13 @@ impl Acting {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(acting),
             Err(error) => return Err(error),
         };
+        // A third user could put another directory in its place at any time, or has led here by a link to what the owner has elsewhere.
+        if let Some(weakness) = replaceable::weakness(directory, owner.uid())? {
+            let what = weakness.words(&directory.display().to_string());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
         if owner.uid() == 0 {
-            // Above it, another user could put another directory in its place at any time.
-            return match replaceable::weakness(directory, 0)? {
-                None => Ok(acting),
-                Some(weakness) => {
-                    let what = weakness.words(&directory.display().to_string());
-                    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
-                }
-            };
+            return Ok(acting);
         }
         let group = Gid::from_raw(owner.gid());
         // From here on a failure gives the rights of root back.

@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod acting;
 pub mod background;
+pub mod block_device;
 pub mod closed;
 pub mod exit;
 pub mod interfaces;

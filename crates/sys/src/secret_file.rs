@@ -2,7 +2,7 @@
 //! refused. Does not interpret the contents of the files. Secret files that Godwit writes have mode 600.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,13 @@ pub enum SecretFileError {
         /// The permissions that the file should have.
         wanted: u32,
     },
+    /// The file belongs to another user, who can read and change it.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The user.
+        owner: u32,
+    },
     /// The file is longer than any file of this kind.
     TooLong {
         /// The file.
@@ -46,6 +53,12 @@ impl fmt::Display for SecretFileError {
                 "{0} holds a secret, but other users can read it (mode {mode:03o}); forbid this with: chmod {wanted:03o} {0}. If others may have read it, replace the secret",
                 path.display()
             ),
+            Self::Foreign { path, owner } => write!(
+                f,
+                "{0} holds a secret, but belongs to another user (uid {owner}), who can read and change it; take the file over with: chown {1} {0}",
+                path.display(),
+                geteuid().as_raw()
+            ),
             Self::TooLong { path, bytes_max } => write!(
                 f,
                 "{} is too long for a secret: at most {bytes_max} bytes",
@@ -59,7 +72,7 @@ impl std::error::Error for SecretFileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Read { source, .. } => Some(source),
-            Self::Exposed { .. } | Self::TooLong { .. } => None,
+            Self::Exposed { .. } | Self::Foreign { .. } | Self::TooLong { .. } => None,
         }
     }
 }
@@ -86,6 +99,29 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, SecretFileError> {
         });
     }
     Ok(content)
+}
+
+/// The content of a secret file that decides rights of this process. It must belong to the user of the process, or to root.
+///
+/// # Errors
+/// As [`read`]; or the file belongs to another user.
+pub fn read_own(path: &Path, bytes_max: u64) -> Result<Vec<u8>, SecretFileError> {
+    let failed = |source| SecretFileError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let owner = fs::metadata(path).map_err(failed)?.uid();
+    if is_foreign(owner, geteuid().as_raw()) {
+        return Err(SecretFileError::Foreign {
+            path: path.to_owned(),
+            owner,
+        });
+    }
+    read(path, bytes_max)
+}
+
+const fn is_foreign(owner: u32, user: u32) -> bool {
+    owner != user && owner != 0
 }
 
 /// Checks that other users have no access to an open file. The group of a file of root may read it: with such a group root gives a service
@@ -121,6 +157,13 @@ const fn wanted(mode: u32, owner: u32, user: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_a_third_user_is_foreign() {
+        for (owner, user, is) in [(7, 7, false), (0, 7, false), (7, 0, true), (8, 7, true)] {
+            assert_eq!(is_foreign(owner, user), is, "{owner} {user}");
+        }
+    }
 
     #[test]
     fn only_the_owner_may_read_and_a_group_to_which_root_gives_it() {

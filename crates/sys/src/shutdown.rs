@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_system_refuses() {
+    fn a_pipe_refuses_a_shutdown_of_its_file_system() {
         let (reader, _writer) = io::pipe().expect("a pipe");
         let error =
             file_system(&reader, Shutdown::NoLogFlush).expect_err("pipes have no end like that");

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_said_by_its_name() {
+    fn an_impossible_channel_is_refused_by_its_name() {
         let missing = to("eth9", "10.0.1.2").unwrap_err();
         assert!(
             missing.starts_with("--channel eth9: ")

@@ -18,8 +18,8 @@ impl Connection {
         loop {
             let mut needed = PRELUDE_BYTES;
             if let Some(first) = self.opened.first_chunk::<PRELUDE_BYTES>() {
-                let prelude =
-                    Prelude::decode(first).map_err(|error| self.error_peer(error.to_string()))?;
+                let prelude = Prelude::decode(first)
+                    .map_err(|error| self.socket.peer_fault(error.to_string()))?;
                 let is_too_long = prelude.head_bytes > self.head_bytes_max;
                 needed += prelude.head_bytes as usize - self.head_bytes_dropped;
                 if self.opened.len() >= needed {
@@ -51,8 +51,10 @@ impl Connection {
         let rest = self.opened.split_off(bytes);
         let mut head = mem::replace(&mut self.opened, rest);
         head.drain(..PRELUDE_BYTES);
-        if prelude.payload_bytes > 0 && !self.payload_is_protected() && !self.opened.is_empty() {
-            return Err(self.error_peer("protected bytes where a payload in clear was announced"));
+        if prelude.payload_bytes > 0 && !self.layer.protects_payload() && !self.opened.is_empty() {
+            return Err(self
+                .socket
+                .peer_fault("protected bytes where a payload in clear was announced"));
         }
         self.counters.frames_in += 1;
         Ok((prelude, head))
@@ -85,7 +87,9 @@ impl Connection {
         let bytes = match self.incoming.record(0) {
             Record::Partial => return Ok(false),
             Record::TooLong(bytes) => {
-                return Err(self.error_peer(format!("a TLS record of {bytes} bytes")));
+                return Err(self
+                    .socket
+                    .peer_fault(format!("a TLS record of {bytes} bytes")));
             }
             Record::Whole(bytes) => bytes,
         };
@@ -96,7 +100,9 @@ impl Connection {
                 if opened.used == bytes {
                     Ok(true)
                 } else {
-                    Err(self.error_peer("a TLS handshake message cut into several records"))
+                    Err(self
+                        .socket
+                        .peer_fault("a TLS handshake message cut into several records"))
                 }
             }
             Err(error) => {
@@ -115,7 +121,7 @@ impl Connection {
 
     /// Receives once. Returns false if no bytes have arrived, or the stream has ended.
     pub(super) fn fill(&mut self) -> Result<bool, StreamError> {
-        let protected = self.payload_is_protected();
+        let protected = self.layer.protects_payload();
         let room = self.incoming.room();
         // Unencrypted payloads are received directly into their buffer: bytes received here after a head would be
         // copied once more.
@@ -135,7 +141,7 @@ impl Connection {
                 Ok(true)
             }
             Ok(None) => Ok(false),
-            Err(error) => Err(self.error_network("receive", error)),
+            Err(error) => Err(self.socket.network_fault("receive", error)),
         }
     }
 
@@ -199,14 +205,16 @@ impl Connection {
                 Ok(taken)
             }
             Ok(None) => Ok(0),
-            Err(error) => Err(self.error_network("receive", error)),
+            Err(error) => Err(self.socket.network_fault("receive", error)),
         }
     }
 
     /// Waits for bytes of a payload until the stall limit since `since` is over, or the owner ends the stream.
     pub(super) fn await_payload(&mut self, since: Instant) -> Result<(), StreamError> {
         let began = Instant::now();
-        let left = self.time_left("receiving", began.duration_since(since))?;
+        let left = self
+            .patience
+            .left(&self.socket, "receiving", began.duration_since(since))?;
         let end = self.waker.end_fd();
         // Waits only for the payload's part of an incomplete record, because at least that much must still arrive.
         let due = self
@@ -227,7 +235,7 @@ impl Connection {
                 peer: self.socket.peer().to_owned(),
             }),
             Ok(_) => Ok(()),
-            Err(error) => Err(self.error_network("poll", error)),
+            Err(error) => Err(self.socket.network_fault("poll", error)),
         }
     }
 }

@@ -59,7 +59,7 @@ fn two_addresses_of_one_pair_are_two_ways_of_one_channel() {
 }
 
 #[test]
-fn what_the_named_way_uses_is_not_used_twice() {
+fn addresses_of_a_named_channel_are_not_paired_twice() {
     let mut pairing = Pairing::new(
         &[own(2, "10.0.1.1", 24), own(3, "10.0.2.1", 24)],
         &[their(7, "10.0.1.2", 24), their(8, "10.0.2.2", 24)],

@@ -75,7 +75,7 @@ fn too_much_noise_and_too_long_a_message_are_refused_before_memory_is_taken() {
 }
 
 #[test]
-fn what_is_out_of_bounds_is_refused() {
+fn agent_messages_out_of_bounds_are_refused() {
     let refused = |change: fn(&mut Start)| {
         let mut message = start();
         change(&mut message);

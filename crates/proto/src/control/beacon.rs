@@ -14,7 +14,7 @@ pub struct Beacon {
     /// The entry's name: `.godwit-` and 32 hexadecimal digits.
     #[prost(bytes = "vec", tag = "1")]
     pub name: Vec<u8>,
-    /// The known path of its directory: from an export, or from a mount point.
+    /// The path of the beacon's directory, from an export or a mount point on.
     #[prost(bytes = "vec", tag = "2")]
     pub above: Vec<u8>,
     /// The destination's path from that directory.
@@ -51,9 +51,10 @@ impl Open {
         self.ground.as_ref().is_some_and(|ground| ground.own)
     }
 
-    /// Whether the transfer deletes entries that only the destination has.
+    /// Whether the transfer, or the closer of its claim, deletes entries that only the destination has.
     pub fn deletes(&self) -> bool {
-        self.comparison.is_some_and(|wanted| wanted.delete)
+        let by_closer = self.member.as_ref().is_some_and(|member| member.deletes);
+        by_closer || self.comparison.is_some_and(|wanted| wanted.delete)
     }
 }
 

@@ -27,7 +27,7 @@ impl ErrorCode {
 
     /// The code that a peer sent; a number reserved for this side becomes an unknown code.
     #[must_use]
-    pub const fn heard(number: u32) -> Self {
+    pub const fn received(number: u32) -> Self {
         if number < OWN_FIRST {
             Self(number)
         } else {

@@ -17,6 +17,9 @@ pub struct Earlier {
     /// the destination.
     #[prost(fixed64, repeated, tag = "2")]
     pub tags: Vec<u64>,
+    /// Milliseconds since the first attempt began. With it the receiver counts the files that earlier attempts delivered.
+    #[prost(uint64, optional, tag = "3")]
+    pub age_ms: Option<u64>,
 }
 
 /// Meaning of a destination that was named without a slash.

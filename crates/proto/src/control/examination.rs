@@ -59,7 +59,7 @@ pub struct Examined {
     pub filler: Vec<u8>,
     /// This connection according to the kernel there; `None` if it is not TCP.
     #[prost(message, optional, tag = "6")]
-    pub way: Option<WaySeen>,
+    pub way: Option<PathSeen>,
     /// The machine, if requested.
     #[prost(message, optional, tag = "7")]
     pub machine: Option<MachineSeen>,
@@ -73,7 +73,7 @@ pub struct Examined {
 
 /// A connection according to one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub struct WaySeen {
+pub struct PathSeen {
     /// The minimum RTT.
     #[prost(uint64, tag = "1")]
     pub round_trip_ns: u64,

@@ -27,6 +27,9 @@ pub struct Member {
     /// The region contains the entries of its directories, but not the contents of their subdirectories.
     #[prost(bool, tag = "6")]
     pub flat: bool,
+    /// The closer of the claim deletes extra entries. So no member writes where that closer would delete source data, too.
+    #[prost(bool, tag = "7")]
+    pub deletes: bool,
 }
 
 impl Member {

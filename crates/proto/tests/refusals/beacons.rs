@@ -58,7 +58,7 @@ fn a_beacon_has_a_temporary_name_and_clean_paths() {
 }
 
 #[test]
-fn what_directories_look_like_is_said_of_a_bounded_number() {
+fn the_number_of_described_directories_is_bounded() {
     for (alike, alike_around) in [(1, 0), (0, 1)] {
         let frame = |many: usize| {
             Frame::Open(Open {

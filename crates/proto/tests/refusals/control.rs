@@ -9,7 +9,7 @@ use godwit_proto::*;
 use super::{changed, encode};
 
 #[test]
-fn what_is_no_hello_is_told_apart_from_a_hello_that_is_wrong() {
+fn foreign_bytes_and_invalid_hellos_are_different_errors() {
     assert_eq!(
         Hello::decode(b"GET / HTTP/1.1\r\n"),
         Err(WireError::BadMagic)
@@ -369,7 +369,7 @@ fn decisions_keep_their_bounds_wherever_counters_are_told() {
         let longest = tuned.iter().map(|tuned| tuned.reason.len()).max();
         assert_eq!(longest, Some(TUNED_REASON_BYTES_MAX - 1));
     }
-    // A peer that exceeds the limits: one decision more, and a reason of one byte more. The decisions follow all other fields;
+    // A peer that exceeds the limits by one decision, or by one byte of a reason. The decisions follow all other fields;
     // in FINISH and FINISHED they are in another piece of the counters, as the encoding allows.
     let more = |frame: &Frame, tuned: &[u8]| {
         let field = [&[0xca, 0x04][..], &varint(tuned.len()), tuned].concat();

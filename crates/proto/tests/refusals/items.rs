@@ -338,3 +338,29 @@ fn notices_that_are_not_whole_or_not_clean_are_refused() {
         assert!(refused(at, byte), "{at}");
     }
 }
+
+#[test]
+fn notices_have_numbers_that_can_be_counted() {
+    let of = |first, count| {
+        Frame::Notices(Notices {
+            transfer: TransferId([1; 16]),
+            first,
+            notices: vec![Notice::note("x"); count],
+        })
+    };
+    let good = of(1, 2);
+    let with_first = |first: u64| {
+        changed(&good, |head| {
+            head[16..24].copy_from_slice(&first.to_le_bytes());
+        })
+    };
+    for first in [1, 2, u64::MAX - 2] {
+        assert!(encode(&of(first, 2)).is_ok() && with_first(first).is_ok());
+    }
+    for first in [0, u64::MAX - 1, u64::MAX] {
+        assert!(encode(&of(first, 2)).is_err() && with_first(first).is_err());
+    }
+    // A frame without notices is a sign of life.
+    assert!(encode(&of(u64::MAX, 0)).is_ok());
+    assert!(encode(&of(0, 0)).is_err());
+}

@@ -60,7 +60,7 @@ fn every_rule_of_an_extension_holds() {
 }
 
 #[test]
-fn what_is_too_long_is_not_sent() {
+fn metadata_beyond_its_bounds_is_not_encoded() {
     let push = |metadata: &Metadata| metadata.encode(&mut Vec::new());
     let xattr = |name: usize, value: usize| Metadata {
         xattrs: vec![(vec![b'a'; name], vec![0; value])],

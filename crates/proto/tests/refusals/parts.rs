@@ -167,6 +167,7 @@ fn earlier_attempts_have_a_known_mapping_and_are_not_too_many() {
             earlier: Some(Earlier {
                 mapping,
                 tags: vec![7; tags],
+                age_ms: None,
             }),
             ..Open::default()
         }))

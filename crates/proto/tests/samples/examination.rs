@@ -21,7 +21,7 @@ pub(super) fn examined() -> Examined {
         clock_nanoseconds: 5,
         held_ns: 1000,
         filler: b"\0\0".to_vec(),
-        way: Some(WaySeen {
+        way: Some(PathSeen {
             round_trip_ns: 128,
             path_mtu_bytes: 1500,
             segment_bytes: 1448,

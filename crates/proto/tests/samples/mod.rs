@@ -414,6 +414,8 @@ fn watch() -> Vec<(&'static str, Frame)> {
         counters: None,
         deleted: 4,
         adjusted: 5,
+        delivered_files: 6,
+        delivered_bytes: 7000,
     };
     let notices = Notices {
         transfer: transfer(),

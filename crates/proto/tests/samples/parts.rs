@@ -14,6 +14,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             epoch: 300,
             closer: true,
             lane: 7,
+            deletes: true,
             ..Member::default()
         }),
         ..Open::default()
@@ -32,6 +33,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         earlier: Some(Earlier {
             mapping: Mapping::BECOMES.0,
             tags: vec![0x1122_3344_5566_7788, 9],
+            age_ms: Some(90_000),
         }),
         ..Open::default()
     };

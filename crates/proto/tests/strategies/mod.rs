@@ -283,14 +283,15 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
     });
     let ack = (ids(), vec(ack_range(), 0..20))
         .prop_map(|((transfer, _), items)| Frame::Ack(Ack { transfer, items }));
-    let notices =
-        (ids(), any::<u64>(), vec(notice(), 0..20)).prop_map(|((transfer, _), first, notices)| {
+    let notices = (ids(), 1..=u64::MAX - 20, vec(notice(), 0..20)).prop_map(
+        |((transfer, _), first, notices)| {
             Frame::Notices(Notices {
                 transfer,
                 first,
                 notices,
             })
-        });
+        },
+    );
     let failed = (ids(), any::<u16>(), path(), fault()).prop_map(|(ids, root, path, fault)| {
         let (transfer, seq) = ids;
         Frame::EntryFailed(EntryFailed {
@@ -331,7 +332,7 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
             },
         );
     let numbers = (
-        any::<[u64; 7]>(),
+        any::<[u64; 9]>(),
         option::of(0.0..1e9),
         any::<Option<u64>>(),
         any::<bool>(),
@@ -340,7 +341,17 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
         |(
             transfer,
             (
-                [seq, files, bytes, skipped, failed, deleted, adjusted],
+                [
+                    seq,
+                    files,
+                    bytes,
+                    skipped,
+                    failed,
+                    deleted,
+                    adjusted,
+                    delivered_files,
+                    delivered_bytes,
+                ],
                 cpu_seconds,
                 max_rss_bytes,
                 synced,
@@ -360,6 +371,8 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                 counters,
                 deleted,
                 adjusted,
+                delivered_files,
+                delivered_bytes,
             })
         },
     );
@@ -410,7 +423,7 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                     clock_nanoseconds,
                     held_ns,
                     filler,
-                    way: way.map(|(round_trip_ns, path_mtu_bytes, segment_bytes)| WaySeen {
+                    way: way.map(|(round_trip_ns, path_mtu_bytes, segment_bytes)| PathSeen {
                         round_trip_ns,
                         path_mtu_bytes,
                         segment_bytes,

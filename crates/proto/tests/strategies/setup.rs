@@ -194,10 +194,12 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                             false => Vec::new(),
                         },
                         flat: flags[0] && flags[1] && flags[2],
+                        deletes: flags[2],
                     }),
                     earlier: (flags[0] && direction == Direction::PUSH.0).then(|| Earlier {
                         mapping: Mapping::of(flags[1]).0,
                         tags: vec![retry; usize::from(flags[2])],
+                        age_ms: flags[3].then_some(retry),
                     }),
                     may_not_read: flags[2],
                     may_not_list: flags[2],

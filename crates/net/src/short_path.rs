@@ -56,7 +56,7 @@ fn is_short(round_trip: Duration) -> bool {
 /// Prepares a socket as if the path were short. The socket is about to connect, or listens and passes the choice to
 /// accepted sockets. This must happen before connecting, because once BBR has begun on a connection, the kernel keeps
 /// pacing under any other congestion control. If the path proves longer, this is undone after connecting.
-pub fn prepare_for_short_way(socket: impl AsFd) {
+pub fn prepare_for_short_path(socket: impl AsFd) {
     let Ok(usual) = sockopt::tcp_congestion(&socket) else {
         return;
     };
@@ -162,13 +162,13 @@ mod tests {
         }
         let chosen = socket_to_try().unwrap();
         let usual = congestion(&chosen);
-        prepare_for_short_way(&chosen);
+        prepare_for_short_path(&chosen);
         let prepared = congestion(&chosen);
         assert_eq!(prepared == usual, !keeps_pace(&usual), "{prepared}");
     }
 
     #[test]
-    fn what_could_not_be_had_again_is_not_left() {
+    fn an_unavailable_congestion_control_has_no_replacement() {
         // Reno is part of every kernel, and allowed unless an administrator removed it from the list.
         let usual = congestion(socket_to_try().unwrap());
         assert!(instead_of(&usual).is_some());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_route_says_stays_where_nothing_was_replaced() {
+    fn the_congestion_control_of_a_route_stays_unless_it_was_replaced() {
         let replaced = [("cubic", "bbr"), ("reno", "bbr"), ("cubic", "bbr3")];
         for (has, usual) in replaced {
             assert!(was_replaced(has, usual), "{has} where {usual} is usual");
@@ -198,7 +198,7 @@ mod tests {
     fn a_connection_within_the_machine_has_no_pace_at_either_end() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let usual = congestion(&listener);
-        prepare_for_short_way(&listener);
+        prepare_for_short_path(&listener);
         let near = crate::connect(listener.local_addr().unwrap(), Duration::from_secs(10)).unwrap();
         let (far, _) = listener.accept().unwrap();
         for end in [&near, &far] {
