@@ -6,6 +6,7 @@
 
 mod claims;
 mod cluster;
+mod head;
 mod jobs;
 mod places;
 mod refusal;
@@ -15,8 +16,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::head::Head;
 use crate::grant::Mandate;
 use crate::job::Text;
+use crate::json::VALUES_MAX;
 use crate::rest::Timestamp;
 
 pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, Mark, ReleaseClaim, RenewClaim};
@@ -24,8 +27,10 @@ pub use cluster::{
     Announce, AnswerCluster, CLUSTER_QUESTIONS, Carried, ClusterAnswer, ClusterQuestion,
     JoinCluster, Joined, KnownNode,
 };
+pub use godwit_model::Peer;
+pub use head::SMALL_BYTES;
 pub use jobs::{
-    GrantJob, JobPast, JobSeen, ManifestAfter, ManifestPiece, NodeFault, PastAfter, ReachSite,
+    GrantJob, JobPast, JobSeen, ManifestAfter, ManifestChunk, NodeFault, PastAfter, ReachSite,
     RunJob, RunningJob, SteerJob, SteerVerb,
 };
 pub use places::{
@@ -36,6 +41,9 @@ pub use refusal::{Refusal, code};
 
 /// Version of the documents. Documents of other versions are refused.
 pub const ASK_VERSION: u32 = 1;
+
+/// Most values of a reply: samples of a job have short ones.
+const ANSWER_VALUES_MAX: usize = 128 << 10;
 
 /// A question to a site.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -154,7 +162,7 @@ pub enum Answer {
     /// A part of the log and of the samples of such a job.
     Past(JobPast),
     /// A part of the manifest of a job.
-    Manifest(ManifestPiece),
+    Manifest(ManifestChunk),
     /// Jobs that the asked node runs.
     Running(Vec<RunningJob>),
     /// Figures of a host, by name.
@@ -172,15 +180,6 @@ struct Sent<'a, T> {
     mandate: Option<&'a Mandate>,
     #[serde(flatten)]
     body: &'a T,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    version: u32,
-    #[serde(default)]
-    ask: String,
-    #[serde(default, rename = "for")]
-    mandate: Option<Mandate>,
 }
 
 impl Question {
@@ -279,8 +278,7 @@ impl Question {
     /// The document cannot be read, or names no job.
     pub fn mandate_of(document: &[u8]) -> Result<Option<Mandate>, Refusal> {
         let invalid = |what: String| Refusal::new(code::INVALID, format!("for: {what}"));
-        let head: Head =
-            serde_json::from_slice(document).map_err(|error| invalid(error.to_string()))?;
+        let head = Head::of(document).map_err(|error| invalid(error.to_string()))?;
         if let Some(mandate) = &head.mandate {
             mandate
                 .check()
@@ -289,28 +287,39 @@ impl Question {
         Ok(head.mandate)
     }
 
-    /// Reads a document.
+    /// Reads a document of any peer.
+    ///
+    /// # Errors
+    /// The document is invalid, or has too many parts. The refusal is for the asker.
+    pub fn parse(document: &[u8]) -> Result<Self, Refusal> {
+        Self::read(head::bounded(document, VALUES_MAX), document)
+    }
+
+    /// Reads a document of a node of the same cluster. A message of the consensus may have any shape.
     ///
     /// # Errors
     /// The document is invalid. The refusal is for the asker.
-    pub fn parse(document: &[u8]) -> Result<Self, Refusal> {
-        let invalid = |error: serde_json::Error| {
-            Refusal::new(
-                code::INVALID,
-                format!("the question cannot be read: {error}"),
-            )
+    pub fn parse_of_member(document: &[u8]) -> Result<Self, Refusal> {
+        let head = Head::of(document);
+        Self::read(head.map_err(|error| error.to_string()), document)
+    }
+
+    fn read(head: Result<Head, String>, document: &[u8]) -> Result<Self, Refusal> {
+        let invalid = |error: String| {
+            let message = format!("the question cannot be read: {error}");
+            Refusal::new(code::INVALID, message)
         };
-        let head: Head = serde_json::from_slice(document).map_err(invalid)?;
-        if head.version != ASK_VERSION || !QUESTIONS.contains(&head.ask.as_str()) {
+        let head = head.map_err(invalid)?;
+        if head.version != ASK_VERSION || !QUESTIONS.contains(&head.name.as_str()) {
             return Err(Refusal::new(
                 code::UNSUPPORTED,
                 format!(
                     "this node does not know the question {:?} of version {}; update the older of the two nodes",
-                    head.ask, head.version
+                    head.name, head.version
                 ),
             ));
         }
-        serde_json::from_slice(document).map_err(invalid)
+        serde_json::from_slice(document).map_err(|error| invalid(error.to_string()))
     }
 }
 
@@ -321,26 +330,42 @@ impl Answer {
         document(self, None)
     }
 
+    /// Reads the reply of another site to a question; a refusal is an error. Within a cluster a reply may have any shape.
+    ///
+    /// # Errors
+    /// The site refused, or the document is invalid or has too many parts.
+    pub fn parse_to(question: &Question, document: &[u8]) -> Result<Self, Refusal> {
+        if !matches!(question, Question::Cluster(_)) {
+            head::bounded(document, ANSWER_VALUES_MAX).map_err(unread)?;
+        }
+        Self::parse(document)
+    }
+
     /// Reads a document; a refusal is an error.
     ///
     /// # Errors
     /// The site refused, or the document is invalid.
     pub fn parse(document: &[u8]) -> Result<Self, Refusal> {
-        let broken = |what: String| Refusal::new(code::BROKEN, what);
-        let head: Head = serde_json::from_slice(document)
-            .map_err(|error| broken(format!("the reply cannot be read: {error}")))?;
+        let head = Head::of(document).map_err(|error| unread(error.to_string()))?;
         if head.version != ASK_VERSION {
-            return Err(broken(format!(
-                "the reply has version {}, which this node does not know; update the older one of the two nodes",
-                head.version
-            )));
+            return Err(Refusal::new(
+                code::BROKEN,
+                format!(
+                    "the reply has version {}, which this node does not know; update the older one of the two nodes",
+                    head.version
+                ),
+            ));
         }
         match serde_json::from_slice(document) {
             Ok(Self::Refused(refusal)) => Err(refusal),
             Ok(answer) => Ok(answer),
-            Err(error) => Err(broken(format!("the reply cannot be read: {error}"))),
+            Err(error) => Err(unread(error.to_string())),
         }
     }
+}
+
+fn unread(error: String) -> Refusal {
+    Refusal::new(code::BROKEN, format!("the reply cannot be read: {error}"))
 }
 
 fn document<T: Serialize>(body: &T, mandate: Option<&Mandate>) -> Vec<u8> {
@@ -351,17 +376,6 @@ fn document<T: Serialize>(body: &T, mandate: Option<&Mandate>) -> Vec<u8> {
     };
     // Plain fields always serialize.
     serde_json::to_vec(&sent).unwrap_or_default()
-}
-
-/// A site with the addresses at which a node reaches it.
-#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-pub struct Peer {
-    /// Name of the site, for messages.
-    pub name: String,
-    /// Addresses to dial, in this order, each as `HOST[:PORT]`.
-    pub addresses: Vec<String>,
-    /// Identity that the site must prove.
-    pub identity: String,
 }
 
 /// Called repeatedly during the work on a question, with the number of finished steps. `false` stops the work.

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_the_reason() {
+    fn an_invalid_duration_is_refused_with_its_reason() {
         let cases = [
             ("", DurationError::Empty),
             ("soon", DurationError::NoNumber),

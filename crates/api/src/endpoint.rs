@@ -145,7 +145,7 @@ pub const EXPORT_NAME_BYTES_MAX: usize = 64;
 /// Checks the name of an export.
 ///
 /// # Errors
-/// Names what it was given and says what names look like.
+/// The error has the given name, and the form of a valid name.
 pub fn check_export_name(name: &[u8]) -> Result<String, ExportNameError> {
     let fits = name.len() <= EXPORT_NAME_BYTES_MAX
         && name.first().is_some_and(u8::is_ascii_alphanumeric)

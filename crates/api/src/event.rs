@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Code, Failure};
 use crate::job::PartDigest;
+use crate::rest::Moved;
 
-pub use blame::{Blame, ErrorTold};
+pub use blame::{Blame, ErrorEvent};
 pub use connection::{ConnectionLost, ConnectionRegained, LostChannel};
 pub use summary::{
-    Encryption, Limited, LimitedTold, ManifestDone, NotKept, Sides, Status, Summary,
-    TransferSummary, Verdict, VerifySummary,
+    Encryption, Evidence, Limited, ManifestDone, NotKept, Sides, Status, Summary, TransferSummary,
+    Verdict, VerifySummary,
 };
 
 /// One event of a job. A reader ignores events and fields that it does not know.
@@ -62,7 +63,7 @@ pub enum Event {
         message: String,
     },
     /// The job cannot continue.
-    Error(ErrorTold),
+    Error(ErrorEvent),
     /// The counters of both ends.
     Stats(Stats),
     /// Verification: an entry is not what the manifest says.
@@ -149,6 +150,9 @@ pub struct Progress {
     /// The network paths, also if there is only one. Never sent to others.
     #[serde(skip)]
     pub channels: Vec<Channel>,
+    /// A file whose contents are on their way, by its name below the source; empty where that is unknown. Never sent to others.
+    #[serde(skip)]
+    pub name: Vec<u8>,
     /// Seconds left, where they are foretold. Never sent to others.
     #[serde(skip)]
     pub seconds_left: Option<f64>,
@@ -158,21 +162,12 @@ pub struct Progress {
     /// Amounts of this run; never sent to others.
     #[serde(skip)]
     pub moved: Moved,
-}
-
-/// Amounts that one run of a transfer has delivered so far.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Moved {
-    /// Bytes of contents that are safe at the destination.
-    pub bytes: u64,
-    /// Complete files.
-    pub files: u64,
-    /// Bytes that were sent more than once.
-    pub again: u64,
-    /// Bytes that earlier runs of the same transfer had delivered.
-    pub held_bytes: u64,
-    /// Files that earlier runs of the same transfer had completed.
-    pub held_files: u64,
+    /// Amounts that earlier runs of the same transfer had delivered; never sent to others.
+    #[serde(skip)]
+    pub held: Moved,
+    /// Bytes that this run wrote at the destination, safe or not. The rate of a transfer is theirs. Never sent to others.
+    #[serde(skip)]
+    pub written: u64,
 }
 
 /// The tuner has changed a number.

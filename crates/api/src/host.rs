@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn invalid_hosts_are_refused() {
         for text in [
             "",
             ":80",
@@ -207,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(text in "([a-z0-9.-]{1,20}|\\[[0-9a-f:]{2,20}(%[a-z0-9]{1,6})?\\])(:[0-9]{1,6})?") {
+        fn a_displayed_host_parses_to_the_same_host(text in "([a-z0-9.-]{1,20}|\\[[0-9a-f:]{2,20}(%[a-z0-9]{1,6})?\\])(:[0-9]{1,6})?") {
             if let Ok(host) = HostPort::parse(&text, 7272) {
                 prop_assert_eq!(HostPort::parse(&host.to_string(), 1), Ok(host));
             }

@@ -1,6 +1,7 @@
 //! Owns the description of a job: all options of `cp`, `sync` and `verify`, as one value that can be sent and stored.
 //! Opens nothing and connects to no node. Files that a job reads from its own machine are read before it is described, or passed beside it.
 
+mod imposed;
 mod size;
 mod text;
 mod work;
@@ -14,11 +15,12 @@ use utoipa::ToSchema;
 
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::settings::{
-    ConfigFile, CpSettings, GivenIn, ObeyedBy, SETTINGS, Scope, Setting, SettingError, Typed,
+    AppliesTo, ConfigFile, CpSettings, ObeyedBy, SETTINGS, Scope, Setting, SettingError, Typed,
     Values, VerifySettings, resolve,
 };
 use godwit_model::Moment;
 
+pub use imposed::Imposed;
 pub use size::SizeInput;
 pub use text::Text;
 pub use work::{
@@ -56,6 +58,9 @@ pub struct JobSpec {
     /// sends nothing else. At most [`ITEMS_MAX`]. Events refer to each item by its number here, counted from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Item>,
+    /// Values that the running node sets over the settings.
+    #[serde(skip)]
+    pub imposed: Imposed,
 }
 
 /// The kind of a job.
@@ -212,12 +217,14 @@ impl JobSpec {
         self.kind.scope()
     }
 
-    /// The settings of a copy or synchronisation, resolved by the table.
+    /// The settings of a copy or synchronisation, resolved by the table, with the imposed values.
     ///
     /// # Errors
     /// A setting is unknown, does not belong in a job, or has no such value.
     pub fn copy_settings(&self) -> Result<CpSettings, JobError> {
-        self.kind.copy_settings(&self.settings)
+        let mut settings = self.kind.copy_settings(&self.settings)?;
+        self.imposed.on_copy(&mut settings);
+        Ok(settings)
     }
 
     /// The settings of a verification, resolved by the table.
@@ -225,7 +232,9 @@ impl JobSpec {
     /// # Errors
     /// A setting is unknown, does not belong in a job, or has no such value.
     pub fn verify_settings(&self) -> Result<VerifySettings, JobError> {
-        self.kind.verify_settings(&self.settings)
+        let mut settings = self.kind.verify_settings(&self.settings)?;
+        self.imposed.on_verify(&mut settings);
+        Ok(settings)
     }
 
     /// Selects those settings of a command that belong in a description, from all given settings except defaults.
@@ -280,7 +289,7 @@ impl JobKind {
     ) -> Result<(), JobError> {
         for name in names {
             let setting = self.setting(name)?;
-            if let GivenIn::Command(why) = setting.given_in {
+            if let AppliesTo::Command(why) = setting.applies_to {
                 let name = name.clone();
                 return Err(JobError::NotOfAJob { name, why });
             }
@@ -332,8 +341,8 @@ impl JobKind {
 
 /// Why a setting must not be in a description, of a command's transfer or of a node's job.
 const fn no_place_in_a_job(setting: &Setting) -> Option<&'static str> {
-    match (setting.obeyed_by, setting.given_in) {
-        (ObeyedBy::Process | ObeyedBy::Rules | ObeyedBy::ListForm, GivenIn::Command(why)) => {
+    match (setting.obeyed_by, setting.applies_to) {
+        (ObeyedBy::Process | ObeyedBy::Rules | ObeyedBy::ListForm, AppliesTo::Command(why)) => {
             Some(why)
         }
         _ => None,

@@ -4,17 +4,19 @@
 pub mod ask;
 pub mod duration;
 pub mod endpoint;
+pub mod energy;
 pub mod event;
 pub mod failure;
 pub mod grant;
 pub mod host;
 pub mod job;
+pub mod json;
 pub mod login;
+pub mod observation;
 pub mod record;
 pub mod rest;
 pub mod settings;
 pub mod shown;
-pub mod sight;
 pub mod units;
 pub mod watched;
 

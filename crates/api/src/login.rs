@@ -30,7 +30,7 @@ pub enum LoginError {
     /// An IPv6 address without brackets: its correct form, and the whole text.
     #[error("an IPv6 address goes in brackets: {0}; for a local file with a colon write ./{1}")]
     Bare(String, String),
-    /// Two colons, which rsync reads as its daemon.
+    /// Two colons. For rsync they name a module of its daemon.
     #[error(
         "HOST::MODULE names an rsync daemon, which godwit cannot reach; write HOST:PATH for ssh, or godwit://HOST/EXPORT/PATH for a running node"
     )]
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_could_take_for_something_else_is_refused() {
+    fn logins_that_ssh_could_misread_are_refused() {
         for text in [
             ":x",
             "@h:x",

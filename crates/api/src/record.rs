@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Encryption;
 use crate::failure::Code;
-use crate::rest::Timestamp;
+use crate::rest::{Bottleneck, Timestamp};
 
 /// Direction of a transfer, as the node sees it.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -62,8 +62,8 @@ pub struct TransferStart {
     /// The cipher of its connections. None within one machine, and while a job has not named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption: Option<Encryption>,
-    /// The identities under which the bounds for one identity count the peer: the peer itself, or the askers that let it in. None if the
-    /// transfer has no peer. No part of the record.
+    /// The identities that pay for the peer where a bound is for one identity: the peer itself, or the askers that let it in. Empty if
+    /// the transfer has no peer. No part of the record.
     #[serde(skip)]
     pub counted_as: Vec<String>,
 }
@@ -89,7 +89,8 @@ pub struct TransferRecord {
     /// Number of streams.
     pub streams: u64,
     /// The stage that limited the transfer.
-    pub bottleneck: Option<String>,
+    #[serde(default, deserialize_with = "Bottleneck::known")]
+    pub bottleneck: Option<Bottleneck>,
     /// `complete`, `partial`, `interrupted`, or a code of the failure catalogue.
     pub code: Code,
     /// Why the transfer is not complete.
@@ -149,12 +150,12 @@ pub enum TransferNews {
     /// One was refused.
     Refused(TransferRefusal),
     /// A peer without any grant was refused.
-    Stranger(StrangerDid),
+    Stranger(StrangerAction),
 }
 
 /// The step at which a stranger was refused.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum StrangerDid {
+pub enum StrangerAction {
     /// It connected without identification or request.
     Connect,
     /// It requested a transfer, or asked a question.
@@ -163,7 +164,7 @@ pub enum StrangerDid {
     Join,
 }
 
-impl StrangerDid {
+impl StrangerAction {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Connect, Self::Ask, Self::Join];
 

@@ -2,6 +2,7 @@
 //! Serves nothing: `web` has the routes, and `jobs` decides what the documents mean.
 
 mod access;
+mod buffer;
 mod cluster;
 mod entries;
 mod figures;
@@ -20,28 +21,35 @@ pub use access::{
     NewUser, NodeView, RoleName, SessionView, SiteView, TokenCreated, TokenKind, TokenView,
     UserView,
 };
+pub use buffer::{
+    BufferChanged, BufferFile, BufferFiles, BufferView, BufferVolume, DropFromBuffer, KeepInBuffer,
+};
 pub use cluster::{
     ChangeNode, ClusterNode, ClusterView, InviteView, ListedInvite, NewInvite, NodeInterface,
     NodeResources, NodeRoom, NodeState,
 };
 pub use entries::{CleanEntries, NewDirectory, RemoveEntry, RenameEntry};
 pub use figures::{RateKind, RateSeries, RatesView, SettingView};
-pub use godwit_model::{FailureGroup, JobState, Reason, Timestamp};
+pub use godwit_model::{
+    Amount, AttemptOutcome, AuditOutcome, Bottleneck, FailureGroup, JobState, Moved, Peer, Reason,
+    Timestamp,
+};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
-    AttemptView, CancelJob, ChangeJob, ChannelView, Divide, JobList, JobProgress, JobView,
-    LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, SampleView,
+    AttemptView, CancelJob, ChangeJob, ChannelView, DestinationCount, Divide, JobList, JobProgress,
+    JobView, LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};
-pub use progress::{ForecastView, MovedView, NodeProgress};
+pub use progress::{ForecastView, NodeProgress};
 pub use rate::RateInput;
-pub use report::{Distribution, ForecastReview, JobReport, NodeShare};
+pub use report::{
+    Distribution, EvennessView, ForecastReview, InterfaceShare, JobReport, NodeShare,
+};
 pub use rules::{
     AuditView, DeliveryView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare,
     NewWebhook, NewWindow, ScheduleView, ShareView, WebhookView, WindowView,
 };
 pub use work::{
-    WorkDoneView, WorkKindName, WorkNodeView, WorkOpenView, WorkPairView, WorkRootView,
-    WorkTargetView, WorkView,
+    WorkDoneView, WorkKindName, WorkNodeView, WorkOpenView, WorkPairView, WorkRootView, WorkView,
 };

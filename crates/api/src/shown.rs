@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_turns_or_hides_is_escaped_and_the_rest_stays() {
+    fn control_and_invisible_characters_are_escaped_and_the_rest_stays() {
         assert_eq!(
             printable("a\x1b[2J\x07\nb\u{9b}"),
             "a\\u{1b}[2J\\u{7}\\nb\\u{9b}"

@@ -126,12 +126,13 @@ pub fn human_count(number: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// A number with its noun: `1 file`, `2 files`, `0 entries`.
+/// A number with its noun: `1 file`, `2 files`, `0 entries`, `3 batches`.
 #[must_use]
 pub fn counted(number: u64, noun: &str) -> String {
     match (number, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
         (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) if noun.ends_with("ch") => format!("{number} {noun}es"),
         (_, None) => format!("{number} {noun}s"),
     }
 }
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_with_the_reason() {
+    fn an_invalid_size_is_refused_with_its_reason() {
         let cases = [
             ("", UnitError::Empty),
             ("GiB", UnitError::NoNumber),
@@ -299,6 +300,8 @@ mod tests {
         assert_eq!(shown, ["0 files", "1 file", "2 files"]);
         let shown = [1, 3].map(|number| counted(number, "entry"));
         assert_eq!(shown, ["1 entry", "3 entries"]);
+        let shown = [1, 3].map(|number| counted(number, "batch"));
+        assert_eq!(shown, ["1 batch", "3 batches"]);
     }
 
     proptest! {

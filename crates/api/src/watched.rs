@@ -26,9 +26,16 @@ pub struct Watched(Arc<Mutex<State>>);
 struct State {
     /// A thread looks at the export periodically.
     is_watched: bool,
+    /// A look has ended.
+    was_seen: bool,
     /// Start of the look in progress.
     looking_since: Option<Instant>,
+    /// Since when the checks of a node's start have been waiting for the file system.
+    unchecked_since: Option<Instant>,
+    is_closed: bool,
     room: Option<Room>,
+    /// When the export last became usable after it was not.
+    returned: Option<Instant>,
     is_odd: bool,
     /// Silences that lasted too long and have ended.
     silences: u64,
@@ -45,11 +52,22 @@ impl Watched {
         (state.is_watched, state.looking_since) = (true, Some(now));
     }
 
-    /// Notes the end of a look.
+    /// Notes the end of a look. `room` is `None` if the export cannot be used.
     pub fn ends(&self, now: Instant, room: Option<Room>) {
         let mut state = self.lock();
-        state.silences += u64::from(is_silent(state.looking_since, now));
-        (state.looking_since, state.room) = (None, room);
+        let was_silent = is_silent(state.looking_since, now);
+        state.silences += u64::from(was_silent);
+        if room.is_some() && (was_silent || state.was_seen && state.room.is_none()) {
+            state.returned = Some(now);
+        }
+        (state.looking_since, state.room, state.was_seen) = (None, room, true);
+    }
+
+    /// Whether the export became usable again within this time.
+    #[must_use]
+    pub fn returned_within(&self, time: Duration, now: Instant) -> bool {
+        let returned = self.lock().returned;
+        returned.is_some_and(|returned| now.saturating_duration_since(returned) < time)
     }
 
     /// Silences longer than [`SILENT_MAX`], including a current one. A caller that returns from a hanging call sees another number than
@@ -63,7 +81,9 @@ impl Watched {
     /// How long the file system has not answered; None if it answers, or is not watched.
     #[must_use]
     pub fn hangs_for(&self, now: Instant) -> Option<Duration> {
-        let since = self.lock().looking_since?;
+        let state = self.lock();
+        let since = state.unchecked_since.or(state.looking_since)?;
+        drop(state);
         let lasts = now.saturating_duration_since(since);
         (lasts > HANGS_AFTER).then_some(lasts)
     }
@@ -78,6 +98,28 @@ impl Watched {
         let room = state.room;
         drop(state);
         room.filter(|_| self.hangs_for(Instant::now()).is_none())
+    }
+
+    /// Notes that the checks of a node's start wait for the file system. Until these calls have ended, the mount counts as one that does
+    /// not answer.
+    pub fn awaits_checks(&self, since: Instant) {
+        self.lock().unchecked_since = Some(since);
+    }
+
+    /// Notes that the checks have found the directory as it must be.
+    pub fn passes_checks(&self) {
+        self.lock().unchecked_since = None;
+    }
+
+    /// Notes that the checks have found that the directory must not be exported. The export counts as silent for good.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+    }
+
+    /// Whether the checks have found that the directory must not be exported.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_closed
     }
 
     /// Sets whether the export is another file system here than at most nodes of the cluster.
@@ -115,6 +157,44 @@ mod tests {
         assert_eq!(watched.hangs_for(start + late), Some(late));
         watched.ends(start + late, None);
         assert_eq!(watched.hangs_for(start + late), None);
+    }
+
+    #[test]
+    fn an_export_that_can_be_used_again_has_returned_for_a_while() {
+        let (watched, start) = (Watched::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let room = Some(Room { free: 1, total: 2 });
+        let look = |seconds, room| {
+            watched.begins(at(seconds));
+            watched.ends(at(seconds), room);
+            watched.returned_within(Duration::from_secs(10), at(seconds))
+        };
+        assert!(!look(0, room), "it was usable from the first look on");
+        assert!(!look(1, None));
+        assert!(look(2, room) && look(11, room));
+        assert!(!look(12, room));
+        watched.begins(at(13));
+        watched.ends(at(30), room);
+        assert!(
+            watched.returned_within(Duration::from_secs(1), at(30)),
+            "it was silent"
+        );
+    }
+
+    #[test]
+    fn an_export_that_is_not_checked_counts_as_silent_though_its_file_system_answers() {
+        let (watched, start) = (Watched::default(), Instant::now());
+        let later = start + Duration::from_secs(5);
+        let hangs = |watched: &Watched| watched.hangs_for(later).is_some();
+        watched.awaits_checks(start);
+        watched.begins(later);
+        watched.ends(later, None);
+        assert!(hangs(&watched));
+        watched.passes_checks();
+        assert!(!hangs(&watched));
+        watched.awaits_checks(start);
+        watched.close();
+        assert!(hangs(&watched) && watched.is_closed());
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub enum Culprit {
     Destination,
     /// The path between the two sides.
     Network,
-    /// The other side, whichever way the data goes.
+    /// The other side, in both directions of data.
     Peer,
     /// The user who gave the command.
     User,

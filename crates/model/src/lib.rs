@@ -1,13 +1,23 @@
-//! Owns the words that the state, the API and the jobs share: states, reasons, codes of failures, failed entries, times.
+//! Owns the words that the state, the API and the jobs share: states, reasons, codes of failures, failed entries, outcomes, peers, times, amounts, stages.
 //! Decides nothing, and reads no clock.
 
+mod amount;
+mod attempt;
+mod audit;
+mod bottleneck;
 pub mod failure;
 mod job;
 pub mod millis;
 mod moment;
+mod peer;
 mod timestamp;
 
+pub use amount::{Amount, Moved};
+pub use attempt::AttemptOutcome;
+pub use audit::AuditOutcome;
+pub use bottleneck::Bottleneck;
 pub use failure::{Code, FailureCode};
 pub use job::{FailureGroup, JobState, Reason};
 pub use moment::{Moment, civil_date, parse_moment};
+pub use peer::Peer;
 pub use timestamp::Timestamp;

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment() {
+    fn invalid_moments_are_refused() {
         for text in [
             "",
             "@",

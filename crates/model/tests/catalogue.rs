@@ -1,5 +1,5 @@
 //! No program text has a code that the catalogue lacks, and no code is compared as text.
-//! Reads the sources; the types hold the rest.
+//! Reads the source files; the compiler checks the rest by types.
 
 use std::fs;
 use std::path::{Path, PathBuf};

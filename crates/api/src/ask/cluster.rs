@@ -98,7 +98,7 @@ pub struct Carried {
     pub message: serde_json::Value,
 }
 
-/// A node as others reach it.
+/// A node, with the addresses at which others reach it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct KnownNode {
     /// Name.
@@ -126,7 +126,7 @@ pub struct Announce {
     pub level: u32,
     /// Hardware of the node.
     pub resources: NodeResources,
-    /// The node's sight of each export, by name: see [`crate::sight`].
+    /// The node's sight of each export, by name: see [`crate::observation`].
     #[serde(default)]
     pub sights: BTreeMap<String, Vec<u64>>,
     /// Accounts of its machine that are admins without being users.
@@ -174,7 +174,7 @@ const TEXT_BYTES_MAX: usize = 255;
 const PROBLEM_BYTES_MAX: usize = 1_024;
 /// Most admins: root, and the node's own user.
 const ADMINS_MAX: usize = 2;
-/// Most numbers of a sight: see [`crate::sight`].
+/// Most numbers of a sight: see [`crate::observation`].
 const SIGHT_MAX: usize = 1_024;
 
 /// A node that wants to join.

@@ -26,6 +26,17 @@ pub struct RunningJob {
     /// Nodes of the other site that could not write, if `works`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<NodeFault>,
+    /// Bytes that this node has written at the other site since it began to work on the job, if `works`. An older node sends none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub written: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A node of the destination could not write items that another node of it then took.
@@ -103,7 +114,7 @@ pub struct RunJob {
 pub struct SteerJob {
     /// Asker's id of the job.
     pub job: String,
-    /// Pauses, resumes or cancels the job.
+    /// Pauses, resumes or cancels the job, or begins its next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verb: Option<SteerVerb>,
     /// Limit in bytes per second; 0 is none.
@@ -124,6 +135,8 @@ pub enum SteerVerb {
     Resume,
     /// Cancels the job.
     Cancel,
+    /// Begins the next attempt of a job that waits after a failure. Older nodes do not know this action.
+    TryNow,
 }
 
 /// The state of a job that runs for the asker.
@@ -176,7 +189,7 @@ pub struct ManifestAfter {
 
 /// A part of the manifest of a job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct ManifestPiece {
+pub struct ManifestChunk {
     /// The file that the bytes come from. A later attempt replaces it with another one.
     pub of: String,
     /// Length of the file in bytes.

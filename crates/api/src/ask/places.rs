@@ -59,7 +59,7 @@ pub struct RenamePlace {
 }
 
 impl RenamePlace {
-    /// The rights that renaming needs at the old path. Reading is one of them: a user with only write access could otherwise move files of
+    /// The rights that renaming needs at the old path. Reading is needed, because a user with only write access could move files of
     /// others to a readable place.
     pub const FROM: [Right; 2] = [Right::Delete, Right::Read];
 

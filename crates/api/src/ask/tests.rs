@@ -133,6 +133,10 @@ fn every_question_is_known() {
             verb: Some(SteerVerb::Pause),
             ..SteerJob::default()
         }),
+        Question::Steer(SteerJob {
+            verb: Some(SteerVerb::TryNow),
+            ..SteerJob::default()
+        }),
         Question::Manifest(ManifestAfter {
             job: "j".to_owned(),
             offset: 1,
@@ -155,8 +159,52 @@ fn every_question_is_known() {
             message: serde_json::json!({"a": [1, null]}),
         }))),
     ];
-    assert_eq!(all.len(), QUESTIONS.len());
+    // One question is there with two verbs.
+    assert_eq!(all.len(), QUESTIONS.len() + 1);
     for question in all {
         assert_eq!(Question::parse(&question.to_document()), Ok(question));
+    }
+}
+
+#[test]
+fn documents_with_too_many_parts_are_invalid() {
+    let of = |name_first: bool, path: &str| {
+        let (name, with) = (r#""ask":"stat""#, format!(r#""with":{{"path":{path}}}"#));
+        let parts = match name_first {
+            true => format!("{name},{with}"),
+            false => format!("{with},{name}"),
+        };
+        format!(r#"{{"version":1,{parts}}}"#).into_bytes()
+    };
+    let why = |document: &[u8]| match Question::parse(document) {
+        Ok(_) => String::new(),
+        Err(refusal) => {
+            assert_eq!(refusal.code, code::INVALID);
+            refusal.message
+        }
+    };
+    let text = |bytes: usize| format!("\"{}\"", "a".repeat(bytes));
+    assert_eq!(why(&of(false, &text(100))), "");
+    assert_eq!(why(&of(true, &text(SMALL_BYTES))), "");
+    assert!(why(&of(false, &text(SMALL_BYTES))).contains("must come before"));
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(why(&of(true, &deep(10))).contains("a text, or an object"));
+    assert!(why(&of(true, &deep(20))).contains("deeper than 16"));
+    let many = |count: usize| format!("[{}0]", "0,".repeat(count));
+    assert!(why(&of(true, &many(VALUES_MAX))).contains("more than 50000 values"));
+    let message = format!(
+        r#"{{"version":1,"ask":"cluster","with":{{"cluster":"carry","with":{{"of":"","to":1,"kind":"","message":{}}}}}}}"#,
+        many(5_000)
+    );
+    assert!(why(message.as_bytes()).contains("outside the cluster"));
+    assert!(Question::parse_of_member(message.as_bytes()).is_ok());
+
+    let answer = |value: &str| {
+        let document = format!(r#"{{"version":1,"reply":"done","with":{{"new":{value}}}}}"#);
+        Answer::parse_to(&Question::Exports {}, document.as_bytes())
+    };
+    assert_eq!(answer(&many(10)), Ok(Answer::Done {}));
+    for too_much in [many(ANSWER_VALUES_MAX), deep(20)] {
+        assert_eq!(answer(&too_much).expect_err("bounded").code, code::BROKEN);
     }
 }

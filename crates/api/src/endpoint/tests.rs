@@ -109,7 +109,7 @@ fn remote_paths() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_refused_with_the_reason() {
+fn an_invalid_endpoint_is_refused_with_its_reason() {
     let cases = [
         ("", EndpointReason::Empty),
         ("godwit://h", EndpointReason::NoExport),

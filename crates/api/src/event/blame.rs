@@ -43,7 +43,7 @@ impl From<FailureCode> for Blame {
 
 /// The job cannot continue.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct ErrorTold {
+pub struct ErrorEvent {
     /// Error message for people.
     pub message: String,
     /// The file, directory or peer concerned.
@@ -54,7 +54,7 @@ pub struct ErrorTold {
     pub blame: Blame,
 }
 
-impl From<&Failure> for ErrorTold {
+impl From<&Failure> for ErrorEvent {
     fn from(failure: &Failure) -> Self {
         Self {
             message: failure.message.clone(),

@@ -7,7 +7,8 @@ use data_encoding::BASE64;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{Limited, LimitedTold};
+use super::{Evidence, Limited};
+use crate::rest::Bottleneck;
 
 /// A pair of fields for bytes, of which one is present.
 macro_rules! bytes_as {
@@ -105,9 +106,10 @@ pub(super) mod bottleneck {
 
     #[derive(serde::Deserialize)]
     struct Form {
-        bottleneck: Option<String>,
+        #[serde(default, deserialize_with = "Bottleneck::known")]
+        bottleneck: Option<Bottleneck>,
         #[serde(default)]
-        bottleneck_told: Option<LimitedTold>,
+        bottleneck_told: Option<Evidence>,
     }
 
     #[expect(
@@ -121,7 +123,7 @@ pub(super) mod bottleneck {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("bottleneck", &limited.as_ref().map(|one| &one.stage))?;
         if let Some(limited) = limited {
-            map.serialize_entry("bottleneck_told", &limited.told)?;
+            map.serialize_entry("bottleneck_told", &limited.evidence)?;
         }
         map.end()
     }
@@ -132,7 +134,7 @@ pub(super) mod bottleneck {
         let form = Form::deserialize(deserializer)?;
         Ok(form.bottleneck.map(|stage| Limited {
             stage,
-            told: form.bottleneck_told.unwrap_or_default(),
+            evidence: form.bottleneck_told.unwrap_or_default(),
         }))
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Blame, names};
+use crate::rest::{Amount, Bottleneck, Moved};
 
 /// The last event of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,17 +58,17 @@ pub struct Sides<T> {
 }
 
 /// The limit of a transfer.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limited {
-    /// The stage, as in `destination storage`.
-    pub stage: String,
+    /// The stage.
+    pub stage: Bottleneck,
     /// Figure and advice, for people.
-    pub told: LimitedTold,
+    pub evidence: Evidence,
 }
 
 /// Figure and advice beside a stage.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-pub struct LimitedTold {
+pub struct Evidence {
     /// Figure, such as `290 MB/s written, writers busy 97 % of the time`.
     pub figure: String,
     /// Advice on what would help.
@@ -160,6 +161,9 @@ pub struct TransferSummary {
     pub files: u64,
     /// Entries that existed already.
     pub skipped: u64,
+    /// Files among these that other transfers of the same divided job had delivered. Only a transfer that finishes a tree counts them.
+    #[serde(default, skip_serializing_if = "Amount::is_none")]
+    pub delivered: Amount,
     /// Entries that the user left out. A directory counts once, with all its contents.
     pub excluded: u64,
     /// Entries of which only the metadata was set.
@@ -193,6 +197,18 @@ pub struct TransferSummary {
     /// The transfer began, so there is something to sum up. Never sent to others.
     #[serde(skip)]
     pub began: bool,
+}
+
+impl TransferSummary {
+    /// Amounts that the transfer moved.
+    #[must_use]
+    pub fn moved(&self) -> Moved {
+        Moved {
+            bytes: self.bytes.unwrap_or(0),
+            files: self.files,
+            bytes_again: self.resent_bytes,
+        }
+    }
 }
 
 /// Result of a verification.

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::failure::FailureCode;
+use crate::rest::Bottleneck;
 
 fn check(event: &Event, line: &str) {
     assert_eq!(event.to_line(), line);
@@ -49,8 +50,8 @@ fn the_summary_has_the_fields_of_the_page_in_its_order() {
         bytes: 99,
     });
     summary.bottleneck = Some(Limited {
-        stage: "network".to_owned(),
-        told: LimitedTold::default(),
+        stage: Bottleneck::Network,
+        evidence: Evidence::default(),
     });
     check(
         &Event::Summary(Summary::Transfer(Box::new(summary))),
@@ -79,9 +80,9 @@ fn an_error_and_a_summary_say_whose_fault_it_is_and_what_to_do() {
         r#"{"event":"error","message":"busy","detail":"h/d","code":"busy_destination","fault":"destination","advice":"Wait for that transfer, or stop it.","retry":"transient"}"#,
     );
     // As an older version reports it.
-    let old = ErrorTold {
+    let old = ErrorEvent {
         message: "busy".to_owned(),
-        ..ErrorTold::default()
+        ..ErrorEvent::default()
     };
     check(&Event::Error(old), r#"{"event":"error","message":"busy"}"#);
     let summary = VerifySummary {
@@ -166,8 +167,8 @@ fn progress_without_a_total_says_null() {
         scanning: true,
         streams: 2,
         bottleneck: Some(Limited {
-            stage: "network".to_owned(),
-            told: LimitedTold {
+            stage: Bottleneck::Network,
+            evidence: Evidence {
                 figure: "1 Mbit/s".to_owned(),
                 advice: None,
             },

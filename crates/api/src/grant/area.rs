@@ -167,7 +167,7 @@ impl FromStr for Area {
 }
 
 /// The text with each `%XX` replaced by its byte.
-fn unescaped(text: &str) -> Result<String, GrantError> {
+pub(super) fn unescaped(text: &str) -> Result<String, GrantError> {
     let wrong = || {
         GrantError(format!(
             "{text:?}: a percent sign begins a byte code %XX with two hexadecimal digits; write %25 for the sign itself"

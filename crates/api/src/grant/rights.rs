@@ -82,6 +82,15 @@ impl Rights {
         self.0 & (right.bit() | from.bit()) != 0
     }
 
+    /// The sentence about a right that the set gives without naming it; None if there is no such surprise.
+    #[must_use]
+    pub const fn note(self) -> Option<&'static str> {
+        match self.allow(Right::Delete) && !self.contain(Self(Right::Delete.bit())) {
+            true => Some("writing includes deletion"),
+            false => None,
+        }
+    }
+
     /// The rights that the set names.
     pub fn iter(self) -> impl Iterator<Item = Right> {
         Right::ALL

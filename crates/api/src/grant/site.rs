@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::area::unescaped;
 use super::{Area, GrantError};
 use crate::rest::{HERE, check_site_name};
 
@@ -53,7 +54,7 @@ impl FromStr for SiteArea {
         let area = match below.split_once('/') {
             None if below.is_empty() => Area::All,
             None => Area::below(below, "")?,
-            Some((export, path)) => format!("{export}:/{path}").parse()?,
+            Some((export, path)) => Area::below(export, &unescaped(path)?)?,
         };
         Ok(Self {
             site: site.to_owned(),

@@ -51,7 +51,7 @@ fn a_path_is_compared_by_its_components() {
 }
 
 #[test]
-fn what_follows_from_what_and_nothing_else() {
+fn each_right_implies_its_documented_rights_and_no_other() {
     use Right::{Delete, List, Read, Write};
     for (rights, allowed) in [
         ("read", &[Read, List][..]),

@@ -5,20 +5,25 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::json::number_or_text;
 use crate::units::{parse_size, refused};
 
 /// A size in a request.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-#[serde(
-    untagged,
-    expecting = "a size is a number of bytes, or a text such as `100 MB` or `4 GiB`"
-)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum SizeInput {
     /// Bytes.
     Bytes(u64),
     /// A number with a unit.
     #[schema(example = "100 MB")]
     Text(String),
+}
+
+impl<'de> Deserialize<'de> for SizeInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expecting = "a size: a number of bytes, or a text such as `100 MB` or `4 GiB`";
+        number_or_text(deserializer, expecting, Self::Bytes, Self::Text)
+    }
 }
 
 /// Reads a size that may be missing.

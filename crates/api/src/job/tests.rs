@@ -2,6 +2,7 @@
 //! Runs no job.
 
 use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
 
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -19,6 +20,7 @@ fn copy() -> JobSpec {
         selection: None,
         member: None,
         items: Vec::new(),
+        imposed: Imposed::default(),
     }
 }
 
@@ -101,6 +103,34 @@ fn settings_are_those_of_the_table() {
         ..with("extra", "true")
     };
     assert!(verify.verify_settings().expect("valid").extra);
+}
+
+#[test]
+fn a_value_of_the_node_replaces_the_typed_one_and_is_not_written() {
+    let typed = with("limit", "8Mbit/s");
+    let time = Duration::from_secs(7);
+    let imposed = Imposed {
+        limit: Some(0),
+        retry_for: Some(time),
+        stall_deadline: Some(time),
+        manifest: Some("/m".into()),
+    };
+    let spec = JobSpec {
+        imposed,
+        ..typed.clone()
+    };
+    let settings = spec.copy_settings().expect("valid");
+    assert_eq!(settings.limit_bytes_per_second, None);
+    assert_eq!((settings.retry_for, settings.stall_deadline), (time, time));
+    assert_eq!(settings.reports.manifest, Some("/m".into()));
+    assert_eq!(spec.to_json(), typed.to_json());
+    let verify = JobSpec {
+        kind: JobKind::Verify,
+        settings: BTreeMap::new(),
+        ..spec
+    };
+    let settings = verify.verify_settings().expect("valid");
+    assert_eq!((settings.retry_for, settings.stall_deadline), (time, time));
 }
 
 #[test]

@@ -2,10 +2,12 @@
 //! Does not know what the text means.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use data_encoding::BASE64;
-use serde::de::Error as _;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Bytes that are mostly text. In JSON, a string, or an object `{"base64": "…"}` for bytes that are not UTF-8.
@@ -16,13 +18,6 @@ pub struct Text(pub Vec<u8>);
 #[serde(deny_unknown_fields)]
 struct Encoded {
     base64: String,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Form {
-    Text(String),
-    Encoded(Encoded),
 }
 
 impl Text {
@@ -65,12 +60,31 @@ impl Serialize for Text {
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let bytes = match Form::deserialize(deserializer)? {
-            Form::Text(text) => text.into_bytes(),
-            Form::Encoded(Encoded { base64 }) => {
-                BASE64.decode(base64.as_bytes()).map_err(D::Error::custom)?
-            }
-        };
-        Ok(Self(bytes))
+        deserializer.deserialize_any(Form)
+    }
+}
+
+/// Takes each form directly. An untagged enum would buffer any other value first.
+struct Form;
+
+impl<'de> Visitor<'de> for Form {
+    type Value = Text;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(r#"a text, or an object {"base64": "…"}"#)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
+        Ok(Text::from(text))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Text, E> {
+        Ok(Text(text.into_bytes()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text, A::Error> {
+        let Encoded { base64 } = Encoded::deserialize(MapAccessDeserializer::new(map))?;
+        let bytes = BASE64.decode(base64.as_bytes());
+        bytes.map(Text).map_err(A::Error::custom)
     }
 }

@@ -122,18 +122,6 @@ pub enum WorkTextError {
     Digest,
 }
 
-const CRC: &str = "crc64-nvme";
-const BLAKE3: &str = "blake3";
-
-impl Digest {
-    const fn word(self) -> (&'static str, usize) {
-        match self {
-            Self::Crc64Nvme => (CRC, 8),
-            Self::Blake3 => (BLAKE3, 32),
-        }
-    }
-}
-
 impl fmt::Display for ClaimId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&HEXLOWER_PERMISSIVE.encode(&self.0))
@@ -152,8 +140,8 @@ impl FromStr for ClaimId {
 
 impl fmt::Display for PartDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (word, _) = self.kind.word();
-        write!(f, "{word}:{}", HEXLOWER_PERMISSIVE.encode(&self.bytes))
+        let digits = HEXLOWER_PERMISSIVE.encode(&self.bytes);
+        write!(f, "{}:{digits}", self.kind.name())
     }
 }
 
@@ -162,14 +150,10 @@ impl FromStr for PartDigest {
 
     fn from_str(text: &str) -> Result<Self, WorkTextError> {
         let (word, digits) = text.split_once(':').ok_or(WorkTextError::Digest)?;
-        let kind = match word {
-            CRC => Digest::Crc64Nvme,
-            BLAKE3 => Digest::Blake3,
-            _ => return Err(WorkTextError::Digest),
-        };
+        let kind = Digest::from_name(word).ok_or(WorkTextError::Digest)?;
         let bytes = HEXLOWER_PERMISSIVE.decode(digits.as_bytes());
         let bytes = bytes.map_err(|_error| WorkTextError::Digest)?;
-        if bytes.len() != kind.word().1 {
+        if bytes.len() != kind.digest_bytes() {
             return Err(WorkTextError::Digest);
         }
         Ok(Self { kind, bytes })
@@ -238,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_claim_and_no_digest_is_refused() {
+    fn invalid_claims_and_digests_are_refused() {
         for text in ["", "00", "zz0102030405060708090a0b0c0d0e0f"] {
             assert_eq!(text.parse::<ClaimId>(), Err(WorkTextError::Claim), "{text}");
         }

@@ -32,7 +32,7 @@ pub struct RateSeries {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateKind {
-    /// All jobs that the node runs.
+    /// All jobs that run at the nodes of the cluster.
     Node,
     /// The jobs with a site.
     Site,

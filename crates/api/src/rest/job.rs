@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::progress::{ForecastView, MovedView, NodeProgress};
+use super::progress::{ForecastView, NodeProgress};
 use super::rate::{self, RateInput};
-use super::{JobState, Reason, Timestamp};
+use super::{AttemptOutcome, Bottleneck, JobState, Moved, Reason, Timestamp};
 use crate::event::{Channel, Progress};
 use crate::job::{JobKind, Selection, Text};
 
@@ -24,6 +24,9 @@ pub struct NewJob {
     pub sources: Vec<String>,
     /// Place to copy to, as `SITE:/EXPORT/PATH`.
     pub destination: String,
+    /// Further places to copy to. The job is then the parent of a job for each destination, and no node runs it itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_destinations: Vec<String>,
     /// Free text that describes the job to people.
     #[serde(default)]
     pub label: String,
@@ -151,8 +154,14 @@ pub struct JobView {
     pub kind: JobKind,
     /// Places to copy from.
     pub sources: Vec<String>,
-    /// Place to copy to.
+    /// Place to copy to; of several, the first.
     pub destination: String,
+    /// The destinations of a job with several. The list of jobs with this `parent` has a job for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destinations: Option<DestinationCount>,
+    /// Id of the job with several destinations of which this job is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// State of the job.
     pub state: JobState,
     /// Reason of the state. Always present while the job does not progress.
@@ -186,10 +195,19 @@ pub struct JobView {
     pub progress: Option<ProgressView>,
     /// Amounts moved, summed over all attempts.
     #[serde(default)]
-    pub moved: MovedView,
+    pub moved: Moved,
     /// Summary of the last attempt that ended, as in `--json`.
     #[schema(value_type = Option<Object>)]
     pub summary: Option<serde_json::Value>,
+}
+
+/// Destinations of a job with several.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct DestinationCount {
+    /// Number of destinations.
+    pub total: u64,
+    /// Number of destinations that are complete.
+    pub complete: u64,
 }
 
 /// Progress of a running attempt.
@@ -220,7 +238,8 @@ pub struct ProgressView {
     /// Number of attached streams.
     pub streams: u32,
     /// The stage that limits the transfer, as a word.
-    pub bottleneck: Option<String>,
+    #[serde(default, deserialize_with = "Bottleneck::known")]
+    pub bottleneck: Option<Bottleneck>,
     /// The limit of the transfer and advice, as a sentence.
     pub bottleneck_text: Option<String>,
     /// Number of entries that failed so far.
@@ -233,7 +252,7 @@ pub struct ProgressView {
     pub channels: Vec<ChannelView>,
     /// Amounts that this attempt moved.
     #[serde(default)]
-    pub moved: MovedView,
+    pub moved: Moved,
     /// Figures of the host that runs the attempt, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub host: BTreeMap<String, f64>,
@@ -331,7 +350,8 @@ pub struct AttemptView {
     /// When the attempt ended.
     pub ended: Option<Timestamp>,
     /// Outcome: a state, `backoff` or `restart`.
-    pub outcome: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub outcome: Option<AttemptOutcome>,
     /// Reason of the outcome.
     pub reason: Option<Reason>,
     /// Bytes that the attempt moved.
@@ -412,12 +432,13 @@ pub struct SampleView {
     pub streams: u32,
     /// Amounts that the attempt had moved.
     #[serde(default)]
-    pub moved: MovedView,
+    pub moved: Moved,
     /// Amounts that earlier runs had moved when the attempt started, as the destination reports.
     #[serde(default)]
-    pub held: MovedView,
+    pub held: Moved,
     /// The stage that limited the transfer, as a word.
-    pub bottleneck: Option<String>,
+    #[serde(default, deserialize_with = "Bottleneck::known")]
+    pub bottleneck: Option<Bottleneck>,
     /// Figures of each stage, by name, as in the event `progress` of `--json`.
     #[serde(default)]
     pub stages: BTreeMap<String, f64>,

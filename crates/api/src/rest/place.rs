@@ -42,6 +42,11 @@ pub enum PlaceError {
         "{0:?} cannot name a site: letters, digits, `.`, `_` and `-`, at most {SITE_BYTES_MAX}, beginning with a letter or digit"
     )]
     Site(String),
+    /// An address in place of the name of a site.
+    #[error(
+        "{0} is an address, not a site: give it a name, as in `godwit site add siteB [{0}]`, and write siteB:/EXPORT/PATH"
+    )]
+    Address(std::net::Ipv6Addr),
     /// The name of the export.
     #[error(transparent)]
     Export(#[from] ExportNameError),
@@ -60,9 +65,13 @@ pub enum PlaceError {
 /// # Errors
 /// Says what names look like.
 pub fn check_site_name(name: &str) -> Result<(), PlaceError> {
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
     check_export_name(name.as_bytes())
         .map(|_| ())
-        .map_err(|_error| PlaceError::Site(name.to_owned()))
+        .map_err(|_error| match bare.parse() {
+            Ok(address) => PlaceError::Address(address),
+            Err(_) => PlaceError::Site(name.to_owned()),
+        })
 }
 
 impl FromStr for Place {
@@ -86,25 +95,32 @@ impl Place {
     /// # Errors
     /// Says which part names nothing.
     pub fn from_bytes(text: &[u8]) -> Result<Self, PlaceError> {
-        let shown = || String::from_utf8_lossy(text).into_owned();
-        let form = || PlaceError::Form(shown());
-        if let Some(place) = Self::memory(text) {
-            return place;
-        }
-        let at = text
-            .windows(2)
-            .position(|pair| pair == b":/")
-            .ok_or_else(form)?;
-        let site = String::from_utf8_lossy(&text[..at]).into_owned();
-        let rest = &text[at + 2..];
-        check_site_name(&site)?;
-        if rest.is_empty() {
-            return Err(form());
-        }
-        let named = NodePlace::from_wire(rest).map_err(|reason| PlaceError::Path {
+        let form = || PlaceError::Form(String::from_utf8_lossy(text).into_owned());
+        let first = text.iter().position(|byte| *byte == b':');
+        let memory = first.filter(|at| is_memory_text(&text[at + 1..]));
+        let slash = || text.windows(2).position(|pair| pair == b":/");
+        let at = memory.or_else(slash).ok_or_else(form)?;
+        Self::at(&String::from_utf8_lossy(&text[..at]), &text[at + 1..])
+    }
+
+    /// The place at a site with this [path below it](Self::below_site).
+    ///
+    /// # Errors
+    /// Says which part names nothing.
+    pub fn at(site: &str, below: &[u8]) -> Result<Self, PlaceError> {
+        let shown = || format!("{site}:{}", String::from_utf8_lossy(below));
+        check_site_name(site)?;
+        let is_memory = is_memory_text(below);
+        let wire = match below {
+            _ if is_memory => below,
+            [b'/', wire @ ..] if !wire.is_empty() => wire,
+            _ => return Err(PlaceError::Form(shown())),
+        };
+        let named = NodePlace::from_wire(wire).map_err(|reason| PlaceError::Path {
             text: shown(),
             reason: reason.to_string(),
         })?;
+        let site = site.to_owned();
         match named {
             NodePlace::Export {
                 name,
@@ -118,32 +134,15 @@ impl Place {
                 directory,
                 contents,
             }),
-            NodePlace::Memory { .. } | NodePlace::Null => Err(form()),
+            memory if is_memory => Ok(Self {
+                site,
+                export: String::from_utf8_lossy(&memory.to_wire()).into_owned(),
+                path: Vec::new(),
+                directory: false,
+                contents: false,
+            }),
+            NodePlace::Memory { .. } | NodePlace::Null => Err(PlaceError::Form(shown())),
         }
-    }
-
-    /// Memory at a site; None if the text means something else.
-    fn memory(text: &[u8]) -> Option<Result<Self, PlaceError>> {
-        let at = text.iter().position(|byte| *byte == b':')?;
-        let (site, rest) = (&text[..at], &text[at + 1..]);
-        let is_meant = rest.starts_with(b"mem:") || rest.starts_with(b"null:");
-        if !is_meant {
-            return None;
-        }
-        let site = String::from_utf8_lossy(site).into_owned();
-        let named = check_site_name(&site).and_then(|()| {
-            NodePlace::from_wire(rest).map_err(|reason| PlaceError::Path {
-                text: String::from_utf8_lossy(text).into_owned(),
-                reason: reason.to_string(),
-            })
-        });
-        Some(named.map(|named| Self {
-            site,
-            export: String::from_utf8_lossy(&named.to_wire()).into_owned(),
-            path: Vec::new(),
-            directory: false,
-            contents: false,
-        }))
     }
 
     /// Whether the place is memory: `mem:SIZE` or `null:`.
@@ -196,6 +195,11 @@ impl Place {
     pub fn is_here(&self) -> bool {
         self.site == HERE
     }
+}
+
+/// Whether a path below a site means memory.
+fn is_memory_text(below: &[u8]) -> bool {
+    below.starts_with(b"mem:") || below.starts_with(b"null:")
 }
 
 impl fmt::Display for Place {

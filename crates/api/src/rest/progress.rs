@@ -1,4 +1,4 @@
-//! Owns the documents of amounts that attempts moved, and of each node at work on a divided job.
+//! Owns the documents of the forecast, and of each node at work on a divided job.
 //! See `job` for the job and its attempts.
 
 use std::collections::BTreeMap;
@@ -6,30 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Timestamp;
-
-/// Amounts that an attempt, or all attempts of a job, moved.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-pub struct MovedView {
-    /// Bytes of contents that arrived, each counted once.
-    pub bytes: u64,
-    /// Completed files.
-    pub files: u64,
-    /// Bytes sent more than once, not counted in `bytes`.
-    pub bytes_again: u64,
-}
-
-impl MovedView {
-    /// The sum of both.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            files: self.files.saturating_add(other.files),
-            bytes_again: self.bytes_again.saturating_add(other.bytes_again),
-        }
-    }
-}
+use super::{Bottleneck, Timestamp};
 
 /// The forecast of the end of a running job. It comes from the amounts so far, from earlier jobs between the same sites, and from the
 /// limits that are known to come.
@@ -55,7 +32,8 @@ pub struct NodeProgress {
     /// Number of attached streams.
     pub streams: u32,
     /// The stage that limits the node.
-    pub bottleneck: Option<String>,
+    #[serde(default, deserialize_with = "Bottleneck::known")]
+    pub bottleneck: Option<Bottleneck>,
     /// The limit of the node and advice, as a sentence.
     pub bottleneck_text: Option<String>,
     /// Figures of the stages between the two nodes, by name.

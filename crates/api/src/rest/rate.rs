@@ -5,20 +5,25 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::json::number_or_text;
 use crate::units::{parse_rate, refused};
 
 /// A rate in a request.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-#[serde(
-    untagged,
-    expecting = "a rate is a number of bytes per second, or a text such as `300 MB/s`, `2.5 Gbit/s` or `none`"
-)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
 pub enum RateInput {
     /// Bytes per second; 0 is no limit.
     Bytes(u64),
     /// A number with a unit, `none` or `0`. `Mbps` is `Mbit/s`.
     #[schema(example = "300 MB/s")]
     Text(String),
+}
+
+impl<'de> Deserialize<'de> for RateInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expecting = "a rate: a number of bytes per second, or a text such as `300 MB/s`, `2.5 Gbit/s` or `none`";
+        number_or_text(deserializer, expecting, Self::Bytes, Self::Text)
+    }
 }
 
 impl RateInput {
@@ -81,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_refused_with_how_to_write_it() {
+    fn an_invalid_rate_is_refused_with_the_expected_form() {
         for text in [r#""fast""#, r#""100 b/s""#, "true", "-1", "1.5"] {
             let body = format!(r#"{{"limit":{text}}}"#);
             let refused = serde_json::from_str::<ChangeJob>(&body).expect_err(text);

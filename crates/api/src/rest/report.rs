@@ -2,13 +2,14 @@
 //! Draws nothing: `jobs` makes the HTML form.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    AttemptView, FailureGroup, ForecastView, JobView, LogLine, MissingNode, NewJob, SampleView,
-    Timestamp,
+    AttemptView, Bottleneck, FailureGroup, ForecastView, JobView, LogLine, MissingNode, NewJob,
+    SampleView, Timestamp,
 };
 
 /// All data of a job.
@@ -20,6 +21,9 @@ pub struct JobReport {
     pub job: JobView,
     /// The job as it was submitted.
     pub description: NewJob,
+    /// The job of each destination, for a job with several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub destinations: Vec<JobView>,
     /// The attempts, the first one first.
     pub attempts: Vec<AttemptView>,
     /// Failed entries grouped by reason.
@@ -31,15 +35,20 @@ pub struct JobReport {
     /// Bytes that the attempts sent more than once, not counted in `bytes_moved`.
     #[serde(default)]
     pub bytes_again: u64,
-    /// Energy of the host's processor packages per terabyte moved, in joules; null if the machine does not measure it.
+    /// Energy of the processor packages of all nodes that ran the job, per terabyte moved, in joules; null if a machine does not measure it.
     pub joules_per_terabyte: Option<f64>,
     /// Share of the samples in which each stage was the bottleneck, by stage.
-    pub bottlenecks: BTreeMap<String, f64>,
-    /// Distribution of each figure over the samples, by name.
+    #[serde(deserialize_with = "Bottleneck::known_keys")]
+    #[schema(value_type = BTreeMap<String, f64>)]
+    pub bottlenecks: BTreeMap<Bottleneck, f64>,
+    /// Distribution of each figure over the samples, by name. Figures of hosts are those of all nodes that ran the job.
     pub figures: BTreeMap<String, Distribution>,
     /// Each node that worked on a divided job, according to the samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
+    /// How evenly several nodes shared a divided job that has ended; null for fewer than two nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evenness: Option<EvennessView>,
     /// The forecast after a tenth of the bytes of the last attempt, if the job is complete and there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<ForecastReview>,
@@ -116,5 +125,74 @@ pub struct NodeShare {
     /// Share of the data of all nodes, from 0 to 1.
     pub share: f64,
     /// The stage that limited the node most of the time.
-    pub bottleneck: Option<String>,
+    #[serde(default, deserialize_with = "Bottleneck::known")]
+    pub bottleneck: Option<Bottleneck>,
+    /// The network interfaces by which the node sent meanwhile, by the counts of its machine. Empty for fewer than two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<InterfaceShare>,
+}
+
+impl NodeShare {
+    /// The interfaces with their shares, for people; empty for fewer than two.
+    #[must_use]
+    pub fn interfaces_text(&self) -> String {
+        let text = |one: &InterfaceShare| format!("{} {:.0} %", one.interface, one.share * 100.0);
+        let texts: Vec<String> = self.interfaces.iter().map(text).collect();
+        texts.join(", ")
+    }
+}
+
+/// The share of one network interface.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct InterfaceShare {
+    /// Its name.
+    pub interface: String,
+    /// Share of the bytes that all interfaces of the machine sent, from 0 to 1.
+    pub share: f64,
+}
+
+/// The first and the last node of a divided job, and how evenly the nodes shared it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct EvennessView {
+    /// The node that was done first.
+    pub first: String,
+    /// When it was done.
+    pub first_ended: Timestamp,
+    /// The node that was done last.
+    pub last: String,
+    /// When it was done.
+    pub last_ended: Timestamp,
+    /// The smallest share of a node divided by the largest; 1 means equal shares.
+    pub nodes: f64,
+    /// The same of the interfaces of the node whose interfaces were the least even; null if no node used several.
+    pub interfaces: Option<f64>,
+}
+
+impl EvennessView {
+    /// The words about nodes. Names in braces stand for figures. The page has these words by a generated table.
+    pub const OF_NODES: &str = "{first} was done first and {last} last, {late} s later. The node that moved least moved {nodes} % as much as the node that moved most.";
+
+    /// The words about interfaces, which follow those about nodes.
+    pub const OF_INTERFACES: &str = "The interface of a node that sent least sent at least {interfaces} % as much as the one that sent most.";
+
+    /// As sentences.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let late = self.last_ended.0.saturating_sub(self.first_ended.0);
+        let late = Duration::from_millis(late.unsigned_abs()).as_secs_f64();
+        let percent = |share: f64| format!("{:.0}", share * 100.0);
+        // The names come last, so that no figure is put into a name.
+        let words = Self::OF_NODES
+            .replace("{late}", &format!("{late:.1}"))
+            .replace("{nodes}", &percent(self.nodes))
+            .replace("{last}", &self.last)
+            .replace("{first}", &self.first);
+        match self.interfaces {
+            Some(even) => format!(
+                "{words} {}",
+                Self::OF_INTERFACES.replace("{interfaces}", &percent(even))
+            ),
+            None => words,
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rate::{self, RateInput};
-use super::{NewJob, Reason, Timestamp};
+use super::{AuditOutcome, NewJob, Reason, Timestamp};
 
 /// Scope of a limit.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
@@ -251,7 +251,8 @@ pub struct AuditView {
     /// Object of the action.
     pub object: String,
     /// `ok`, or the code of the refusal.
-    pub outcome: String,
+    #[schema(value_type = String)]
+    pub outcome: AuditOutcome,
     /// Address of the sender.
     pub remote: Option<String>,
     /// Id of the request.
@@ -266,4 +267,7 @@ pub struct AuditView {
 pub struct Health {
     /// `ok` or `ready`.
     pub status: String,
+    /// Parts of the node that do not work, without which it goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }

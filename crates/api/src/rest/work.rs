@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Reason, Timestamp};
+use super::{Peer, Reason, Timestamp};
 
 /// The work of a divided job that has not ended.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
@@ -26,12 +26,12 @@ pub struct WorkView {
     /// The copied trees.
     pub roots: Vec<WorkRootView>,
     /// The nodes of the destination.
-    pub targets: Vec<WorkTargetView>,
+    pub targets: Vec<Peer>,
     /// The receivers of each sending node; empty until the controller has claimed the destination.
     pub pairs: Vec<WorkPairView>,
-    /// A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished.
+    /// A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished. False while no node runs the job.
     pub waits_for_target: bool,
-    /// Nodes of the source that lost their items and may still write. Meanwhile no file is assembled, and no tree is finished.
+    /// Nodes of the source whose transfers were cut off and may still write. Meanwhile no file is assembled, and no tree is finished. Empty while no node runs the job.
     pub waits_for_writers: Vec<String>,
     /// Counters of settled work.
     pub done: WorkDoneView,
@@ -50,17 +50,6 @@ pub struct WorkRootView {
     pub source: String,
     /// The directory of the copy, export first.
     pub destination: String,
-}
-
-/// A node of the destination.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-pub struct WorkTargetView {
-    /// Name.
-    pub name: String,
-    /// Identity that the node proves.
-    pub identity: String,
-    /// Addresses of its data port.
-    pub addresses: Vec<String>,
 }
 
 /// The receivers of a node of the source.

@@ -1,7 +1,7 @@
 //! The rows of the settings about network paths.
 //! Holds no values; `resolve` finds those.
 
-use crate::settings::table::{GivenIn, Heading, Kind, NODE_ONLY, ObeyedBy, Scope, Setting};
+use crate::settings::table::{AppliesTo, Heading, Kind, NODE_ONLY, ObeyedBy, Scope, Setting};
 
 const CLIENT: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Verify];
 const SERVE: &[Scope] = &[Scope::Serve];
@@ -18,7 +18,7 @@ pub(super) const CHANNELS: &[Setting] = &[
         variable: "GODWIT_CHANNEL",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Command(
+        applies_to: AppliesTo::Command(
             "names interfaces and addresses of the machine that runs a command; a node finds its own paths to a site, and its operator chooses them (godwit serve --announce, and the addresses of godwit site add)",
         ),
         help: "A network path to use; only named paths are used (repeatable)",
@@ -34,7 +34,7 @@ pub(super) const CHANNELS: &[Setting] = &[
         variable: "GODWIT_ANNOUNCE",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
-        given_in: NODE_ONLY,
+        applies_to: NODE_ONLY,
         help: "Further addresses to announce to clients, for several network paths (repeatable)",
         detail: "The addresses are among those on which the node listens. Only clients that may open a transfer receive them, and only if there is more than one interface. `none` keeps every transfer on the path that its client dialled.",
     },

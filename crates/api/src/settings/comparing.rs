@@ -1,7 +1,7 @@
 //! The rows of the settings about entries that already exist at the destination.
 //! Holds no values; `resolve` finds those.
 
-use crate::settings::table::{GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{AppliesTo, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const SYNC: &[Scope] = &[Scope::Sync];
@@ -16,7 +16,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_CHECKSUM",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Compare files of one size by their contents, not by their modification time",
         detail: "Both sides read the files, with the digest of `--digest`. Equal files are not sent.",
     },
@@ -28,7 +28,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_SIZE_ONLY",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Treat files of the same size as equal",
         detail: "Differing modification times are set without sending the contents.",
     },
@@ -40,7 +40,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_UPDATE",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Leave files at the destination that are newer",
         detail: "",
     },
@@ -52,7 +52,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_EXISTING",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Make no new entries at the destination",
         detail: "",
     },
@@ -64,7 +64,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_IGNORE_EXISTING",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Leave existing entries at the destination as they are",
         detail: "Directories are an exception: missing entries are made in them, and they get their modes and times.",
     },
@@ -76,7 +76,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_DELETE",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "In the end, delete extra entries at the destination",
         detail: "Deletion happens after everything has arrived, and only if the whole source could be read and nothing failed. Directories are deleted with their contents; symbolic links are never followed. A directory is also replaced by a file or link of its name in the source, and a file or link by a directory. Entries that rules exclude are not deleted, nor are source entries that limits of size and time leave out.",
     },
@@ -88,7 +88,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_DELETE_BEFORE",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Like --delete, but delete before anything is sent",
         detail: "For a destination without room for new contents beside the old ones. The source is scanned twice. If the scan or the deletion is incomplete, nothing is sent. Not with `--manifest`.",
     },
@@ -100,7 +100,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_MAX_DELETE",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "If more entries than this would be deleted, delete none",
         detail: "The exit code is 3 then. An empty source deletes nothing without this setting: a terminal asks, and a script fails with exit code 2. Entries replaced by a directory during the transfer count, too.",
     },
@@ -112,7 +112,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_DRY_RUN",
         heading: Heading::Present,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Change nothing at the destination, and print the changes that would be made",
         detail: "Prints one line for each entry that would be sent, made, changed in its metadata or deleted. With `--verbose`, it also prints entries that would be skipped.",
     },
@@ -124,7 +124,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_VERBOSE",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Print the decision about each entry",
         detail: "It also prints all figures of the summary. Without it, entries that fail or differ for one reason are named ten times, and then counted.",
     },

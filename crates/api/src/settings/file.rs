@@ -31,6 +31,8 @@ struct Entry {
 
 /// The setting that names the file itself. The file cannot contain it.
 const CONFIG: &str = "config";
+/// The section of the node's settings `buffer-…`, whose keys lack that beginning.
+const BUFFER: &str = "buffer";
 
 impl ConfigFile {
     /// Reads the file. A missing file has no settings.
@@ -100,6 +102,13 @@ impl ConfigFile {
                     for (name, value) in table {
                         let line = lines.of(Some(&key), &name);
                         faults.extend(file.add(Some(scope), &name, line, value).err());
+                    }
+                }
+                (None, Toml::Table(table)) if key == BUFFER => {
+                    for (name, value) in table {
+                        let line = lines.of(Some(&key), &name);
+                        let name = format!("{BUFFER}-{name}");
+                        faults.extend(file.add(Some(Scope::Serve), &name, line, value).err());
                     }
                 }
                 (None, Toml::Table(_)) => faults.push(SettingError {
@@ -234,7 +243,7 @@ fn instead_of(section: Option<Scope>, key: &str) -> String {
 
 fn sections() -> String {
     let names = Scope::ALL.map(|scope| format!("[{}]", scope.name()));
-    names.join(", ")
+    format!("{}, [{BUFFER}]", names.join(", "))
 }
 
 /// Number of characters to insert, remove or replace between two names.
@@ -308,6 +317,18 @@ mod tests {
             get(&file, Scope::Serve, "listen"),
             Some(Value::List(vec!["::1:1".into(), "b".into()]))
         );
+    }
+
+    #[test]
+    fn the_section_of_the_buffer_is_for_the_node() {
+        let file = parse("[buffer]\npath = ['/a', '/b']\nbytes = '2 TB'\n").expect("valid");
+        let paths = Value::List(vec!["/a".into(), "/b".into()]);
+        assert_eq!(get(&file, Scope::Serve, "buffer-path"), Some(paths));
+        let bytes = Value::Size(2_000_000_000_000);
+        assert_eq!(get(&file, Scope::Serve, "buffer-bytes"), Some(bytes));
+        let wrong = parse("[buffer]\nsize = 1\n").expect_err("unknown");
+        let expected = "/h/config.toml:2: serve.buffer-size: no setting has this name";
+        assert!(wrong.starts_with(expected), "{wrong}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The rows of the settings about hardware: CPUs, and access to storage.
 //! Part of the one table.
 
-use crate::settings::table::{COMMAND_ONLY, GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{AppliesTo, COMMAND_ONLY, Heading, Kind, ObeyedBy, Scope, Setting};
 
 /// Those rows.
 pub(super) const MACHINE: &[Setting] = &[
@@ -21,7 +21,7 @@ pub(super) const MACHINE: &[Setting] = &[
         variable: "GODWIT_PIN",
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Process,
-        given_in: COMMAND_ONLY,
+        applies_to: COMMAND_ONLY,
         help: "Run on these CPUs only, or on the CPUs close to this network interface",
         detail: "Examples: `0-7,16`, `ens1f0`. On a machine with several sockets, a thread far from the network card moves every byte more slowly. `--threads` then takes the first of these.",
     },
@@ -33,7 +33,7 @@ pub(super) const MACHINE: &[Setting] = &[
         variable: "GODWIT_DIRECT",
         heading: Heading::Machine,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Bypass the page cache for large files at both ends (O_DIRECT)",
         detail: "Useful for fast storage, and if other programs need the cache. Parts that do not begin and end with a page, and files small enough to be bundled, still use the cache. On a file system without O_DIRECT, large files fail.",
     },

@@ -25,14 +25,15 @@ pub mod value;
 pub use file::ConfigFile;
 pub use preserve::Preserve;
 pub use resolve::{
-    Origin, SettingError, SettingErrors, SettingProblem, ToldSetting, Typed, Values, resolve,
+    Origin, SettingError, SettingErrors, SettingProblem, SettingWithOrigin, Typed, Values, resolve,
 };
 pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 pub use sharing::SharingSettings;
-pub use table::{GivenIn, Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
+pub use table::{AppliesTo, Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
-    CertificateFiles, Cipher, ClusterSettings, ComparisonSettings, CpSettings, Digest, Encryption,
-    Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel, ManifestSettings, Order,
-    ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
+    BufferSettings, CertificateFiles, Cipher, ClusterSettings, ComparisonSettings, CpSettings,
+    Digest, Encryption, Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel,
+    ManifestSettings, Order, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
+    is_ascmhl,
 };
 pub use value::{Bounds, Value, ValueError, parse_value, placeholder, range_text};

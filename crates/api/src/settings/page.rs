@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::job::JobKind;
-use crate::settings::table::{GivenIn, Heading, Kind, SETTINGS, Setting};
+use crate::settings::table::{AppliesTo, Heading, Kind, SETTINGS, Setting};
 use crate::settings::value::range_text;
 
 const HEAD: &str = "\
@@ -80,9 +80,9 @@ fn jobs(setting: &Setting) -> &'static str {
     let is_of_jobs = kinds
         .iter()
         .any(|kind| setting.scopes.contains(&kind.scope()));
-    match setting.given_in {
+    match setting.applies_to {
         _ if setting.heading == Heading::Choosing => "flag",
-        GivenIn::Jobs if is_of_jobs => "setting",
+        AppliesTo::Jobs if is_of_jobs => "setting",
         _ => "–",
     }
 }

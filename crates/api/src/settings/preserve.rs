@@ -2,7 +2,7 @@
 //! Keeps nothing itself.
 
 use crate::settings::resolve::{Origin, Values};
-use crate::settings::table::{GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{AppliesTo, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
@@ -16,7 +16,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_OWNER",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Keep the owner of each entry",
         detail: "The owner is found by name if the destination knows the name, else by number. This needs a superuser there, and on a node an export that grants `owner`. Without this flag, files in such an export get the original numbers, and files in any other place belong to its user.",
     },
@@ -28,7 +28,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_GROUP",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Keep the group of each entry",
         detail: "This works like `--owner`; an ordinary user may use only his own groups.",
     },
@@ -40,7 +40,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_NUMERIC_IDS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Keep owners and groups by number, not by name",
         detail: "This includes owners and groups in access lists.",
     },
@@ -52,7 +52,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_XATTRS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Keep extended attributes",
         detail: "Any user can keep `user.*`; `security.*` and `trusted.*` need a superuser, and an export that grants `security-xattrs`.",
     },
@@ -64,7 +64,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_ACLS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Keep POSIX access lists",
         detail: "This covers access lists of entries and default access lists of directories. Users and groups in them are mapped like owners.",
     },
@@ -76,7 +76,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_SPECIALS",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Keep FIFOs, sockets and device nodes",
         detail: "Device nodes need a superuser, and an export that grants `devices`. Without this flag, special files are reported and left out.",
     },
@@ -88,7 +88,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_ARCHIVE",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Keep everything: --owner, --group, --xattrs, --acls, --specials",
         detail: "Each of these flags can be switched off: `-a --acls=false`.",
     },
@@ -100,7 +100,7 @@ pub(super) const PRESERVE: &[Setting] = &[
         variable: "GODWIT_STRICT",
         heading: Heading::Metadata,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Fail an entry if any of its metadata cannot be kept",
         detail: "Without this flag, metadata that the destination cannot store is left out, and reported once per kind with the number of entries. A failed entry is reported and does not get its final name, and the exit code is 3.",
     },

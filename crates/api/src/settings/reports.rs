@@ -1,7 +1,7 @@
 //! The part of the table that is about reports: manifests and their verification, lists of failures, logs, figures.
 //! Holds no values; `resolve` finds those.
 
-use crate::settings::table::{COMMAND_ONLY, GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
+use crate::settings::table::{AppliesTo, COMMAND_ONLY, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const VERIFY: &[Scope] = &[Scope::Verify];
@@ -17,11 +17,25 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_MANIFEST",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Command(
+        applies_to: AppliesTo::Command(
             "names a file on the submitter's machine, which the node cannot reach; add manifest (godwit job submit --manifest), and fetch the manifest with: godwit job manifest ID",
         ),
         help: "Write a manifest of the data set, with a digest of each file",
-        detail: "The manifest has one line per entry, as `docs/manifest.md` describes; `godwit verify` checks a copy against it at any later time. If files exist already, this side reads them to compute their digest. The file appears when the transfer has ended, even if some entries failed: its last lines give their number. The manifest states that the listed copy was checked. So `--manifest` is refused with `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries without a comparison. Reports of this run in a local source (the manifest, `--failed` and `--log-file`) are not copied and not listed; a note says so. With `--delete`, an older copy of a report stays at the destination.",
+        detail: "The manifest has one line per entry, as `docs/manifest.md` describes; `godwit verify` checks a copy against it at any later time. If files exist already, this side reads them to compute their digest. The file appears when the transfer has ended, even if some entries failed: its last lines give their number. The manifest states that the listed copy was checked. So `--manifest` is refused with `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries without a comparison. Reports of this run in a local source (the manifest, `--failed` and `--log-file`) are not copied and not listed; a note says so. With `--delete`, an older copy of a report stays at the destination. The word `ascmhl` in place of a file seals each copied directory with an ASC MHL history; for a file of that name write `./ascmhl`.",
+    },
+    Setting {
+        name: "ascmhl-digest",
+        scopes: WRITING,
+        kind: Kind::Text { form: "KINDS" },
+        default: "xxh64",
+        variable: "GODWIT_ASCMHL_DIGEST",
+        heading: Heading::Reports,
+        obeyed_by: ObeyedBy::Here,
+        applies_to: AppliesTo::Command(
+            "is for ASC MHL histories, which jobs do not write yet; seal the copy on its machine with: godwit manifest DIR ascmhl",
+        ),
+        help: "Kinds of digest in an ASC MHL history, with commas between them",
+        detail: "The kinds are `c4`, `md5`, `sha1`, `xxh128`, `xxh3` and `xxh64`. If a history exists, each file is also checked by the first kind that the history has of it.",
     },
     Setting {
         name: "manifest-sorted",
@@ -31,7 +45,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_MANIFEST_SORTED",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Sort the manifest by name",
         detail: "With this flag, two manifests of equal data sets are equal byte for byte. Otherwise entries are in the order of completion.",
     },
@@ -43,7 +57,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_SIGN",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Sign the manifest with this user's identity",
         detail: "The signature uses the key whose name `godwit id` prints; `godwit verify --signed-by` checks it.",
     },
@@ -55,7 +69,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_FAILED",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Command(
+        applies_to: AppliesTo::Command(
             "names a file on the submitter's machine, which the node cannot reach; the job's report has the same information",
         ),
         help: "Write the names of entries that failed to this file",
@@ -69,7 +83,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_LOG_FILE",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Process,
-        given_in: COMMAND_ONLY,
+        applies_to: COMMAND_ONLY,
         help: "Append the events to this file, one JSON object per line",
         detail: "The events are those of `--json`, each with its time (UTC) first; progress comes every five seconds.",
     },
@@ -81,7 +95,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_STATS",
         heading: Heading::Reports,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "At the end, print the work and the waits of each stage of the transfer",
         detail: "The output covers entries, bytes and rates of reading, sending, receiving, writing and syncing, and retransmissions, processor time and memory of both sides. With `--json`, an event `stats` comes before the summary.",
     },
@@ -93,7 +107,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_CONTENT_ONLY",
         heading: Heading::General,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Compare types, sizes, contents and link targets, not modes and times",
         detail: "",
     },
@@ -105,7 +119,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_EXTRA",
         heading: Heading::General,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Also report entries that are not in the manifest",
         detail: "",
     },
@@ -117,7 +131,7 @@ pub(super) const REPORTS: &[Setting] = &[
         variable: "GODWIT_SIGNED_BY",
         heading: Heading::General,
         obeyed_by: ObeyedBy::Here,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Refuse a manifest that this identity has not signed",
         detail: "IDENTITY is the output of `godwit id` on the signer's side. An existing signature must be valid even without this option.",
     },

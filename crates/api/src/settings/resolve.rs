@@ -106,7 +106,7 @@ pub type Typed = BTreeMap<&'static str, Vec<OsString>>;
 
 /// A setting with its value and origin, for people.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ToldSetting {
+pub struct SettingWithOrigin {
     /// The name of the setting.
     pub name: &'static str,
     /// The value, as it would be typed.
@@ -203,29 +203,29 @@ impl Values {
 
     /// Every setting with a given value, even if that equals the default, as typed. Lists are split into elements.
     #[must_use]
-    pub fn given(&self) -> Vec<(&'static str, OsString)> {
-        let given = self
+    pub fn chosen(&self) -> Vec<(&'static str, OsString)> {
+        let chosen = self
             .values
             .iter()
             .filter(|(_, (_, origin))| !matches!(origin, Origin::Default(_)));
-        given
+        chosen
             .flat_map(|(name, (value, _))| value.texts().into_iter().map(|text| (*name, text)))
             .collect()
     }
 
     /// Every setting with its value as typed, and the origin of the value.
     #[must_use]
-    pub fn told(&self) -> Vec<ToldSetting> {
-        let told = |(name, (value, origin)): (&&'static str, &(Value, Origin))| {
+    pub fn with_origins(&self) -> Vec<SettingWithOrigin> {
+        let setting = |(name, (value, origin)): (&&'static str, &(Value, Origin))| {
             let texts = value.texts();
             let texts: Vec<_> = texts.iter().map(|text| text.to_string_lossy()).collect();
-            ToldSetting {
+            SettingWithOrigin {
                 name,
                 value: texts.join(", "),
                 origin: origin.to_string(),
             }
         };
-        self.values.iter().map(told).collect()
+        self.values.iter().map(setting).collect()
     }
 
     pub(crate) fn bytes(&self, name: &str) -> u64 {

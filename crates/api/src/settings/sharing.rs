@@ -2,7 +2,7 @@
 //! Measures nothing.
 
 use super::resolve::Values;
-use super::table::{GivenIn, Heading, Kind, ObeyedBy, Scope, Setting};
+use super::table::{AppliesTo, Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
@@ -16,7 +16,7 @@ pub(super) const SHARING: &[Setting] = &[
         variable: "GODWIT_PRIORITY",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "Whether to take a fair share of the network, or only spare capacity",
         detail: "`background` yields to all other traffic, and to other programs at processors and disks. It slows down as soon as packets are delayed or lost, with any congestion control, and marks its packets with the code point LE. Through ssh itself (`--via-ssh`) it yields only at processors and disks.",
     },
@@ -28,7 +28,7 @@ pub(super) const SHARING: &[Setting] = &[
         variable: "GODWIT_CONGESTION",
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Sender,
-        given_in: GivenIn::Jobs,
+        applies_to: AppliesTo::Jobs,
         help: "The congestion control of the sending connections, such as bbr or cubic",
         detail: "The setting applies on the sending machine, this one or the other. Without this setting, that machine's default applies, but cubic or reno replaces BBR if the RTT is below 1 ms. If the sending machine's kernel lacks or forbids the algorithm, nothing is sent, and the message lists net.ipv4.tcp_allowed_congestion_control.",
     },

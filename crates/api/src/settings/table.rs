@@ -159,7 +159,7 @@ pub enum ObeyedBy {
 
 /// Where a setting may be given, beside the flags, the environment and the file of its commands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum GivenIn {
+pub enum AppliesTo {
     /// Nowhere else. A job of a node with the setting is refused, with the name of the setting and this text.
     Command(&'static str),
     /// Also in a job of a node: by the API, in a schedule, and by another site.
@@ -167,22 +167,22 @@ pub enum GivenIn {
 }
 
 /// For settings that steer the process of a command.
-pub(super) const COMMAND_ONLY: GivenIn =
-    GivenIn::Command("applies to commands, not to jobs: leave this setting out");
+pub(super) const COMMAND_ONLY: AppliesTo =
+    AppliesTo::Command("applies to commands, not to jobs: leave this setting out");
 /// For settings about machines reached by ssh.
-pub(super) const SSH_ONLY: GivenIn = GivenIn::Command(
+pub(super) const SSH_ONLY: AppliesTo = AppliesTo::Command(
     "applies to machines that a command reaches by ssh, but a node uses no ssh: leave this setting out, and add the site to the node with: godwit site add",
 );
 /// For the bound on cores.
-pub(super) const CORES: GivenIn = GivenIn::Command(
+pub(super) const CORES: AppliesTo = AppliesTo::Command(
     "limits the cores of a command; the operator of a node limits the cores of its jobs (godwit serve --threads)",
 );
 /// For settings that no job has.
-pub(super) const NODE_ONLY: GivenIn =
-    GivenIn::Command("is not a setting of jobs: leave this setting out");
+pub(super) const NODE_ONLY: AppliesTo =
+    AppliesTo::Command("is not a setting of jobs: leave this setting out");
 /// For settings that select entries.
-pub(super) const CHOOSING: GivenIn =
-    GivenIn::Command("belongs in the selection of a job, not in its settings");
+pub(super) const CHOOSING: AppliesTo =
+    AppliesTo::Command("belongs in the selection of a job, not in its settings");
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -202,7 +202,7 @@ pub struct Setting {
     /// The program that applies the setting. Only settings of `cp` and `sync` can apply on another machine.
     pub obeyed_by: ObeyedBy,
     /// Where it may be given.
-    pub given_in: GivenIn,
+    pub applies_to: AppliesTo,
     /// Help in one line.
     pub help: &'static str,
     /// Further text for `docs/settings.md` and `--help`; may be empty.

@@ -8,7 +8,7 @@ use crate::settings::sharing::SharingSettings;
 use crate::settings::value::{Bounds, ValueError};
 use std::ffi::OsString;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Whether file contents are encrypted on the network.
@@ -52,6 +52,34 @@ pub enum Digest {
     Blake3,
 }
 
+impl Digest {
+    const ALL: [Self; 2] = [Self::Crc64Nvme, Self::Blake3];
+
+    /// Name in settings, manifests and texts of parts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Crc64Nvme => "crc64-nvme",
+            Self::Blake3 => "blake3",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Bytes of a digest of this kind.
+    #[must_use]
+    pub const fn digest_bytes(self) -> usize {
+        match self {
+            Self::Crc64Nvme => 8,
+            Self::Blake3 => 32,
+        }
+    }
+}
+
 /// Settings of `godwit cp` and `godwit sync`; each field is the setting of its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CpSettings {
@@ -85,7 +113,7 @@ pub struct CpSettings {
     pub no_sync: bool,
     /// Contents of large files go past the page cache.
     pub direct: bool,
-    /// Re-read at the destination.
+    /// Re-reads written files at the destination.
     pub verify: bool,
     /// Sends unchanged files, too.
     pub force: bool,
@@ -105,6 +133,8 @@ pub struct CpSettings {
     pub handshake_deadline: Duration,
     /// Limit without a byte moving.
     pub stall_deadline: Duration,
+    /// How long the buffer of the sending node keeps the files.
+    pub keep_in_buffer: Duration,
     /// Reports about the transfer.
     pub reports: ReportSettings,
     /// Program that reaches other machines, with its options, as typed.
@@ -128,6 +158,8 @@ pub struct CpSettings {
 pub struct ReportSettings {
     /// File for the manifest.
     pub manifest: Option<PathBuf>,
+    /// Kinds of digest, as typed, if the copies are sealed with ASC MHL histories in place of a manifest.
+    pub ascmhl: Option<OsString>,
     /// Sorts the manifest by name, not in the order of completion.
     pub manifest_sorted: bool,
     /// Signs with this user's identity.
@@ -184,6 +216,8 @@ pub struct ManifestSettings {
     pub pin: OsString,
     /// Digest of files.
     pub digest: Digest,
+    /// Kinds of digest in an ASC MHL history, as typed.
+    pub ascmhl_digest: OsString,
     /// Sorts by name, not in the order of completion.
     pub manifest_sorted: bool,
     /// Signs with this user's identity.
@@ -257,13 +291,14 @@ impl CpSettings {
             memory_bytes: values.bytes("memory"),
             handshake_deadline: values.duration("handshake-deadline"),
             stall_deadline: values.duration("stall-deadline"),
+            keep_in_buffer: values.duration("keep-in-buffer"),
             reports: ReportSettings::from_values(values),
             rsh: values.text("rsh"),
             remote_command: values.text("remote-command"),
             install_remote: values.flag("install-remote"),
             data_ports: values.ports("data-ports"),
             via_ssh: values.flag("via-ssh"),
-            given: values.given(),
+            given: values.chosen(),
             selection: SelectionSettings::from_values(values)?,
         })
     }
@@ -272,7 +307,10 @@ impl CpSettings {
 impl ReportSettings {
     fn from_values(values: &Values) -> Self {
         Self {
-            manifest: path(values, "manifest"),
+            manifest: path(values, "manifest").filter(|path| !is_ascmhl(path)),
+            ascmhl: path(values, "manifest")
+                .filter(|path| is_ascmhl(path))
+                .map(|_| values.text("ascmhl-digest")),
             manifest_sorted: values.flag("manifest-sorted"),
             sign: values.flag("sign"),
             failed: path(values, "failed"),
@@ -322,6 +360,7 @@ impl ManifestSettings {
             threads: values.count_u32("threads"),
             pin: values.text("pin"),
             digest: digest(values),
+            ascmhl_digest: values.text("ascmhl-digest"),
             manifest_sorted: values.flag("manifest-sorted"),
             sign: values.flag("sign"),
         }
@@ -351,10 +390,13 @@ fn cipher(values: &Values) -> Cipher {
 }
 
 fn digest(values: &Values) -> Digest {
-    match values.choice("digest") {
-        "blake3" => Digest::Blake3,
-        _ => Digest::Crc64Nvme,
-    }
+    Digest::from_name(values.choice("digest")).unwrap_or(Digest::Crc64Nvme)
+}
+
+/// Whether the place of a manifest is the word for ASC MHL histories, and no path.
+#[must_use]
+pub fn is_ascmhl(path: &Path) -> bool {
+    path.as_os_str() == "ascmhl"
 }
 
 fn path(values: &Values, name: &str) -> Option<PathBuf> {
@@ -387,6 +429,6 @@ mod tests;
 pub use comparing::{ComparisonSettings, Judge};
 pub use export::Export;
 pub use serve::{
-    CertificateFiles, ClusterSettings, JoinSettings, LogFormat, LogLevel, ServeEncryption,
-    ServeSettings,
+    BufferSettings, CertificateFiles, ClusterSettings, JoinSettings, LogFormat, LogLevel,
+    ServeEncryption, ServeSettings,
 };

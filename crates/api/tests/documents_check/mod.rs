@@ -8,11 +8,12 @@ use godwit_api::ask::{Answer, Peer, Question};
 use godwit_api::endpoint::Endpoint;
 use godwit_api::grant::Subject;
 use godwit_api::host::HostPort;
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::job::{Imposed, JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{
-    CancelJob, ChangeJob, ChangeNode, CleanEntries, Login, NewAccess, NewDirectory, NewInvite,
-    NewJob, NewLimit, NewPassword, NewSchedule, NewSession, NewShare, NewSite, NewToken, NewUser,
-    NewWebhook, Place, RemoveEntry, RenameEntry, check_site_name, is_request_id, whole_site,
+    CancelJob, ChangeJob, ChangeNode, CleanEntries, DropFromBuffer, KeepInBuffer, Login, NewAccess,
+    NewDirectory, NewInvite, NewJob, NewLimit, NewPassword, NewSchedule, NewSession, NewShare,
+    NewSite, NewToken, NewUser, NewWebhook, Place, RemoveEntry, RenameEntry, check_site_name,
+    is_request_id, whole_site,
 };
 use godwit_api::shown::printable;
 use serde::Serialize;
@@ -76,6 +77,12 @@ pub const REQUESTS: &[(&str, Check)] = &[
     ("ChangeNode", read::<ChangeNode>),
     ("CleanEntries", |data| {
         with(data, |wish: &CleanEntries| check_place(&wish.place))
+    }),
+    ("DropFromBuffer", |data| {
+        with(data, |wish: &DropFromBuffer| check_place(&wish.place))
+    }),
+    ("KeepInBuffer", |data| {
+        with(data, |wish: &KeepInBuffer| check_place(&wish.place))
     }),
     ("Login", read::<Login>),
     ("NewAccess", |data| {
@@ -149,6 +156,7 @@ fn check_job(new: &NewJob) {
         selection: new.selection.clone(),
         member: None,
         items: Vec::new(),
+        imposed: Imposed::default(),
     };
     let allowed = new.kind.check_settings(new.settings.keys());
     let resolved = match new.kind {

@@ -65,7 +65,7 @@ catalogue! {
         "Correct the fault that the message names, or name another destination.";
     ExportAway "export_away" Job 26, NamedSide, Transient, Failed:
         "The file system of an export is not mounted, is another one than at the other nodes, or does not answer.",
-        "Mount the file system that the message names; the job then resumes by itself.";
+        "Mount the file system that the message names; then the job resumes.";
     IntoItself "into_itself" Job 16, User, Permanent, Failed:
         "A tree would be copied into itself, or the source would be deleted.",
         "Name a destination outside the source.";
@@ -378,7 +378,7 @@ catalogue! {
     GrantsUnreadable "grants_unreadable" Request, ThisMachine, Permanent, Failed:
         "The node cannot read its file of grants.", "Correct the file that the log of the node names.";
     FileUnreadable "file_unreadable" Request, ThisMachine, Permanent, Failed:
-        "The node cannot read one of its own files.", "Correct the file that the log of the node names.";
+        "The node cannot read one of its files.", "Correct the file that the log of the node names.";
     RefusedBySite "refused_by_site" Request, Peer, Permanent, Failed:
         "The other site refused.", "Ask the operator of that site.";
     UnknownIdentity "unknown_identity" Request, User, Permanent, Authentication:

@@ -72,7 +72,7 @@ fn only_transfers_have_settings_that_another_machine_obeys() {
 }
 
 #[test]
-fn what_chooses_entries_is_told_as_rules_or_as_a_list() {
+fn settings_that_choose_entries_are_sent_as_rules_or_as_a_list() {
     for setting in Setting::all_of(Scope::Cp) {
         assert_eq!(
             setting.heading == Heading::Choosing,
@@ -89,13 +89,13 @@ fn a_job_has_no_setting_that_steers_the_process_or_chooses_entries() {
         let moves_data = [Scope::Cp, Scope::Sync, Scope::Verify]
             .iter()
             .any(|scope| setting.scopes.contains(scope));
-        let of_jobs = setting.given_in == GivenIn::Jobs;
+        let of_jobs = setting.applies_to == AppliesTo::Jobs;
         let beside = matches!(
             setting.obeyed_by,
             ObeyedBy::Process | ObeyedBy::Rules | ObeyedBy::ListForm
         );
         assert!(!of_jobs || moves_data && !beside, "{}", setting.name);
-        if let GivenIn::Command(advice) = setting.given_in {
+        if let AppliesTo::Command(advice) = setting.applies_to {
             assert!(!advice.is_empty(), "{}", setting.name);
         }
     }
@@ -105,6 +105,6 @@ fn a_job_has_no_setting_that_steers_the_process_or_chooses_entries() {
 fn a_job_has_no_setting_that_starts_programs_or_dials() {
     for name in ["rsh", "remote-command", "channel", "data-ports", "via-ssh"] {
         let setting = Setting::find(Scope::Cp, name).expect("in the table");
-        assert_ne!(setting.given_in, GivenIn::Jobs, "{name}");
+        assert_ne!(setting.applies_to, AppliesTo::Jobs, "{name}");
     }
 }

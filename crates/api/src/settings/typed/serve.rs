@@ -35,7 +35,7 @@ pub struct ServeSettings {
     pub encryption: ServeEncryption,
     /// Most cores; 0 uses all.
     pub threads: u32,
-    /// CPUs to run on, or the network interface next to which; empty for all.
+    /// CPUs to run on, or the network interface whose nearest CPUs are used. Empty means all CPUs.
     pub pin: OsString,
     /// Number of reader threads, within bounds from 0 to 64.
     pub readers: Bounds,
@@ -61,6 +61,8 @@ pub struct ServeSettings {
     pub keep_history: Duration,
     /// The longest time that an interrupted transfer keeps its destination.
     pub keep_for: Duration,
+    /// The transfer buffer; no places without one.
+    pub buffer: BufferSettings,
     /// Networks beside the Internet that webhooks may be sent to.
     pub webhook_networks: Vec<String>,
     /// The operator's certificate and its key.
@@ -121,6 +123,17 @@ pub enum LogLevel {
     Info,
     /// Details for finding faults.
     Debug,
+}
+
+/// The transfer buffer of a node.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct BufferSettings {
+    /// Directories.
+    pub paths: Vec<PathBuf>,
+    /// Devices, or files in place of devices.
+    pub devices: Vec<PathBuf>,
+    /// Size of all directories together that the node makes; 0 if they exist already.
+    pub bytes: u64,
 }
 
 /// The operator's certificate.
@@ -207,6 +220,11 @@ impl ServeSettings {
             keep_for: values.duration("keep-for"),
             jobs: values.count_u32("jobs"),
             keep_history: values.duration("keep-history"),
+            buffer: BufferSettings {
+                paths: faults.take(values.list("buffer-path", place)),
+                devices: faults.take(values.list("buffer-device", place)),
+                bytes: values.bytes("buffer-bytes"),
+            },
             webhook_networks: faults.take(values.list("webhook-network", text)),
             certificate,
             certificate_names: faults.take(values.list("certificate-name", text)),
@@ -291,6 +309,13 @@ const GRAPHITE_PORT: u16 = 2003;
 fn parse_graphite(text: &OsString) -> Result<HostPort, String> {
     let text = text.to_str().ok_or("it is not UTF-8")?;
     HostPort::parse(text, GRAPHITE_PORT).map_err(|error| error.to_string())
+}
+
+fn place(text: &OsString) -> Result<PathBuf, String> {
+    match PathBuf::from(text) {
+        path if path.is_absolute() => Ok(path),
+        _ => Err("write a path from the root".to_owned()),
+    }
 }
 
 fn parse_listen(text: &OsString) -> Result<HostPort, String> {

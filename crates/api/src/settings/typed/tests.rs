@@ -102,6 +102,7 @@ fn the_defaults_of_cp() {
             block_bytes: 512 << 10,
             memory_bytes: 64 << 20,
             handshake_deadline: Duration::from_secs(10),
+            keep_in_buffer: Duration::ZERO,
             reports: ReportSettings::default(),
             stall_deadline: Duration::from_secs(120),
             rsh: "ssh".into(),

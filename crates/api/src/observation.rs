@@ -4,7 +4,7 @@
 //! A sight is the inode number of the directory, and for some of its entries the hash of the name and the inode number.
 
 /// Most entries of a sight.
-pub const SIGHT_ENTRIES_MAX: usize = 16;
+pub const OBSERVED_ENTRIES_MAX: usize = 16;
 
 /// The sight of a directory that cannot be read.
 pub const UNSEEN: [u64; 1] = [0];
@@ -16,12 +16,12 @@ const ROOTS_MAX: u64 = 1_024;
 /// Two directories with one inode number differ only if at least this many common entries differ.
 const DIFFERENT_MIN: usize = 3;
 
-/// Whether two nodes see the same directory. Both inode numbers must be equal. Of a root, both must be empty, or at least half of the
-/// common entries and at least one must match. With several common entries, some may differ,
+/// Whether two nodes see the same directory. Both inode numbers must be equal. For a root, both must be empty, or at least half of the
+/// common entries must match, at least one. With several common entries, some may differ,
 /// because files can be replaced between the two looks; if all differ, the directories are
 /// different. An empty sight matches every sight.
 #[must_use]
-pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
+pub fn is_same_directory(one: &[u64], other: &[u64]) -> bool {
     let (Some((first, ones)), Some((second, others))) = (one.split_first(), other.split_first())
     else {
         return true;
@@ -50,7 +50,7 @@ pub fn odd_ones(sights: &[&[u64]]) -> Vec<usize> {
     let like = |one: &[u64]| {
         sights
             .iter()
-            .filter(|other| is_same_sight(one, other))
+            .filter(|other| is_same_directory(one, other))
             .count()
     };
     let mut most = (0, 0);
@@ -62,7 +62,7 @@ pub fn odd_ones(sights: &[&[u64]]) -> Vec<usize> {
         }
     }
     let all = sights.iter().enumerate();
-    all.filter(|(_, sight)| **sight == UNSEEN || !is_same_sight(common, sight))
+    all.filter(|(_, sight)| **sight == UNSEEN || !is_same_directory(common, sight))
         .map(|(at, _)| at)
         .collect()
 }
@@ -74,31 +74,31 @@ mod tests {
     #[test]
     fn roots_are_told_by_their_entries_and_other_directories_by_their_number() {
         let one = [2, 10, 100, 20, 200];
-        assert!(is_same_sight(&one, &one));
+        assert!(is_same_directory(&one, &one));
         // Entries came and went, or one of them was replaced.
-        assert!(is_same_sight(&one, &[2, 10, 100, 30, 300, 40, 400]));
-        assert!(is_same_sight(&one, &[2, 10, 100, 20, 201]));
-        assert!(!is_same_sight(&one, &[2, 10, 101, 20, 201]));
-        assert!(!is_same_sight(&one, &[2, 30, 300]));
-        assert!(!is_same_sight(&one, &[3, 10, 100, 20, 200]));
+        assert!(is_same_directory(&one, &[2, 10, 100, 30, 300, 40, 400]));
+        assert!(is_same_directory(&one, &[2, 10, 100, 20, 201]));
+        assert!(!is_same_directory(&one, &[2, 10, 101, 20, 201]));
+        assert!(!is_same_directory(&one, &[2, 30, 300]));
+        assert!(!is_same_directory(&one, &[3, 10, 100, 20, 200]));
         // The mount is missing, or is empty.
-        assert!(!is_same_sight(&one, &[2]) && !is_same_sight(&[2], &one));
-        assert!(is_same_sight(&[2], &[2]));
-        assert!(is_same_sight(&one, &[]));
-        assert!(!is_same_sight(&UNSEEN, &UNSEEN));
+        assert!(!is_same_directory(&one, &[2]) && !is_same_directory(&[2], &one));
+        assert!(is_same_directory(&[2], &[2]));
+        assert!(is_same_directory(&one, &[]));
+        assert!(!is_same_directory(&UNSEEN, &UNSEEN));
         // A directory that fills meanwhile.
-        assert!(is_same_sight(&[5_000], &[5_000, 10, 100]));
-        assert!(!is_same_sight(&[5_000], &[5_001]));
-        // Two directories with one inode number by chance.
+        assert!(is_same_directory(&[5_000], &[5_000, 10, 100]));
+        assert!(!is_same_directory(&[5_000], &[5_001]));
+        // Two directories that have the same inode number by chance.
         let (one, other) = (
             [5_000, 10, 100, 20, 200, 30, 300],
             [5_000, 10, 101, 20, 201, 30, 301],
         );
-        assert!(!is_same_sight(&one, &other));
+        assert!(!is_same_directory(&one, &other));
         // Files that were replaced.
-        assert!(is_same_sight(&one, &[5_000, 10, 100, 20, 201, 30, 301]));
-        assert!(is_same_sight(&[5_000, 10, 100], &[5_000, 10, 101]));
-        assert!(is_same_sight(&[5_000, 10, 100], &[5_000, 20, 200]));
+        assert!(is_same_directory(&one, &[5_000, 10, 100, 20, 201, 30, 301]));
+        assert!(is_same_directory(&[5_000, 10, 100], &[5_000, 10, 101]));
+        assert!(is_same_directory(&[5_000, 10, 100], &[5_000, 20, 200]));
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! Owns the values that the node running a job sets over those typed by the job's owner.
+//! Reads no text: each value has its type.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::settings::{CpSettings, VerifySettings};
+
+/// Values that a node sets for one run of a job, each over the setting of its name. They are neither sent nor stored.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Imposed {
+    /// Bytes per second; 0 is no limit.
+    pub limit: Option<u64>,
+    /// How long to retry after the loss of all streams.
+    pub retry_for: Option<Duration>,
+    /// Limit without a byte moving.
+    pub stall_deadline: Option<Duration>,
+    /// File for the manifest.
+    pub manifest: Option<PathBuf>,
+}
+
+impl Imposed {
+    pub(super) fn on_copy(&self, settings: &mut CpSettings) {
+        if let Some(limit) = self.limit {
+            settings.limit_bytes_per_second = NonZeroU64::new(limit);
+        }
+        set(&mut settings.retry_for, self.retry_for);
+        set(&mut settings.stall_deadline, self.stall_deadline);
+        if self.manifest.is_some() {
+            settings.reports.manifest.clone_from(&self.manifest);
+        }
+    }
+
+    /// A verification has neither a limit nor a manifest to write.
+    pub(super) fn on_verify(&self, settings: &mut VerifySettings) {
+        set(&mut settings.retry_for, self.retry_for);
+        set(&mut settings.stall_deadline, self.stall_deadline);
+    }
+}
+
+fn set(typed: &mut Duration, imposed: Option<Duration>) {
+    *typed = imposed.unwrap_or(*typed);
+}
