@@ -12,28 +12,11 @@ mod past;
 mod seen;
 
 pub use ahead::LimitFrom;
+pub use godwit_model::Amount;
 pub use past::Past;
 
 use ahead::Ahead;
 use seen::Seen;
-
-/// An amount of work, done or to be done.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Amount {
-    /// Bytes of content.
-    pub bytes: u64,
-    /// Files.
-    pub files: u64,
-}
-
-impl Amount {
-    const fn without(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(other.bytes),
-            files: self.files.saturating_sub(other.files),
-        }
-    }
-}
 
 /// The remaining time of a job, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +62,7 @@ impl Forecaster {
     /// `None` if no rate is known: no data has moved yet, and there is no earlier job.
     #[must_use]
     pub fn forecast(&self, whole: Amount, limits: &[LimitFrom]) -> Option<Forecast> {
-        let rest = whole.without(self.seen.done());
+        let rest = whole.minus(self.seen.done());
         if rest == Amount::default() {
             return Some(Forecast {
                 shortest: 0.0,

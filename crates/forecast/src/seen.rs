@@ -32,10 +32,7 @@ impl Window {
         Self {
             end: next.end,
             seconds: self.seconds + next.seconds,
-            done: Amount {
-                bytes: self.done.bytes.saturating_add(next.done.bytes),
-                files: self.done.files.saturating_add(next.done.files),
-            },
+            done: self.done.plus(next.done),
             held: self.held + next.held,
         }
     }
@@ -63,7 +60,7 @@ impl Seen {
             return;
         }
         let seconds = at - self.at;
-        let fresh = done.without(self.done);
+        let fresh = done.minus(self.done);
         let is_held =
             limit.is_some_and(|limit| fresh.bytes as f64 / seconds >= HELD_SHARE * limit as f64);
         self.open = self.open.and(Window {

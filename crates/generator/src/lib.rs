@@ -26,7 +26,7 @@
 //!   and 5 MB; kB in `tiny`, ten and a hundred times as large in `medium` and `large`.
 //! - `zx-200GiB`, `-50GiB`, `-30GiB`, `-20GiB`, `-50MiB`, `-1MiB`, `-8KiB`, `-mixed`, `memznet-10MB`, `-100MB`, `-1GB`: the sets of the
 //!   papers on zx and on MemzNet.
-//! - - `compressible:1x1GiB`: contents that compressors reduce to about a third; otherwise contents look random.
+//! - `compressible:1x1GiB`: contents that compressors reduce to about a third; otherwise contents look random.
 //!
 //! The same specification and seed give the same names, contents, modes and modification times, directories included,
 //! on every machine. Only the owner differs.
@@ -38,4 +38,4 @@ mod write;
 
 pub use content::{Content, Texture};
 pub use spec::{Item, SCALE_MAX, Shape, Sizes, Spec, SpecError, Table, parse};
-pub use write::{Totals, generate};
+pub use write::{Totals, foretell, generate};

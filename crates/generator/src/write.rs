@@ -50,12 +50,7 @@ pub fn generate(
         let error = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
         return Err(at(directory)(error));
     }
-    let layouts = (0..).zip(&spec.items).map(|(number, item)| Layout {
-        seed,
-        number,
-        item: *item,
-    });
-    let layouts: Vec<Layout> = layouts.collect();
+    let layouts: Vec<Layout> = layouts(spec, seed).collect();
     let making = Making {
         root: directory,
         layouts: &layouts,
@@ -71,6 +66,29 @@ pub fn generate(
         .made;
     progress(totals);
     Ok(totals)
+}
+
+/// The amounts that [`generate`] makes with the same specification and seed. Writes nothing; takes some nanoseconds a file.
+#[must_use]
+pub fn foretell(spec: &Spec, seed: u64) -> Totals {
+    let mut totals = Totals::default();
+    for layout in layouts(spec, seed) {
+        totals.files += layout.item.count;
+        totals.bytes += (0..layout.item.count)
+            .map(|file| layout.bytes(file))
+            .sum::<u64>();
+        let top = u64::from(!layout.is_nested());
+        totals.directories += top + layout.rows() + layout.directories();
+    }
+    totals
+}
+
+fn layouts(spec: &Spec, seed: u64) -> impl Iterator<Item = Layout> {
+    (0..).zip(&spec.items).map(move |(number, item)| Layout {
+        seed,
+        number,
+        item: *item,
+    })
 }
 
 struct Making<'a> {

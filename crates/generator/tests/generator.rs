@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use godwit_generator::{Content, Texture, Totals, generate, parse};
+use godwit_generator::{Content, Texture, Totals, foretell, generate, parse};
 use proptest::prelude::*;
 
 type Tree = BTreeMap<PathBuf, (u32, i64, i64, Option<Vec<u8>>)>;
@@ -24,6 +24,7 @@ fn make(spec: &str, seed: u64, threads: usize) -> (Tree, Totals) {
     });
     let totals = totals.unwrap();
     assert_eq!(last, totals);
+    assert_eq!(foretell(&parse(spec).unwrap(), seed), totals);
     let mut tree = Tree::new();
     read(&root, &root, &mut tree);
     let files = tree.values().filter_map(|entry| entry.3.as_ref());
@@ -108,7 +109,7 @@ fn contents_are_one_stream_across_buffers() {
 }
 
 #[test]
-fn what_is_there_is_not_touched() {
+fn the_generator_refuses_a_directory_with_entries() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("mine"), b"precious").unwrap();
     let spec = parse("1x1").unwrap();

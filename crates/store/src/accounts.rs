@@ -1,4 +1,4 @@
-//! Owns the names of users and groups on this machine; the system's databases are asked once for each. Does not
+//! Owns the names of users and groups on this machine. Each name is looked up once. Does not
 //! decide which account an entry belongs to at the other end.
 
 use godwit_sys::accounts;

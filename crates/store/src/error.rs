@@ -35,6 +35,8 @@ pub enum StoreErrorKind {
     Unsupported,
     /// The transfer may no longer change entries, because the claim of its job has ended.
     Fenced,
+    /// Another export begins at the directory, or below it, so the directory keeps its name.
+    Lasting,
 }
 
 /// A failed operation on one entry.
@@ -123,6 +125,9 @@ impl StoreErrorKind {
             Self::Changed => "it changed while it was read",
             Self::Io => "input/output error",
             Self::Unsupported => "not supported there",
+            Self::Lasting => {
+                "another export begins there or below, so this directory is neither removed, renamed nor replaced"
+            }
             Self::Fenced => {
                 "the claim of this job has ended at this node; the job assigns the work to a member again"
             }

@@ -33,7 +33,7 @@ pub struct Xattr {
     pub value: Vec<u8>,
 }
 
-/// POSIX access lists; an empty list grants no more than the mode does, and equals no list.
+/// POSIX access lists. An empty list grants no more than the mode does, as if the entry had no list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acls {
     /// Permissions of the entry itself.

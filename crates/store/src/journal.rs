@@ -1,13 +1,11 @@
 //! Owns the journal of a transfer at its receiving side: an append-only, checksummed log of durable data. Does not make data durable: the
 //! caller does so before it appends a record.
 //!
-//! A journal is one file, `<64 hex digits of its key>.journal`. The kernel locks it (`flock`) while its transfer runs, so a process that
-//! dies leaves no lock behind. Loading stops at the first incomplete record, cuts the file there and reports it; later data is received
-//! again. The format is in `record`.
+//! A journal is one file, `<64 hex digits of its key>.journal`. The kernel locks it (`flock`) while its transfer runs: a process that dies
+//! leaves no lock. Loading stops at the first incomplete record, cuts the file there and reports it. The format is in `record`.
 //!
 //! The key is computed from the sender's identity, the sources and the destination argument. The header remembers how names were mapped, so
-//! that the same command resumes. The lock also prevents two transfers to one destination. A run with `--force` is recorded: it sends again
-//! the entries of other runs, but skips entries that forced runs have sent.
+//! that the same command resumes. A run with `--force` sends again the entries of other runs, but skips those that forced runs have sent.
 
 mod directory;
 mod done;
@@ -225,6 +223,9 @@ pub struct JournalHold {
     _file: Arc<LockedFile>,
 }
 
+/// Most bytes of a journal in use: records of 200 million files. A sender may send or fail the same files again and again.
+const IN_USE_BYTES_MAX: u64 = 8 << 30;
+
 /// The end of the file, where the next record is written.
 #[derive(Debug)]
 struct Tail {
@@ -340,6 +341,10 @@ impl Journal {
         let Tail { end, chain, buffer } = &mut *tail;
         buffer.clear();
         let next = record::encode(buffer, *chain, kind, fill);
+        if *end + buffer.len() as u64 > IN_USE_BYTES_MAX {
+            let what = "it is full; the next run begins again with the same names";
+            return Err(self.error("write", io::Error::new(io::ErrorKind::StorageFull, what)));
+        }
         if let Err(source) = self.file.0.write_all_at(buffer, *end) {
             // Not required for correctness: the next record overwrites the rest, and the checksum of the rest does not fit.
             let _ = self.file.0.set_len(*end);
@@ -348,6 +353,13 @@ impl Journal {
         *end += buffer.len() as u64;
         *chain = next;
         Ok(())
+    }
+
+    /// Removes what follows the last record.
+    fn cut(&self) -> Result<(), JournalError> {
+        let end = self.lock().end;
+        let cut = self.file.0.set_len(end);
+        cut.map_err(|source| self.error("repair", source))
     }
 
     fn check_usable(&self, operation: &'static str) -> Result<(), JournalError> {
@@ -426,6 +438,19 @@ mod tests {
         let mut bytes = vec![0; usize::try_from(journal.file.0.metadata().unwrap().len()).unwrap()];
         journal.file.0.read_exact_at(&mut bytes, 0).unwrap();
         bytes
+    }
+
+    #[test]
+    fn a_journal_in_use_takes_bounded_room() {
+        let place = tempfile::tempdir().unwrap();
+        let journal = journal_on_full_disk(place.path(), 8192);
+        let (before, end) = (content(&journal), journal.lock().end);
+        journal.lock().end = IN_USE_BYTES_MAX;
+        let error = journal.append_restart(PathKey([1; 16])).unwrap_err();
+        assert!(error.to_string().contains("it is full"), "{error}");
+        assert_eq!(content(&journal), before);
+        journal.lock().end = end;
+        journal.append_restart(PathKey([1; 16])).unwrap();
     }
 
     #[test]

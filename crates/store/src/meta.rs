@@ -1,6 +1,8 @@
 //! Owns the facts about an entry besides its contents: kind, size, mode, times, owner, and the generation computed from them. Does not read
 //! or apply metadata.
 
+use std::time::Duration;
+
 use crate::extended::Extended;
 use godwit_seeded::{STEP, mix};
 
@@ -45,6 +47,25 @@ pub struct Timestamp {
     pub seconds: i64,
     /// 0 to 999,999,999.
     pub nanoseconds: u32,
+}
+
+impl Timestamp {
+    /// The moment that lies `age` before this one; `None` if no timestamp can represent it.
+    #[must_use]
+    pub fn before(self, age: Duration) -> Option<Self> {
+        let seconds = self.seconds.checked_sub_unsigned(age.as_secs())?;
+        let earlier = |nanoseconds: u32| Self {
+            seconds,
+            nanoseconds,
+        };
+        match self.nanoseconds.checked_sub(age.subsec_nanos()) {
+            Some(nanoseconds) => Some(earlier(nanoseconds)),
+            None => Some(Self {
+                seconds: seconds.checked_sub(1)?,
+                ..earlier(self.nanoseconds + 1_000_000_000 - age.subsec_nanos())
+            }),
+        }
+    }
 }
 
 /// The state of an entry at one moment, from the file system.

@@ -5,9 +5,8 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
-use crate::spill::unnamed_file;
+use crate::spill::{SpillRoom, Taken, unnamed_file};
 
 /// Names in memory before they are written to disk: about 9 MiB including the table.
 const MEMORY_KEYS: usize = 256 * 1024;
@@ -25,7 +24,7 @@ const FILTER_BITS: usize = 8;
 /// Records which names were inserted before. Memory grows by little more than a byte for each name.
 #[derive(Debug)]
 pub struct SeenSet {
-    directory: PathBuf,
+    taken: Taken,
     memory_keys: usize,
     memory: HashSet<u128>,
     file: Option<File>,
@@ -43,15 +42,15 @@ struct Run {
 }
 
 impl SeenSet {
-    /// An empty set; keys that do not fit in memory go to a nameless file in `directory`.
-    pub fn new(directory: &Path) -> Self {
-        Self::with_memory(directory, MEMORY_KEYS)
+    /// An empty set; keys that do not fit in memory go to a nameless file in `room`.
+    pub fn new(room: impl Into<SpillRoom>) -> Self {
+        Self::with_memory(room, MEMORY_KEYS)
     }
 
     /// Like [`SeenSet::new`], with at most this many names in memory, at some 36 bytes each.
-    pub fn with_memory(directory: &Path, memory_keys: usize) -> Self {
+    pub fn with_memory(room: impl Into<SpillRoom>, memory_keys: usize) -> Self {
         Self {
-            directory: directory.to_owned(),
+            taken: Taken::new(room),
             memory_keys,
             memory: HashSet::new(),
             file: None,
@@ -62,7 +61,7 @@ impl SeenSet {
     /// Adds a name; returns whether it is new.
     ///
     /// # Errors
-    /// The disk failed: the name is not added now, and may be new.
+    /// The disk failed, or the set has its share of the free space: the name is not added now, and may be new.
     pub fn insert(&mut self, name: &[u8]) -> io::Result<bool> {
         let key = key_of(name);
         if self.holds(key)? {
@@ -99,13 +98,15 @@ impl SeenSet {
     }
 
     fn write_run(&mut self) -> io::Result<()> {
+        let offset = self.runs.last().map_or(0, Run::end);
+        let more = self.memory.len() * KEY_BYTES;
+        self.taken.reach(offset + more as u64)?;
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(unnamed_file(&self.directory)?),
+            none => none.insert(unnamed_file(self.taken.directory())?),
         };
         let mut keys: Vec<u128> = self.memory.iter().copied().collect();
         keys.sort_unstable();
-        let offset = self.runs.last().map_or(0, Run::end);
         let mut filter = vec![0_u64; (keys.len() * FILTER_BITS).div_ceil(64).max(1)];
         for key in &keys {
             for (word, bit) in filter_bits(*key, filter.len()) {
@@ -171,6 +172,8 @@ fn filter_bits(key: u128, words: usize) -> [(usize, u64); 4] {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -192,6 +195,25 @@ mod tests {
             assert!(!set.insert(name).unwrap());
         }
         assert!(set.memory.len() <= 1000);
+    }
+
+    #[test]
+    fn a_set_takes_a_quarter_of_the_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let room = SpillRoom::with_free(directory.path(), |_| Some(9_000));
+        let mut set = SeenSet::with_memory(&room, 10);
+        let insert = |set: &mut SeenSet, number: u32| set.insert(&number.to_le_bytes());
+        let held = (0..1000)
+            .take_while(|number| insert(&mut set, *number).is_ok())
+            .count();
+        assert!((100..=200).contains(&held), "{held}");
+        let full = insert(&mut set, 5000).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        // It knows all that it has.
+        for number in (0..1000).take(held) {
+            assert!(!insert(&mut set, number).unwrap());
+        }
+        assert!(set.memory.len() <= 10);
     }
 
     #[test]

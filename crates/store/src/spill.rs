@@ -1,15 +1,21 @@
-//! Owns data that must be kept but may not fill memory: a stack and a sorter of byte records that overflow to disk. Does not
+//! Owns data that must be kept but may not fill memory: a stack, a sorter and a list of byte records that overflow to disk. Does not
 //! interpret the records.
 
+mod list;
+mod room;
 #[cfg(test)]
 mod tests;
+
+pub use list::SpillList;
+pub use room::{Free, SpillRoom};
+pub(crate) use room::{Taken, room_in};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,9 +27,6 @@ use rustix::io::Errno;
 const RUNS_MERGED_MAX: usize = 32;
 /// Bytes read from a run at a time.
 const RUN_READ_BYTES: usize = 64 << 10;
-/// A spill takes at most one part in this many of a file system's free space. Peers choose the number of records, so a spill must
-/// not fill the disk; ten spills at once leave a fifth of the space.
-const SHARE_OF_ROOM: u64 = 4;
 /// Bytes of the length before or after each record.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -49,28 +52,6 @@ pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     Ok(file.into())
 }
 
-/// Free bytes in the file system of a directory; `None` if unknown.
-type Room = fn(&Path) -> Option<u64>;
-
-pub(crate) fn room_in(directory: &Path) -> Option<u64> {
-    let room = rustix::fs::statvfs(directory).ok()?;
-    (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
-}
-
-/// Refuses to let a spill with `held` bytes on disk grow by `more` if it would exceed its share of the space.
-fn check_room(directory: &Path, room: Room, held: u64, more: u64) -> io::Result<()> {
-    let Some(free) = room(directory) else {
-        return Ok(());
-    };
-    if held.saturating_add(more) <= free.saturating_add(held) / SHARE_OF_ROOM {
-        return Ok(());
-    }
-    let what = format!(
-        "names and records that do not fit into memory take {held} bytes on disk, {free} are free, and the limit is a quarter of the free space; free some space in the Godwit home of the machine that reports this, or transfer less at a time"
-    );
-    Err(io::Error::new(io::ErrorKind::StorageFull, what))
-}
-
 fn length_of(record: &[u8]) -> io::Result<[u8; LENGTH_BYTES]> {
     u32::try_from(record.len())
         .map(u32::to_le_bytes)
@@ -80,7 +61,7 @@ fn length_of(record: &[u8]) -> io::Result<[u8; LENGTH_BYTES]> {
 /// A stack of byte records: the newest in memory, the older ones on disk.
 #[derive(Debug)]
 pub struct SpillStack {
-    directory: PathBuf,
+    taken: Taken,
     /// Approximate size of one chunk on disk; memory holds up to two.
     chunk_bytes: usize,
     /// Records, each followed by its length, so that the last one can be removed.
@@ -90,20 +71,18 @@ pub struct SpillStack {
     file: Option<File>,
     /// Offset and length of the chunks on disk, oldest first.
     chunks: Vec<(u64, usize)>,
-    room: Room,
 }
 
 impl SpillStack {
-    /// An empty stack that keeps about `bytes_max` in memory and the rest in a nameless file in `directory`.
-    pub fn new(directory: &Path, bytes_max: usize) -> Self {
+    /// An empty stack that keeps about `bytes_max` in memory and the rest in a nameless file in `room`.
+    pub fn new(room: impl Into<SpillRoom>, bytes_max: usize) -> Self {
         Self {
-            directory: directory.to_owned(),
+            taken: Taken::new(room),
             chunk_bytes: (bytes_max / 2).max(1),
             memory: Vec::new(),
             boundary: None,
             file: None,
             chunks: Vec::new(),
-            room: room_in,
         }
     }
 
@@ -157,10 +136,10 @@ impl SpillStack {
             .chunks
             .last()
             .map_or(0, |(offset, bytes)| offset + *bytes as u64);
-        check_room(&self.directory, self.room, offset, bytes as u64)?;
+        self.taken.reach(offset + bytes as u64)?;
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(unnamed_file(&self.directory)?),
+            none => none.insert(unnamed_file(self.taken.directory())?),
         };
         file.write_all_at(&self.memory[..bytes], offset)?;
         self.chunks.push((offset, bytes));
@@ -189,7 +168,7 @@ impl SpillStack {
 /// Accepts byte records in any order and returns them sorted: in memory while they fit, otherwise by merging runs on disk.
 #[derive(Debug)]
 pub struct SpillSorter {
-    directory: PathBuf,
+    taken: Taken,
     bytes_max: usize,
     /// The records that are not on disk yet, one after the other.
     memory: Vec<u8>,
@@ -199,21 +178,19 @@ pub struct SpillSorter {
     file_bytes: u64,
     /// Start and end of each run in the file.
     runs: Vec<(u64, u64)>,
-    room: Room,
 }
 
 impl SpillSorter {
-    /// A sorter that keeps about `bytes_max` in memory and the rest in a nameless file in `directory`.
-    pub fn new(directory: &Path, bytes_max: usize) -> Self {
+    /// A sorter that keeps about `bytes_max` in memory and the rest in a nameless file in `room`.
+    pub fn new(room: impl Into<SpillRoom>, bytes_max: usize) -> Self {
         Self {
-            directory: directory.to_owned(),
+            taken: Taken::new(room),
             bytes_max,
             memory: Vec::new(),
             spans: Vec::new(),
             file: None,
             file_bytes: 0,
             runs: Vec::new(),
-            room: room_in,
         }
     }
 
@@ -247,6 +224,7 @@ impl SpillSorter {
             merge: Merge::new(self.file.as_ref(), &runs)?,
             memory: self.memory,
             spans: self.spans,
+            _taken: self.taken,
         })
     }
 
@@ -274,7 +252,8 @@ impl SpillSorter {
     /// Merges the oldest runs into one, so that a bounded number of runs is left at the end.
     fn merge_oldest(&mut self) -> io::Result<()> {
         let lengths = self.runs[..RUNS_MERGED_MAX].iter();
-        self.check_room(lengths.map(|(start, end)| end - start).sum())?;
+        let more = lengths.map(|(start, end)| end - start).sum();
+        self.check_room(more)?;
         let oldest: Vec<_> = self.runs.drain(..RUNS_MERGED_MAX).collect();
         let file = self.file()?;
         let mut merge = Merge::new(Some(&file), &oldest)?;
@@ -288,15 +267,15 @@ impl SpillSorter {
         Ok(())
     }
 
-    fn check_room(&self, more: u64) -> io::Result<()> {
-        check_room(&self.directory, self.room, self.file_bytes, more)
+    fn check_room(&mut self, more: u64) -> io::Result<()> {
+        self.taken.reach(self.file_bytes + more)
     }
 
     fn file(&mut self) -> io::Result<Arc<File>> {
         if let Some(file) = &self.file {
             return Ok(Arc::clone(file));
         }
-        let file = Arc::new(unnamed_file(&self.directory)?);
+        let file = Arc::new(unnamed_file(self.taken.directory())?);
         self.file = Some(Arc::clone(&file));
         Ok(file)
     }
@@ -308,6 +287,7 @@ pub struct SpillMerge {
     merge: Merge,
     memory: Vec<u8>,
     spans: Vec<(usize, usize)>,
+    _taken: Taken,
 }
 
 impl SpillMerge {

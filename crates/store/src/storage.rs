@@ -4,6 +4,10 @@
 //! The trait has no inodes and no paths outside its root. Object parts (a slice is a part, commit completes) and raw extents can therefore
 //! implement it.
 
+mod capabilities;
+
+pub use capabilities::Capabilities;
+
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
@@ -16,7 +20,7 @@ use std::time::Duration;
 
 /// Most items that one call of [`Scan::next_batch`] adds.
 pub const SCAN_BATCH_ITEMS: usize = 1024;
-/// A batch ends early when its attributes and access lists need this much memory, in bytes.
+/// A batch ends early when its paths, link targets, attributes and access lists need this much memory, in bytes.
 pub const SCAN_BATCH_EXTENDED_BYTES: usize = 1 << 20;
 
 /// The earlier state of a file.
@@ -71,6 +75,11 @@ pub trait Storage: Send + Sync {
         None
     }
 
+    /// A name of this storage that stays the same, under which copies of its contents may be kept; `None` if it has none.
+    fn origin(&self) -> Option<[u8; 16]> {
+        None
+    }
+
     /// Like [`Storage::scan`], with only the names that `choice` accepts. `choice` is not asked about `start` itself. The scan looks at no
     /// skipped name and enters no skipped directory.
     fn scan_chosen(
@@ -97,7 +106,7 @@ pub trait Storage: Send + Sync {
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError>;
 
     /// Whether reading several files at `path` or below it in parallel is as fast as reading them in turn. False for a disk that has to
-    /// seek between them. Another file system mounted below counts as the same.
+    /// seek between them. File systems mounted below `path` are not looked at.
     fn reads_apart(&self, path: &RelPath) -> bool {
         let _ = path;
         false
@@ -229,7 +238,7 @@ pub trait Storage: Send + Sync {
     }
 
     /// Restores the time that the directory at `path` had before an entry was added and removed.
-    fn give_back_time(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
+    fn restore_mtime(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
         let _ = mtime;
         Err(StoreError::new(
             "set the time of",
@@ -255,6 +264,12 @@ pub trait Storage: Send + Sync {
         each: &mut dyn FnMut(SurveyItem) -> bool,
     ) -> Result<(), StoreError>;
 
+    /// Whether the directory at `path` keeps its name, so that it can neither be removed nor renamed.
+    fn lasts(&self, path: &RelPath) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Whether a file system is mounted at `path`.
     fn is_mount(&self, path: &RelPath) -> bool {
         let _ = path;
@@ -264,7 +279,7 @@ pub trait Storage: Send + Sync {
     /// Lists the names in the directory at `path` in their exact spelling; temporary names are included. An absent directory has no names.
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError>;
 
-    /// Whether the entry at `path` with the metadata `there` already has the attributes of `wanted`, as far as this storage applies them.
+    /// Whether the entry at `path` with the metadata `there` has the attributes of `wanted`, as far as this storage applies them.
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool;
 
     /// Sets the metadata of an existing entry that is not a directory. Returns the kinds of attributes that could not be kept.
@@ -367,6 +382,20 @@ pub enum ScanItem {
     Fault(StoreError),
 }
 
+impl ScanItem {
+    /// The memory of its paths, its target and its attributes, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        let of_entry = |entry: &ScanEntry| {
+            entry.path.as_bytes().len() + entry.target.len() + entry.extended.weight()
+        };
+        match self {
+            Self::Entry(entry) => of_entry(entry),
+            Self::Link { entry, first } => of_entry(entry) + first.as_bytes().len(),
+            Self::Fault(error) => error.path.as_bytes().len(),
+        }
+    }
+}
+
 /// One result of a survey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SurveyItem {
@@ -420,19 +449,6 @@ pub enum Replace {
     Never,
     /// The new entry replaces the old one in one step.
     Atomically,
-}
-
-/// Features of a storage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capabilities {
-    /// Files may have holes.
-    pub holes: bool,
-    /// The storage supports symbolic links.
-    pub symlinks: bool,
-    /// A file may have several names.
-    pub hard_links: bool,
-    /// Synced data survives a power cut.
-    pub durable: bool,
 }
 
 /// An open file of a source, or a temporary file that is verified.

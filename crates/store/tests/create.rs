@@ -45,7 +45,7 @@ fn committed(storage: &dyn Storage) -> Vec<u8> {
 }
 
 #[test]
-fn what_several_writers_put_into_a_shared_file_is_all_there() {
+fn a_shared_file_has_the_bytes_of_all_its_writers() {
     each(|name, storage| {
         let (path, temp) = (rel("big"), temp_of(&rel("big")));
         let share = || {

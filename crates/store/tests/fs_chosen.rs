@@ -111,7 +111,7 @@ fn all_storages_choose_alike() {
 }
 
 #[test]
-fn what_is_left_out_is_no_fault_whatever_it_is() {
+fn an_unreadable_entry_that_is_left_out_is_not_a_fault() {
     let tree = Tree::new();
     let open = |storage: &FsStorage| {
         let scan = storage.scan_chosen(&RelPath::root(), Some(Arc::<Letters>::default()));

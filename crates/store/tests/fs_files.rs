@@ -79,7 +79,7 @@ fn odd_names_are_names_like_any_other() {
 }
 
 #[test]
-fn an_old_temporary_file_of_any_kind_never_gets_through() {
+fn an_old_temporary_file_of_any_kind_is_replaced_by_the_new_content() {
     let tree = Tree::new();
     fs::write(tree.directory.path().join("outside"), "untouched").unwrap();
     let path = rel("file");

@@ -42,7 +42,7 @@ fn assert_untouched(tree: &Tree, result: Result<(), StoreError>) {
 }
 
 #[test]
-fn what_is_removed_late_has_its_name_again() {
+fn a_late_removal_restores_the_name() {
     for open_for in [0, 1, 2] {
         let tree = tree(open_for);
         let removed = tree.storage.remove_entry(&rel("user"), false);
@@ -248,7 +248,7 @@ fn of_a_directory_one_call_alone_comes_late() {
 }
 
 #[test]
-fn what_is_so_already_is_not_set() {
+fn attributes_that_are_right_are_not_set() {
     // The next node finds the missing attributes, and no other call is pending.
     let tree = tree_that_hangs(2, |_, _| panic!("a call for the mode, which is right"));
     fs::set_permissions(tree.at("user"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -259,7 +259,7 @@ fn what_is_so_already_is_not_set() {
 }
 
 #[test]
-fn what_is_made_late_replaces_nothing() {
+fn a_late_creation_replaces_nothing() {
     let (path, wanted) = (rel("user"), meta(0o600, 1, 0));
     let temp = temp_of(&path);
     for open_for in [0, 1] {

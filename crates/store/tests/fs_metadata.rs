@@ -78,7 +78,7 @@ fn told(tree: &Tree, name: &str) -> Extended {
 }
 
 #[test]
-fn what_is_given_is_told_again() {
+fn stored_attributes_are_read_back() {
     let tree = Tree::with(reads_all);
     let acls = Acls {
         access: access_list(),
@@ -320,7 +320,7 @@ fn fifos_and_sockets_are_made_and_devices_where_allowed() {
 }
 
 #[test]
-fn what_lies_beside_is_not_followed() {
+fn reading_attributes_follows_no_link() {
     let tree = Tree::with(reads_all);
     write(
         &tree,

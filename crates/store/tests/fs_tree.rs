@@ -179,8 +179,34 @@ fn paths_deeper_than_the_kernel_takes_at_once_are_walked_and_written() {
     }
 }
 
+/// Some 500 names at a path of 15 KB, which a peer may have made: 7 MB, but fewer items than a batch may have.
 #[test]
-fn what_cannot_be_listed_is_told_and_the_rest_comes() {
+fn the_paths_of_a_batch_take_bounded_memory() {
+    const MOST: usize = 4 << 20;
+    let tree = Tree::new();
+    let component = "d".repeat(250);
+    let deep = rel(&vec![component.as_str(); 60].join("/"));
+    let names = SCAN_BATCH_ITEMS / 2;
+    for number in 0..names {
+        let name = deep.join(number.to_string().as_bytes()).unwrap();
+        assert!(tree.storage.make_directory(&name, 0o755).unwrap());
+    }
+    let mut scan = tree.storage.scan(&deep).unwrap();
+    let (mut batch, mut total, mut more) = (Vec::new(), 0, true);
+    while more {
+        more = scan.next_batch(&mut batch);
+        let paths = batch
+            .iter()
+            .map(|item| entry_of(item).path.as_bytes().len());
+        let bytes: usize = paths.sum();
+        assert!(bytes <= MOST, "{bytes}");
+        total += batch.drain(..).count();
+    }
+    assert_eq!(total, names + 1);
+}
+
+#[test]
+fn an_unlistable_directory_is_reported_and_the_rest_is_listed() {
     let tree = Tree::new();
     tree.storage
         .make_directory(&rel("closed/in"), 0o755)

@@ -77,7 +77,7 @@ fn done(name: u8, generation: u64, bytes: u64) -> DoneRecord {
 }
 
 #[test]
-fn what_was_appended_is_recovered() {
+fn appended_ranges_are_recovered() {
     let (_place, directory) = directory();
     let (journal, recovered) = begin(&directory, 1, "/data/run42");
     assert!(!recovered.resumed);

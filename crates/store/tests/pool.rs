@@ -73,7 +73,7 @@ fn close_wakes_everybody() {
 }
 
 #[test]
-fn a_waiter_can_be_told_to_stop() {
+fn a_wait_for_a_block_can_be_stopped() {
     let pool = Pool::new(4096, 1);
     let _block = pool.take().unwrap();
     let stop = AtomicBool::new(false);
@@ -107,7 +107,7 @@ fn the_limit_changes_live() {
 }
 
 #[test]
-fn what_no_system_has_is_not_waited_for() {
+fn an_impossible_allocation_fails_without_a_wait() {
     let pool = Pool::new(usize::MAX >> 1, 4);
     assert!(pool.take().is_none());
 }
@@ -179,7 +179,7 @@ impl godwit_store::pool::Allowance for Allowed {
 }
 
 #[test]
-fn what_is_allocated_is_allowed_and_all_of_it_is_given_back() {
+fn each_allocation_is_permitted_and_all_of_them_are_returned() {
     let allowed = Arc::new(Allowed {
         most: 2 * 4096,
         given: AtomicUsize::new(0),

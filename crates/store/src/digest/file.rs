@@ -168,7 +168,7 @@ impl FileDigest {
         if !subtree || !self.fits(file_bytes) {
             return Some(Digest::NONE);
         }
-        blake::subtree(offset, bytes, &self.node(), &Zeros::new(stop)).map(Digest)
+        blake::subtree(offset, bytes, &self.subtrees(), &Zeros::new(stop)).map(Digest)
     }
 
     fn finish_crc(&self, file_bytes: u64) -> Digest {
@@ -188,7 +188,7 @@ impl FileDigest {
     }
 
     /// Returns the function that looks up each subtree.
-    fn node(&self) -> impl Fn(u64, u64) -> Node {
+    fn subtrees(&self) -> impl Fn(u64, u64) -> Node {
         |offset, bytes| match self.parts.get(&offset) {
             Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
             _ if self.covered_within(offset, offset + bytes) == 0 => Node::Zeros,
@@ -207,7 +207,7 @@ impl FileDigest {
             return Some(Digest(run.finish()));
         }
         // A file of one chunk has returned above.
-        blake::root(file_bytes, &self.node(), &zeros).map(Digest)
+        blake::root(file_bytes, &self.subtrees(), &zeros).map(Digest)
     }
 
     fn covered_within(&self, start: u64, end: u64) -> u64 {

@@ -47,7 +47,7 @@ pub(super) fn apply(
     let mut lost = Lost::NOTHING;
     // The owner is set before the mode and the attributes: a change of owner clears set-id bits and capabilities.
     if meta.uid.is_some() || meta.gid.is_some() {
-        lost |= give(target, meta, allowed)?;
+        lost |= set_owner(target, meta, allowed)?;
     }
     // Attributes are set before the mode, because the mode may deny us writing them.
     let mut opened = Opened::default();
@@ -91,32 +91,59 @@ pub(super) fn apply(
     target.set_times(meta)?;
     // Setting an access list also sets the permission bits of the mode.
     let listed = acls.map_or(0, |acls| 0o777 * u32::from(!acls.access.is_empty()));
-    strict(lost | read_back(target, meta, mode, !listed, birth)?)
+    strict(lost | read_back(target, meta, (mode, !listed), lost, birth)?)
 }
 
 /// The attributes that the file system has accepted but does not keep. Once it has kept a mode and a time in a directory, only attributes
-/// that not every file system keeps are checked again. Only the bits of `compared` of the mode count.
+/// that not every file system keeps are checked again. Of the mode, only the bits in `compared` count. Attributes in `lost` are not
+/// compared.
 fn read_back(
     target: &Target<'_>,
     meta: &FinalMeta,
-    mode: Option<u32>,
-    compared: u32,
+    (mode, compared): (Option<u32>, u32),
+    lost: Lost,
     birth: Birth<'_>,
 ) -> Result<Lost, Errno> {
     let may_lose_group_id = mode.is_some_and(|mode| mode & SET_GROUP_ID != 0);
+    let uid = meta.uid.filter(|_| !lost.has(Lost::OWNER));
+    let gid = meta.gid.filter(|_| !lost.has(Lost::GROUP));
     if birth.keeps.is_some_and(|keeps| keeps.load(Relaxed))
         && times::is_common(meta.mtime)
         && !may_lose_group_id
+        && uid.is_none()
+        && gid.is_none()
     {
         return Ok(Lost::NOTHING);
     }
-    let there = meta_of(&target.stat()?);
-    let mut lost = match times::kept(there.mtime, meta.mtime) {
-        Kept::Exactly | Kept::Cut => Lost::NOTHING,
-        // Another thread may have created a name in the directory since, which changes its time.
-        Kept::Otherwise if there.kind == Kind::Directory => Lost::NOTHING,
-        Kept::Otherwise | Kept::Clamped => Lost::TIMES,
-    };
+    let stat = target.stat()?;
+    let there = meta_of(&stat);
+    // A mount of another protocol may answer that it changed the owner, and keep its own.
+    let mut owner = Lost::NOTHING;
+    if uid.is_some_and(|uid| uid != stat.st_uid) {
+        owner |= Lost::OWNER;
+    }
+    if gid.is_some_and(|gid| gid != stat.st_gid) {
+        owner |= Lost::GROUP;
+    }
+    // Set-id bits would act for the wrong owner.
+    let mut wrong = 0;
+    if owner.has(Lost::OWNER) {
+        wrong |= SET_USER_ID;
+    }
+    if owner.has(Lost::GROUP) {
+        wrong |= SET_GROUP_ID;
+    }
+    if mode.is_some() && there.mode & wrong != 0 {
+        target.chmod(there.mode & !wrong)?;
+        owner |= Lost::SET_ID;
+    }
+    let mut lost = owner
+        | match times::kept(there.mtime, meta.mtime) {
+            Kept::Exactly | Kept::Cut => Lost::NOTHING,
+            // Another thread may have created a name in the directory since, which changes its time.
+            Kept::Otherwise if there.kind == Kind::Directory => Lost::NOTHING,
+            Kept::Otherwise | Kept::Clamped => Lost::TIMES,
+        };
     let changed = mode.map_or(0, |mode| (mode ^ there.mode) & compared);
     if changed & SET_ID_BITS != 0 {
         lost |= Lost::SET_ID;
@@ -134,7 +161,7 @@ fn read_back(
 }
 
 /// Changes owner and group, as far as the system and `allowed` permit.
-fn give(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost, Errno> {
+fn set_owner(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost, Errno> {
     // The kernel reads the highest number as "do not change"; no account can have this number.
     let possible = meta.uid != Some(u32::MAX) && meta.gid != Some(u32::MAX);
     if allowed.owner && possible {

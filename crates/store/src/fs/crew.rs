@@ -14,7 +14,7 @@ use crate::spill::SpillSorter;
 use crate::storage::ScanItem;
 use crate::{thread_cpu_time, thread_cpu_waiting};
 pub(super) use state::Finds;
-use state::{Listing, Opened, PORTION_NAMES, Portion, State, Task};
+use state::{Listing, NameRange, Opened, PORTION_NAMES, State, Task};
 use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +47,7 @@ pub(super) struct Crew<L: Looker + 'static> {
     shared: Arc<Shared<L>>,
     tools: Tools<L>,
     /// The rest of the portion that the calling thread took.
-    own: Option<Portion>,
+    own: Option<NameRange>,
     /// Memory for the paths of the calling thread's results.
     paths: Vec<Vec<u8>>,
     asked: bool,
@@ -56,7 +56,7 @@ pub(super) struct Crew<L: Looker + 'static> {
 struct Tools<L: Looker> {
     buffer: ListingBuffer,
     own: L::Tools,
-    /// The last portion took so long that its looks may have waited; the next portion is measured more exactly.
+    /// The last portion was slow, so its threads may have waited for storage. The next portion is measured more exactly.
     suspects: bool,
 }
 
@@ -206,7 +206,7 @@ impl<L: Looker + 'static> Crew<L> {
                     inner = wait(&self.shared.found, inner);
                     inner.asking_waits = false;
                 }
-                Err(error) => finds.items.push(ScanItem::Fault(error)),
+                Err(error) => finds.push(ScanItem::Fault(error)),
             }
         }
     }
@@ -301,7 +301,7 @@ impl<L: Looker + 'static> Shared<L> {
     }
 
     /// Waits for room, and for a task other than the rest of `own`; `None` once the scan has ended.
-    fn next_task(&self, own: &mut Option<Portion>) -> Option<Task> {
+    fn next_task(&self, own: &mut Option<NameRange>) -> Option<Task> {
         let mut inner = self.lock();
         loop {
             if inner.stopping {
@@ -316,7 +316,7 @@ impl<L: Looker + 'static> Shared<L> {
                     Ok(None) => {}
                     Err(error) => {
                         let mut finds = Finds::default();
-                        finds.items.push(ScanItem::Fault(error));
+                        finds.push(ScanItem::Fault(error));
                         inner.state.add_ready(finds);
                         self.wake_asking(&inner);
                         continue;
@@ -346,13 +346,13 @@ impl<L: Looker + 'static> Shared<L> {
         }
     }
 
-    /// Carries out a task. Returns the rest of the task when the attributes of its finds have become too many.
+    /// Carries out a task. Returns the rest of the task when its finds have become too heavy.
     fn perform(
         shared: &Arc<Self>,
         task: Task,
         tools: &mut Tools<L>,
         finds: &mut Finds,
-    ) -> Option<Portion> {
+    ) -> Option<NameRange> {
         let portion = match task {
             Task::Look(portion) => portion,
             Task::Continue(listing) => shared.list(listing, &mut tools.buffer, finds)?,
@@ -360,7 +360,7 @@ impl<L: Looker + 'static> Shared<L> {
                 Ok(fd) => shared.list(Arc::new(Listing { fd, path }), &mut tools.buffer, finds)?,
                 Err(errno) => {
                     let error = StoreError::from_errno("list", &path, errno);
-                    finds.items.push(ScanItem::Fault(error));
+                    finds.push(ScanItem::Fault(error));
                     return None;
                 }
             },
@@ -374,12 +374,12 @@ impl<L: Looker + 'static> Shared<L> {
         listing: Arc<Listing>,
         buffer: &mut ListingBuffer,
         finds: &mut Finds,
-    ) -> Option<Portion> {
+    ) -> Option<NameRange> {
         let mut names = Names::default();
         let filled = names.fill_to(PORTION_NAMES, &listing.fd, buffer);
         let ended = filled.unwrap_or_else(|errno| {
             let error = StoreError::from_errno("list", &listing.path, errno);
-            finds.items.push(ScanItem::Fault(error));
+            finds.push(ScanItem::Fault(error));
             true
         });
         let mut opened = Opened::new(listing, names, ended);
@@ -392,10 +392,10 @@ impl<L: Looker + 'static> Shared<L> {
 
     fn look_at(
         shared: &Arc<Self>,
-        mut portion: Portion,
+        mut portion: NameRange,
         tools: &mut Tools<L>,
         finds: &mut Finds,
-    ) -> Option<Portion> {
+    ) -> Option<NameRange> {
         finds.items.reserve(portion.range.len());
         // If other programs use the processor, a thread loses it for longer than many looks last. More threads would not help then, so
         // this time is not counted.

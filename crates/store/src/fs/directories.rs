@@ -4,6 +4,7 @@
 use super::gate::Gate;
 use super::kept::Kept;
 use super::medium;
+use super::root::RootDirectory;
 use super::syncs::{Member, Syncs};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
@@ -14,7 +15,6 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -162,6 +162,8 @@ pub(super) struct Directories {
     /// later write error.
     devices: Mutex<HashMap<u64, Device>>,
     syncs: Syncs,
+    /// Directories that keep their names, and so do the directories above them.
+    lasting: Arc<[RelPath]>,
 }
 
 /// A file system of directories found so far.
@@ -180,22 +182,16 @@ impl KeepsHandles for Mutex<Kept<Arc<Directory>>> {
 }
 
 impl Directories {
-    /// Opens the root, whose own path may lead through links. `openat2: false` opens it without that call.
-    pub(super) fn open(
-        root: &Path,
+    /// Those below this root. `openat2: false` opens them without that call; `lasting` keep their names.
+    pub(super) fn below(
+        root: RootDirectory,
         openat2: bool,
         capacity: usize,
         syncs: Syncs,
+        lasting: Arc<[RelPath]>,
     ) -> Result<Self, Errno> {
-        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = |how| with_room(|| rustix::fs::open(root, flags | how, Mode::empty()));
         let gate = Gate::default();
-        let root = match open(OFlags::RDONLY) {
-            Ok(fd) => Directory::new(fd, false, &gate)?,
-            Err(Errno::ACCESS) => Directory::new(open(OFlags::PATH)?, true, &gate)?,
-            Err(error) => return Err(error),
-        };
-        let root = Arc::new(root);
+        let root = Arc::new(Directory::new(root.fd, root.search_only, &gate)?);
         let openat2 = openat2 && kernel_has_openat2(&root);
         let open_max = open_max();
         let kept = Arc::new(Mutex::new(Kept::new(capacity, open_max / 2)));
@@ -209,6 +205,7 @@ impl Directories {
             open_max,
             devices: Mutex::default(),
             syncs,
+            lasting,
         };
         directories.note_device(&directories.root);
         Ok(directories)
@@ -243,6 +240,24 @@ impl Directories {
             result => result,
         }
         .map_err(|trouble| trouble.at(operation, path))
+    }
+
+    /// Like [`Directories::within`], for a call that gives the name to another entry or takes it away.
+    pub(super) fn renaming<T>(
+        &self,
+        operation: &'static str,
+        path: &RelPath,
+        act: impl FnMut(&Directory, &[u8]) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        match self.lasts(path) {
+            true => Err(StoreError::new(operation, path, StoreErrorKind::Lasting)),
+            false => self.within(operation, path, act),
+        }
+    }
+
+    /// Whether the directory at `path` keeps its name.
+    pub(super) fn lasts(&self, path: &RelPath) -> bool {
+        self.lasting.iter().any(|lasting| lasting.starts_with(path))
     }
 
     /// A handle of the directory at `path`, and whether it was a kept one.
@@ -389,7 +404,7 @@ fn split_step(path: &[u8]) -> (&[u8], &[u8]) {
     (&path[..slash], &path[slash + 1..])
 }
 
-fn open_beneath(
+pub(super) fn open_beneath(
     from: BorrowedFd<'_>,
     path: &[u8],
     flags: OFlags,
@@ -410,7 +425,11 @@ fn open_beneath(
     }
 }
 
-fn open_component(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn open_component(
+    from: BorrowedFd<'_>,
+    name: &[u8],
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
     let result = rustix::fs::openat(from, name, flags | DIRECTORY, Mode::empty());
     // Without openat2 the kernel reports a link like any other entry that is no directory.
     if matches!(result, Err(Errno::NOTDIR))

@@ -9,6 +9,9 @@ use std::collections::HashMap;
 /// Most young values while the process has too many kept handles elsewhere, whatever its handle limit.
 const CROWDED_HALF: usize = 128;
 
+/// Usual bytes of a path. Longer paths take the room of others.
+const PATH_BYTES: usize = 1_024;
+
 /// Values by path, never more than a capacity.
 ///
 /// There are two generations. A value that is added or found is young. When the young values fill half of the capacity, they become the old
@@ -17,6 +20,8 @@ const CROWDED_HALF: usize = 128;
 #[derive(Debug)]
 pub(super) struct Kept<T> {
     young: HashMap<Box<[u8]>, T>,
+    /// Bytes of the young paths.
+    young_bytes: usize,
     old: HashMap<Box<[u8]>, T>,
     /// The value found last, with its path; the next request is most often for the same.
     last: Option<(Vec<u8>, T)>,
@@ -31,6 +36,7 @@ impl<T: Clone> Kept<T> {
     pub(super) fn new(capacity: usize, crowded: usize) -> Self {
         Self {
             young: HashMap::new(),
+            young_bytes: 0,
             old: HashMap::new(),
             last: None,
             half: capacity / 2,
@@ -69,7 +75,7 @@ impl<T: Clone> Kept<T> {
         if self.half > 0 {
             self.forget(path);
             if crowded && self.young.len() >= self.crowded_half {
-                self.old = std::mem::take(&mut self.young);
+                self.age();
             }
             self.insert(path.into(), value.clone());
         }
@@ -78,7 +84,9 @@ impl<T: Clone> Kept<T> {
     /// Drops the value of `path`.
     pub(super) fn forget(&mut self, path: &[u8]) {
         self.last = None;
-        self.young.remove(path);
+        if self.young.remove(path).is_some() {
+            self.young_bytes -= path.len();
+        }
         self.old.remove(path);
     }
 
@@ -86,14 +94,23 @@ impl<T: Clone> Kept<T> {
     pub(super) fn clear(&mut self) {
         self.last = None;
         self.young.clear();
+        self.young_bytes = 0;
         self.old.clear();
     }
 
     fn insert(&mut self, path: Box<[u8]>, value: T) {
-        if self.young.len() >= self.half {
-            self.old = std::mem::take(&mut self.young);
+        let bytes = self.young_bytes + path.len();
+        if self.young.len() >= self.half || bytes > self.half * PATH_BYTES {
+            self.age();
         }
+        self.young_bytes += path.len();
         self.young.insert(path, value);
+    }
+
+    /// Makes the young values the old ones.
+    fn age(&mut self) {
+        self.old = std::mem::take(&mut self.young);
+        self.young_bytes = 0;
     }
 }
 
@@ -108,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_of_late_is_kept() {
+    fn recently_used_values_are_kept() {
         let mut kept = Kept::new(8, 8);
         for number in 0..100_u32 {
             kept.keep(&number.to_be_bytes(), &number, false);
@@ -132,6 +149,21 @@ mod tests {
     }
 
     #[test]
+    fn long_paths_leave_room_for_few() {
+        let mut kept = Kept::new(1024, 1024);
+        for number in 0..200_u32 {
+            let path = format!("{number}/{}", "long/".repeat(12_000)).into_bytes();
+            kept.keep(&path, &number, false);
+            assert_eq!(kept.find(&path), Some(number));
+        }
+        assert!(
+            count(&kept) <= 2 * 512 * super::PATH_BYTES / 60_000,
+            "{}",
+            count(&kept)
+        );
+    }
+
+    #[test]
     fn nothing_is_kept_without_room() {
         let mut kept = Kept::new(1, 1);
         kept.keep(b"a", &1, false);
@@ -141,7 +173,7 @@ mod tests {
     proptest! {
         /// Each step is an operation and the number of one of a few paths.
         #[test]
-        fn what_is_found_was_kept_last_and_there_are_never_too_many(
+        fn a_found_value_is_the_last_kept_one_and_the_count_is_bounded(
             capacity in 0_usize..10,
             steps in proptest::collection::vec((0..24_u8, 0..12_u8), 0..200),
         ) {

@@ -11,9 +11,12 @@ mod gate;
 mod kept;
 mod look;
 mod medium;
+mod mount;
 mod names;
+mod options;
 mod present;
 mod read;
+mod root;
 mod scan;
 mod special;
 mod sweep;
@@ -34,7 +37,9 @@ use crate::storage::{
 pub use attributes::Confine;
 use attributes::{Allowed, mode_of};
 use directories::Directories;
+pub use options::FsOptions;
 use read::FsReadFile;
+pub use root::{DirectoryId, RootDirectory};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
@@ -44,67 +49,6 @@ pub use syncs::Syncs;
 use walk::Walk;
 use write::FsWriteFile;
 use xattr::{Reader, Wanted};
-
-/// How a file system storage behaves; `new` returns the usual options.
-#[derive(Debug, Clone)]
-pub struct FsOptions {
-    /// Apply setuid and setgid bits.
-    pub allow_set_id: bool,
-    /// Apply ownership if the metadata contains it.
-    pub allow_owner: bool,
-    /// Read and apply `security.*` and `trusted.*` attributes, if attributes are copied and this process has the right.
-    pub allow_privileged_xattrs: bool,
-    /// Create device nodes.
-    pub allow_devices: bool,
-    /// Scans report extended attributes.
-    pub read_xattrs: bool,
-    /// Scans report access lists.
-    pub read_acls: bool,
-    /// The process cleared its file mode creation mask (`godwit_sys::umask::clear`), so files can be created with their final
-    /// mode in one call.
-    pub umask_cleared: bool,
-    /// Most directory handles kept open; none below two.
-    pub directories_max: usize,
-    /// About how many bytes a scan keeps in memory for each of two purposes, before it uses the spill directory.
-    pub spill_bytes: usize,
-    /// Read and write large files past the page cache, except for parts that do not begin or end with a page. It is an error if the
-    /// file system does not support this.
-    pub direct: bool,
-    /// Use `openat2` if the kernel has it.
-    pub openat2: bool,
-    /// Use `RENAME_NOREPLACE` if the file system supports it.
-    pub rename_noreplace: bool,
-    /// Shares syncs of whole file systems with all storages that use the same value.
-    pub syncs: Syncs,
-}
-
-impl FsOptions {
-    /// The usual options of a local or an exported tree.
-    pub fn new(confine: Confine) -> Self {
-        Self {
-            allow_set_id: confine == Confine::Local,
-            allow_owner: confine == Confine::Local,
-            allow_privileged_xattrs: confine == Confine::Local,
-            allow_devices: confine == Confine::Local,
-            read_xattrs: false,
-            read_acls: false,
-            umask_cleared: false,
-            directories_max: DIRECTORIES_MAX,
-            spill_bytes: SPILL_BYTES,
-            direct: false,
-            openat2: true,
-            rename_noreplace: true,
-            syncs: Syncs::default(),
-        }
-    }
-}
-
-/// Twice the directories of a batch of small files in a source tree: they are kept from writing the files to naming them. If the
-/// process has too many open handles, only 256 directories are kept.
-const DIRECTORIES_MAX: usize = 1024;
-
-/// Some 30,000 files with several names, or as many directories that wait for listing.
-const SPILL_BYTES: usize = 4 << 20;
 
 /// A tree in a file system.
 #[derive(Debug)]
@@ -128,8 +72,18 @@ impl FsStorage {
         spill_dir: &Path,
         options: FsOptions,
     ) -> Result<Self, StoreError> {
+        Self::below(RootDirectory::followed(root)?, spill_dir, options)
+    }
+
+    /// The tree below a directory that is open already.
+    pub fn below(
+        root: RootDirectory,
+        spill_dir: &Path,
+        options: FsOptions,
+    ) -> Result<Self, StoreError> {
         let (syncs, most) = (options.syncs.clone(), options.directories_max);
-        let directories = Directories::open(root, options.openat2, most, syncs)
+        let lasting = Arc::clone(&options.lasting);
+        let directories = Directories::below(root, options.openat2, most, syncs, lasting)
             .map_err(|error| StoreError::from_errno("open", &RelPath::root(), error))?;
         Ok(Self {
             directories: Arc::new(directories),
@@ -162,6 +116,10 @@ impl FsStorage {
 impl Storage for FsStorage {
     fn free_bytes(&self) -> Option<u64> {
         self.directories.free_bytes()
+    }
+
+    fn origin(&self) -> Option<[u8; 16]> {
+        self.options.origin
     }
 
     fn scan_chosen(
@@ -270,7 +228,7 @@ impl Storage for FsStorage {
     ) -> Result<Lost, StoreError> {
         let finish = (self.allowed(), replace, self.options.rename_noreplace);
         self.directories
-            .within("make the link", path, |directory, name| {
+            .renaming("make the link", path, |directory, name| {
                 names::make_symlink(directory, name, target, meta, temp, finish)
             })
     }
@@ -291,7 +249,7 @@ impl Storage for FsStorage {
         };
         let finish = (self.allowed(), replace, self.options.rename_noreplace);
         self.directories
-            .within(what.operation(), path, |directory, name| {
+            .renaming(what.operation(), path, |directory, name| {
                 special::make(directory, name, &what, meta, temp, finish)
             })
     }
@@ -354,7 +312,7 @@ impl Storage for FsStorage {
     ) -> Result<(Lost, bool), StoreError> {
         let exact = self.options.umask_cleared;
         let noreplace = self.options.rename_noreplace;
-        let result = self.directories.within("write", path, |directory, name| {
+        let result = self.directories.renaming("write", path, |directory, name| {
             let at_once = !sync || directory.is_in_memory();
             if !at_once {
                 self.sync.begin(temp);
@@ -377,9 +335,10 @@ impl Storage for FsStorage {
 
     fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError> {
         let noreplace = self.options.rename_noreplace;
-        self.directories.within("rename", path, |directory, name| {
-            names::commit(directory, name, temp, replace, noreplace)
-        })?;
+        self.directories
+            .renaming("rename", path, |directory, name| {
+                names::commit(directory, name, temp, replace, noreplace)
+            })?;
         self.sync.end(temp);
         Ok(())
     }
@@ -418,8 +377,8 @@ impl Storage for FsStorage {
         present::time_of(&self.directories, path)
     }
 
-    fn give_back_time(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
-        present::give_back_time(&self.directories, path, mtime)
+    fn restore_mtime(&self, path: &RelPath, mtime: Timestamp) -> Result<(), StoreError> {
+        present::restore_mtime(&self.directories, path, mtime)
     }
 
     fn sweep(
@@ -443,6 +402,10 @@ impl Storage for FsStorage {
 
     fn is_mount(&self, path: &RelPath) -> bool {
         present::is_mount_at(&self.directories, path)
+    }
+
+    fn lasts(&self, path: &RelPath) -> bool {
+        self.directories.lasts(path)
     }
 
     fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {

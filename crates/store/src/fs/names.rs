@@ -115,7 +115,7 @@ pub(super) fn make_link(
     replace: Replace,
 ) -> Result<(), StoreError> {
     directories.within("link", first, |first_parent, first_name| {
-        let result = directories.within("link", path, |parent, name| {
+        let result = directories.renaming("link", path, |parent, name| {
             link((first_parent, first_name), (parent, name), temp, replace)
         });
         match result {
@@ -198,11 +198,11 @@ pub(super) fn commit(
     noreplace: bool,
 ) -> Result<(), Trouble> {
     parent.gate().hold()?;
-    give(parent, name, temp, replace, noreplace)
+    rename_ungated(parent, name, temp, replace, noreplace)
 }
 
 /// Like [`commit`], without asking the gate.
-pub(super) fn give(
+pub(super) fn rename_ungated(
     parent: &Directory,
     name: &[u8],
     temp: &TempName,
@@ -244,8 +244,8 @@ pub(super) fn rename(
     to: &RelPath,
     replace: Replace,
 ) -> Result<(), StoreError> {
-    let renamed = directories.within("rename", from, |from_parent, from_name| {
-        let result = directories.within("rename to", to, |parent, name| {
+    let renamed = directories.renaming("rename", from, |from_parent, from_name| {
+        let result = directories.renaming("rename to", to, |parent, name| {
             rename_entry((from_parent, from_name), (parent, name), replace)
         });
         match result {

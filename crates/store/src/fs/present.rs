@@ -4,6 +4,7 @@
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, SET_ID_BITS, meta_of};
 use super::directories::{Directories, Directory, Trouble};
+use super::mount::is_mount_in;
 use super::walk::{Found, ListingBuffer, Names, Step, Walk};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
@@ -12,9 +13,7 @@ use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use crate::path::RelPath;
 use crate::storage::SurveyItem;
 use rustix::fd::AsFd;
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, Timespec, Timestamps, UTIME_OMIT,
-};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
 /// Lists the entries below `start`, a directory before its contents.
@@ -75,7 +74,7 @@ fn surveyed(found: Found<'_>) -> Result<SurveyItem, StoreError> {
         .map(|stat| meta_of(&stat).kind)
         .map_err(|errno| StoreError::from_errno("look at", &path, errno))?,
     };
-    let is_mount = kind == Kind::Directory && is_mount(found.directory.as_fd(), found.name);
+    let is_mount = kind == Kind::Directory && is_mount_in(found.directory, found.name);
     Ok(SurveyItem::Entry {
         path,
         kind,
@@ -83,18 +82,12 @@ fn surveyed(found: Found<'_>) -> Result<SurveyItem, StoreError> {
     })
 }
 
-/// Whether a file system is mounted at this path, as far as the kernel knows.
+/// Whether a file system is mounted at this path.
 pub(super) fn is_mount_at(directories: &Directories, path: &RelPath) -> bool {
     let found = directories.within("look at", path, |directory, name| {
-        Ok(is_mount(directory, name))
+        Ok(is_mount_in(directory, name))
     });
     found.unwrap_or(false)
-}
-
-fn is_mount(directory: impl AsFd, name: &[u8]) -> bool {
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let seen = rustix::fs::statx(directory, name, flags, StatxFlags::empty());
-    seen.is_ok_and(|seen| seen.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// Lists the names in one directory; an absent directory has no names.
@@ -137,7 +130,7 @@ pub(super) fn time_of(
 }
 
 /// Sets only the time of a directory, which may be the storage's own directory.
-pub(super) fn give_back_time(
+pub(super) fn restore_mtime(
     directories: &Directories,
     path: &RelPath,
     mtime: Timestamp,
@@ -166,7 +159,7 @@ pub(super) fn remove_entry(
     if is_directory {
         directories.forget(path.as_bytes());
     }
-    let removed = directories.within("remove", path, |directory, name| {
+    let removed = directories.renaming("remove", path, |directory, name| {
         remove(directories, path, (directory, name), is_directory)
     });
     match removed {

@@ -57,14 +57,16 @@ impl Looker for Eyes {
     fn look(&self, found: Found<'_>, reader: &mut Self::Tools, finds: &mut Finds) {
         let choice = self.choice.as_deref();
         if TempName::is_temp(found.name) {
-            finds.items.extend(reserved(&found, choice));
+            if let Some(item) = reserved(&found, choice) {
+                finds.push(item);
+            }
             return;
         }
         let memory = finds.paths.pop().unwrap_or_default();
         match look_chosen(found, memory, choice, reader.as_mut(), &mut finds.items) {
             Ok(None) => {}
             Ok(Some(pick)) => note_last(pick, finds),
-            Err(error) => finds.items.push(ScanItem::Fault(error)),
+            Err(error) => finds.push(ScanItem::Fault(error)),
         }
     }
 }
@@ -84,17 +86,21 @@ fn reserved(found: &Found<'_>, choice: Option<&dyn Choice>) -> Option<ScanItem> 
 
 /// If the last item is an entry, enters it later (a directory) or puts it aside (a file with several names).
 fn note_last(pick: Pick, finds: &mut Finds) {
-    let Some(ScanItem::Entry(entry)) = finds.items.last() else {
+    let Some(item) = finds.items.last() else {
         return;
     };
-    if entry.meta.kind == Kind::Directory && pick == Pick::Take {
-        finds.enter.push(entry.path.clone());
-    } else if is_put_aside(&entry.meta) {
-        finds.aside.push((entry.path.clone(), encode(entry)));
-        finds.items.pop();
-        return;
+    let weight = item.weight();
+    if let ScanItem::Entry(entry) = item {
+        if entry.meta.kind == Kind::Directory && pick == Pick::Take {
+            finds.enter.push(entry.path.clone());
+        } else if is_put_aside(&entry.meta) {
+            let (path, record) = (entry.path.clone(), encode(entry));
+            finds.put_aside(path, record);
+            finds.items.pop();
+            return;
+        }
     }
-    finds.weight += entry.extended.weight();
+    finds.weight += weight;
 }
 
 impl FsScan {
@@ -205,9 +211,7 @@ impl Scan for FsScan {
             let Some(item) = self.next_link() else {
                 return false;
             };
-            if let ScanItem::Entry(entry) = &item {
-                weight += entry.extended.weight();
-            }
+            weight += item.weight();
             out.push(item);
         }
         true

@@ -106,7 +106,7 @@ impl SyncState {
                     // The caller may have left out directories above these.
                     let (mut synced, state) = (HashSet::new(), RandomState::new());
                     for path in paths {
-                        // Hashes, because all these paths may be long. Those above a known one are known, too.
+                        // Hashes, because all these paths may be long. Directories above a known directory are known, too.
                         for above in path.above() {
                             if !synced.insert(state.hash_one(&above)) {
                                 break;

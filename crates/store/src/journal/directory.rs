@@ -9,12 +9,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use crate::open_with_room;
 use crate::spill::room_in;
@@ -76,7 +77,7 @@ impl JournalDirectory {
     ///
     /// If there is an unfinished journal, its header is used and `fresh` is not called. A journal with a damaged header is moved aside to
     /// `….journal.damaged` and reported in [`Recovered::damage`]. A new journal takes its place, durably. No other journal can begin
-    /// meanwhile, so `fresh` should be quick; it must not use this directory.
+    /// meanwhile, so `fresh` should be quick; it must not use this directory. While the records of a journal are read, others may begin.
     ///
     /// # Errors
     /// See [`BeginError`]; nothing has changed then.
@@ -85,15 +86,30 @@ impl JournalDirectory {
         key: JournalKey,
         fresh: impl FnOnce() -> Result<JournalHeader, E>,
     ) -> Result<(Journal, Recovered), BeginError<E>> {
+        let load = |file: &File| load::load(BufReader::with_capacity(READ_BYTES, file));
+        self.begin_loading(key, fresh, load)
+    }
+
+    fn begin_loading<E>(
+        &self,
+        key: JournalKey,
+        fresh: impl FnOnce() -> Result<JournalHeader, E>,
+        load: impl FnOnce(&File) -> Result<Loaded, ReplayError>,
+    ) -> Result<(Journal, Recovered), BeginError<E>> {
         let lock = self
             .lock()
             .map_err(failed("lock the directory of", &self.path))?;
         let path = self.path.join(format!("{key}.{EXTENSION}"));
         let mut damage = None;
         if let Some(file) = self.open_idle(&path)? {
-            match load::load(BufReader::with_capacity(READ_BYTES, &file)) {
-                Ok(loaded) => {
-                    self.check_free(&path, &loaded.recovered.header)?;
+            match load::load_header(BufReader::new(&file)) {
+                Ok(header) => {
+                    self.check_free(&path, &header)?;
+                    // A large journal takes seconds. Its own lock keeps it, and its header shows the others where its transfer writes.
+                    drop(lock);
+                    let rewound = (&file).rewind().map_err(ReplayError::Read);
+                    let loaded = rewound.and_then(|()| load(&file));
+                    let loaded = loaded.map_err(|error| failed("read", &path)(unread(error)))?;
                     return Ok(self.resume(file, path, loaded)?);
                 }
                 Err(ReplayError::Read(source)) => Err(failed("read", &path)(source))?,
@@ -105,9 +121,10 @@ impl JournalDirectory {
             return Err(BeginError::TooLarge);
         }
         self.check_free(&path, &header)?;
+        self.check_room(&path, &header)?;
         let journal = self.create(path, &header)?;
         // If no journal makes way, the space on the disk is the limit.
-        let _ = room::make_way(&self.path, room_in(&self.path));
+        let _ = self.makes_way(room_in(&self.path));
         // Other transfers need not wait for the disk.
         drop(lock);
         // The sync precedes any change at the destination: entries there must never outlive the name mapping that created them.
@@ -115,14 +132,14 @@ impl JournalDirectory {
         Ok((journal, Recovered::fresh(header, damage)))
     }
 
-    /// Removes idle journals until all journals take no more than their share, as [`Self::begin`] does. `free` are the free bytes of the
+    /// Removes idle journals until all journals are within their limits, as [`Self::begin`] does. `free` are the free bytes of the
     /// file system.
     ///
     /// # Errors
     /// The directory cannot be listed or locked.
     pub fn make_way(&self, free: u64) -> io::Result<()> {
         let _lock = self.lock()?;
-        room::make_way(&self.path, Some(free))
+        self.makes_way(Some(free))
     }
 
     /// Removes the journals of a claim's members that no running transfer uses: the claim has ended, and no transfer resumes them.
@@ -240,21 +257,41 @@ impl JournalDirectory {
         Ok(())
     }
 
-    fn resume(
+    fn makes_way(&self, free: Option<u64>) -> io::Result<()> {
+        room::make_way(&self.path, free, SystemTime::now(), &room::BOUNDS)
+    }
+
+    /// Refuses a new journal if little room is left, so that running transfers keep room for their records.
+    fn check_room(&self, path: &Path, header: &JournalHeader) -> Result<(), JournalError> {
+        let needed = record::header_bytes(header) as u64 + ROOM_LEAST;
+        let free = || room_in(&self.path).filter(|free| *free < needed);
+        if free().is_none() || self.makes_way(free()).is_ok() && free().is_none() {
+            return Ok(());
+        }
+        let what = "the disk of the Godwit home is almost full; free some space there";
+        Err(failed("create", path)(io::Error::new(
+            io::ErrorKind::StorageFull,
+            what,
+        )))
+    }
+
+    pub(super) fn resume(
         &self,
         file: File,
         path: PathBuf,
         loaded: Loaded,
     ) -> Result<(Journal, Recovered), JournalError> {
-        if loaded.recovered.damage.is_some() {
-            file.set_len(loaded.end).map_err(failed("repair", &path))?;
-        }
         let mut recovered = loaded.recovered;
-        recovered.damage = recovered
-            .damage
-            .map(|damage| format!("journal {}: {damage}", path.display()));
         let digest = recovered.header.digest;
         let journal = self.journal(file, path, digest, loaded.end, loaded.chain);
+        // First, so that no crash loses the epoch.
+        if loaded.begins_again && recovered.epoch > 0 {
+            journal.append_epoch(recovered.epoch)?;
+        }
+        if let Some(damage) = &mut recovered.damage {
+            journal.cut()?;
+            *damage = format!("journal {}: {damage}", journal.path.display());
+        }
         Ok((journal, recovered))
     }
 
@@ -416,6 +453,14 @@ fn busy<E>(path: &Path, known: Option<(&JournalHeader, &Vec<u8>)>, same: bool) -
     }
 }
 
+/// A header that was there a moment ago cannot be missing, because the caller holds the file's lock.
+fn unread(error: ReplayError) -> io::Error {
+    match error {
+        ReplayError::Read(error) => error,
+        ReplayError::Header => io::ErrorKind::InvalidData.into(),
+    }
+}
+
 fn failed(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> JournalError {
     move |source| JournalError {
         operation,
@@ -431,36 +476,11 @@ fn random() -> u64 {
 
 const EXTENSION: &str = "journal";
 
+/// Free room that running transfers need for their records while a new journal begins.
+const ROOM_LEAST: u64 = 4 << 20;
+
 /// Large enough that a journal of 10⁶ entries is read in a few hundred calls.
 const READ_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]
-mod tests {
-    use super::overlapping;
-
-    #[test]
-    fn only_ancestors_and_equals_overlap() {
-        for (one, other, expected) in [
-            ("/a/b", "/a/b", true),
-            ("/a/b", "/a/b/", true),
-            ("/a/b", "/a/b/c/d", true),
-            ("/a//b", "/a/b/c", true),
-            ("/", "/a", true),
-            ("/a/b", "/a/bc", false),
-            ("/a/b", "/a/c", false),
-            ("/a/b/c", "/a/c/b", false),
-        ] {
-            let beside = |path: &str| [b"/z".to_vec(), path.into(), b"/a/bb".to_vec()];
-            for (one, other) in [(one, other), (other, one)] {
-                let overlap =
-                    |ours: &[Vec<u8>], theirs: &[Vec<u8>]| overlapping(ours, theirs).is_some();
-                let alone = overlap(&[one.into()], &[other.into()]);
-                assert_eq!(alone, expected, "{one} {other}");
-                if one != "/" && other != "/" {
-                    let among = overlap(&beside(one)[..2], &beside(other)[1..]);
-                    assert_eq!(among, expected, "{one} {other}");
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -168,11 +168,16 @@ fn crc(parts: &[&[u8]]) -> u64 {
 
 /// Whether the header is within its limits.
 pub(super) fn header_fits(header: &JournalHeader) -> bool {
-    let destinations: usize = header.destinations.iter().map(|path| 4 + path.len()).sum();
-    let fixed = 1 + 4 + 4 + 4 + CLAIM_BYTES + SENDER_BYTES;
     header.mapping.len() <= MAPPING_BYTES_MAX
         && header.label.len() <= LABEL_BYTES_MAX
-        && fixed + header.mapping.len() + header.label.len() + destinations <= HEADER_BYTES_MAX
+        && header_bytes(header) <= HEADER_BYTES_MAX
+}
+
+/// Most bytes of the body of a header.
+pub(super) fn header_bytes(header: &JournalHeader) -> usize {
+    let destinations: usize = header.destinations.iter().map(|path| 4 + path.len()).sum();
+    let fixed = 1 + 4 + 4 + 4 + CLAIM_BYTES + SENDER_BYTES;
+    fixed + header.mapping.len() + header.label.len() + destinations
 }
 
 /// Appends the body of a header that [fits](header_fits).

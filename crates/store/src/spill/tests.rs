@@ -35,6 +35,31 @@ proptest! {
     }
 
     #[test]
+    fn a_list_gives_back_what_it_was_given_from_either_end(
+        own_bytes in 0..20_usize,
+        records in records(),
+        long in proptest::collection::vec((0..3_u8, 50_000..80_000_usize), 0..40),
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let mut list = SpillList::new(directory.path(), own_bytes);
+        // Long records that begin alike fill several groups.
+        let long = long.into_iter().map(|(byte, length)| vec![byte; length]);
+        let again = records.clone();
+        let records: Vec<_> = records.into_iter().chain(long).chain(again).collect();
+        for record in &records {
+            list.push(record).unwrap();
+        }
+        let mut given = Vec::new();
+        list.forward(|record| given.push(record.to_vec())).unwrap();
+        prop_assert!(given == records);
+        given.clear();
+        list.backward(|record| given.push(record.to_vec())).unwrap();
+        given.reverse();
+        prop_assert!(given == records);
+        prop_assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
     fn a_sorter_sorts(mut records in records(), bytes_max in prop_oneof![1..200_usize, Just(1 << 20)]) {
         let directory = tempfile::tempdir().unwrap();
         let mut sorter = SpillSorter::new(directory.path(), bytes_max);
@@ -84,14 +109,13 @@ fn a_directory_that_cannot_hold_the_overflow_is_an_error_that_loses_nothing() {
 fn a_spill_takes_a_quarter_of_the_room_and_then_says_so() {
     let directory = tempfile::tempdir().unwrap();
     // The free space stays constant except for the stack's own records.
-    let room: Room = |_| Some(9_000);
+    let room = || SpillRoom::with_free(directory.path(), |_| Some(9_000));
     let full = |error: io::Error| {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let said = error.to_string();
         assert!(said.contains("quarter") && said.contains("9000"), "{said}");
     };
-    let mut sorter = SpillSorter::new(directory.path(), 200);
-    sorter.room = room;
+    let mut sorter = SpillSorter::new(room(), 200);
     let mut records = 0_u64;
     let ended = loop {
         match sorter.push(&records.to_be_bytes()) {
@@ -102,8 +126,7 @@ fn a_spill_takes_a_quarter_of_the_room_and_then_says_so() {
     };
     full(ended);
     assert!(records > 100 && sorter.file_bytes <= 3_000, "{records}");
-    let mut stack = SpillStack::new(directory.path(), 200);
-    stack.room = room;
+    let mut stack = SpillStack::new(room(), 200);
     let mut records = 0_u64;
     let ended = loop {
         match stack.push(&records.to_be_bytes()) {
@@ -118,4 +141,71 @@ fn a_spill_takes_a_quarter_of_the_room_and_then_says_so() {
         assert_eq!(stack.pop().unwrap().unwrap(), number.to_be_bytes());
     }
     assert!(stack.is_empty());
+}
+
+/// Pushes records until the list refuses one; returns the number in the list.
+fn fill(list: &mut SpillList, record: impl Fn(u64) -> Vec<u8>) -> u64 {
+    for number in 0..1_000_000 {
+        if let Err(error) = list.push(&record(number)) {
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            return number;
+        }
+    }
+    panic!("it has no bound");
+}
+
+/// Records that have nothing in common.
+fn odd(number: u64) -> Vec<u8> {
+    let hash = blake3::hash(&number.to_le_bytes());
+    hash.as_bytes().repeat(128)
+}
+
+#[test]
+fn a_list_takes_a_quarter_of_the_room_and_all_of_a_transfer_take_half() {
+    let directory = tempfile::tempdir().unwrap();
+    let room = SpillRoom::with_free(directory.path(), |_| Some(30 << 20));
+    let new = || SpillList::new(&room, 8);
+    let mut lists = [new(), new(), new(), new()];
+    let held: Vec<u64> = lists.iter_mut().map(|list| fill(list, odd) >> 8).collect();
+    // In MiB, with one group in memory: a third of the constant free space is a quarter of all, and all of the free space is a half.
+    assert!(held[0] >= 9 && held[0] <= 11, "{held:?}");
+    assert_eq!(held[1], held[0]);
+    let all: u64 = held.iter().sum();
+    assert!((28..=34).contains(&all), "{held:?}");
+    // A refused record takes no memory either.
+    let list = &mut lists[0];
+    for number in 0..1000 {
+        assert!(list.push(&odd(number)).is_err());
+    }
+    let (mut count, last) = (0, held[0]);
+    list.forward(|record| {
+        assert_eq!(record, odd(count));
+        count += 1;
+    })
+    .unwrap();
+    assert_eq!(count >> 8, last);
+    // A list that is gone leaves its space to the others.
+    let [first, second, ..] = &mut lists;
+    drop(std::mem::replace(first, new()));
+    assert!(fill(second, odd) == 0, "it has its quarter");
+    assert_eq!(fill(first, odd) >> 8, last);
+}
+
+/// On the wire a name that was sent before takes two bytes.
+#[test]
+fn a_long_name_that_comes_again_takes_no_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let room = SpillRoom::with_free(directory.path(), |_| Some(4 << 20));
+    let mut list = SpillList::new(&room, 8);
+    let named = |number: u64| [&number.to_le_bytes()[..], &[b'n'; 4000]].concat();
+    for number in 0..20_000 {
+        list.push(&named(number)).unwrap();
+    }
+    let mut count = 20_000;
+    list.backward(|record| {
+        count -= 1;
+        assert_eq!(record, named(count));
+    })
+    .unwrap();
+    assert_eq!(count, 0);
 }

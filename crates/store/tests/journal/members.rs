@@ -29,7 +29,7 @@ fn member(
 }
 
 #[test]
-fn members_of_one_claim_share_a_destination_and_nobody_else_does() {
+fn only_members_of_one_claim_share_a_destination() {
     let (_place, directory) = directory();
     let first = member(&directory, 1, 7, "/data").expect("the first");
     let second = member(&directory, 2, 7, "/data/below").expect("of the same claim");

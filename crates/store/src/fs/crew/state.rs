@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub(super) const PORTION_NAMES: usize = 128;
 /// Most finds that may wait for the asking thread.
 const READY_ITEMS_MAX: usize = 4 * SCAN_BATCH_ITEMS;
-/// Most bytes of extended attributes of the results that wait for the calling thread.
-const READY_EXTENDED_BYTES_MAX: usize = 4 * SCAN_BATCH_EXTENDED_BYTES;
+/// Most bytes of paths and attributes of the results that wait for the calling thread.
+const READY_BYTES_MAX: usize = 4 * SCAN_BATCH_EXTENDED_BYTES;
 
 /// Results of looking at some names.
 #[derive(Debug, Default)]
@@ -27,9 +27,11 @@ pub(in crate::fs) struct Finds {
     /// The directories among the items that the scan enters.
     pub(in crate::fs) enter: Vec<RelPath>,
     /// Files with several names, not among the items, each with the record to remember.
-    pub(in crate::fs) aside: Vec<(RelPath, Vec<u8>)>,
-    /// Memory of the items' attributes, in bytes.
+    pub(super) aside: Vec<(RelPath, Vec<u8>)>,
+    /// Memory of the items' paths and attributes, in bytes.
     pub(in crate::fs) weight: usize,
+    /// Memory of the files in `aside`, in bytes.
+    pub(super) aside_weight: usize,
     /// Memory for paths of items.
     pub(in crate::fs) paths: Vec<Vec<u8>>,
     /// How many of the items come from an earlier batch.
@@ -46,6 +48,18 @@ impl Finds {
         }
     }
 
+    /// Adds an item to return.
+    pub(in crate::fs) fn push(&mut self, item: ScanItem) {
+        self.weight += item.weight();
+        self.items.push(item);
+    }
+
+    /// Puts a file with several names aside.
+    pub(in crate::fs) fn put_aside(&mut self, path: RelPath, record: Vec<u8>) {
+        self.aside_weight += path.as_bytes().len() + record.len();
+        self.aside.push((path, record));
+    }
+
     /// The number of items.
     pub(super) fn len(&self) -> usize {
         self.items.len() - self.before
@@ -58,7 +72,7 @@ impl Finds {
 
     /// Whether these results must be returned before more names are looked at.
     pub(super) fn is_heavy(&self) -> bool {
-        self.weight >= SCAN_BATCH_EXTENDED_BYTES
+        self.weight + self.aside_weight >= SCAN_BATCH_EXTENDED_BYTES
     }
 }
 
@@ -96,7 +110,7 @@ pub(super) struct Opened {
 }
 
 /// Some names of a directory, to be looked at by one thread.
-pub(super) struct Portion {
+pub(super) struct NameRange {
     pub(super) listing: Arc<Listing>,
     pub(super) names: Arc<Names>,
     /// The range of the remaining names.
@@ -110,7 +124,7 @@ pub(super) enum Task {
     /// Continue a listing.
     Continue(Arc<Listing>),
     /// Look at these names.
-    Look(Portion),
+    Look(NameRange),
 }
 
 impl State {
@@ -156,7 +170,7 @@ impl State {
 
     /// Whether the queue of results has room for more.
     pub(super) fn has_room(&self) -> bool {
-        self.ready_items < READY_ITEMS_MAX && self.ready_weight < READY_EXTENDED_BYTES_MAX
+        self.ready_items < READY_ITEMS_MAX && self.ready_weight < READY_BYTES_MAX
     }
 
     /// Whether there is a task.
@@ -182,19 +196,20 @@ impl State {
 
     /// Keeps the directories and the files with several names; a failure to keep one becomes a fault.
     pub(super) fn keep(&mut self, finds: &mut Finds) {
-        for path in finds.enter.drain(..) {
+        for path in std::mem::take(&mut finds.enter) {
             if let Err(error) = remember(&mut self.pending, &path) {
-                finds.items.push(ScanItem::Fault(error));
+                finds.push(ScanItem::Fault(error));
             }
         }
-        for (path, record) in finds.aside.drain(..) {
+        finds.aside_weight = 0;
+        for (path, record) in std::mem::take(&mut finds.aside) {
             let Some(aside) = &mut self.aside else {
                 continue;
             };
             if let Err(error) = aside.push(&record) {
                 let error =
                     StoreError::from_errno("remember the names of", &path, errno_of(&error));
-                finds.items.push(ScanItem::Fault(error));
+                finds.push(ScanItem::Fault(error));
             }
         }
     }
@@ -238,10 +253,10 @@ impl Opened {
     }
 
     /// The next names; `None` if there are none here.
-    pub(super) fn take(&mut self) -> Option<Portion> {
+    pub(super) fn take(&mut self) -> Option<NameRange> {
         let end = self.names.len().min(self.taken + PORTION_NAMES);
         let range = std::mem::replace(&mut self.taken, end)..end;
-        (!range.is_empty()).then(|| Portion {
+        (!range.is_empty()).then(|| NameRange {
             listing: Arc::clone(&self.listing),
             names: Arc::clone(&self.names),
             range,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::{Crew, Directories, Finds, Found, HELPERS_BUSY_MAX, LOOK_WAITED, Looker};
 use crate::fs::Syncs;
+use crate::fs::root::RootDirectory;
 use crate::path::RelPath;
 
 /// Threads that look at the same time if looks wait.
@@ -59,7 +60,8 @@ fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> Crew<L> {
     for name in 0..names {
         std::fs::write(place.path().join(name.to_string()), "").unwrap();
     }
-    let directories = Directories::open(place.path(), true, 16, Syncs::default());
+    let root = RootDirectory::followed(place.path()).unwrap();
+    let directories = Directories::below(root, true, 16, Syncs::default(), [].into());
     let directories = directories.unwrap().into();
     let mut crew = Crew::new(&directories, looker, place.path(), 1 << 20);
     crew.enter(&RelPath::root()).unwrap();

@@ -123,7 +123,7 @@ fn a_failure_that_is_believed_while_another_thread_waits_reaches_that_thread_too
 }
 
 #[test]
-fn what_is_written_before_a_call_is_durable_after_it_however_many_call() {
+fn bytes_written_before_a_sync_are_durable_after_it_with_many_callers() {
     let group = Group::default();
     let (written, durable) = (AtomicU64::new(0), AtomicU64::new(0));
     let syncs = AtomicU64::new(0);
