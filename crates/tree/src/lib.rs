@@ -4,12 +4,13 @@
 mod files;
 pub mod pipe;
 pub mod select;
+pub mod shared;
 pub mod synthetic;
 pub mod verification;
 
 pub use files::{
-    Arrived, Beacon, BeaconPlace, CloseError, CommitError, DestinationError, DestinationPlace,
-    DestinationRequest, DirectoriesError, Earlier, FinishError, FoundRoot, Keeper, ListError,
-    ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Region, Selecting, TreeRoot,
-    TreeSink, TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
+    Arrived, Beacon, BeaconPlace, Buffering, CloseError, CommitError, DestinationError,
+    DestinationPlace, DestinationRequest, DirectoriesError, Earlier, FinishError, FoundRoot,
+    Keeper, ListError, ListWork, Membership, NoNames, OwnFiles, PreparedDestination, Region,
+    Selecting, TreeRoot, TreeSink, TreeSinkConfig, TreeSource, TreeWork, WorkItem, root_fault,
 };

@@ -25,7 +25,7 @@ const REGION_BYTES: usize = 8 << 20;
 #[derive(Debug, Clone, Copy)]
 pub struct MemorySource {
     bytes: u64,
-    /// Time since 1970. It is the time of this run, so that a copy of an earlier run does not count as this run's data.
+    /// Time since 1970. All entries have the start of this run as their time, so that copies of an earlier run are not skipped.
     mtime: Duration,
 }
 
@@ -195,7 +195,7 @@ impl Sink for NullSink {
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         if slice.record.digest.is_some() {
             self.counters.files_done.add(1);
-            self.acks.done(slice.record);
+            self.acks.observer.entry_done(slice.record);
         }
         let bytes = slice.payload.len() as u64;
         self.count(slice.record.id, slice.record.attempt, bytes);
@@ -210,7 +210,7 @@ impl Sink for NullSink {
             .count();
         self.counters.files_done.add(files as u64);
         for record in records.iter().filter(|record| record.digest.is_some()) {
-            self.acks.done(record);
+            self.acks.observer.entry_done(record);
         }
         let whole: usize = contents.iter().map(|content| content.len()).sum();
         self.counters.bytes_durable.add(whole as u64);
@@ -226,7 +226,10 @@ impl Sink for NullSink {
     }
 
     fn finish(&self, _ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
-        Ok(FinishReport { synced: true })
+        Ok(FinishReport {
+            synced: true,
+            ..FinishReport::default()
+        })
     }
 
     fn suspend(&self) {}

@@ -42,8 +42,44 @@ impl PreparedDestination {
     /// Makes a beacon that exists until everything was sent. A dry run makes one too, so that it reports the same as the real run. `None`
     /// if no entry can be made in any directory at or above the destination.
     pub fn light(&mut self) -> Option<BeaconPlace> {
+        let (target, into) = target_of(&self.config.mapping)?;
+        let beacon = self.make_beacon(&target)?;
+        let (directory, name) = (beacon.directory.clone(), beacon.name);
+        if self.journal.is_some() && self.recovered.resumed && self.config.member.is_none() {
+            beacon.put_out_earlier(self.config.tag);
+        }
+        beacon.give_back();
+        self.config.beacon = Some(beacon);
+        let rest = &target.as_bytes()[directory.as_bytes().len()..];
+        let rest = rest.strip_prefix(b"/").unwrap_or(rest).to_vec();
+        Some(BeaconPlace {
+            name,
+            directory,
+            rest,
+            into,
+        })
+    }
+
+    /// Finds out when the first attempt of the job began, by the clock of the destination's file system: an entry shows that clock for a
+    /// moment.
+    pub(crate) fn date(&mut self) {
+        let Some(age) = self.config.age.filter(|_| self.journal.is_some()) else {
+            return;
+        };
+        let now = || {
+            let (target, _) = target_of(&self.config.mapping)?;
+            let beacon = self.make_beacon(&target)?;
+            let made = beacon.directory.join(beacon.name.as_bytes()).ok()?;
+            let made = self.config.storage.stat(&made);
+            beacon.give_back();
+            Some(made.ok()??.ctime)
+        };
+        self.config.since = now().and_then(|now| now.before(age));
+    }
+
+    /// Makes an entry with a random name in the nearest directory at or above the target.
+    fn make_beacon(&self, target: &RelPath) -> Option<Beacon> {
         let config = &self.config;
-        let (target, into) = target_of(&config.mapping)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let name = TempName::of_member(config.tag, &random, b"beacon");
@@ -62,28 +98,15 @@ impl PreparedDestination {
             let made = storage.create(&within, &name, Create::Fresh, Some(0));
             made.is_ok().then_some((level, before))
         })?;
-        let beacon = Beacon {
+        Some(Beacon {
             storage: Arc::clone(storage),
             // Not restored for members of a claim: their beacons overlap in time, and the closer sets the times.
             before: before.filter(|_| config.member.is_none()),
-            directory: directory.clone(),
+            directory,
             name,
             is_lit: AtomicBool::new(true),
             has_begun: AtomicBool::new(false),
             is_met: AtomicBool::new(false),
-        };
-        if self.journal.is_some() && self.recovered.resumed && self.config.member.is_none() {
-            beacon.put_out_earlier(self.config.tag);
-        }
-        beacon.give_back();
-        self.config.beacon = Some(beacon);
-        let rest = &target.as_bytes()[directory.as_bytes().len()..];
-        let rest = rest.strip_prefix(b"/").unwrap_or(rest).to_vec();
-        Some(BeaconPlace {
-            name,
-            directory,
-            rest,
-            into,
         })
     }
 }
@@ -181,7 +204,7 @@ impl Beacon {
     /// Restores the earlier time of its directory. If that is not permitted, the directory keeps the time of the change.
     fn give_back(&self) {
         if let Some(before) = &self.before {
-            let _ = self.storage.give_back_time(&self.directory, *before);
+            let _ = self.storage.restore_mtime(&self.directory, *before);
         }
     }
 }

@@ -76,6 +76,8 @@ pub struct DestinationRequest {
     pub earlier: Earlier,
     /// Names the writing node, if another node may continue its job.
     pub node: Vec<u8>,
+    /// Names the identity whose share of the journal space the transfer uses; None if that is the sender.
+    pub counted_as: Option<Vec<u8>>,
 }
 
 /// A destination that is ready to be written.
@@ -205,6 +207,7 @@ impl DestinationRequest {
             fence: None,
             earlier: Earlier::default(),
             node: Vec::new(),
+            counted_as: None,
         }
     }
 
@@ -248,7 +251,7 @@ impl DestinationRequest {
         let into =
             self.place.is_directory || mapping.as_slice() != std::slice::from_ref(&self.place.base);
         let protected = self.own_place();
-        Ok(PreparedDestination {
+        let mut prepared = PreparedDestination {
             mapped,
             made: made.then(|| self.place.base.clone()),
             into,
@@ -262,6 +265,8 @@ impl DestinationRequest {
                     Some(member) => Some(Arc::clone(&member.fence)),
                     None => self.fence,
                 },
+                since: self.member.as_ref().and_then(Membership::counts_since),
+                age: self.earlier.age.filter(|_| self.member.is_none()),
                 member: self.member,
                 earlier_tags: self.earlier.tags,
                 beacon: None,
@@ -275,7 +280,7 @@ impl DestinationRequest {
                         .comparison
                         .is_some_and(|comparison| comparison.counterpart),
                 comparison: self.comparison,
-                spill_directory: self.journals,
+                spill: (&self.journals).into(),
                 display: self.place.display,
                 keeper: Arc::default(),
                 select: self.select,
@@ -285,7 +290,9 @@ impl DestinationRequest {
             destinations: recovered.header.destinations.clone(),
             journal,
             recovered,
-        })
+        };
+        prepared.date();
+        Ok(prepared)
     }
 
     /// Refuses requests that none of our clients makes. A journal for such a request would fit no transfer.
@@ -333,7 +340,7 @@ impl DestinationRequest {
             destinations,
             label: label(&self.sources, &self.show(&self.place.base)),
             claim: self.member.as_ref().map(|member| member.claim),
-            sender: Some(sender_tag(&self.sender)),
+            sender: Some(sender_tag(self.counted_as.as_ref().unwrap_or(&self.sender))),
         })
     }
 

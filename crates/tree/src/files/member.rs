@@ -11,12 +11,15 @@
 //! each directory before it examines the directory's entries. Then a late rename finds no file to rename. Only the closer changes entries
 //! that others have made. The storage asks the fence before each such call, and once more in the middle of a removal.
 
+use std::cell::LazyCell;
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use godwit_engine::Fence;
 use godwit_proto::{EntryId, Fault, FaultCode, Judge, Part, Record};
 use godwit_store::journal::{CLAIM_BYTES, PathKey};
-use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName, Timestamp};
 
 use crate::files::region::{Region, place};
 use crate::files::target::{Target, destination_fault};
@@ -38,8 +41,17 @@ pub struct Membership {
     pub lane: u32,
     /// Decides whether the transfer may still write.
     pub fence: Arc<dyn Fence>,
+    /// When the job began at this destination, by the clock of its file system; `None` if no mark shows it.
+    pub since: Option<Timestamp>,
     /// Minimum length of a part that is not the last of its file: `PART_BYTES_MIN` except in tests.
     pub part_bytes_min: u64,
+}
+
+impl Membership {
+    /// When the job began here, for the member that counts all delivered files.
+    pub(crate) fn counts_since(&self) -> Option<Timestamp> {
+        self.since.filter(|_| self.closer)
+    }
 }
 
 /// Distinguishes the names of shared files from the names of one transfer, which are derived from a longer key.
@@ -103,6 +115,32 @@ impl Target {
     }
 }
 
+/// Files that a closer, or a later attempt of a job, finds at the destination, and that other transfers of the job delivered.
+#[derive(Default)]
+pub(crate) struct Delivered {
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Delivered {
+    /// Counts an existing entry that is like the source's, if its inode has changed since the job began here: another transfer of the job
+    /// has made it.
+    pub(crate) fn found(&self, since: Option<Timestamp>, there: &Meta) {
+        if since.is_some_and(|since| there.ctime >= since) {
+            self.files.fetch_add(1, Ordering::Relaxed);
+            if there.kind == Kind::File {
+                self.bytes.fetch_add(there.bytes, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Files and bytes.
+    pub(crate) fn counted(&self) -> (u64, u64) {
+        let counted = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        (counted(&self.files), counted(&self.bytes))
+    }
+}
+
 /// Whether a file is assembled in a copy of the members' shared file.
 pub(crate) fn copies(target: &Target) -> bool {
     let member = target.config.member.as_ref();
@@ -117,11 +155,11 @@ pub(crate) fn rereads_assembled(target: &Target) -> bool {
 
 /// Removes temporary files of the claim from a directory before the closer looks at its entries, because another node may still rename
 /// them. The closer sends its own files again. The mark of the claim stays.
-pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), StoreError> {
+pub(crate) fn accept_late(target: &Target, directory: &RelPath) -> Result<(), StoreError> {
     if !target.finishes_tree() || !copies(target) || target.comparison().dry_run {
         return Ok(());
     }
-    let marks = marks(target);
+    let marks = LazyCell::new(|| marks(target));
     let beacon = target.config.beacon.as_ref();
     let is_mark = |name: &[u8]| {
         let is_beacon = beacon.is_some_and(|beacon| beacon.is(name));
@@ -147,7 +185,7 @@ pub(crate) fn take_late(target: &Target, directory: &RelPath) -> Result<(), Stor
 /// Removes temporary files of the claim beside a destination that is not a directory; a walk finds those inside a directory.
 pub(crate) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), StoreError> {
     let storage = &target.config.storage;
-    let is_directory = |meta: godwit_store::Meta| meta.kind == Kind::Directory;
+    let is_directory = |meta: Meta| meta.kind == Kind::Directory;
     let Some(parent) = start.parent() else {
         return Ok(());
     };
@@ -155,19 +193,30 @@ pub(crate) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), Store
         return Ok(());
     }
     // The marks stay, because other closers of the claim may follow.
-    let marks = marks(target);
+    let marks = LazyCell::new(|| marks(target));
     remove_ours(target, &parent, &|name| !is_among(&marks, name))
 }
 
 /// Possible names of the claim's mark: the mark is at the claimed place, which is the destination or above it.
-fn marks(target: &Target) -> Vec<TempName> {
-    let mapping = target.config.mapping.iter();
-    let above = mapping.flat_map(|at| std::iter::successors(Some(at.clone()), RelPath::parent));
-    let mark = |path: RelPath| TempName::of_mark(target.config.tag, &path);
-    above.map(mark).collect()
+fn marks(target: &Target) -> HashSet<TempName> {
+    marks_above(target.config.tag, &target.config.mapping)
 }
 
-fn is_among(marks: &[TempName], name: &[u8]) -> bool {
+/// The marks of these paths and of those above. Each path counts once: many destinations may lie in one deep directory.
+fn marks_above(tag: u64, paths: &[RelPath]) -> HashSet<TempName> {
+    let mut marks = HashSet::new();
+    for path in paths {
+        let above = std::iter::successors(Some(path.clone()), RelPath::parent);
+        for path in above {
+            if !marks.insert(TempName::of_mark(tag, &path)) {
+                break;
+            }
+        }
+    }
+    marks
+}
+
+fn is_among(marks: &HashSet<TempName>, name: &[u8]) -> bool {
     marks.iter().any(|mark| mark.as_bytes() == name)
 }
 

@@ -23,6 +23,7 @@ pub use destination::{
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
 pub use member::Membership;
 pub use plan::choice::Selecting;
+pub use read::buffered::Buffering;
 pub use read::items::{NoNames, WorkItem};
 pub use read::keeper::Keeper;
 pub use read::list::ListWork;

@@ -5,9 +5,9 @@
 //! committer's `journal`, the committer's `state`, the lists of the agenda, all sets. Each list and each set is locked for one call
 //! only.
 
-use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use godwit_engine::{
     Acks, Counters, Ending, Fence, FinishReport, Sink, SinkFailure, Slice, limits,
@@ -15,14 +15,16 @@ use godwit_engine::{
 use godwit_proto::{Comparison, Fault, FaultCode, Record, Seq, Verdict};
 use godwit_store::digest;
 use godwit_store::journal::{DoneSet, Journal, Recovered};
-use godwit_store::{RelPath, Storage};
+use godwit_store::spill::SpillRoom;
+use godwit_store::{RelPath, Storage, Timestamp};
 
 use crate::files::beacon::Beacon;
 use crate::files::finish::commit::{Committer, CommitterParts};
 use crate::files::finish::finisher::Finisher;
 use crate::files::finish::undelivered::UndeliveredSet;
-use crate::files::member::Membership;
+use crate::files::member::{Delivered, Membership};
 use crate::files::plan::agenda::Agenda;
+use crate::files::plan::awaited::Awaited;
 use crate::files::plan::directories::Directories;
 use crate::files::plan::planner::{Planner, PlannerParts};
 use crate::files::read::keeper::Keeper;
@@ -47,10 +49,14 @@ pub struct TreeSinkConfig {
     pub key: [u8; 32],
     /// Membership in a claim, if the transfer is a member.
     pub member: Option<Membership>,
-    /// Decides whether the transfer may still write, if that can end.
+    /// Decides whether the transfer may still write. None if no claim bounds it.
     pub fence: Option<Arc<dyn Fence>>,
     /// Tags of temporary files of the job's earlier attempts; a complete transfer removes these files.
     pub earlier_tags: Vec<u64>,
+    /// Time since the first attempt of the job began, if this is a later one.
+    pub age: Option<Duration>,
+    /// When the first attempt began, by the clock of the destination's file system.
+    pub since: Option<Timestamp>,
     /// The file that the source searches for, if the search is wanted.
     pub beacon: Option<Beacon>,
     /// Digest of blocks and files.
@@ -61,8 +67,8 @@ pub struct TreeSinkConfig {
     pub verify: bool,
     /// Do not wait for storage: delivered data may not survive a power cut.
     pub no_sync: bool,
-    /// Directory for data that does not fit in memory.
-    pub spill_directory: PathBuf,
+    /// Room for data that does not fit in memory.
+    pub spill: SpillRoom,
     /// The destination's name in messages.
     pub display: Vec<u8>,
     /// The metadata to keep.
@@ -81,6 +87,34 @@ pub struct TreeSinkConfig {
     pub hides_contents: bool,
 }
 
+impl TreeSinkConfig {
+    /// `asked` if the sender requested a comparison, otherwise `plain`, which every sender knows.
+    pub(crate) fn unless_plain(&self, asked: Verdict, plain: Verdict) -> Verdict {
+        if self.comparison.is_some() {
+            asked
+        } else {
+            plain
+        }
+    }
+}
+
+/// Limits for senders that break the rules; tests choose smaller ones.
+pub(crate) struct SinkBounds {
+    /// Ranges of all unfinished files.
+    pub(crate) ranges_max: usize,
+    /// Requested entries that have neither arrived nor failed, of each kind.
+    pub(crate) awaited_max: usize,
+}
+
+impl Default for SinkBounds {
+    fn default() -> Self {
+        Self {
+            ranges_max: limits::FILE_RANGES_MAX,
+            awaited_max: limits::AWAITED_ENTRIES_MAX,
+        }
+    }
+}
+
 /// A tree of files as a destination.
 pub struct TreeSink {
     target: Arc<Target>,
@@ -89,6 +123,8 @@ pub struct TreeSink {
     pub(crate) writer: Writer,
     pub(crate) committer: Arc<Committer>,
     finisher: Finisher,
+    /// An entry has been announced or written, so the destination may have changed.
+    heard: AtomicBool,
 }
 
 impl TreeSink {
@@ -103,12 +139,12 @@ impl TreeSink {
         acks: Arc<Acks>,
         counters: Arc<Counters>,
     ) -> std::io::Result<Arc<Self>> {
-        let ranges = RangeBudget::new(limits::FILE_RANGES_MAX);
-        Self::start_within(ranges, config, journal, recovered, acks, counters)
+        let bounds = SinkBounds::default();
+        Self::start_within(&bounds, config, journal, recovered, acks, counters)
     }
 
     pub(crate) fn start_within(
-        ranges: Arc<RangeBudget>,
+        bounds: &SinkBounds,
         config: TreeSinkConfig,
         journal: Option<Journal>,
         mut recovered: Recovered,
@@ -128,19 +164,17 @@ impl TreeSink {
             true => std::mem::take(&mut recovered.done),
             false => DoneSet::default(),
         };
-        let agenda = Arc::new(Agenda::new(&config.spill_directory));
-        let undelivered = Arc::new(UndeliveredSet::new(
-            &config.spill_directory,
-            config.hides_contents,
-        ));
+        let agenda = Arc::new(Agenda::new(&config.spill, bounds.awaited_max));
+        let undelivered = Arc::new(UndeliveredSet::new(&config.spill, config.hides_contents));
         let held = Arc::new(Held::new(&mut recovered));
         let target = Arc::new(Target {
             config,
             acks,
             counters,
+            delivered: Delivered::default(),
         });
         let directories = Arc::new(Directories::new(&target, &agenda));
-        let (files, replace) = (Arc::default(), Arc::default());
+        let (files, replace) = (Arc::default(), Arc::new(Awaited::new(bounds.awaited_max)));
         let parts = CommitterParts {
             target: Arc::clone(&target),
             agenda: Arc::clone(&agenda),
@@ -179,7 +213,7 @@ impl TreeSink {
             committer: Arc::clone(&committer),
             replace,
             files,
-            ranges,
+            ranges: RangeBudget::new(bounds.ranges_max),
             floors: Mutex::default(),
         };
         Ok(Arc::new(Self {
@@ -189,21 +223,8 @@ impl TreeSink {
             writer,
             committer,
             finisher,
+            heard: AtomicBool::new(false),
         }))
-    }
-
-    /// Adds the free space to a fault because of a full disk.
-    fn with_room(&self, mut fault: Fault) -> Fault {
-        if fault.code == FaultCode::NO_SPACE
-            && let Some(free) = self.target.config.storage.free_bytes()
-        {
-            let (free, unit) = match free {
-                ..0x1000_0000 => (free >> 10, "KiB"),
-                _ => (free >> 20, "MiB"),
-            };
-            fault.message = format!("{} ({free} {unit} are free there)", fault.message);
-        }
-        fault
     }
 
     fn is_dry(&self) -> bool {
@@ -216,6 +237,7 @@ impl Sink for TreeSink {
         if let Some(beacon) = &self.target.config.beacon {
             beacon.begin();
         }
+        self.heard.store(true, Ordering::Relaxed);
         self.planner.plan(records)
     }
 
@@ -229,8 +251,9 @@ impl Sink for TreeSink {
                 message,
             ));
         }
+        self.heard.store(true, Ordering::Relaxed);
         let written = self.writer.write_slice(slice);
-        written.map_err(|fault| self.with_room(fault))
+        written.map_err(|fault| self.target.with_room(fault))
     }
 
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
@@ -239,9 +262,10 @@ impl Sink for TreeSink {
             self.target.acks.durable(&[seq]);
             return Vec::new();
         }
+        self.heard.store(true, Ordering::Relaxed);
         let faults = self.writer.write_bundle(seq, records, contents);
         let faults = faults.into_iter();
-        faults.map(|fault| self.with_room(fault)).collect()
+        faults.map(|fault| self.target.with_room(fault)).collect()
     }
 
     /// The kernel lets only one thread at a time write to a file, and the others spin.
@@ -261,6 +285,9 @@ impl Sink for TreeSink {
         if let Some(why) = self.planner.unusable.get() {
             return Some(SinkFailure::Unusable(why.to_owned()));
         }
+        if let Some(failure) = self.writer.overrun() {
+            return Some(failure);
+        }
         let beacon = self.target.config.beacon.as_ref();
         if let Some(failure) = beacon.and_then(Beacon::failure) {
             return Some(failure);
@@ -277,6 +304,7 @@ impl Sink for TreeSink {
         self.finisher.finish(ending)?;
         Ok(FinishReport {
             synced: !self.is_dry() && !self.target.config.no_sync,
+            delivered: self.target.delivered.counted(),
         })
     }
 
@@ -285,7 +313,9 @@ impl Sink for TreeSink {
         let beacon = self.target.config.beacon.as_ref();
         let goes_on =
             self.planner.unusable.get().is_none() && beacon.is_none_or(|beacon| beacon.has_begun());
-        let begun = goes_on || self.held.resumed;
+        // A member's journal keeps the epoch, and goes with its claim.
+        let keeps = self.heard.load(Ordering::Relaxed) || self.target.config.member.is_some();
+        let begun = keeps && goes_on || self.held.resumed;
         self.committer.stop(begun);
         self.writer.suspend();
         if let Some(beacon) = beacon {

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use godwit_engine::{Acks, Counters};
-use godwit_proto::{Comparison, EntryId, EntryKind, Fault, FaultCode, Record, Seq, Side, Verdict};
+use godwit_proto::{Comparison, EntryId, EntryKind, Fault, FaultCode, Record, Seq, Side};
 use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName};
 
+use crate::files::member::Delivered;
 use crate::files::plan::compare::mtime_of;
 use crate::files::sink::TreeSinkConfig;
 
@@ -15,6 +16,7 @@ pub(crate) struct Target {
     pub(crate) config: TreeSinkConfig,
     pub(crate) acks: Arc<Acks>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) delivered: Delivered,
 }
 
 impl Target {
@@ -33,7 +35,7 @@ impl Target {
         Ok(mapped)
     }
 
-    /// Like [`Target::mapped`], in the memory of `mapped`.
+    /// Does the same as [`Target::mapped`], but writes the path into `mapped`.
     pub(crate) fn map_in(&self, root: u16, path: &[u8], mapped: &mut RelPath) -> Result<(), Fault> {
         // Only a sender that breaks the rules sends a temporary name; the file would be mistaken for an incomplete one.
         let mut names = path.split(|byte| *byte == b'/');
@@ -87,7 +89,22 @@ impl Target {
     /// Reports the failure of an entry that no longer belongs to an item.
     pub(crate) fn fail(&self, fault: Fault, root: u16, path: &[u8]) {
         let shown = self.display_path(root, path);
+        let fault = self.with_room(fault);
         self.acks.fault(Seq(0), fault, root, path, &shown);
+    }
+
+    /// Adds the free space to a fault because of a full disk.
+    pub(crate) fn with_room(&self, mut fault: Fault) -> Fault {
+        if fault.code == FaultCode::NO_SPACE
+            && let Some(free) = self.config.storage.free_bytes()
+        {
+            let (free, unit) = match free {
+                ..0x1000_0000 => (free >> 10, "KiB"),
+                _ => (free >> 20, "MiB"),
+            };
+            fault.message = format!("{} ({free} {unit} are free there)", fault.message);
+        }
+        fault
     }
 
     /// The metadata of the entry at `path`.
@@ -106,22 +123,17 @@ impl Target {
         }
     }
 
-    /// Whether the error means that another entry has the name of a directory, and the transfer may remove it.
+    /// Whether the error means that another entry has the name of a directory, and the transfer may remove it. With `--ignore-existing` alone
+    /// that entry stays.
     pub(crate) fn may_replace(&self, error: &StoreError) -> bool {
-        self.comparison().delete
+        let comparison = self.comparison();
+        let stays = comparison.ignore_existing && !comparison.existing;
+        comparison.delete
+            && !stays
             && matches!(
                 error.kind,
                 StoreErrorKind::TypeConflict | StoreErrorKind::Escape
             )
-    }
-
-    /// `asked` if the sender requested a comparison, otherwise `plain`, which every sender knows.
-    pub(crate) fn unless_plain(&self, asked: Verdict, plain: Verdict) -> Verdict {
-        if self.config.comparison.is_some() {
-            asked
-        } else {
-            plain
-        }
     }
 
     /// Whether the change of a directory to another kind of entry, or the reverse, is deferred to the end: the old entry is then removed,

@@ -46,6 +46,15 @@ struct Part {
     digest: Digest,
 }
 
+/// Memory of a part beside its bytes: a sender may cut a file into pieces of one byte.
+const PART_BYTES: usize = 128;
+
+impl Part {
+    fn memory(&self) -> usize {
+        self.bytes.len() + PART_BYTES
+    }
+}
+
 impl PipeSink {
     /// Starts the thread that writes to `out`; at most about `bytes_max` bytes wait in the queue. In a dry run no data arrives, and
     /// that is not a failure.
@@ -114,7 +123,7 @@ impl PipeSink {
             drop(state);
             let written = out.write_all(&part.bytes);
             state = lock(&self.state);
-            state.waiting_bytes -= part.bytes.len();
+            state.waiting_bytes -= part.memory();
             if let Err(error) = written {
                 drop(state);
                 self.fail(closed(&error, at));
@@ -129,7 +138,7 @@ impl PipeSink {
             drop(state);
             if let Some(record) = done {
                 self.counters.files_done.add(1);
-                self.acks.done(&record);
+                self.acks.observer.entry_done(&record);
             }
             self.acks.durable(&[part.seq]);
             if wake {
@@ -179,12 +188,13 @@ impl PipeSink {
             self.acks.durable(&[seq]);
             return;
         }
-        if state.waiting_bytes + bytes.len() > self.bytes_max && offset != state.next {
+        let memory = bytes.len() + PART_BYTES;
+        if state.waiting_bytes + memory > self.bytes_max && offset != state.next {
             drop(state);
             self.acks.resend(&[seq]);
             return;
         }
-        state.waiting_bytes += bytes.len();
+        state.waiting_bytes += memory;
         let bytes = bytes.to_vec();
         state.waiting.insert(offset, Part { seq, bytes, digest });
         drop(state);
@@ -331,6 +341,29 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn pieces_of_one_byte_that_wait_take_bounded_memory() {
+        let counters = Arc::new(Counters::default());
+        let acks = Acks::new(TransferId([1; 16]), Arc::new(Deaf), Arc::clone(&counters));
+        let kind = DigestKind::Crc64Nvme;
+        let most = 100 * PART_BYTES;
+        let out = Box::new(std::io::sink());
+        let sink = PipeSink::start(out, kind, most, false, Arc::new(acks), counters).unwrap();
+        let record = Record {
+            kind: EntryKind::FILE,
+            bytes: 100_000,
+            ..Record::default()
+        };
+        let digest = godwit_store::digest::digest_slice(kind, 1, record.bytes, b"x");
+        // The first byte never comes.
+        for offset in 1..1_000 {
+            sink.add(Seq(offset), &record, offset, b"x", digest);
+        }
+        let count = lock(&sink.state).waiting.len();
+        assert!((50..=100).contains(&count), "{count}");
+        sink.suspend();
     }
 
     #[test]

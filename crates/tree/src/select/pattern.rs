@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_says_why() {
+    fn an_invalid_pattern_is_refused_with_its_reason() {
         let cases: [(&[u8], PatternError); 9] = [
             (b"", PatternError::Empty),
             (b"/", PatternError::Empty),

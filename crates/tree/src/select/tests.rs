@@ -203,7 +203,7 @@ fn the_root_is_always_in() {
 }
 
 #[test]
-fn what_is_in_a_directory_that_is_out_is_out() {
+fn the_contents_of_an_excluded_directory_are_excluded() {
     let select = select(&rules(&[(true, "keep"), (false, "cache/")]));
     assert!(!select.leaves_out(b"cache/keep", false));
     assert!(select.excludes(b"cache/keep", false));

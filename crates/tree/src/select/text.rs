@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_front_turns_a_rule() {
+    fn a_prefix_sets_the_direction_of_a_rule() {
         let cases: [(&[u8], bool, Rule); 8] = [
             (b"*.tmp", false, rule(false, b"*.tmp")),
             (b"*.tmp", true, rule(true, b"*.tmp")),

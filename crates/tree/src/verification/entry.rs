@@ -83,7 +83,7 @@ impl Shared {
     ) -> Result<(Meta, Option<Fault>), Fault> {
         let failed = |error: StoreError| store_fault(record.id, &error);
         let Some(meta) = storage.stat(path).map_err(failed)? else {
-            let message = "it is missing".to_owned();
+            let message = "the copy has no such entry".to_owned();
             return Err(fault(record.id, FaultCode::NOT_FOUND, message));
         };
         let expected = kind_of(record.kind);

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use godwit_engine::counters::CpuMeter;
 use godwit_engine::session::Examiner;
-use godwit_engine::{Counters, IfPanicking, lock};
+use godwit_engine::{Counters, IfPanicking, limits, lock};
 use godwit_proto::{Fault, Record, Verdict};
 use godwit_store::digest::{Digest, DigestKind};
 
@@ -28,6 +28,9 @@ const CHUNK_BYTES: usize = 512 << 10;
 
 /// Most batches that are being checked or wait for a check.
 pub const BATCHES_MAX: usize = 64;
+
+/// Memory of these batches, beside the last one: 512 bytes for each entry of full manifests. A peer may send entries with long names.
+const BATCHES_BYTES_MAX: usize = BATCHES_MAX * limits::MANIFEST_RECORDS * 512;
 
 /// Configuration of a verifier.
 pub struct VerifierConfig {
@@ -101,13 +104,23 @@ struct State {
     queue: VecDeque<Arc<Job>>,
     large: Vec<Arc<LargeFile>>,
     in_flight: usize,
+    /// Memory of the batches in flight.
+    bytes: usize,
     stopping: bool,
     failed: bool,
+}
+
+impl State {
+    fn has_room(&self) -> bool {
+        self.in_flight < BATCHES_MAX && self.bytes < BATCHES_BYTES_MAX
+    }
 }
 
 pub(super) struct Job {
     number: u64,
     records: Vec<Record>,
+    /// Memory of the records.
+    bytes: usize,
     progress: Mutex<JobProgress>,
 }
 
@@ -159,10 +172,10 @@ impl Verifier {
 
     /// Whether [`submit`](Self::submit) would return without waiting.
     pub fn has_room(&self) -> bool {
-        lock(&self.shared.state).in_flight < BATCHES_MAX
+        lock(&self.shared.state).has_room()
     }
 
-    /// Submits entries for checking; waits while [`BATCHES_MAX`] are in progress. A file without a digest may have any contents.
+    /// Submits entries for checking; waits while as many as possible are in progress. A file without a digest may have any contents.
     pub fn submit(&self, number: u64, records: Vec<Record>) {
         let count = records.len();
         if count == 0 {
@@ -175,6 +188,7 @@ impl Verifier {
         }
         let job = Arc::new(Job {
             number,
+            bytes: records.iter().map(Record::memory).sum(),
             records,
             progress: Mutex::new(JobProgress {
                 next: 0,
@@ -183,7 +197,7 @@ impl Verifier {
             }),
         });
         let mut state = lock(&self.shared.state);
-        while state.in_flight >= BATCHES_MAX && !state.stopping {
+        while !state.has_room() && !state.stopping {
             state = self
                 .shared
                 .done
@@ -191,6 +205,7 @@ impl Verifier {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         state.in_flight += 1;
+        state.bytes += job.bytes;
         state.queue.push_back(job);
         drop(state);
         self.shared.changed.notify_all();
@@ -327,7 +342,10 @@ impl Shared {
             records: job.records.clone(),
             findings,
         });
-        lock(&self.state).in_flight -= 1;
+        let mut state = lock(&self.state);
+        state.in_flight -= 1;
+        state.bytes -= job.bytes;
+        drop(state);
         self.done.notify_all();
     }
 }
@@ -339,13 +357,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_panics_leaves_nobody_waiting() {
-        let root = TreeRoot {
+    fn the_batches_in_progress_take_bounded_memory() {
+        let mut state = State::default();
+        let record = Record {
+            path: vec![b'x'; BATCHES_BYTES_MAX / 4],
+            ..Record::default()
+        };
+        for _ in 0..4 {
+            assert!(state.has_room());
+            state.in_flight += 1;
+            state.bytes += record.memory();
+        }
+        assert!(!state.has_room());
+    }
+
+    /// A batch that was reported leaves its room for others.
+    #[test]
+    fn batches_with_long_names_are_checked_one_after_another() {
+        let config = VerifierConfig {
+            roots: vec![empty_root()],
+            digest: DigestKind::Crc64Nvme,
+            contents_only: true,
+            touched: None,
+            threads: 1,
+        };
+        let verifier = Verifier::start(config, Arc::default(), Box::new(|_| {})).unwrap();
+        for number in 0..4 {
+            let long = Record {
+                target: vec![0; BATCHES_BYTES_MAX],
+                ..Record::default()
+            };
+            verifier.submit(number, vec![long]);
+        }
+        verifier.wait_idle();
+        assert!(verifier.has_room());
+    }
+
+    fn empty_root() -> TreeRoot {
+        TreeRoot {
             storage: Arc::new(MemoryStorage::new()),
             start: godwit_store::RelPath::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_thread_that_panics_leaves_no_thread_waiting() {
         let config = VerifierConfig {
-            roots: vec![root],
+            roots: vec![empty_root()],
             digest: DigestKind::Crc64Nvme,
             contents_only: true,
             touched: None,

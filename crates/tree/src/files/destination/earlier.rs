@@ -1,5 +1,7 @@
 //! Results and leftovers of other attempts of the same job at a destination. Stores nothing; the job's owner does.
 
+use std::time::Duration;
+
 /// Results and leftovers of earlier attempts of a job at its destination, perhaps by other senders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Earlier {
@@ -8,4 +10,6 @@ pub struct Earlier {
     pub into: Option<bool>,
     /// Tags of the temporary files of earlier attempts.
     pub tags: Vec<u64>,
+    /// Time since the first attempt began.
+    pub age: Option<Duration>,
 }

@@ -105,6 +105,7 @@ fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
             closer: false,
             lane,
             fence: Arc::new(Open),
+            since: None,
             part_bytes_min: 4096,
             region: Region::default(),
         };
@@ -171,6 +172,7 @@ fn an_attempt_of_another_sender_maps_names_as_the_first_one_did() {
             earlier: Earlier {
                 into,
                 tags: tags.to_vec(),
+                ..Earlier::default()
             },
             ..request(journals.path(), vec![b"src".to_vec()])
         }
@@ -199,7 +201,7 @@ fn an_attempt_of_another_sender_maps_names_as_the_first_one_did() {
 /// A call that hangs at the first node takes effect late, and must not change the temporary files of the second
 /// node.
 #[test]
-fn a_later_attempt_at_another_node_has_temporary_names_of_its_own() {
+fn a_later_attempt_at_another_node_has_different_temporary_names() {
     let homes = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let attempt = |node: usize, into| {
@@ -208,6 +210,7 @@ fn a_later_attempt_at_another_node_has_temporary_names_of_its_own() {
             earlier: Earlier {
                 into,
                 tags: Vec::new(),
+                ..Earlier::default()
             },
             node: vec![b'1' + u8::try_from(node).unwrap()],
             ..request(homes[node].path(), vec![b"src".to_vec()])

@@ -25,7 +25,7 @@ use self::filling::{Filling, State};
 use self::naming::{Ancestors, Checked, Naming};
 use super::undelivered::UndeliveredSet;
 use crate::files::error::CommitError;
-use crate::files::plan::{agenda::Agenda, planner::ReplaceSet};
+use crate::files::plan::{agenda::Agenda, awaited::Awaited};
 use crate::files::target::Target;
 use crate::files::write::open::{OpenFile, OpenFiles};
 
@@ -40,7 +40,7 @@ pub(crate) struct Committer {
     target: Arc<Target>,
     naming: Naming,
     files: Arc<OpenFiles>,
-    replace: Arc<ReplaceSet>,
+    replace: Arc<Awaited>,
     /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
     epoch: AtomicU64,
     pub(crate) journal: Mutex<Option<Journal>>,
@@ -60,8 +60,8 @@ struct Batch {
     ranges: Vec<Range>,
     complete: Vec<(Seq, Arc<OpenFile>)>,
     bytes: u64,
-    /// Bytes of the paths of small files.
-    path_bytes: u64,
+    /// Bytes of the paths of small files, and of their records.
+    held_bytes: u64,
     began: Option<Instant>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct CommitterParts {
     pub(crate) target: Arc<Target>,
     pub(crate) agenda: Arc<Agenda>,
     pub(crate) files: Arc<OpenFiles>,
-    pub(crate) replace: Arc<ReplaceSet>,
+    pub(crate) replace: Arc<Awaited>,
     pub(crate) undelivered: Arc<UndeliveredSet>,
 }
 
@@ -158,11 +158,7 @@ impl Committer {
             return;
         }
         state.batch.seqs.push(seq);
-        state.batch.path_bytes += files.iter().map(SmallFile::path_bytes).sum::<u64>();
-        state
-            .batch
-            .small
-            .extend(files.into_iter().map(|file| (seq, file)));
+        state.batch.add_small(seq, files);
         self.filling.added(&mut state, content);
         drop(state);
         self.mark(content);
@@ -224,7 +220,7 @@ impl Committer {
             return true;
         }
         let stop = || self.filling.is_stopping();
-        let mut rejected = HashSet::new();
+        let mut rejected: HashSet<EntryId> = HashSet::new();
         batch.complete.retain(|(seq, file)| {
             let checked = self.naming.finalise(*seq, file, &stop);
             if checked == Checked::Restart {
@@ -237,6 +233,7 @@ impl Committer {
             }
             good
         });
+        self.settle(rejected.iter().copied());
         // These files have no data left to sync.
         batch
             .ranges
@@ -254,10 +251,10 @@ impl Committer {
         self.naming.count(&batch);
         let mut directories = Ancestors::default();
         let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
-        let mut told: Vec<Record> = Vec::new();
+        let mut finished: Vec<Record> = Vec::new();
         for (seq, file) in &batch.small {
             if self.naming.commit_small(*seq, file, &stop) {
-                told.extend(file.record.as_deref().cloned());
+                finished.extend(file.record.as_deref().cloned());
                 // A file that already has its name is in a place where names cannot be, or need not be, made durable.
                 if let Some(unnamed) = &file.unnamed {
                     directories.add_of(&unnamed.path);
@@ -272,7 +269,7 @@ impl Committer {
         for (seq, file) in &batch.complete {
             match self.naming.commit_large(*seq, file, &stop) {
                 Checked::Good => {
-                    told.extend(file.finished_record());
+                    finished.extend(file.finished_record());
                     directories.add_of(&file.path);
                     done.extend(file.done_record());
                 }
@@ -304,20 +301,20 @@ impl Committer {
             files.remove(&file.id);
         }
         drop(files);
-        let mut replace = lock(&self.replace);
-        if !replace.is_empty() {
-            let small = batch.small.iter().map(|(_, file)| file.id);
-            for id in small.chain(batch.complete.iter().map(|(_, file)| file.id)) {
-                replace.remove(&id);
-            }
-        }
-        drop(replace);
+        self.settle(batch.small.iter().map(|(_, file)| file.id));
+        self.settle(batch.complete.iter().map(|(_, file)| file.id));
         self.target.counters.files_done.add(done.len() as u64);
-        for record in &told {
-            self.target.acks.done(record);
+        for record in &finished {
+            self.target.acks.observer.entry_done(record);
         }
         self.target.acks.durable(&batch.seqs);
         true
+    }
+
+    /// These entries have their names, wait for the end, or have failed.
+    fn settle(&self, ids: impl Iterator<Item = EntryId> + Clone) {
+        self.naming.agenda.deferred.files.settle(ids.clone());
+        self.replace.settle(ids);
     }
 
     /// Whether the claim of this member has ended: then this end fails.
@@ -405,7 +402,7 @@ impl Committer {
             "a batch of {} could not be synced and is sent again: {error}",
             batch.seqs.len() + second.seqs.len()
         );
-        self.target.acks.note(&note);
+        self.target.acks.observer.note(&note);
         for batch in [batch, second] {
             let files = batch
                 .ranges
@@ -420,11 +417,10 @@ impl Committer {
         }
     }
 
-    /// These files are sent again although they already have their names: the entries that they will find there are their
-    /// own.
+    /// These files are sent again although this transfer has already named them, so existing entries of these names are expected.
     fn expect_again<'a>(&self, files: impl Iterator<Item = &'a SmallFile>) {
         let named = files.filter(|file| file.unnamed.is_none());
-        lock(&self.replace).extend(named.map(|file| file.id));
+        self.replace.expect_again(named.map(|file| file.id));
     }
 
     /// Resets progress to the durable data and the data written since the failure.

@@ -1,23 +1,23 @@
 //! Holds names that must wait for the end, because directories that will be deleted still have them. Deletes nothing (`delete`) and
 //! assigns no names (`finisher`).
 
-use std::collections::HashSet;
 use std::io;
-use std::path::Path;
 use std::sync::Mutex;
 
 use godwit_engine::lock;
 use godwit_proto::{EntryId, Record};
 use godwit_store::RelPath;
 use godwit_store::seen::SeenSet;
+use godwit_store::spill::{SpillList, SpillRoom};
 
-use crate::files::finish::spill_list::{SpillList, decode_directory};
+use crate::files::finish::spill_list::{DIRECTORY_OWN_BYTES, decode_directory};
+use crate::files::plan::awaited::Awaited;
 use crate::files::target::Target;
 
 /// Entries whose names are deferred.
 pub(crate) struct Deferred {
     /// Files that are requested and not complete yet.
-    files: Mutex<HashSet<EntryId>>,
+    pub(crate) files: Awaited,
     records: Mutex<SpillList>,
     /// The directories that must be removed first, in a dry run too.
     in_the_way: Mutex<SeenSet>,
@@ -36,11 +36,11 @@ const FILE: u8 = 0;
 const RECORD: u8 = 1;
 
 impl Deferred {
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(room: &SpillRoom, files_max: usize) -> Self {
         Self {
-            files: Mutex::default(),
-            records: Mutex::new(SpillList::new(directory)),
-            in_the_way: Mutex::new(SeenSet::new(directory)),
+            files: Awaited::new(files_max),
+            records: Mutex::new(SpillList::new(room, 1 + DIRECTORY_OWN_BYTES)),
+            in_the_way: Mutex::new(SeenSet::new(room)),
         }
     }
 
@@ -54,16 +54,6 @@ impl Deferred {
         lock(&self.in_the_way).contains(path.as_bytes())
     }
 
-    /// Records that this file will have to wait.
-    pub(crate) fn expect(&self, id: EntryId) {
-        lock(&self.files).insert(id);
-    }
-
-    /// Whether this file will have to wait.
-    pub(crate) fn expects(&self, id: EntryId) -> bool {
-        lock(&self.files).contains(&id)
-    }
-
     /// Called when a complete file is about to get its name: `true` if the name is deferred. `counted` is its content counted as
     /// durable, in bytes.
     pub(crate) fn take(
@@ -73,7 +63,7 @@ impl Deferred {
         path: &RelPath,
         counted: u64,
     ) -> io::Result<bool> {
-        if !lock(&self.files).remove(&id) {
+        if !self.files.take(id) {
             return Ok(false);
         }
         let mut item = vec![FILE];

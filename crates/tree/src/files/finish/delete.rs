@@ -6,8 +6,9 @@
 //! in numbered notices, which are all repeated if FINISH arrives again.
 
 mod emptied;
+mod places;
 mod region;
-mod told;
+mod report;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +41,7 @@ pub(crate) enum Deletion {
     Done,
     /// An entry could not be removed; the reason was reported, or the transfer has ended.
     Refused,
-    /// The source is empty, and so many entries would be deleted; only a limit of deletions allows that.
+    /// The source is empty, and this number of entries would be deleted; only a limit of deletions allows that.
     WouldEmpty(u64),
 }
 
@@ -75,9 +76,9 @@ impl Deleter<'_> {
         let failed = ending.failed.max(self.target.counters.entries_failed.get());
         if failed > 0 || ending.scan_faults > 0 {
             ending.tell(Notice::note(
-                "nothing was deleted at the destination, because not all of the source could be read and delivered",
+                "nothing more was deleted at the destination, because not all of the source could be read and delivered",
             ));
-            if self.target.acks.no_space.load(Ordering::Relaxed) {
+            if self.target.acks.no_space.is_set() {
                 ending.tell(Notice::note(
                     "the destination is full: --delete-before deletes extra entries at the destination before data is sent",
                 ));
@@ -87,7 +88,7 @@ impl Deleter<'_> {
         if self.agenda.spared.overflowed() {
             return self.refuse(
                 FaultCode::LIMIT,
-                "nothing was deleted: too many directories have the names of files that --min-size, --max-size, --newer or --older pass over".to_owned(),
+                "nothing more was deleted: too many directories have the names of files that --min-size, --max-size, --newer, --older or --ignore-existing pass over".to_owned(),
             );
         }
         match self.find_extras(ending) {
@@ -99,7 +100,7 @@ impl Deleter<'_> {
             Err(error) => self.refuse(
                 FaultCode::IO,
                 format!(
-                    "nothing was deleted: the entries of the destination cannot be compared{}",
+                    "nothing more was deleted: the entries of the destination cannot be compared{}",
                     self.open_or(&format!(": {error}"), "")
                 ),
             ),
@@ -128,7 +129,7 @@ impl Deleter<'_> {
         let Some(base) = self.target.config.mapping.first() else {
             return Ok(None);
         };
-        let spill = &self.target.config.spill_directory;
+        let spill = &self.target.config.spill;
         let mut survey = Survey {
             paths: SpillStack::new(spill, PATHS_BYTES),
             there: There::new(spill),
@@ -144,7 +145,6 @@ impl Deleter<'_> {
         if let Some(kind) = *lock(&self.agenda.way_at_root) {
             self.found(&mut survey, base, b"", kind)?;
         }
-        let select = &self.target.config.select;
         let mut trouble = None;
         let mut each = |item: SurveyItem| {
             if survey.count.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
@@ -163,11 +163,7 @@ impl Deleter<'_> {
                     if is_mount {
                         survey.meet_mount(&path);
                     }
-                    let kept = match select.keeps_to_one_file_system() {
-                        true => self.keep_mount(&mut survey, base, &path, is_mount),
-                        false => Ok(false),
-                    };
-                    match kept {
+                    match self.keep_place(&mut survey, base, &path, is_mount) {
                         Ok(true) => return true,
                         Ok(false) => {}
                         Err(error) => {
@@ -200,36 +196,12 @@ impl Deleter<'_> {
         if !(ending.goes_on)() {
             return Ok(None);
         }
-        if let Some((directory, kept)) = survey.stuck {
-            self.refuse(
-                FaultCode::TYPE_CONFLICT,
-                format!(
-                    "nothing was deleted: {directory} would be replaced by another entry of its name, but this transfer may not delete {} in it (left out by --exclude or a similar option, or not readable)",
-                    self.open_or(&kept.to_string(), "something in it")
-                ),
-            );
-            return Ok(None);
-        }
-        if let Some((directory, mount)) = self.mount_in_the_way(&survey)? {
-            self.refuse(
-                FaultCode::TYPE_CONFLICT,
-                format!(
-                    "nothing was deleted: {directory} would be replaced by another entry of its name, but a file system is mounted {}; unmount it, or name another destination",
-                    self.open_or(&format!("at {mount}"), "in it")
-                ),
-            );
+        if self.is_in_the_way(&survey)? {
             return Ok(None);
         }
         let there = std::mem::replace(&mut survey.there, There::new(spill));
         let extras = self.agenda.announced.extras(there)?;
-        for (number, mount) in &survey.mounts {
-            if extras.has(*number) {
-                ending.tell(Notice::note(&format!(
-                    "a file system is mounted {}, which the source does not have: its contents are deleted, and the mount point stays; --one-file-system keeps them",
-                    self.open_or(&format!("at {mount}"), "at the destination")
-                )));
-            }
-        }
+        self.tell_mounts(&survey, &extras, ending);
         let doomed = extras.count + self.target.counters.entries_deleted.get();
         if let Some(max) = self.target.comparison().max_delete
             && doomed > max
@@ -244,6 +216,31 @@ impl Deleter<'_> {
             return Ok(None);
         }
         Ok(Some((survey, extras)))
+    }
+
+    /// Whether something must stay where the source has another entry. Then nothing is deleted, and the reason is reported.
+    fn is_in_the_way(&self, survey: &Survey) -> io::Result<bool> {
+        if let Some((directory, kept)) = &survey.stuck {
+            self.refuse(
+                FaultCode::TYPE_CONFLICT,
+                format!(
+                    "nothing more was deleted: {directory} would be replaced by another entry of its name, but this transfer may not delete {} in it (left out by --exclude or a similar option, or not readable)",
+                    self.open_or(&kept.to_string(), "something in it")
+                ),
+            );
+            return Ok(true);
+        }
+        if let Some((directory, mount)) = self.mount_in_the_way(survey)? {
+            self.refuse(
+                FaultCode::TYPE_CONFLICT,
+                format!(
+                    "nothing more was deleted: {directory} would be replaced by another entry of its name, but a file system is mounted {}; unmount it, or name another destination",
+                    self.open_or(&format!("at {mount}"), "in it")
+                ),
+            );
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     /// A directory that must be removed at the end, and the mount point at or below it.
@@ -305,27 +302,6 @@ impl Deleter<'_> {
         survey.paths.push(&item)?;
         survey.count += 1;
         Ok(())
-    }
-
-    /// Whether the entry is a mount point, or below one, and must stay.
-    fn keep_mount(
-        &self,
-        survey: &mut Survey,
-        base: &RelPath,
-        path: &RelPath,
-        is_mount: bool,
-    ) -> io::Result<bool> {
-        if survey
-            .mounts
-            .iter()
-            .any(|(_, mount)| mount != path && path.starts_with(mount))
-        {
-            return Ok(true);
-        }
-        if is_mount {
-            self.keep(survey, base, path)?;
-        }
-        Ok(is_mount)
     }
 
     /// Records that the entry at `path` and the directories above it must stay.

@@ -14,6 +14,9 @@ const FILES_MAX: usize = 64 << 10;
 /// Most places that the source could not read; beyond that, all temporary files are kept.
 const UNSEEN_MAX: usize = 1024;
 
+/// Most bytes of their paths; beyond that, all temporary files are kept.
+const UNSEEN_BYTES_MAX: usize = 1 << 20;
+
 /// The files that a sweep keeps.
 #[derive(Default)]
 pub(crate) struct Leftovers(Mutex<Inner>);
@@ -24,6 +27,7 @@ struct Inner {
     files: HashSet<Vec<u8>>,
     /// Paths that the source could not list; the entries below them may still exist there.
     unseen: Vec<RelPath>,
+    unseen_bytes: usize,
     everything: bool,
 }
 
@@ -58,8 +62,10 @@ impl Leftovers {
             return;
         }
         let mut inner = lock(&self.0);
-        if inner.unseen.len() < UNSEEN_MAX {
+        let bytes = inner.unseen_bytes + path.as_bytes().len();
+        if inner.unseen.len() < UNSEEN_MAX && bytes <= UNSEEN_BYTES_MAX {
             inner.unseen.push(path.clone());
+            inner.unseen_bytes = bytes;
         } else {
             inner.everything = true;
         }
@@ -98,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_gone_on_with_is_kept() {
+    fn resumable_temporary_files_are_kept() {
         let leftovers = Leftovers::default();
         let temp = TempName::new(7, &path("a/kept"));
         let at = path("a").join(temp.as_bytes()).unwrap();
@@ -114,5 +120,17 @@ mod tests {
         assert!(!leftovers.has(&path("closed2/temp")));
         leftovers.note_failure(&RelPath::default(), FaultCode::IO);
         assert!(leftovers.has(&path("closed2/temp")));
+    }
+
+    #[test]
+    fn beyond_a_bound_in_bytes_all_temporary_files_are_kept() {
+        let leftovers = Leftovers::default();
+        for number in 0..40 {
+            let long = format!("{number}/{}", "long/".repeat(6_000));
+            leftovers.note_failure(&path(&format!("{long}name")), FaultCode::IO);
+        }
+        assert!(lock(&leftovers.0).unseen_bytes <= UNSEEN_BYTES_MAX);
+        assert!(leftovers.has(&path("elsewhere/temp")));
+        assert!(!leftovers.all_seen());
     }
 }

@@ -21,7 +21,7 @@ const DIRECTORY_BYTES_MAX: u64 = 16 << 20;
 /// Removes unclaimed temporary files. Files that cannot be listed or removed stay for another run.
 pub(crate) fn sweep_unclaimed(target: &Target, now: SystemTime) {
     let config = &target.config;
-    let Ok(claimed) = JournalDirectory::tags(&config.spill_directory) else {
+    let Ok(claimed) = JournalDirectory::tags(config.spill.directory()) else {
         return;
     };
     let Some(before) = now

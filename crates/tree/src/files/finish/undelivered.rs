@@ -7,13 +7,13 @@
 //! Otherwise a sender without read permission at the destination could link a file that it never sent into a readable place. For such a
 //! sender, the receiver therefore remembers the files that arrived or had the announced digest; all other files are foreign.
 
-use std::path::Path;
 use std::sync::Mutex;
 
 use godwit_engine::lock;
 use godwit_proto::{EntryKind, FaultCode, Record, RecordFlags};
 use godwit_store::journal::PathKey;
 use godwit_store::seen::SeenSet;
+use godwit_store::spill::SpillRoom;
 
 use crate::files::error::KeysError;
 
@@ -57,14 +57,15 @@ struct Inner {
 }
 
 impl UndeliveredSet {
-    /// An empty set; keys that do not fit in memory go to a nameless file in `directory`. With `is_blind` the sender may not read the
+    /// An empty set; keys that do not fit in memory go to a nameless file in `room`. With `is_blind` the sender may not read the
     /// destination.
-    pub(crate) fn new(directory: &Path, is_blind: bool) -> Self {
-        let proven = || SeenSet::with_memory(directory, PROVEN_IN_MEMORY);
+    pub(crate) fn new(room: impl Into<SpillRoom>, is_blind: bool) -> Self {
+        let room = room.into();
+        let proven = || SeenSet::with_memory(&room, PROVEN_IN_MEMORY);
         Self {
             is_blind,
             inner: Mutex::new(Inner {
-                seen: SeenSet::new(directory),
+                seen: SeenSet::new(&room),
                 proven: is_blind.then(proven),
                 any: false,
                 failure: None,
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn to_who_may_not_read_all_files_are_foreign_but_those_that_were_brought() {
+    fn a_client_that_may_not_read_sees_all_files_but_the_delivered_ones_as_foreign() {
         let directory = tempfile::tempdir().unwrap();
         let set = UndeliveredSet::new(directory.path(), true);
         set.prove(|| PathKey::new(0, b"a"));
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_remembered_makes_all_of_them_unknown() {
+    fn a_failed_record_of_an_undelivered_entry_makes_all_unknown() {
         let directory = tempfile::tempdir().unwrap();
         let set = UndeliveredSet::new(&directory.path().join("gone"), false);
         for number in 0..300_000_u32 {

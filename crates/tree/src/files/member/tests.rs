@@ -51,6 +51,7 @@ fn receive<T>(
         closer,
         lane: 0,
         fence: Arc::new(Late(is_late)),
+        since: None,
         part_bytes_min: 4096,
         region: Region::default(),
     };
@@ -150,7 +151,7 @@ fn a_closer_takes_away_what_could_be_renamed_late_before_it_looks() {
 
 /// A call that hangs has the file open, and would set old attributes after the right ones were set.
 #[test]
-fn what_lacks_attributes_is_another_inode_afterwards_where_one_could_be_late() {
+fn an_entry_without_its_attributes_gets_a_new_inode_if_a_late_call_may_exist() {
     for is_late in [true, false] {
         let time = 1 << 30;
         let prepare = |tree: &Path, _| {
@@ -190,5 +191,23 @@ fn what_lacks_attributes_is_another_inode_afterwards_where_one_could_be_late() {
             assert_eq!(std::fs::read(tree.join("out/f")).unwrap(), b"content");
             assert_eq!(std::fs::read_dir(tree.join("out")).unwrap().count(), 3);
         });
+    }
+}
+
+/// Each name of a mark is a hash, and a closer may have 65,535 destinations, with 32,000 directories above them.
+#[test]
+fn the_names_of_marks_are_made_once_for_each_path() {
+    let base = "1/".repeat(1_000);
+    let path = |number: u32| RelPath::parse(format!("{base}{number}").as_bytes()).unwrap();
+    let paths: Vec<RelPath> = (0..500).map(path).collect();
+    let marks = marks_above(7, &paths);
+    // The root is above all of them.
+    assert_eq!(marks.len(), 500 + 1_000 + 1);
+    for at in [
+        paths[499].clone(),
+        paths[0].parent().unwrap(),
+        RelPath::root(),
+    ] {
+        assert!(is_among(&marks, TempName::of_mark(7, &at).as_bytes()));
     }
 }

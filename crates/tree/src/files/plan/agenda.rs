@@ -4,19 +4,19 @@
 //!
 //! Each list has its own lock, held for one call only; no two locks are held at once.
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_engine::lock;
-use godwit_proto::Record;
-use godwit_store::{Kind, RelPath, StoreError};
+use godwit_proto::{Comparison, EntryKind, Record};
+use godwit_store::spill::{SpillList, SpillRoom};
+use godwit_store::{Kind, Meta, RelPath, StoreError};
 
 use crate::files::finish::deferred::Deferred;
-use crate::files::finish::spill_list::{SpillList, encode_directory};
+use crate::files::finish::spill_list::{DIRECTORY_OWN_BYTES, LINK_OWN_BYTES, encode_directory};
 use crate::files::plan::announced::Announced;
 use crate::files::plan::spared::Spared;
-use crate::files::target::spill_error;
+use crate::files::target::{spill_error, stays_out};
 
 /// Work for the end of a transfer. Lists that do not fit in memory are on disk.
 pub(crate) struct Agenda {
@@ -39,17 +39,30 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    pub(crate) fn new(spill: &Path) -> Self {
+    pub(crate) fn new(room: &SpillRoom, awaited_max: usize) -> Self {
         Self {
-            links: Mutex::new(SpillList::new(spill)),
-            directories: Mutex::new(SpillList::new(spill)),
-            replaced: Mutex::new(SpillList::new(spill)),
+            links: Mutex::new(SpillList::new(room, LINK_OWN_BYTES)),
+            directories: Mutex::new(SpillList::new(room, DIRECTORY_OWN_BYTES)),
+            // The kind of an entry precedes its path.
+            replaced: Mutex::new(SpillList::new(room, 1)),
             way_at_root: Mutex::default(),
-            announced: Announced::new(spill),
-            spared: Spared::new(spill),
-            deferred: Deferred::new(spill),
+            announced: Announced::new(room),
+            spared: Spared::new(room),
+            deferred: Deferred::new(room, awaited_max),
             adjusted: AtomicBool::new(false),
         }
+    }
+
+    /// Whether an option for existing or missing entries excludes the entry. An excluded directory stays with all its contents, even
+    /// where the source has another kind of entry, and vice versa.
+    pub(crate) fn keeps(&self, record: &Record, there: Option<&Meta>, wanted: Comparison) -> bool {
+        let keeps = stays_out(wanted, record.kind, there);
+        let is_other =
+            |there: &Meta| (there.kind == Kind::Directory) != (record.kind == EntryKind::DIRECTORY);
+        if keeps && wanted.delete && there.is_some_and(is_other) {
+            self.spared.add(&record.path);
+        }
+        keeps
     }
 
     /// Adds a directory whose mode and times are set when nothing more is put into it.

@@ -7,13 +7,12 @@
 //! entry stays; a wanted one is never deleted.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use godwit_engine::lock;
 use godwit_proto::{EntryKind, Record};
 use godwit_store::journal::PathKey;
-use godwit_store::spill::{SpillMerge, SpillSorter};
+use godwit_store::spill::{SpillMerge, SpillRoom, SpillSorter};
 
 use crate::files::error::{ExtrasError, KeysError};
 
@@ -37,7 +36,7 @@ impl Key {
 
 /// The keys of the entries announced so far.
 pub(crate) struct Announced {
-    directory: PathBuf,
+    room: SpillRoom,
     state: Mutex<State>,
 }
 
@@ -50,14 +49,15 @@ struct State {
 }
 
 impl Announced {
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(room: impl Into<SpillRoom>) -> Self {
+        let room = room.into();
         Self {
-            directory: directory.to_owned(),
             state: Mutex::new(State {
-                sorter: SpillSorter::new(directory, SORTER_BYTES),
+                sorter: SpillSorter::new(&room, SORTER_BYTES),
                 has_contents: false,
                 failure: None,
             }),
+            room,
         }
     }
 
@@ -100,7 +100,7 @@ impl Announced {
         if let Some(failure) = &state.failure {
             return Err(failure.clone().into());
         }
-        let empty = SpillSorter::new(&self.directory, SORTER_BYTES);
+        let empty = SpillSorter::new(&self.room, SORTER_BYTES);
         let announced = std::mem::replace(&mut state.sorter, empty);
         drop(state);
         Ok(Extras::find(announced.finish()?, there)?)
@@ -118,9 +118,9 @@ pub(crate) struct There {
 }
 
 impl There {
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(room: impl Into<SpillRoom>) -> Self {
         Self {
-            sorter: SpillSorter::new(directory, SORTER_BYTES),
+            sorter: SpillSorter::new(room, SORTER_BYTES),
             count: 0,
         }
     }
@@ -175,7 +175,7 @@ impl Extras {
         Ok(())
     }
 
-    /// Whether entry `number`, from 0, in the order found was not announced.
+    /// Whether the entry with this number was not announced. Entries are numbered from 0 as they were found.
     pub(crate) fn has(&self, number: u64) -> bool {
         usize::try_from(number / 64)
             .ok()
@@ -186,6 +186,8 @@ impl Extras {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn announced(directory: &Path, names: impl Iterator<Item = String>) -> Announced {
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_announced_is_found_among_many_that_do_not_fit_memory() {
+    fn unannounced_entries_are_found_among_more_names_than_memory_holds() {
         let directory = tempfile::tempdir().unwrap();
         let odd = |number: &u32| number % 1000 == 7;
         let all = 0..200_000_u32;

@@ -37,7 +37,7 @@ impl Selecting {
         taken
     }
 
-    /// Whether the limits skip an entry with this metadata. If so, it is counted.
+    /// Whether the limits skip an entry with this metadata. Counts skipped entries.
     pub(crate) fn passes_over(&self, meta: &Meta) -> bool {
         let passed = self.select.passes_over(meta);
         self.counters.entries_excluded.add(u64::from(passed));

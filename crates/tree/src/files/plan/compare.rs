@@ -67,7 +67,7 @@ impl Comparer {
             agenda: Arc::clone(agenda),
             done,
             undelivered: Arc::clone(undelivered),
-            sharers: Sharers::new(&target.config.spill_directory),
+            sharers: Sharers::new(&target.config.spill),
         }
     }
 
@@ -111,7 +111,7 @@ impl Comparer {
                             path,
                             record.bytes,
                             self.target.config.digest,
-                            &|| self.target.acks.is_over(),
+                            &|| self.target.acks.over.is_set(),
                         );
                         // An unreadable file is replaced.
                         matches!(found, Ok(Some(found)) if entry::digest_to_wire(&found) == wanted)
@@ -125,6 +125,8 @@ impl Comparer {
             if self.sharers.is_anothers(record, there) {
                 return Ok(Judgement::Wanted);
             }
+            let since = self.target.config.since;
+            self.target.delivered.found(since, there);
             // The size alone is easily guessed, so a sender without read permission here cannot set a file's time by it.
             if judge == Judge::SIZE && self.target.config.hides_contents {
                 let mtime = there.mtime;
@@ -213,7 +215,9 @@ impl Comparer {
             self.agenda.note_adjusted();
         }
         self.target.counters.entries_adjusted.add(1);
-        self.target.unless_plain(Verdict::Adjusted, Verdict::Skip)
+        self.target
+            .config
+            .unless_plain(Verdict::Adjusted, Verdict::Skip)
     }
 
     /// Sets the metadata of an entry that is otherwise the same, if it differs.

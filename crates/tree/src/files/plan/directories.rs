@@ -3,7 +3,6 @@
 //!
 //! Lock order: `replacing` precedes all other locks here; the other locks are held for one call only.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +14,7 @@ use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
 use crate::files::finish::delete::kind_number;
 use crate::files::plan::agenda::Agenda;
 use crate::files::plan::announced::Key;
+use crate::files::plan::remembered::Remembered;
 use crate::files::plan::spelling::{LastDirectory, Spelling, taken};
 use crate::files::target::{Target, below, destination_fault, spill_error};
 
@@ -31,7 +31,7 @@ pub(crate) struct Directories {
     /// Checks which names at the destination are exactly the announced ones.
     pub(crate) spelling: Spelling,
     /// Directories that this transfer made: their contents need no look.
-    fresh: Mutex<HashSet<Box<[u8]>>>,
+    fresh: Mutex<Remembered<()>>,
     /// Whether directories were made: most repeated runs make none.
     made_any: AtomicBool,
     /// Locked while an entry is replaced by a directory. In a dry run, it contains the entries that would have been replaced.
@@ -42,12 +42,12 @@ impl Directories {
     pub(crate) fn new(target: &Arc<Target>, agenda: &Arc<Agenda>) -> Self {
         let config = &target.config;
         Self {
-            spelling: Spelling::new(&config.storage, &config.mapping, &config.spill_directory),
+            spelling: Spelling::new(&config.storage, &config.mapping, &config.spill),
             target: Arc::clone(target),
             agenda: Arc::clone(agenda),
-            fresh: Mutex::default(),
+            fresh: Mutex::new(Remembered::new(FRESH_MAX)),
             made_any: AtomicBool::new(false),
-            replacing: Mutex::new(SeenSet::new(&config.spill_directory)),
+            replacing: Mutex::new(SeenSet::new(&config.spill)),
         }
     }
 
@@ -58,7 +58,7 @@ impl Directories {
 
     /// Whether this transfer is known to have made the directory at this path.
     pub(crate) fn made(&self, directory: &[u8]) -> bool {
-        self.made_any.load(Ordering::Acquire) && lock(&self.fresh).contains(directory)
+        self.made_any.load(Ordering::Acquire) && lock(&self.fresh).get(directory).is_some()
     }
 
     /// Whether this transfer made a directory.
@@ -67,11 +67,7 @@ impl Directories {
     }
 
     pub(crate) fn remember_fresh(&self, path: &RelPath) {
-        let mut fresh = lock(&self.fresh);
-        if fresh.len() >= FRESH_MAX {
-            fresh.clear();
-        }
-        fresh.insert(path.as_bytes().into());
+        lock(&self.fresh).put(path.as_bytes(), ());
         self.made_any.store(true, Ordering::Release);
     }
 
@@ -122,8 +118,8 @@ impl Directories {
         }
     }
 
-    /// Looks at `path`. If a directory above it denies its owner access although this transfer sets its mode, access is granted first. The
-    /// manifest with that directory may still be in flight, on another stream.
+    /// Looks at `path`. A directory above `path` may deny access to its owner. If this transfer sets the mode of that directory, access
+    /// is granted first. The manifest with that directory may still be in flight on another stream.
     pub(crate) fn looking(
         &self,
         path: &RelPath,

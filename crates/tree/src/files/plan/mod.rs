@@ -3,10 +3,12 @@
 pub(crate) mod afresh;
 pub(crate) mod agenda;
 pub(crate) mod announced;
+pub(crate) mod awaited;
 pub(crate) mod choice;
 pub(crate) mod compare;
 pub(crate) mod directories;
 pub(crate) mod planner;
+pub(crate) mod remembered;
 pub(crate) mod sharers;
 pub(crate) mod spared;
 pub(crate) mod spelling;

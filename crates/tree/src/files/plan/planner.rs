@@ -4,9 +4,8 @@
 mod at_once;
 mod portions;
 
-use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use godwit_engine::{entry, limits, lock};
 use godwit_proto::{
@@ -19,18 +18,16 @@ use godwit_store::{Kind, Look, RelPath, Replace, StoreError, StoreErrorKind, Tem
 
 use crate::files::finish::spill_list::encode_link;
 use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
-use crate::files::member::take_late;
+use crate::files::member::accept_late;
 use crate::files::plan::agenda::Agenda;
+use crate::files::plan::awaited::Awaited;
 use crate::files::plan::compare::{Comparer, Judgement, has_time, mtime_of};
 use crate::files::plan::directories::{Directories, OWNER_BITS};
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{Target, destination_fault, spares_newer, stays_out, type_conflict};
+use crate::files::target::{Target, destination_fault, spares_newer, type_conflict};
 use crate::files::unusable::Unusable;
 use crate::files::write::held::Held;
 use crate::files::write::maker::Maker;
-
-/// Requested entries whose name is already taken, shared with the code that names files.
-pub(crate) type ReplaceSet = Mutex<HashSet<EntryId>>;
 
 /// Gives a verdict on each announced entry.
 pub(crate) struct Planner {
@@ -39,7 +36,8 @@ pub(crate) struct Planner {
     pub(crate) directories: Arc<Directories>,
     held: Arc<Held>,
     undelivered: Arc<UndeliveredSet>,
-    replace: Arc<ReplaceSet>,
+    /// Requested entries whose name is already taken, shared with the code that names files.
+    replace: Arc<Awaited>,
     comparer: Comparer,
     maker: Maker,
     /// The reason why nothing can be written to the destination, if known.
@@ -53,7 +51,7 @@ pub(crate) struct PlannerParts<'a> {
     pub(crate) directories: &'a Arc<Directories>,
     pub(crate) held: &'a Arc<Held>,
     pub(crate) undelivered: &'a Arc<UndeliveredSet>,
-    pub(crate) replace: &'a Arc<ReplaceSet>,
+    pub(crate) replace: &'a Arc<Awaited>,
 }
 
 impl Planner {
@@ -119,7 +117,7 @@ impl Planner {
             let why = Undelivered::by(fault.code);
             self.undelivered.note_record(record, why);
             self.keep_held(record);
-            Verdict::Failed(fault)
+            Verdict::Failed(self.target.with_room(fault))
         })
     }
 
@@ -142,11 +140,14 @@ impl Planner {
     ) -> Result<Verdict, Fault> {
         let finishes = self.target.finishes_directory(&record.path);
         if finishes {
-            take_late(&self.target, path)
+            accept_late(&self.target, path)
                 .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
         }
         if path.is_root() {
-            return Ok(self.target.unless_plain(Verdict::Skip, Verdict::Done));
+            return Ok(self
+                .target
+                .config
+                .unless_plain(Verdict::Skip, Verdict::Done));
         }
         let fault = |error: StoreError| {
             self.unusable.note(&self.target, record, path, &error);
@@ -165,7 +166,10 @@ impl Planner {
                 .hold_to_spelling(record.id, path, there.is_some(), last)?;
             there
         };
-        if stays_out(self.target.comparison(), record.kind, there.as_ref()) {
+        if self
+            .agenda
+            .keeps(record, there.as_ref(), self.target.comparison())
+        {
             return Ok(Verdict::Skip);
         }
         let may_make = match &there {
@@ -224,7 +228,7 @@ impl Planner {
             return planned;
         }
         if record.path.is_empty() {
-            take_late(&self.target, &path.parent().unwrap_or_default()).map_err(fault)?;
+            accept_late(&self.target, &path.parent().unwrap_or_default()).map_err(fault)?;
         }
         if record.bytes == UNKNOWN_BYTES {
             self.held.note_once();
@@ -250,7 +254,10 @@ impl Planner {
             }
             there
         };
-        if stays_out(self.target.comparison(), record.kind, there.as_ref()) {
+        if self
+            .agenda
+            .keeps(record, there.as_ref(), self.target.comparison())
+        {
             self.comparer.leave(record, there.as_ref());
             return Ok(Verdict::Skip);
         }
@@ -262,7 +269,7 @@ impl Planner {
             Kind::Directory if self.target.defers(record, path) => {
                 self.agenda.expect_way(record, path).map_err(fault)?;
                 if !self.target.comparison().dry_run {
-                    self.agenda.deferred.expect(record.id);
+                    self.agenda.deferred.files.expect(record.id)?;
                 }
                 return Ok(self.held(record, path).unwrap_or(Verdict::Send));
             }
@@ -277,7 +284,7 @@ impl Planner {
             _ => {}
         }
         if !self.target.comparison().dry_run {
-            lock(&self.replace).insert(record.id);
+            self.replace.expect(record.id)?;
         }
         Ok(self.held(record, path).unwrap_or(Verdict::Send))
     }
@@ -347,7 +354,9 @@ impl Planner {
         let there = self.directories.there(record.id, path, last, || {
             self.target.config.storage.stat(path)
         })?;
-        if stays_out(self.target.comparison(), record.kind, there.as_ref())
+        if self
+            .agenda
+            .keeps(record, there.as_ref(), self.target.comparison())
             || there
                 .as_ref()
                 .is_some_and(|there| spares_newer(self.target.comparison(), record, there))

@@ -3,21 +3,21 @@
 //!
 //! Names that this run does not announce do not count, so a tree may share files with an older copy.
 
-use std::path::Path;
 use std::sync::Mutex;
 
 use godwit_engine::lock;
 use godwit_proto::Record;
 use godwit_store::Meta;
 use godwit_store::seen::SeenSet;
+use godwit_store::spill::SpillRoom;
 
 /// Files with several names that entries of this run keep.
 pub(crate) struct Sharers(Mutex<SeenSet>);
 
 impl Sharers {
-    /// An empty set; keys that do not fit in memory go to a nameless file in `directory`.
-    pub(crate) fn new(directory: &Path) -> Self {
-        Self(Mutex::new(SeenSet::new(directory)))
+    /// An empty set; keys that do not fit in memory go to a nameless file in `room`.
+    pub(crate) fn new(room: &SpillRoom) -> Self {
+        Self(Mutex::new(SeenSet::new(room)))
     }
 
     /// Whether another entry of this run already keeps the existing file. If not, this entry keeps it from now on. If that cannot be

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::Path;
 use std::sync::Mutex;
 
 use godwit_engine::lock;
 use godwit_store::journal::PathKey;
 use godwit_store::seen::SeenSet;
+use godwit_store::spill::SpillRoom;
 
 /// Most skipped directories; beyond that, nothing is deleted, so that memory stays bounded.
 const SPARED_MAX: usize = 256 << 10;
@@ -34,12 +34,12 @@ struct Left {
 }
 
 impl Spared {
-    /// An empty set. Directories that do not fit in memory go to a nameless file in `spill`.
-    pub(crate) fn new(spill: &Path) -> Self {
+    /// An empty set. Directories that do not fit in memory go to a nameless file in `room`.
+    pub(crate) fn new(room: impl Into<SpillRoom>) -> Self {
         Self {
             skipped: Mutex::default(),
             left: Mutex::new(Left {
-                paths: SeenSet::new(spill),
+                paths: SeenSet::new(room),
                 failure: None,
             }),
         }
@@ -99,10 +99,12 @@ impl Spared {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
-    fn what_is_in_a_spared_directory_is_spared_and_nothing_beside_it() {
+    fn a_spared_directory_spares_its_contents_and_no_sibling() {
         let spared = Spared::new(Path::new("/"));
         assert!(!spared.has(b"a"));
         spared.add(b"a/b");

@@ -6,17 +6,18 @@
 //! directories above, down from the path that the user named. Any other match is a collision. A rename that replaces nothing catches
 //! collisions of new names, and a link is checked when it is made.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use godwit_engine::lock;
 use godwit_proto::{EntryId, Fault, FaultCode};
 use godwit_store::seen::SeenSet;
+use godwit_store::spill::SpillRoom;
 use godwit_store::{RelPath, Storage, StoreError, StoreErrorKind, TempName};
 
+use crate::files::plan::remembered::Remembered;
 use crate::files::target::destination_fault;
 
 /// Most directories whose results are remembered; beyond that, they are examined again.
@@ -105,15 +106,15 @@ pub(crate) struct Spelling {
     storage: Arc<dyn Storage>,
     /// The path that the user named; its last component may have any spelling.
     named: RelPath,
-    spill: PathBuf,
-    known: Mutex<HashMap<Vec<u8>, Known>>,
+    spill: SpillRoom,
+    known: Mutex<Remembered<Known>>,
     listings: Mutex<VecDeque<(Vec<u8>, Listing)>>,
     /// Whether an announced entry has collided with another one.
     met: AtomicBool,
 }
 
 impl Spelling {
-    pub(crate) fn new(storage: &Arc<dyn Storage>, mapping: &[RelPath], spill: &Path) -> Self {
+    pub(crate) fn new(storage: &Arc<dyn Storage>, mapping: &[RelPath], spill: &SpillRoom) -> Self {
         let shortest = mapping.iter().min_by_key(|root| root.as_bytes().len());
         let mut named = shortest.cloned().unwrap_or_default();
         // With several sources, the user did not choose the last names.
@@ -123,8 +124,8 @@ impl Spelling {
         Self {
             storage: Arc::clone(storage),
             named,
-            spill: spill.to_owned(),
-            known: Mutex::default(),
+            spill: spill.clone(),
+            known: Mutex::new(Remembered::new(DIRECTORIES_MAX)),
             listings: Mutex::default(),
             met: AtomicBool::new(false),
         }
@@ -184,9 +185,10 @@ impl Spelling {
             at = &at[..slash.unwrap_or(0)];
         };
         for path in unknown.into_iter().rev() {
-            let directory = RelPath::parse(path).unwrap_or_default();
-            let name = directory.file_name().unwrap_or_default();
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            let name = name.unwrap_or_default();
             if known.is_exact && !has_one_spelling(name, known.folds) {
+                let directory = RelPath::parse(path).unwrap_or_default();
                 // A missing directory may still be made under another name.
                 if self.storage.stat(&directory)?.is_none() {
                     return Ok(None);
@@ -217,15 +219,11 @@ impl Spelling {
     }
 
     fn remembered(&self, path: &[u8]) -> Option<Known> {
-        lock(&self.known).get(path).copied()
+        lock(&self.known).get(path)
     }
 
     fn remember(&self, path: &[u8], known: Known) {
-        let mut directories = lock(&self.known);
-        if directories.len() >= DIRECTORIES_MAX {
-            directories.clear();
-        }
-        directories.insert(path.to_vec(), known);
+        lock(&self.known).put(path, known);
     }
 
     /// Whether the entry found at `path` has exactly the name at the end of `path`. Findings about its directory, which is the right one,

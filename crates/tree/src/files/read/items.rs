@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use godwit_engine::names::{Names, Supply};
-use godwit_engine::{Offers, entry, limits};
+use godwit_engine::{Offers, entry};
 use godwit_proto::{EntryKind, Generation, Part, Portion, Record, WireError, parts};
 use godwit_store::{Kind, RelPath};
 
@@ -94,11 +94,14 @@ impl ListWork {
         if self.portions.is_empty() {
             return false;
         }
-        while out.len() < limits::MANIFEST_RECORDS
+        while !self.filled.is_full(out)
             && let Some(item) = self.portions.pop_front()
         {
             // The reader of the file reports parents that cannot be offered.
-            let _ = self.offer_parents(&item.path, out);
+            if let Ok(false) = self.offer_parents(&item.path, out) {
+                self.portions.push_front(item);
+                break;
+            }
             let mut record = self.seen_now(&item).unwrap_or_else(|| item.unseen());
             record.extensions.extend_from_slice(&item.extension);
             out.entries.push(record);

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_not_applied_whoever_sends_it() {
+    fn unrequested_metadata_is_not_applied() {
         let record = record(&Metadata {
             owner: Some(b"root".to_vec()),
             xattrs: vec![(b"user.a".to_vec(), Vec::new())],
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_described_wrongly_fails_its_entry() {
+    fn malformed_metadata_fails_its_entry() {
         let mut broken = record(&Metadata::default());
         broken.extensions = b"\x02\0\x01\0\x05".to_vec();
         let fault = keeper(false).final_meta(&broken).unwrap_err();

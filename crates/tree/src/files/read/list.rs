@@ -21,12 +21,10 @@ use crate::files::read::keeper::Keeper;
 use crate::files::read::offer::{Offering, source_fault};
 use crate::files::read::own_files::OwnFiles;
 use crate::files::read::source::TreeRoot;
+use crate::files::read::wanted::{Filled, Wanted, clean, refused};
 
 /// Memory for the names of files with several names, before they are written to disk.
 const LINKS_BYTES: usize = 1 << 20;
-
-/// Most bytes of a name that a message quotes.
-const SHOWN_BYTES_MAX: usize = 200;
 
 /// Offers each entry of a list once, at most a batch at a time.
 pub struct ListWork {
@@ -48,6 +46,9 @@ pub struct ListWork {
     seen: SeenSet,
     /// The directory of the last name, which was already offered.
     parent: Option<Vec<u8>>,
+    /// Length of the directory above the next name from which on the directories are to be offered; 0 for all of them.
+    begun: usize,
+    pub(crate) filled: Filled,
     links: Links,
 }
 
@@ -59,13 +60,6 @@ enum Links {
         first: Option<(Vec<u8>, RelPath)>,
     },
     Given,
-}
-
-/// A name of the list in its normal form.
-struct Wanted {
-    path: RelPath,
-    /// The name ended in a slash, or is the root.
-    contents: bool,
 }
 
 impl ListWork {
@@ -86,6 +80,8 @@ impl ListWork {
             items: Vec::new(),
             seen: SeenSet::new(spill),
             parent: None,
+            begun: 0,
+            filled: Filled::default(),
             links: Links::Collecting(SpillSorter::new(spill, LINKS_BYTES)),
         }
     }
@@ -104,25 +100,27 @@ impl ListWork {
         self
     }
 
-    /// Looks a name up, and offers it with the directories above it.
-    fn walk(&mut self, name: &[u8], out: &mut Offers) {
+    /// Looks a name up, and offers it with the directories above it. False if the batch is full before that.
+    fn walk(&mut self, name: &[u8], out: &mut Offers) -> bool {
         let wanted = match clean(name) {
             Ok(wanted) => wanted,
             Err(why) => {
                 out.faults.push(refused(name, why));
-                return;
+                return true;
             }
         };
-        if let Err(fault) = self.offer_wanted(&wanted, out) {
+        self.offer_wanted(&wanted, out).unwrap_or_else(|fault| {
             out.faults.push(Unoffered {
                 root: 0,
                 path: wanted.path.as_bytes().to_vec(),
                 fault,
             });
-        }
+            true
+        })
     }
 
-    fn offer_wanted(&mut self, wanted: &Wanted, out: &mut Offers) -> Result<(), Fault> {
+    /// False if the batch is full before the name.
+    fn offer_wanted(&mut self, wanted: &Wanted, out: &mut Offers) -> Result<bool, Fault> {
         let below = wanted.path.as_bytes();
         let deeper = wanted.contents || self.recursive;
         let fresh = !self
@@ -130,9 +128,11 @@ impl ListWork {
             .contains(below)
             .map_err(|error| forgotten(&error))?;
         if !fresh && !deeper {
-            return Ok(());
+            return Ok(true);
         }
-        self.offer_parents(below, out)?;
+        if !self.offer_parents(below, out)? {
+            return Ok(false);
+        }
         let Some((path, meta)) = self.look(below)? else {
             return Err(missing());
         };
@@ -146,7 +146,7 @@ impl ListWork {
         }
         // The directories of the name were needed for other names; the name itself may still be excluded.
         if !self.offering.selecting.takes_name(below, is_directory) {
-            return Ok(());
+            return Ok(true);
         }
         if self.see(below)? {
             self.offer(&path, &meta, out)?;
@@ -161,19 +161,25 @@ impl ListWork {
                 self.scan = Some(scan.map_err(|error| fault_of(&error))?);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Offers the directories above a name that are not offered yet, even if rules exclude them.
-    pub(crate) fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<(), Fault> {
+    /// Offers the directories above a name that are not offered yet, even if rules exclude them. False if the batch is full before the
+    /// last one; the next call goes on there.
+    pub(crate) fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<bool, Fault> {
         let Some(end) = below.iter().rposition(|byte| *byte == b'/') else {
-            return Ok(());
+            return Ok(true);
         };
         if self.parent.as_deref() == Some(&below[..end]) {
-            return Ok(());
+            return Ok(true);
         }
+        let from = std::mem::take(&mut self.begun);
         let slashes = below.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        for at in slashes.map(|(at, _)| at) {
+        for at in slashes.map(|(at, _)| at).filter(|at| *at >= from) {
+            if self.filled.is_full(out) {
+                self.begun = at;
+                return Ok(false);
+            }
             let directory = &below[..at];
             let Some((path, meta)) = self.look(directory)? else {
                 return Err(missing());
@@ -188,7 +194,7 @@ impl ListWork {
             }
         }
         self.parent = Some(below[..end].to_vec());
-        Ok(())
+        Ok(true)
     }
 
     pub(crate) fn look(&self, below: &[u8]) -> Result<Option<(RelPath, Meta)>, Fault> {
@@ -291,6 +297,9 @@ impl ListWork {
             },
         };
         for _ in 0..limits::MANIFEST_RECORDS {
+            if self.filled.is_full(out) {
+                break;
+            }
             let record = match merge.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => return false,
@@ -350,6 +359,7 @@ impl ListWork {
 
 impl Work for ListWork {
     fn next_batch(&mut self, out: &mut Offers) -> bool {
+        self.filled = Filled::default();
         if let Some(mut scan) = self.scan.take() {
             if self.go_on_scanning(scan.as_mut(), out) {
                 self.scan = Some(scan);
@@ -379,11 +389,10 @@ impl Work for ListWork {
         // No names are appended while they are walked.
         let waiting = std::mem::take(&mut self.waiting);
         for name in names::split(&waiting[self.done..]) {
-            if self.scan.is_some() || out.len() >= limits::MANIFEST_RECORDS {
+            if self.scan.is_some() || self.filled.is_full(out) || !self.walk(name, out) {
                 break;
             }
             self.done += name.len() + 1;
-            self.walk(name, out);
         }
         self.waiting = waiting;
         true
@@ -392,44 +401,6 @@ impl Work for ListWork {
     fn helpers_cpu(&self) -> Duration {
         let now = self.scan.as_ref().map(|scan| scan.helpers_cpu());
         self.helpers_cpu + now.unwrap_or_default()
-    }
-}
-
-/// Converts a name of the list to a path: `.` and empty components are dropped.
-fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
-    if name.first() == Some(&b'/') {
-        return Err("the name is absolute; names are relative to the source");
-    }
-    let components = name.split(|byte| *byte == b'/');
-    if components.clone().any(|component| component == b"..") {
-        return Err("the name has a component .., which could lead out of the source");
-    }
-    let named = |component: &&[u8]| !matches!(*component, b"" | b".");
-    let contents = !components
-        .clone()
-        .next_back()
-        .is_some_and(|last| named(&last));
-    let clean: Vec<&[u8]> = components.filter(named).collect();
-    RelPath::parse(&clean.join(&b'/'))
-        .map(|path| Wanted { path, contents })
-        .map_err(|error| match error {
-            godwit_store::PathError::NameTooLong => "a component is longer than 255 bytes",
-            _ => "the name is not a path",
-        })
-}
-
-/// The failure of a name that is not a valid path.
-fn refused(name: &[u8], why: &str) -> Unoffered {
-    let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
-    let more = if shown.len() < name.len() { "…" } else { "" };
-    let message = format!(
-        "`{}{more}` in the list: {why}",
-        String::from_utf8_lossy(shown)
-    );
-    Unoffered {
-        root: 0,
-        path: name.to_vec(),
-        fault: source_fault(EntryId(0), FaultCode::NAME, message),
     }
 }
 
@@ -482,3 +453,6 @@ fn file_key(meta: &Meta) -> Vec<u8> {
 }
 
 const FILE_KEY_BYTES: usize = 16;
+
+#[cfg(test)]
+mod tests;

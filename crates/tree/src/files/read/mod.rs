@@ -1,9 +1,11 @@
 //! Owns the sending side: scans, lists, offers, and the reading of contents. Does not judge the
 //! destination.
 
+pub(crate) mod buffered;
 pub(crate) mod items;
 pub(crate) mod keeper;
 pub(crate) mod list;
 pub(crate) mod offer;
 pub(crate) mod own_files;
 pub(crate) mod source;
+pub(crate) mod wanted;

@@ -20,15 +20,33 @@ pub(crate) struct Offering {
     pub(crate) keeper: Arc<Keeper>,
     /// The files that are left out.
     pub(crate) own: Arc<OwnFiles>,
-    first_names: FirstNames,
+    first_names: Mutex<FirstNames>,
 }
 
 /// The first names of links and special files with several names, by root, device and inode.
-type FirstNames = Mutex<HashMap<(u16, u64, u64), Vec<u8>>>;
+#[derive(Default)]
+struct FirstNames {
+    names: HashMap<(u16, u64, u64), Vec<u8>>,
+    bytes: usize,
+}
 
-/// Most first names that are remembered. Beyond them, additional names become separate entries, and are
+/// Most first names that are remembered, and their bytes. Beyond them, additional names become separate entries, and are
 /// counted.
 const FIRST_NAMES_MAX: usize = 64 << 10;
+const FIRST_NAMES_BYTES_MAX: usize = FIRST_NAMES_MAX * 256;
+
+impl FirstNames {
+    /// Remembers a first name; returns false if there is no room for it.
+    fn add(&mut self, key: (u16, u64, u64), name: &[u8]) -> bool {
+        let bytes = self.bytes + name.len();
+        let room = self.names.len() < FIRST_NAMES_MAX && bytes <= FIRST_NAMES_BYTES_MAX;
+        if room {
+            self.names.insert(key, name.to_vec());
+            self.bytes = bytes;
+        }
+        room
+    }
+}
 
 impl Offering {
     pub(crate) fn new(selecting: Selecting) -> Self {
@@ -126,7 +144,7 @@ impl Offering {
         }
         let key = (root, meta.device, meta.inode);
         let mut first_names = lock(&self.first_names);
-        let is_split = match first_names.get(&key) {
+        let is_split = match first_names.names.get(&key) {
             Some(first) => {
                 let mut extensions = record.extensions.clone();
                 let pushed = extension::push(&mut extensions, extension::FIRST_NAME, first);
@@ -136,11 +154,7 @@ impl Offering {
                 }
                 !fits
             }
-            None if first_names.len() < FIRST_NAMES_MAX => {
-                first_names.insert(key, record.path.clone());
-                false
-            }
-            None => true,
+            None => !first_names.add(key, &record.path),
         };
         if is_split {
             self.selecting.counters.links_split.add(1);
@@ -188,5 +202,22 @@ pub(crate) fn source_fault(entry: EntryId, code: FaultCode, message: String) -> 
         code,
         errno: None,
         message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_names_are_bounded_in_number_and_in_bytes() {
+        let long = vec![b'x'; 64 << 10];
+        for (name, most) in [(b"x".as_slice(), FIRST_NAMES_MAX), (long.as_slice(), 256)] {
+            let mut first = FirstNames::default();
+            let added = (0..FIRST_NAMES_MAX as u64 + 10)
+                .filter(|inode| first.add((0, 0, *inode), name))
+                .count();
+            assert_eq!(added, most);
+        }
     }
 }

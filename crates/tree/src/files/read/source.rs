@@ -13,6 +13,7 @@ use godwit_store::{
 };
 
 use crate::files::plan::choice::Selecting;
+use crate::files::read::buffered::{BufferedTree, Buffering};
 use crate::files::read::keeper::Keeper;
 use crate::files::read::offer::{Offering, source_fault};
 use crate::files::read::own_files::OwnFiles;
@@ -90,7 +91,7 @@ impl TreeSource {
         Self { keeper, ..self }
     }
 
-    fn locate(&self, record: &Record) -> Result<(&TreeRoot, RelPath), Fault> {
+    pub(crate) fn locate(&self, record: &Record) -> Result<(&TreeRoot, RelPath), Fault> {
         let root = self.roots.get(usize::from(record.root));
         root.and_then(Option::as_ref)
             .and_then(|root| Some((root, root.path(&record.path)?)))
@@ -101,6 +102,14 @@ impl TreeSource {
                     "the name cannot be opened".to_owned(),
                 )
             })
+    }
+}
+
+impl TreeSource {
+    /// The same files, read through a buffer.
+    #[must_use]
+    pub fn buffered(self, buffering: Buffering) -> Arc<dyn Source> {
+        Arc::new(BufferedTree::new(self, buffering))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests names that a hostile sender may send. Does not test names of honest senders.
 
 use godwit_engine::{Observer, Sink, Slice};
-use godwit_proto::{BlockHeader, Generation, RecordFlags, Seq, TransferId};
+use godwit_proto::{BlockHeader, Generation, RecordFlags, Seq, TransferId, Verdict};
 use godwit_testkit::MemoryStorage;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -6,7 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use godwit_engine::limits;
 use godwit_proto::{EntryId, Record};
 
-/// For entries that failed or were restarted: the lowest attempt whose bytes are still written. Bytes of older attempts may arrive late, on
+/// The lowest attempt whose bytes are still written, for each entry that failed or was restarted. Bytes of older attempts may arrive
+/// late, on
 /// a slower stream, and must not create a temporary file again. Only the latest floors are kept, because the sender's bytes in flight bound
 /// the late bytes.
 #[derive(Default)]

@@ -42,7 +42,22 @@ pub(crate) struct OpenFile {
     pub(crate) progress: Mutex<Progress>,
 }
 
+/// Memory of one range, in bytes: see `limits::FILE_RANGES_MAX`.
+const RANGE_BYTES: usize = 128;
+
 impl OpenFile {
+    /// Takes its share of the memory for all open files: one range for each of its ranges, and for each 128 bytes of its names and
+    /// attributes. False if too little is left.
+    pub(crate) fn takes_share(&self, progress: &mut Progress) -> bool {
+        let record = self.record.as_deref();
+        let bytes = self.path.as_bytes().len()
+            + record.map_or(0, |record| record.path.len() + record.extensions.len())
+            + size_of_val(&*self.elsewhere)
+            + progress.meta.extended.weight();
+        let ranges = progress.written.range_count();
+        progress.share.set(ranges + bytes / RANGE_BYTES)
+    }
+
     pub(crate) fn is_of(&self, record: &Record) -> bool {
         self.generation == record.generation.0
             && (self.bytes() == record.bytes

@@ -8,7 +8,7 @@ mod create;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use godwit_engine::{Slice, entry, limits, lock};
+use godwit_engine::{SinkFailure, Slice, entry, limits, lock};
 use godwit_proto::{EntryId, Fault, FaultCode, Portion, Record, RecordFlags, Seq, Side};
 use godwit_store::digest::Added;
 use godwit_store::journal::PathKey;
@@ -18,8 +18,8 @@ use crate::files::finish::commit::{Committer, SmallFile, Unnamed};
 use crate::files::finish::undelivered::{Undelivered, UndeliveredSet};
 use crate::files::member::key_of;
 use crate::files::plan::agenda::Agenda;
+use crate::files::plan::awaited::Awaited;
 use crate::files::plan::directories::Directories;
-use crate::files::plan::planner::ReplaceSet;
 use crate::files::plan::spelling::taken;
 use crate::files::target::{Target, destination_fault};
 use crate::files::write::floors::{FLOOR_FAILED, Floors};
@@ -36,7 +36,7 @@ pub(crate) struct Writer {
     pub(crate) undelivered: Arc<UndeliveredSet>,
     pub(crate) committer: Arc<Committer>,
     /// Requested entries whose name is already taken.
-    pub(crate) replace: Arc<ReplaceSet>,
+    pub(crate) replace: Arc<Awaited>,
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) ranges: Arc<RangeBudget>,
     /// Lowest valid attempts of failed or restarted entries whose older bytes may still arrive.
@@ -138,7 +138,7 @@ impl Writer {
                     Ok(None) => {}
                     Err(mut fault) => {
                         fault.entry = record.id;
-                        lock(&self.replace).remove(&record.id);
+                        self.settle(record.id);
                         let why = Undelivered::by(fault.code);
                         self.undelivered.note_record(record, why);
                         faults.push(fault);
@@ -227,10 +227,9 @@ impl Writer {
                     return Err(destination_fault(record.id, FaultCode::IO, message));
                 }
             }
-            let count = progress.written.range_count();
-            if !progress.share.set(count) {
-                return Err(too_scattered(record.id));
-            }
+        }
+        if !file.takes_share(&mut progress) {
+            return Err(too_scattered(record.id));
         }
         let complete = progress
             .end
@@ -261,13 +260,25 @@ impl Writer {
         self.give_up(record, why, why == Undelivered::NoRoom);
     }
 
+    /// The reason why the transfer must end, if the sender leaves too many requested entries unsent.
+    pub(crate) fn overrun(&self) -> Option<SinkFailure> {
+        let deferred = self.agenda.deferred.files.failure();
+        deferred.or_else(|| self.replace.failure())
+    }
+
+    /// The entry has failed, and is not awaited any more.
+    fn settle(&self, id: EntryId) {
+        self.agenda.deferred.files.settle([id]);
+        self.replace.settle([id]);
+    }
+
     pub(crate) fn give_up(&self, record: &Record, why: Undelivered, keep: bool) {
         lock(&self.floors).raise(record.id, FLOOR_FAILED);
         self.undelivered.note_record(record, why);
         if let Some(file) = lock(&self.files).remove(&record.id) {
             self.abandon(&file);
         }
-        lock(&self.replace).remove(&record.id);
+        self.settle(record.id);
         let portion = record.portion().unwrap_or(Portion::Whole);
         if portion != Portion::Whole {
             // If others write to the temporary file, their data stays.
@@ -304,7 +315,7 @@ impl Writer {
         let meta = self.target.config.keeper.final_meta(record)?;
         let replace = self.replace_of(record.id);
         // A file that is read back first, or waits for another entry to be removed, gets its name later.
-        let later = self.target.config.verify || self.agenda.deferred.expects(record.id);
+        let later = self.target.config.verify || self.agenda.deferred.files.contains(record.id);
         let storage = &self.target.config.storage;
         let sync = !self.target.config.no_sync;
         let written = self.directories.within_its_directory(path, &|| {
@@ -314,7 +325,7 @@ impl Writer {
             }
             storage.write_named(path, &temp, &meta, content, replace, sync)
         });
-        let is_late = !matches!(written, Ok((_, true))) && self.target.acks.is_over();
+        let is_late = !matches!(written, Ok((_, true))) && self.target.acks.over.is_set();
         if is_late {
             let _ = storage.discard(path, &temp);
             return Ok(None);
@@ -359,6 +370,7 @@ impl Writer {
     fn to_tell(&self, record: &Record) -> Option<Box<Record>> {
         self.target
             .acks
+            .observer
             .wants_entries()
             .then(|| Box::new(record.clone()))
     }
@@ -409,7 +421,7 @@ impl Writer {
 
 fn too_scattered(id: EntryId) -> Fault {
     let message = format!(
-        "the sender scatters this and other files over more than {} pieces with gaps; a larger --block makes fewer pieces",
+        "the sender scatters this and other files over more than {} pieces with gaps, or gives them too many attributes; a larger --block makes fewer pieces",
         limits::FILE_RANGES_MAX
     );
     destination_fault(id, FaultCode::LIMIT, message)

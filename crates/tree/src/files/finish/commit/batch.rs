@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use godwit_engine::limits;
-use godwit_proto::{EntryId, Record};
+use godwit_proto::{EntryId, Record, Seq};
 use godwit_store::digest::Digest;
 use godwit_store::journal::PathKey;
 use godwit_store::{RelPath, Replace, TempName};
@@ -30,9 +30,14 @@ pub(crate) struct SmallFile {
 }
 
 impl SmallFile {
-    pub(super) fn path_bytes(&self) -> u64 {
+    /// Memory of its path, and of the record.
+    fn held_bytes(&self) -> u64 {
         let unnamed = self.unnamed.as_ref();
-        unnamed.map_or(0, |unnamed| unnamed.path.as_bytes().len() as u64)
+        let path = unnamed.map_or(0, |unnamed| unnamed.path.as_bytes().len());
+        let record = self.record.as_ref().map_or(0, |record| {
+            record.path.len() + record.target.len() + record.extensions.len()
+        });
+        (path + record) as u64
     }
 }
 
@@ -56,13 +61,49 @@ pub(super) struct Range {
 }
 
 impl Batch {
+    pub(super) fn add_small(&mut self, seq: Seq, files: Vec<SmallFile>) {
+        self.held_bytes += files.iter().map(SmallFile::held_bytes).sum::<u64>();
+        self.small.extend(files.into_iter().map(|file| (seq, file)));
+    }
+
     pub(super) fn entries(&self) -> usize {
         self.seqs.len() + self.small.len()
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes + self.path_bytes >= limits::BATCH_BYTES
+        self.bytes + self.held_bytes >= limits::BATCH_BYTES
             || self.small.len() >= limits::BATCH_FILES
             || self.seqs.len() >= limits::BATCH_FILES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report wants the records. A sender that this end does not trust chooses their attributes.
+    #[test]
+    fn the_records_of_small_files_fill_a_batch() {
+        let extensions = vec![0; 384 << 10];
+        let most = limits::BATCH_BYTES / extensions.len() as u64 + 1;
+        let mut batch = Batch::default();
+        let mut count = 0;
+        while !batch.is_full() {
+            let record = Record {
+                extensions: extensions.clone(),
+                ..Record::default()
+            };
+            let file = SmallFile {
+                id: EntryId(1),
+                key: PathKey([0; 16]),
+                generation: 1,
+                bytes: 0,
+                record: Some(Box::new(record)),
+                unnamed: None,
+            };
+            batch.add_small(Seq(1), vec![file]);
+            count += 1;
+        }
+        assert!(count <= most, "{count}");
     }
 }

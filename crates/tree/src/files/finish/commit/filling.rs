@@ -36,7 +36,7 @@ impl Filling {
     pub(crate) fn has_room(&self) -> bool {
         let mut state = lock(&self.state);
         // Empty files count as well: a batch that is being synced for long must not let any number of them pile up.
-        let bytes = state.batch.bytes + state.batch.path_bytes + state.syncing_bytes;
+        let bytes = state.batch.bytes + state.batch.held_bytes + state.syncing_bytes;
         let room = bytes < limits::UNDURABLE_BYTES_MAX
             && state.batch.entries() + state.syncing_entries < limits::UNDURABLE_ENTRIES_MAX;
         state.had_no_room |= !room;
@@ -60,7 +60,7 @@ impl Filling {
             let due = state.batch.is_full() || age.is_some_and(|age| age >= limits::BATCH_AGE);
             if age.is_some() && (due || state.flushing || state.hurrying || state.stopping) {
                 let batch = std::mem::take(&mut state.batch);
-                state.syncing_bytes = batch.bytes + batch.path_bytes;
+                state.syncing_bytes = batch.bytes + batch.held_bytes;
                 state.syncing_entries = batch.entries();
                 state.syncing = true;
                 state.hurrying = false;

@@ -100,8 +100,8 @@ impl Naming {
         }
     }
 
-    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. It is left if this end gives up
-    /// (`stop`) while a large hole is hashed: received data is kept then.
+    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. If `stop` returns true while a
+    /// large hole is hashed, the file is left as it is, and received data is kept.
     pub(super) fn finalise(&self, seq: Seq, file: &OpenFile, stop: &dyn Fn() -> bool) -> Checked {
         let progress = lock(&file.progress);
         // Copied, so that streams need not wait while a large hole is hashed.
@@ -263,9 +263,10 @@ impl Naming {
         let below = below_root(&self.target.config.mapping, file.root, file.path);
         let why = Undelivered::by(code);
         self.undelivered.note(file.root, below, why);
+        let fault = destination_fault(file.id, code, message);
         self.target.acks.fault(
             file.seq,
-            destination_fault(file.id, code, message),
+            self.target.with_room(fault),
             file.root,
             below,
             &self.target.shown(file.path),
@@ -318,7 +319,7 @@ impl Ancestors {
         }
         self.last = Some(parent.to_vec());
         for (level, parent) in path.above().enumerate() {
-            // With so many, the storage syncs those above them, too.
+            // With this number of directories, the storage syncs the directories above them, too.
             let is_enough = level > 0 && self.directories.len() > SYNC_EACH_MAX;
             if is_enough || !self.directories.insert(parent) {
                 break;

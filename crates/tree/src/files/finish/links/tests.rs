@@ -31,7 +31,7 @@ fn linked(announced: Option<&str>, comparison: Option<Comparison>) -> (Option<Ve
 }
 
 #[test]
-fn a_file_of_others_gets_no_further_name_from_who_may_not_read_it() {
+fn a_file_of_others_gets_no_hard_link_from_a_client_that_may_not_read_it() {
     let (content, fault) = linked(None, None);
     assert_eq!(content, None, "{fault}");
     assert!(fault.contains("the sender may not read it"), "{fault}");
@@ -46,7 +46,7 @@ fn a_file_of_others_gets_no_further_name_from_who_may_not_read_it() {
 
 /// A transfer that compares by size sets times.
 #[test]
-fn who_guesses_the_size_of_a_file_does_not_get_its_time_right_by_it() {
+fn a_guessed_size_does_not_set_the_time_of_a_file() {
     let storage = MemoryStorage::new();
     put(&storage, "out/secret", "secret");
     let at_time = |run: &mut Run, seconds| {

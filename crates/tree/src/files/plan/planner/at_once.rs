@@ -9,7 +9,7 @@ use super::Planner;
 use crate::files::finish::spill_list::{encode_directory, encode_first};
 use crate::files::plan::compare::is_same_file;
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{destination_fault, spill_error, stays_out, type_conflict};
+use crate::files::target::{destination_fault, spill_error, type_conflict};
 
 impl Planner {
     pub(super) fn plan_special(
@@ -37,7 +37,10 @@ impl Planner {
         let there = self.directories.there(record.id, path, last, || {
             self.target.config.storage.stat(path)
         })?;
-        if stays_out(self.target.comparison(), record.kind, there.as_ref()) {
+        if self
+            .agenda
+            .keeps(record, there.as_ref(), self.target.comparison())
+        {
             return Ok(Verdict::Skip);
         }
         if let Some(there) = &there {
@@ -72,6 +75,8 @@ impl Planner {
                     self.maker.make(record, path, Replace::Atomically)?;
                     return Ok(self.comparer.adjusted());
                 } else {
+                    let since = self.target.config.since;
+                    self.target.delivered.found(since, there);
                     return self.comparer.adjust(path, there, &meta).map_err(fault);
                 }
                 self.target.counters.files_done.add(1);

@@ -1,7 +1,7 @@
 //! Decides about parts of files, and about files that are assembled from parts. Writes nothing. Checks parts against their file, and
 //! an assembly against the ranges that it names.
 
-use godwit_engine::{entry, lock};
+use godwit_engine::entry;
 use godwit_proto::{Fault, FaultCode, HeldRange, Judge, Part, Portion, Record, Side, Verdict};
 use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, above_to_sync};
 
@@ -103,7 +103,7 @@ impl Planner {
             }
         }
         if there.is_some() {
-            lock(&self.replace).insert(record.id);
+            self.replace.expect(record.id)?;
         }
         Ok(Verdict::Partial { held: ranges })
     }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_the_first_gap() {
+    fn the_missing_range_is_the_first_gap() {
         let gap = |ranges: &[(u64, u64)], bytes| {
             let ranges: Vec<HeldRange> = ranges
                 .iter()

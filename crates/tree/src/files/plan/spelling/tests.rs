@@ -269,7 +269,7 @@ fn a_directory_is_not_mixed_with_one_of_another_spelling() {
 }
 
 #[test]
-fn what_was_planned_before_its_directory_met_another_one_is_not_put_there() {
+fn a_planned_file_is_not_written_into_a_directory_that_collides_later() {
     let storage = MemoryStorage::folding();
     let mut run = Run::new(Arc::new(storage.clone()));
     let record = run.record(EntryKind::FILE, "sub/f", "ours");
@@ -331,7 +331,7 @@ fn a_further_name_replaces_nothing_of_another_spelling() {
 }
 
 #[test]
-fn what_makes_way_has_the_very_name() {
+fn only_an_entry_with_the_exact_name_is_replaced_by_a_directory() {
     let storage = MemoryStorage::folding();
     put(&storage, "out/SUB", "a file");
     let comparison = Comparison {
@@ -352,7 +352,7 @@ fn what_makes_way_has_the_very_name() {
 }
 
 #[test]
-fn what_the_user_has_named_may_be_spelled_in_any_way() {
+fn a_named_destination_may_have_any_spelling() {
     let storage = MemoryStorage::folding();
     put(&storage, "in/README", "old");
     put(&storage, "in/Dir/f", "old");
@@ -408,7 +408,7 @@ fn second_run(storage: &MemoryStorage, names: &[String]) -> [u64; 2] {
 }
 
 #[test]
-fn what_is_there_under_its_name_costs_one_look_more_a_directory() {
+fn existing_names_cost_one_more_look_for_each_directory() {
     let names: Vec<String> = (0..1000)
         .map(|number| format!("d{}/file{number}", number / 100))
         .collect();
@@ -472,7 +472,7 @@ fn a_name_that_came_after_a_listing_is_found_by_another_one() {
 
 /// A manifest may arrive before the manifest of its directories.
 #[test]
-fn what_has_yet_to_make_way_for_a_directory_is_no_fault() {
+fn a_file_to_be_replaced_by_a_directory_is_not_a_fault() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("out/d");
     std::fs::create_dir(place.path().join("out")).unwrap();

@@ -61,7 +61,7 @@ impl Writer {
             .directories
             .within_its_directory(&path, &|| storage.create(&path, &temp, how, bytes));
         let file = made.map_err(fault)?;
-        if how == Create::Fresh && self.target.acks.is_over() {
+        if how == Create::Fresh && self.target.acks.over.is_set() {
             drop(file);
             let _ = storage.discard(&path, &temp);
             return Ok(None);
@@ -82,11 +82,7 @@ impl Writer {
             }
         }
         let digest = held.unwrap_or_else(|| FileDigest::new(self.target.config.digest));
-        let mut share = self.ranges.share();
-        if !share.set(digest.range_count()) {
-            return Err(too_scattered(record.id));
-        }
-        Ok(Some(OpenFile {
+        let file = OpenFile {
             id: record.id,
             root: record.root,
             path,
@@ -108,13 +104,17 @@ impl Writer {
             progress: Mutex::new(Progress {
                 written: digest.clone(),
                 durable: digest,
-                share,
+                share: self.ranges.share(),
                 counted: 0,
                 end: None,
                 meta: FinalMeta::default(),
                 over: false,
             }),
-        }))
+        };
+        let has_room = file.takes_share(&mut lock(&file.progress));
+        has_room
+            .then_some(Some(file))
+            .ok_or_else(|| too_scattered(record.id))
     }
 
     /// Copies the data that members have written of a file, without its holes.
@@ -149,7 +149,7 @@ impl Writer {
 
     /// How to treat an existing entry with the name. Another member of the same claim may have delivered the same entry meanwhile.
     pub(super) fn replace_of(&self, id: EntryId) -> Replace {
-        match self.target.config.member.is_some() || lock(&self.replace).contains(&id) {
+        match self.target.config.member.is_some() || self.replace.contains(id) {
             true => Replace::Atomically,
             false => Replace::Never,
         }

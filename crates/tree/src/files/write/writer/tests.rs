@@ -2,12 +2,16 @@
 //! senders.
 
 use godwit_engine::{Acks, Counters, Observer, Sink};
-use godwit_proto::{BlockHeader, EntryKind, Generation, TransferId};
+use godwit_proto::{
+    BlockHeader, Comparison, EntryKind, ErrorCode, Generation, TransferId, Verdict,
+};
+use godwit_store::spill::{Free, SpillRoom};
+use godwit_store::{FinalMeta, Timestamp};
 use godwit_testkit::MemoryStorage;
 
 use super::*;
 use crate::TreeSink;
-use crate::files::write::ranges::RangeBudget;
+use crate::files::sink::SinkBounds;
 use crate::{DestinationPlace, DestinationRequest};
 
 struct Deaf;
@@ -17,9 +21,38 @@ impl Observer for Deaf {
 }
 
 fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
-    let request = DestinationRequest::new(
+    let bounds = SinkBounds {
+        ranges_max,
+        ..SinkBounds::default()
+    };
+    sink_in(MemoryStorage::new(), None, &bounds, journals)
+}
+
+/// A sink whose lists find so much free space.
+fn sink_with_free(free: Free, journals: &std::path::Path) -> Arc<TreeSink> {
+    let bounds = SinkBounds::default();
+    let room = SpillRoom::with_free(journals, free);
+    sink_of(MemoryStorage::new(), None, &bounds, &room)
+}
+
+fn sink_in(
+    storage: MemoryStorage,
+    comparison: Option<Comparison>,
+    bounds: &SinkBounds,
+    journals: &std::path::Path,
+) -> Arc<TreeSink> {
+    sink_of(storage, comparison, bounds, &SpillRoom::new(journals))
+}
+
+fn sink_of(
+    storage: MemoryStorage,
+    comparison: Option<Comparison>,
+    bounds: &SinkBounds,
+    room: &SpillRoom,
+) -> Arc<TreeSink> {
+    let mut request = DestinationRequest::new(
         DestinationPlace {
-            storage: Arc::new(MemoryStorage::new()),
+            storage: Arc::new(storage),
             storage_path: b"/target".to_vec(),
             base: RelPath::parse(b"out").unwrap(),
             is_directory: true,
@@ -28,9 +61,11 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         b"me".to_vec(),
         vec![b"/src".to_vec()],
         vec![Vec::new()],
-        journals.to_owned(),
+        room.directory().to_owned(),
     );
-    let prepared = request.prepare().unwrap();
+    request.comparison = comparison;
+    let mut prepared = request.prepare().unwrap();
+    prepared.config.spill = room.clone();
     let counters = Arc::new(Counters::default());
     let acks = Arc::new(Acks::new(
         TransferId([0; 16]),
@@ -38,7 +73,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         Arc::clone(&counters),
     ));
     TreeSink::start_within(
-        RangeBudget::new(ranges_max),
+        bounds,
         prepared.config,
         prepared.journal,
         prepared.recovered,
@@ -60,9 +95,12 @@ fn record(entry: u64) -> Record {
 }
 
 fn write_byte(sink: &TreeSink, entry: u64, offset: u64) -> Result<(), Fault> {
-    let record = record(entry);
+    write_byte_of(sink, &record(entry), offset)
+}
+
+fn write_byte_of(sink: &TreeSink, record: &Record, offset: u64) -> Result<(), Fault> {
     let header = BlockHeader {
-        seq: Seq(1 + offset + (entry << 32)),
+        seq: Seq(1 + offset + (record.id.0 << 32)),
         entry: record.id,
         generation: record.generation,
         offset,
@@ -72,10 +110,24 @@ fn write_byte(sink: &TreeSink, entry: u64, offset: u64) -> Result<(), Fault> {
     };
     sink.write_slice(&Slice {
         header: &header,
-        record: &record,
+        record,
         ranges: &[],
         payload: b"x",
     })
+}
+
+/// A peer may have 1,024 large files in progress, with names of 64 KiB and attributes of 384 KiB each.
+#[test]
+fn names_of_open_files_count_like_their_ranges() {
+    let journals = tempfile::tempdir().unwrap();
+    let sink = sink(100, journals.path());
+    let long = |entry: u64| Record {
+        path: format!("{entry:0>250}").into_bytes(),
+        ..record(entry)
+    };
+    let refused = (1..=100).find_map(|entry| write_byte_of(&sink, &long(entry), 0).err());
+    assert_eq!(refused.expect("too many").code, FaultCode::LIMIT);
+    sink.suspend();
 }
 
 #[test]
@@ -137,7 +189,7 @@ fn once_something_was_kept_of_a_failed_file_each_new_one_is_struck_out_in_the_jo
 
 /// A call may hang in a mount until another attempt has finished the job elsewhere.
 #[test]
-fn what_is_made_in_a_call_that_outlasts_the_transfer_goes_again() {
+fn a_call_that_outlasts_the_transfer_leaves_no_new_file() {
     let journals = tempfile::tempdir().unwrap();
     let sink = sink(100, journals.path());
     let small = Record {
@@ -157,11 +209,110 @@ fn what_is_made_in_a_call_that_outlasts_the_transfer_goes_again() {
     write_byte(&sink, 1, 0).unwrap();
     let before = names();
     assert_eq!(before.len(), 1);
-    sink.writer.target.acks.end();
+    sink.writer.target.acks.over.set();
     write_byte(&sink, 1, 1).unwrap();
     write_byte(&sink, 2, 0).unwrap();
     assert!(sink.write_bundle(Seq(7), &[small], &[b"x"]).is_empty());
     // An open file stays, so that a later run resumes it.
     assert_eq!(names(), before);
     sink.suspend();
+}
+
+/// Requested entries that have arrived or failed count no more, so a sender that obeys its windows is never refused.
+#[test]
+fn entries_that_are_requested_and_never_sent_end_the_transfer() {
+    let deletes = Comparison {
+        delete: true,
+        counterpart: true,
+        ..Comparison::default()
+    };
+    // A file is replaced; a directory is removed at the end.
+    for (inner, comparison) in [("", None), ("/inner", Some(deletes))] {
+        let journals = tempfile::tempdir().unwrap();
+        let storage = MemoryStorage::new();
+        let meta = FinalMeta {
+            mode: 0o644,
+            mtime: Timestamp::default(),
+            ..FinalMeta::default()
+        };
+        for id in 1..=20 {
+            let path = format!("out/f{id}{inner}");
+            let path = RelPath::parse(path.as_bytes()).unwrap();
+            storage.put(&path, &meta, b"is there").unwrap();
+        }
+        let bounds = SinkBounds {
+            awaited_max: 4,
+            ..SinkBounds::default()
+        };
+        let sink = sink_in(storage, comparison, &bounds, journals.path());
+        let small = |id: u64| Record {
+            bytes: 3,
+            data_bytes: 3,
+            mtime_seconds: 1000,
+            ..record(id)
+        };
+        for id in 1..=12 {
+            let mut record = small(id);
+            let verdicts = sink.plan(std::slice::from_ref(&record));
+            assert_eq!(verdicts, [Verdict::Send], "{id}");
+            let mut content = &b"new"[..];
+            if id % 2 == 0 {
+                record.flags |= RecordFlags::SOURCE_FAILED;
+                content = b"";
+            }
+            let faults = sink.write_bundle(Seq(id), &[record], &[content]);
+            assert!(faults.is_empty(), "{faults:?}");
+            sink.committer.flush().unwrap();
+        }
+        for id in [13, 14, 15, 16, 13] {
+            assert_eq!(sink.plan(&[small(id)]), [Verdict::Send], "{id}");
+        }
+        assert!(sink.failure().is_none());
+        let verdicts = sink.plan(&[small(17)]);
+        assert!(matches!(verdicts[..], [Verdict::Failed(_)]), "{verdicts:?}");
+        let failure = sink.failure().expect("too many are awaited");
+        assert_eq!(failure.code(), ErrorCode::PROTOCOL);
+        assert!(
+            failure.to_string().contains("the sender broke"),
+            "{failure}"
+        );
+        sink.suspend();
+    }
+}
+
+/// A peer that may write chooses the names of links, and their number.
+#[test]
+fn links_that_wait_for_the_end_do_not_fill_the_disk() {
+    let journals = tempfile::tempdir().unwrap();
+    let sink = sink_with_free(|_| Some(16 << 20), journals.path());
+    let link = |id: u64| {
+        let name = format!("{:064}", id.wrapping_mul(0x9e37_79b9_7f4a_7c15)).repeat(3);
+        let reversed: String = name.chars().rev().collect();
+        Record {
+            kind: EntryKind::HARD_LINK,
+            bytes: 0,
+            path: [&reversed[..], &name[..]].repeat(4).join("/").into_bytes(),
+            target: b"first".to_vec(),
+            ..record(id)
+        }
+    };
+    let refused = (1..=20_000).find(|id| {
+        let verdicts = sink.plan(&[link(*id)]);
+        matches!(verdicts[..], [Verdict::Failed(_)])
+    });
+    let refused = refused.expect("a quarter of the free space is enough");
+    assert!(refused > 500, "{refused}");
+    // Names that were sent before take hardly any room, and a sender may repeat them.
+    let others = tempfile::tempdir().unwrap();
+    let same = sink_with_free(|_| Some(16 << 20), others.path());
+    let again = |id| Record {
+        id: EntryId(id),
+        ..link(1)
+    };
+    for id in 1..=5_000 {
+        assert_eq!(same.plan(&[again(id)]), [Verdict::Done], "{id}");
+    }
+    for sink in [sink, same] {
+        sink.suspend();
+    }
 }

@@ -60,6 +60,7 @@ impl Closer {
             closer: true,
             lane: 0,
             fence: Arc::new(Holds),
+            since: None,
             part_bytes_min: 4096,
             region: Region::of(&within, flat).unwrap(),
         };

@@ -1,0 +1,263 @@
+//! Reads files through a transfer buffer: from flash what it has, from the storage all else, which the buffer then gets.
+//! Decides nothing about room; the buffer does.
+//!
+//! Each file is opened at its storage first. So the rights of this process count, and only the present generation is served.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use godwit_buffer::extent::{FileKey, Generation, Keep, SourceId};
+use godwit_buffer::service::{Buffer, BufferedFile, Patience};
+use godwit_engine::{ReadError, Source, SourceFile};
+use godwit_proto::{Fault, Record};
+
+use super::source::TreeSource;
+
+/// How a transfer uses the buffer.
+#[derive(Clone, Debug)]
+pub struct Buffering {
+    /// The buffer.
+    pub buffer: Buffer,
+    /// How long the files stay there from now on. If they stay, the transfer waits a moment for flash that is slower than it.
+    pub keep_for: Duration,
+}
+
+impl Buffering {
+    /// The usual use of a buffer.
+    #[must_use]
+    pub fn of(buffer: &Buffer) -> Self {
+        Self {
+            buffer: buffer.clone(),
+            keep_for: Duration::ZERO,
+        }
+    }
+}
+
+/// Files of some roots, behind a buffer.
+pub(crate) struct BufferedTree {
+    tree: TreeSource,
+    buffering: Arc<Filling>,
+}
+
+/// The part that all files of one transfer share.
+struct Filling {
+    buffering: Buffering,
+    keep: Keep,
+    patience: Patience,
+    /// Bytes that this transfer has put into the buffer.
+    filled: AtomicU64,
+}
+
+impl BufferedTree {
+    pub(crate) fn new(tree: TreeSource, buffering: Buffering) -> Self {
+        let (keep, patience) = match buffering.keep_for {
+            Duration::ZERO => (Keep::No, Patience::None),
+            keep_for => (Keep::Until(now().saturating_add(keep_for)), Patience::Waits),
+        };
+        Self {
+            tree,
+            buffering: Arc::new(Filling {
+                buffering,
+                keep,
+                patience,
+                filled: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// The file of a record in the buffer, once its generation is known to be the present one.
+    fn buffered(&self, record: &Record) -> Option<BufferedFile> {
+        let (root, path) = self.tree.locate(record).ok()?;
+        let key = FileKey {
+            source: SourceId(root.storage.origin()?),
+            path: path.as_bytes().to_vec(),
+            generation: Generation {
+                bytes: record.bytes,
+                stamp: record.generation.0,
+            },
+        };
+        let filling = &self.buffering;
+        filling.buffering.buffer.file(key, filling.keep)
+    }
+
+    /// The open file of a record, if it still has the record's generation.
+    fn present(&self, record: &Record) -> Result<Arc<dyn SourceFile>, ReadError> {
+        let file = self.tree.open(record).map_err(ReadError::Failed)?;
+        match file.generation()? == record.generation.0 {
+            true => Ok(file),
+            false => Err(ReadError::Changed),
+        }
+    }
+}
+
+impl Filling {
+    /// Whether the transfer may put this file into the buffer. A data set larger than the buffer would evict its own beginning.
+    fn takes(&self, record: &Record) -> bool {
+        is_settled(record, now())
+            && self.filled.load(Ordering::Relaxed) < self.buffering.buffer.room()
+    }
+
+    /// Hands over a block of a file that has this generation, if `generation` says so afterwards, too.
+    fn fill(
+        &self,
+        file: &BufferedFile,
+        offset: u64,
+        data: &[u8],
+        is_present: impl FnOnce() -> bool,
+    ) {
+        let filled = file.fill(offset, data);
+        if !filled.is_empty() && is_present() {
+            self.filled.fetch_add(data.len() as u64, Ordering::Relaxed);
+            file.store(filled, self.patience);
+        }
+    }
+}
+
+impl Source for BufferedTree {
+    fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
+        let file = self.tree.open(record)?;
+        let is_present = file
+            .generation()
+            .is_ok_and(|generation| generation == record.generation.0);
+        let buffered = is_present.then(|| self.buffered(record)).flatten();
+        Ok(match buffered {
+            None => file,
+            Some(buffered) => Arc::new(File {
+                file,
+                buffered,
+                generation: record.generation.0,
+                fills: self.buffering.takes(record),
+                filling: Arc::clone(&self.buffering),
+            }),
+        })
+    }
+
+    fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        if bytes == 0 || bytes > buffer.len() {
+            return self.tree.read_whole(record, buffer);
+        }
+        let Ok((root, _)) = self.tree.locate(record) else {
+            return self.tree.read_whole(record, buffer);
+        };
+        if root.storage.origin().is_none() {
+            return self.tree.read_whole(record, buffer);
+        }
+        let file = self.present(record)?;
+        let Some(buffered) = self.buffered(record) else {
+            return self.tree.read_whole(record, buffer);
+        };
+        if buffered.read(0, &mut buffer[..bytes]) {
+            return Ok(bytes);
+        }
+        file.read_at(0, &mut buffer[..bytes])?;
+        let is_present = || {
+            let now = file.generation();
+            now.is_ok_and(|generation| generation == record.generation.0)
+        };
+        if !is_present() {
+            return Err(ReadError::Changed);
+        }
+        if self.buffering.takes(record) {
+            // The check above came after the read.
+            self.buffering.fill(&buffered, 0, &buffer[..bytes], || true);
+        }
+        Ok(bytes)
+    }
+
+    fn reads_again(&self) -> bool {
+        self.tree.reads_again()
+    }
+
+    fn reads_apart(&self) -> bool {
+        self.tree.reads_apart()
+    }
+
+    fn close(&self) {
+        self.tree.close();
+    }
+
+    fn refresh(&self, record: &Record) -> Result<Record, Fault> {
+        self.tree.refresh(record)
+    }
+}
+
+struct File {
+    file: Arc<dyn SourceFile>,
+    buffered: BufferedFile,
+    generation: u64,
+    fills: bool,
+    filling: Arc<Filling>,
+}
+
+impl SourceFile for File {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        if self.buffered.read(offset, buffer) {
+            return Ok(());
+        }
+        self.file.read_at(offset, buffer)?;
+        if self.fills {
+            let is_present = || {
+                let now = self.file.generation();
+                now.is_ok_and(|generation| generation == self.generation)
+            };
+            self.filling
+                .fill(&self.buffered, offset, buffer, is_present);
+        }
+        Ok(())
+    }
+
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, ReadError> {
+        self.file.next_data(offset)
+    }
+
+    fn generation(&self) -> Result<u64, ReadError> {
+        self.file.generation()
+    }
+}
+
+/// Times of files advance in steps. A file that changed within the last step may change again and keep its generation.
+const STEP: Duration = Duration::from_millis(100);
+/// The step of file systems that keep whole seconds.
+const STEP_OF_SECONDS: Duration = Duration::from_secs(2);
+
+/// Whether a later change of the file has another time than its last one.
+fn is_settled(record: &Record, now: Duration) -> bool {
+    let Ok(seconds) = u64::try_from(record.mtime_seconds) else {
+        return true;
+    };
+    let step = match record.mtime_nanoseconds {
+        0 => STEP_OF_SECONDS,
+        _ => STEP,
+    };
+    let changed = Duration::new(seconds, record.mtime_nanoseconds.min(999_999_999));
+    changed.saturating_add(step) <= now
+}
+
+fn now() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_just_changed_is_not_settled() {
+        let record = |seconds, nanoseconds| Record {
+            mtime_seconds: seconds,
+            mtime_nanoseconds: nanoseconds,
+            ..Record::default()
+        };
+        let now = Duration::from_millis(1_000_500);
+        assert!(is_settled(&record(1_000, 400_000_000), now));
+        assert!(!is_settled(&record(1_000, 400_000_001), now));
+        assert!(!is_settled(&record(1_000, 0), now), "whole seconds");
+        assert!(is_settled(&record(998, 0), now));
+        assert!(!is_settled(&record(2_000, 1), now), "the future");
+        assert!(is_settled(&record(-5, 0), now));
+    }
+}

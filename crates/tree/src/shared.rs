@@ -1,0 +1,235 @@
+//! Lets the transfers of a process that have the same source share its reads. Decides nothing; `hold` does.
+//!
+//! Scans and lookups are not shared. Each transfer sends, hashes and checks its own blocks.
+
+mod reads;
+mod shelf;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use godwit_engine::{ReadError, Source, SourceFile};
+use godwit_hold::Destination;
+use godwit_proto::{EntryId, Fault, Record};
+
+use self::reads::{FileKey, Key, Reads};
+
+pub use godwit_hold::{DESTINATIONS_MAX, Figures as ReadFigures};
+
+/// Most open files that transfers may find opened by another one.
+const OPEN_MAX: usize = 1024;
+
+/// The shared reads of one source. Clones are handles of the same reads.
+#[derive(Clone)]
+pub struct SharedReads(Arc<Shared>);
+
+struct Shared {
+    reads: Reads,
+    open: Mutex<HashMap<Arc<FileKey>, Weak<dyn SourceFile>>>,
+}
+
+/// The share of one destination in the shared reads. No other destination waits for it once this value is dropped.
+pub struct Seat {
+    shared: Arc<Shared>,
+    who: Destination,
+}
+
+impl SharedReads {
+    /// Reads for this many destinations, at most [`DESTINATIONS_MAX`], which keep at most `bytes` of contents.
+    #[must_use]
+    pub fn new(bytes: u64, destinations: usize) -> Self {
+        Self::of(bytes, 0..destinations)
+    }
+
+    /// The same for the destinations with these numbers. Others join with their first attempt.
+    #[must_use]
+    pub fn of(bytes: u64, destinations: impl IntoIterator<Item = usize>) -> Self {
+        let reads = Reads::new(bytes);
+        for number in destinations {
+            reads.join(Destination(number));
+        }
+        let open = Mutex::default();
+        Self(Arc::new(Shared { reads, open }))
+    }
+
+    /// The place of the destination with this number. Take one for each.
+    #[must_use]
+    pub fn seat(&self, number: usize) -> Seat {
+        Seat {
+            shared: Arc::clone(&self.0),
+            who: Destination(number),
+        }
+    }
+
+    /// The figures so far.
+    #[must_use]
+    pub fn figures(&self) -> ReadFigures {
+        self.0.reads.figures()
+    }
+
+    /// Whether this destination reads again what others have read before.
+    #[must_use]
+    pub fn is_behind(&self, number: usize) -> bool {
+        self.0.reads.is_behind(Destination(number))
+    }
+}
+
+impl Seat {
+    /// The source for one attempt of this destination. All destinations must have the same roots in the same order.
+    #[must_use]
+    pub fn share(&self, source: Arc<dyn Source>) -> Arc<dyn Source> {
+        self.shared.reads.join(self.who);
+        Arc::new(SharedSource {
+            shared: Arc::clone(&self.shared),
+            who: self.who,
+            source,
+            is_closed: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.reads.leave(self.who);
+    }
+}
+
+struct SharedSource {
+    shared: Arc<Shared>,
+    who: Destination,
+    source: Arc<dyn Source>,
+    is_closed: AtomicBool,
+}
+
+impl SharedSource {
+    /// The file as another destination has opened it, or opens it.
+    fn opened(&self, key: &Arc<FileKey>, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
+        let open = || {
+            self.shared
+                .open
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let found = open().get(key).and_then(Weak::upgrade);
+        if let Some(file) = found {
+            return Ok(file);
+        }
+        // Not under the lock, because the storage may hang. The file of the last destination that opened it stays for others.
+        let file = self.source.open(record)?;
+        let mut open = open();
+        open.retain(|_, file| file.strong_count() > 0);
+        if open.len() < OPEN_MAX {
+            open.insert(Arc::clone(key), Arc::downgrade(&file));
+        }
+        Ok(file)
+    }
+}
+
+impl Source for SharedSource {
+    fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
+        let key = Arc::new(FileKey::of(record));
+        Ok(Arc::new(SharedFile {
+            file: self.opened(&key, record)?,
+            shared: Arc::clone(&self.shared),
+            who: self.who,
+            id: record.id,
+            key,
+        }))
+    }
+
+    fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+        if bytes == 0 || bytes > buffer.len() {
+            return self.source.read_whole(record, buffer);
+        }
+        let key = Key::new(Arc::new(FileKey::of(record)), 0, bytes);
+        let (who, reads) = (self.who, &self.shared.reads);
+        reads.read((who, record.id), &key, buffer, &mut |buffer| match self
+            .source
+            .read_whole(record, buffer)?
+        {
+            read if read == bytes => Ok(()),
+            _ => Err(ReadError::Changed),
+        })?;
+        Ok(bytes)
+    }
+
+    fn reads_again(&self) -> bool {
+        self.source.reads_again()
+    }
+
+    /// All destinations read the files in one order.
+    fn reads_apart(&self) -> bool {
+        false
+    }
+
+    fn close(&self) {
+        // The next attempt may have begun.
+        if !self.is_closed.swap(true, Ordering::Relaxed) {
+            self.shared.reads.leave(self.who);
+        }
+        self.source.close();
+    }
+
+    fn refresh(&self, record: &Record) -> Result<Record, Fault> {
+        self.source.refresh(record)
+    }
+}
+
+struct SharedFile {
+    file: Arc<dyn SourceFile>,
+    shared: Arc<Shared>,
+    who: Destination,
+    id: EntryId,
+    key: Arc<FileKey>,
+}
+
+impl SharedFile {
+    /// An error of a file that another destination may have opened.
+    fn own<T>(&self, read: Result<T, ReadError>) -> Result<T, ReadError> {
+        read.map_err(|error| with_entry(error, self.id))
+    }
+}
+
+impl SourceFile for SharedFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let key = Key::new(Arc::clone(&self.key), offset, buffer.len());
+        let (from, reads) = ((self.who, self.id), &self.shared.reads);
+        reads.read(from, &key, buffer, &mut |buffer| {
+            self.file.read_at(offset, buffer)?;
+            // Others must not get bytes of a newer state.
+            match self.file.generation()? == self.key.generation() {
+                true => Ok(()),
+                false => Err(ReadError::Changed),
+            }
+        })
+    }
+
+    fn read_next(&self, buffer: &mut [u8]) -> Result<(usize, bool), ReadError> {
+        self.own(self.file.read_next(buffer))
+    }
+
+    fn lend(&self, offset: u64, bytes: usize) -> Option<&'static [u8]> {
+        self.file.lend(offset, bytes)
+    }
+
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, ReadError> {
+        self.own(self.file.next_data(offset))
+    }
+
+    fn generation(&self) -> Result<u64, ReadError> {
+        self.own(self.file.generation())
+    }
+}
+
+/// The error under the number that the entry has in another transfer.
+fn with_entry(error: ReadError, id: EntryId) -> ReadError {
+    match error {
+        ReadError::Changed => ReadError::Changed,
+        ReadError::Failed(fault) => ReadError::Failed(Fault { entry: id, ..fault }),
+    }
+}

@@ -1,0 +1,66 @@
+//! The memory of kept blocks, which is used again.
+//! Does not bound the kept blocks; `hold` does.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most buffers that wait for use, beside the kept ones.
+const SHELVED_MAX: usize = 8;
+
+/// Smaller buffers are not worth keeping.
+const SHELVED_BYTES_MIN: usize = 64 << 10;
+
+/// Buffers that wait for use.
+#[derive(Default)]
+pub(super) struct Shelf(Mutex<Vec<Vec<u8>>>);
+
+/// The contents of a kept block.
+pub(super) struct Contents {
+    bytes: Vec<u8>,
+    used: usize,
+    shelf: Arc<Shelf>,
+}
+
+impl Shelf {
+    /// A copy of `bytes`.
+    pub(super) fn copy(self: &Arc<Self>, bytes: &[u8]) -> Contents {
+        let shelved = {
+            let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // A much larger buffer would take memory that the bound does not count.
+            let fits =
+                |buffer: &Vec<u8>| buffer.len() >= bytes.len() && buffer.len() / 2 < bytes.len();
+            let found = shelf.iter().position(fits);
+            found.map(|found| shelf.swap_remove(found))
+        };
+        let buffer = match shelved {
+            Some(mut buffer) => {
+                buffer[..bytes.len()].copy_from_slice(bytes);
+                buffer
+            }
+            None => bytes.to_vec(),
+        };
+        Contents {
+            bytes: buffer,
+            used: bytes.len(),
+            shelf: Arc::clone(self),
+        }
+    }
+}
+
+impl Contents {
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        if bytes.len() < SHELVED_BYTES_MIN {
+            return;
+        }
+        let mut shelf = self.shelf.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.len() < SHELVED_MAX {
+            shelf.push(bytes);
+        }
+    }
+}
