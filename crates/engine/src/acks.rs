@@ -4,38 +4,41 @@
 //! After the loss of a stream, everything that may have been lost with it is sent again, in ranges. A busy stream sends
 //! its own acknowledgements after at most `limits::ACK_DELAY`; only other threads wake a stream to send one.
 
+mod answers;
 mod ending;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use godwit_net::Waker;
-use godwit_proto::{
-    AckRange, AckStatus, EntryFailed, EntryId, Fault, FaultCode, Record, Seq, TransferId,
-};
+use godwit_proto::{AckRange, AckStatus, EntryFailed, EntryId, Fault, FaultCode, Seq, TransferId};
 
+use self::answers::Answers;
 pub(crate) use self::ending::{Ending, Nearness};
 use crate::failed::Failed;
+use crate::flag::Flag;
 use crate::seqs::SeqSet;
 use crate::{Counters, Observer, limits};
 
 /// Outbox of one receiving transfer, shared by its sink and its streams.
 pub struct Acks {
     transfer: TransferId,
-    observer: Arc<dyn Observer>,
+    /// Receives what the user should know, and the entries that are complete at this end.
+    pub observer: Arc<dyn Observer>,
     counters: Arc<Counters>,
     inner: Mutex<Inner>,
     /// Whether the transfer has ended; results of comparisons still running are then ignored.
-    over: AtomicBool,
+    pub over: Flag,
     /// Whether something failed because the storage at this end was full.
-    pub no_space: AtomicBool,
+    pub no_space: Flag,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     queue: VecDeque<AckRange>,
     faults: VecDeque<EntryFailed>,
+    /// Bytes of their names and messages.
+    faults_waiting_bytes: usize,
     /// Acknowledgements sent before, which are repeated after the loss of a stream.
     durable: SeqSet,
     written: SeqSet,
@@ -44,14 +47,15 @@ struct Inner {
     lost: SeqSet,
     /// Items of which a copy was dropped while the first copy was being processed.
     dropped: SeqSet,
+    /// The missing items were requested once more since acknowledgements were last taken.
+    asked_again: bool,
     faults_said: Vec<EntryFailed>,
     faults_bytes: usize,
     failed: Failed,
     wakers: Vec<(u64, Waker)>,
     /// Number of busy streams, which send from this outbox when they finish their current step.
     working: usize,
-    /// Answers that were not ready when their manifest arrived, each with the number of the manifest's stream.
-    answers: Vec<(u64, Vec<u8>)>,
+    answers: Answers,
     ending: Option<Ending>,
 }
 
@@ -74,8 +78,8 @@ impl Acks {
             observer,
             counters,
             inner: Mutex::default(),
-            over: AtomicBool::new(false),
-            no_space: AtomicBool::new(false),
+            over: Flag::default(),
+            no_space: Flag::default(),
         }
     }
 
@@ -106,7 +110,7 @@ impl Acks {
     /// the entry as `path` below its source number `root`; `shown` is the entry's name at this end.
     pub fn fault(&self, seq: Seq, fault: Fault, root: u16, path: &[u8], shown: &[u8]) {
         if fault.code == FaultCode::NO_SPACE {
-            self.no_space.store(true, Ordering::Relaxed);
+            self.no_space.set();
         }
         if self.count_failure(fault.entry) {
             self.observer.entry_failed(&crate::FailedEntry {
@@ -117,8 +121,10 @@ impl Acks {
             });
         }
         let mut inner = crate::lock(&self.inner);
+        let bytes = inner.faults_waiting_bytes + path.len() + fault.message.len();
         // More failures are only counted; the sender learns their number at the end.
-        if inner.faults.len() < limits::FAULTS_KEPT_MAX {
+        if inner.faults.len() < limits::FAULTS_KEPT_MAX && bytes <= limits::FAULTS_KEPT_BYTES_MAX {
+            inner.faults_waiting_bytes = bytes;
             inner.faults.push_back(EntryFailed {
                 transfer: self.transfer,
                 seq,
@@ -137,21 +143,6 @@ impl Acks {
             self.counters.entries_failed.add(1);
         }
         first
-    }
-
-    /// Reports something that the user should know and that needs no action.
-    pub fn note(&self, message: &str) {
-        self.observer.note(message);
-    }
-
-    /// Whether the observer uses [`done`](Self::done).
-    pub fn wants_entries(&self) -> bool {
-        self.observer.wants_entries()
-    }
-
-    /// Reports that an entry is complete at this end.
-    pub fn done(&self, record: &Record) {
-        self.observer.entry_done(record);
     }
 
     /// Wakes every stream, for instance because this end has room for more.
@@ -173,7 +164,9 @@ impl Acks {
         } else if inner.in_process.contains(seq.0) {
             inner.dropped.insert(seq.0);
             Arrival::Known
-        } else if inner.durable.range_count() >= limits::ITEM_RANGES_MAX {
+        } else if inner.durable.range_count() >= limits::ITEM_RANGES_MAX
+            || inner.lost.range_count() >= limits::ITEM_RANGES_MAX && !inner.lost.contains(seq.0)
+        {
             Arrival::Scattered
         } else {
             inner.in_process.insert(seq.0);
@@ -233,7 +226,11 @@ impl Acks {
     /// Called when the sender waits only for durability. Requests missing items once more, because an older
     /// acknowledgement on another stream may have overtaken the request.
     pub(crate) fn ask_again(&self) {
-        crate::lock(&self.inner).say_all(|inner| &inner.lost, AckStatus::RESEND);
+        let mut inner = crate::lock(&self.inner);
+        // A sender may say it often, and take nothing.
+        if !std::mem::replace(&mut inner.asked_again, true) {
+            inner.say_all(|inner| &inner.lost, AckStatus::RESEND);
+        }
     }
 
     /// All failures reported so far, on any stream.
@@ -245,6 +242,8 @@ impl Acks {
     pub(crate) fn take(&self, ranges: &mut Vec<AckRange>, faults: &mut Vec<EntryFailed>) {
         let mut inner = crate::lock(&self.inner);
         ranges.extend(inner.queue.drain(..));
+        inner.asked_again = false;
+        inner.faults_waiting_bytes = 0;
         while let Some(fault) = inner.faults.pop_front() {
             let bytes = inner.faults_bytes + fault.path.len() + fault.fault.message.len();
             if inner.faults_said.len() < limits::FAULTS_KEPT_MAX
@@ -261,37 +260,6 @@ impl Acks {
     pub(crate) fn work(&self) -> Working<'_> {
         crate::lock(&self.inner).working += 1;
         Working(self)
-    }
-
-    /// Queues the answer to a manifest on the `stream` on which the manifest arrived. If that stream dies, the manifest
-    /// is sent again.
-    pub(crate) fn answer(&self, stream: u64, answer: Vec<u8>) {
-        let mut inner = crate::lock(&self.inner);
-        if let Some((_, waker)) = inner.wakers.iter().find(|(id, _)| *id == stream) {
-            waker.wake();
-            inner.answers.push((stream, answer));
-        }
-    }
-
-    /// Appends the answers that `stream` must send.
-    pub(crate) fn take_answers(&self, stream: u64, out: &mut Vec<u8>) {
-        let mut inner = crate::lock(&self.inner);
-        inner.answers.retain(|(id, answer)| {
-            if *id == stream {
-                out.extend_from_slice(answer);
-            }
-            *id != stream
-        });
-    }
-
-    /// Records that the transfer has ended.
-    pub fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the transfer has ended, so that long work should stop.
-    pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
     }
 
     pub(crate) fn attach(&self, stream: u64, waker: Waker) {
@@ -313,13 +281,14 @@ impl Acks {
         // The items that were on this stream are sent again, and may fail this time.
         inner.ending = None;
         // The manifests of the lost stream arrive again on another stream.
-        inner.answers.retain(|(id, _)| *id != stream);
+        inner.answers.remove(stream, |_| {});
         inner.queue.clear();
         inner.say_all(|inner| &inner.durable, AckStatus::DURABLE);
         inner.say_all(|inner| &inner.written, AckStatus::WRITTEN);
         inner.say_all(|inner| &inner.lost, AckStatus::RESEND);
         let said: Vec<_> = inner.faults_said.drain(..).collect();
-        inner.faults_bytes = 0;
+        let bytes = std::mem::take(&mut inner.faults_bytes);
+        inner.faults_waiting_bytes += bytes;
         inner.faults.extend(said);
         inner.wake_one();
     }
@@ -374,6 +343,8 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use godwit_proto::Side;
+
     use super::*;
 
     struct Deaf;
@@ -394,6 +365,19 @@ mod tests {
         assert_eq!(acks.arrive(Seq(1)), Arrival::Known);
     }
 
+    /// A sender may leave all that it is asked for again.
+    #[test]
+    fn items_requested_again_are_bounded_and_may_come() {
+        let acks = acks();
+        let most = limits::ITEM_RANGES_MAX as u64;
+        for index in 0..most {
+            assert_eq!(acks.arrive(Seq(1 + 2 * index)), Arrival::Process);
+            acks.rejected(Seq(1 + 2 * index));
+        }
+        assert_eq!(acks.arrive(Seq(1 + 2 * most)), Arrival::Scattered);
+        assert_eq!(acks.arrive(Seq(1)), Arrival::Process);
+    }
+
     pub(super) fn acks() -> Acks {
         Acks::new(TransferId([0; 16]), Arc::new(Deaf), Arc::default())
     }
@@ -408,7 +392,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_again_is_not_called_written_afterwards() {
+    fn a_sender_that_takes_nothing_gets_bounded_words() {
+        let acks = acks();
+        assert_eq!(acks.arrive(Seq(5)), Arrival::Process);
+        acks.rejected(Seq(5));
+        let fault = Fault {
+            entry: EntryId(1),
+            side: Side::DESTINATION,
+            code: FaultCode::IO,
+            errno: None,
+            message: String::new(),
+        };
+        let path = vec![b'x'; limits::FAULTS_KEPT_BYTES_MAX / 4];
+        for _ in 0..100 {
+            acks.ask_again();
+            acks.fault(Seq(0), fault.clone(), 0, &path, &path);
+        }
+        let (mut ranges, mut faults) = (Vec::new(), Vec::new());
+        acks.take(&mut ranges, &mut faults);
+        assert_eq!((ranges.len(), faults.len()), (2, 4));
+        acks.ask_again();
+        acks.fault(Seq(0), fault, 0, &path, &path);
+        acks.take(&mut ranges, &mut faults);
+        assert_eq!((ranges.len(), faults.len()), (3, 5));
+    }
+
+    #[test]
+    fn a_block_requested_again_is_not_acknowledged_as_written() {
         let acks = acks();
         assert_eq!(acks.arrive(Seq(5)), Arrival::Process);
         acks.resend(&[Seq(5)]);

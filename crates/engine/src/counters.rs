@@ -10,6 +10,7 @@ use godwit_store::{Lost, thread_cpu_time, thread_cpu_waiting};
 pub use godwit_tuner::Snapshot;
 
 use crate::channels::{ChannelFigures, ChannelTable};
+use crate::current::CurrentEntry;
 use crate::streams::{StreamFigures, StreamTable};
 
 macro_rules! counters {
@@ -25,6 +26,7 @@ macro_rules! counters {
             $($(#[$gauge_doc])* pub $gauge: Counter,)*
             pub(crate) table: StreamTable,
             pub(crate) channels: ChannelTable,
+            pub(crate) current: CurrentEntry,
         }
         impl Counters {
             /// All counters; each is exact, but they are not read at one instant.
@@ -47,6 +49,11 @@ impl Counters {
     /// The channels that have had streams, in the order of their numbers.
     pub fn channels(&self) -> Vec<ChannelFigures> {
         self.channels.figures()
+    }
+
+    /// An entry whose contents are on their way: the number of its root, and its path below that.
+    pub fn current_entry(&self) -> Option<(u16, Vec<u8>)> {
+        self.current.ask()
     }
 
     /// Time since the first stream was attached.

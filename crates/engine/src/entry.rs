@@ -17,6 +17,20 @@ const EXTENSION_NAME: u16 = 9;
 /// Longest reported name of an item that has no valid path.
 pub(crate) const ODD_NAME_BYTES_MAX: usize = 512;
 
+/// Bytes of a record's path and target that the limits of records take into account.
+const TEXT_BYTES_USUAL: usize = 256;
+
+/// Bytes of a record that the limits of records do not take into account: its extensions, and a long path or target.
+pub(crate) fn extra_bytes(record: &Record) -> usize {
+    let texts = record.path.len() + record.target.len();
+    record.extensions.len() + texts.saturating_sub(TEXT_BYTES_USUAL)
+}
+
+/// Most bytes that the record takes in a bundle or a manifest.
+pub(crate) fn encoded_bytes(record: &Record) -> usize {
+    128 + record.path.len() + record.target.len() + record.extensions.len()
+}
+
 /// Converts a digest to its wire form.
 pub fn digest_to_wire(digest: &digest::Digest) -> Digest {
     Digest(digest.0)
@@ -111,7 +125,7 @@ pub(crate) fn add_odd_name(failed: &mut Record, name: &[u8]) {
 }
 
 /// The name that `add_odd_name` added.
-pub(crate) fn odd_name(record: &Record) -> Option<&[u8]> {
+pub(crate) fn invalid_name(record: &Record) -> Option<&[u8]> {
     godwit_proto::extension::iter(&record.extensions)
         .map_while(Result::ok)
         .find(|(kind, name)| *kind == EXTENSION_NAME && name.len() <= ODD_NAME_BYTES_MAX)
@@ -194,7 +208,7 @@ pub fn is_whole_file(record: &Record) -> bool {
 pub fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
     let code = match error.kind {
         StoreErrorKind::NoSpace => FaultCode::NO_SPACE,
-        StoreErrorKind::Permission => FaultCode::PERMISSION,
+        StoreErrorKind::Permission | StoreErrorKind::Lasting => FaultCode::PERMISSION,
         StoreErrorKind::ReadOnly => FaultCode::READ_ONLY,
         StoreErrorKind::NotFound => FaultCode::NOT_FOUND,
         StoreErrorKind::NotRegular => FaultCode::NOT_REGULAR,
@@ -293,7 +307,7 @@ mod tests {
     use godwit_proto::{Frame, Prelude, decode};
 
     use super::*;
-    use crate::{Bottleneck, Shares};
+    use crate::{Bottleneck, EndCounters};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -323,14 +337,16 @@ mod tests {
         let Frame::Status(status) = frame else {
             panic!("it was a STATUS");
         };
-        let shares = Shares {
+        let end_counters = EndCounters {
             source: Some(snapshot_from_status(&status)),
             destination: Some(Snapshot {
                 waiting_ns: 18 * SECOND,
                 ..side
             }),
         };
-        shares.finding(&[], &crate::Chosen::default()).unwrap()
+        end_counters
+            .finding(&[], &crate::Chosen::default())
+            .unwrap()
     }
 
     #[test]

@@ -9,10 +9,11 @@ mod tests;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use godwit_net::IdentityId;
 use godwit_store::pool::{Allowance, Pool};
 use rustix::process::{Resource, getrlimit};
 
-pub use self::core::{Amounts, Class};
+pub use self::core::{Class, Resources};
 use self::core::{Core, SeatId, Ticket};
 pub use self::needs::Needs;
 use crate::{limits, lock};
@@ -43,7 +44,7 @@ struct Seat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// The total amounts.
-    pub budget: Amounts,
+    pub budget: Resources,
     /// Bytes of buffers that transfers currently hold …
     pub held: u64,
     /// … and the most that they ever held at one moment.
@@ -52,6 +53,26 @@ pub struct Figures {
     pub running: usize,
     /// Waiting transfers.
     pub waiting: usize,
+}
+
+/// Why a transfer has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unadmitted {
+    /// It needs more memory than the transfers of one owner may have.
+    TooLarge {
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes for all transfers of one owner.
+        share: u64,
+    },
+    /// It no longer waits.
+    GaveUp,
+}
+
+/// Memory without which these ends cannot move.
+fn needed(needs: &[Needs]) -> u64 {
+    let each = |needs: &Needs| needs.want().least.memory;
+    needs.iter().map(each).fold(0, u64::saturating_add)
 }
 
 impl Default for Governor {
@@ -63,7 +84,7 @@ impl Default for Governor {
 impl Governor {
     /// A governor that divides these amounts.
     #[must_use]
-    pub fn new(budget: Amounts) -> Self {
+    pub fn new(budget: Resources) -> Self {
         Self(Arc::new(Inner {
             core: Mutex::new(Core::new(budget)),
             changed: Condvar::new(),
@@ -76,6 +97,28 @@ impl Governor {
         Self::new(budget_here(pool_bytes))
     }
 
+    /// Waits for a place for each of these ends of a transfer that a peer begins, as [`Self::admit`] does. The transfer counts for the one of
+    /// `owners` that uses least. Only earlier transfers of that owner are ahead of it in the queue. Without owners, all earlier transfers are.
+    ///
+    /// # Errors
+    /// The transfer needs more than one owner may have, or `goes_on` returned false.
+    pub fn admit_for(
+        &self,
+        owners: &[IdentityId],
+        needs: &[Needs],
+        goes_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<Vec<Lease>, Unadmitted> {
+        let core = lock(&self.0.core);
+        let owner = core.lightest(owners);
+        let (share, needed) = (core.share_of_owner().memory, needed(needs));
+        drop(core);
+        if owner.is_some() && needed > share {
+            return Err(Unadmitted::TooLarge { needed, share });
+        }
+        let admitted = self.queue(Class::Accepted, owner, needs, goes_on);
+        admitted.ok_or(Unadmitted::GaveUp)
+    }
+
     /// Waits for a place for each of these ends, in the order of arrival. While the transfer waits, `goes_on` is called
     /// several times a second with the number of transfers ahead. Returns `None` if `goes_on` returns false.
     pub fn admit(
@@ -84,8 +127,18 @@ impl Governor {
         needs: &[Needs],
         goes_on: &mut dyn FnMut(usize) -> bool,
     ) -> Option<Vec<Lease>> {
+        self.queue(class, None, needs, goes_on)
+    }
+
+    fn queue(
+        &self,
+        class: Class,
+        owner: Option<IdentityId>,
+        needs: &[Needs],
+        goes_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Vec<Lease>> {
         let mut core = lock(&self.0.core);
-        let ticket = core.enqueue(class, needs.iter().map(Needs::want).collect());
+        let ticket = core.enqueue(class, owner, needs.iter().map(Needs::want).collect());
         loop {
             if let Some(seats) = core.poll_admission(ticket) {
                 drop(core);
@@ -139,7 +192,7 @@ impl Governor {
 impl Lease {
     /// The amounts that this end may use now. They may change at any time.
     #[must_use]
-    pub fn share(&self) -> Amounts {
+    pub fn share(&self) -> Resources {
         lock(&self.0.governor.0.core).share(self.0.id)
     }
 
@@ -211,10 +264,10 @@ const KEPT_PART: u64 = 4;
 /// Standard streams, listeners with their wakers, databases, and files that are open for a moment.
 const FILES_OWN: u64 = 32;
 
-fn budget_here(pool_bytes: u64) -> Amounts {
+fn budget_here(pool_bytes: u64) -> Resources {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let memory = machine_memory().map_or(MEMORY_LEAST, |bytes| bytes / MEMORY_PART);
-    Amounts {
+    Resources {
         memory: memory
             .clamp(MEMORY_LEAST, MEMORY_MOST)
             // The pools of both ends on this machine, and as much in reserve.

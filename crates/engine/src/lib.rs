@@ -19,10 +19,12 @@ pub mod acks;
 mod channels;
 pub mod counters;
 mod courtesy;
+mod current;
 mod decided;
 pub mod entry;
 mod failed;
 mod fence;
+mod flag;
 pub mod governor;
 mod item;
 mod last_words;
@@ -47,10 +49,13 @@ pub use acks::Acks;
 pub use channels::ChannelFigures;
 pub use counters::{Counters, Snapshot};
 pub use fence::Fence;
+pub use flag::Flag;
 pub use godwit_tuner as tuner;
-pub use godwit_tuner::{Background, Bottleneck, ChannelRate, Chosen, Finding, PathSample, Shares};
+pub use godwit_tuner::{
+    Background, Bottleneck, ChannelRate, Chosen, EndCounters, Finding, PathSample,
+};
 pub use item::{Action, Item};
-pub use live::{Live, RateLimit, Share};
+pub use live::{Live, NetworkUse, RateLimit};
 pub use loss::StreamLoss;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Order, Sender, SenderConfig};
@@ -66,21 +71,14 @@ use godwit_store::digest;
 /// Returns the peak memory of this process, if it can be attributed to this transfer alone.
 pub type Resources = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// Converts the wire's number of a digest kind; `None` if this program does not have that kind.
-pub const fn digest_kind(kind: DigestKind) -> Option<digest::DigestKind> {
-    match kind {
-        DigestKind::CRC64_NVME => Some(digest::DigestKind::Crc64Nvme),
-        DigestKind::BLAKE3 => Some(digest::DigestKind::Blake3),
-        _ => None,
-    }
+/// Converts the wire's number of a digest kind; `None` if this program does not have that kind. The wire keeps such a number.
+pub fn digest_kind(kind: DigestKind) -> Option<digest::DigestKind> {
+    digest::DigestKind::from_number(kind.0)
 }
 
 /// The number on the wire of a digest kind.
-pub const fn wire_digest_kind(kind: digest::DigestKind) -> DigestKind {
-    match kind {
-        digest::DigestKind::Crc64Nvme => DigestKind::CRC64_NVME,
-        digest::DigestKind::Blake3 => DigestKind::BLAKE3,
-    }
+pub fn wire_digest_kind(kind: digest::DigestKind) -> DigestKind {
+    DigestKind(kind.number())
 }
 
 /// How one end of a transfer ended.
@@ -137,7 +135,7 @@ impl End {
     /// The end that results from the other side's failure or refusal.
     pub(crate) fn by_failure(failure: WireFailure) -> Self {
         Self::Failed {
-            code: ErrorCode::heard(failure.code),
+            code: ErrorCode::received(failure.code),
             message: failure.message,
             retryable: failure.retryable,
         }

@@ -44,6 +44,13 @@ pub const NOTICE_FRAME_BYTES: usize = 256 << 10;
 /// … and bytes of notices kept to send again if their stream dies; some 200,000 names.
 pub const NOTICES_KEPT_BYTES: usize = 16 << 20;
 
+/// Memory of these manifests. A correct sender has at most [`UNANSWERED_RECORDS_MAX`] entries in them; each may take
+/// 2 KiB.
+pub const CHECKS_WAITING_BYTES_MAX: usize = UNANSWERED_RECORDS_MAX * 2048;
+
+/// Bytes of answers that wait for their stream: a full window has half a megabyte (see [`ANSWERS_KEPT_BYTES_MAX`]).
+pub const ANSWERS_WAITING_BYTES_MAX: usize = 4 << 20;
+
 /// Entries in one manifest.
 pub const MANIFEST_RECORDS: usize = 1024;
 
@@ -55,8 +62,7 @@ pub const UNANSWERED_RECORDS_MAX: usize = 32 * 1024;
 pub(crate) const USED_PATHS_MAX: usize = 4 * MANIFEST_RECORDS;
 pub(crate) const USED_PATH_BYTES_MAX: usize = 256;
 
-/// Answers that the receiver keeps for repetition: one for each manifest that may be unanswered, with one entry each in
-/// the worst case …
+/// Answers that the receiver keeps for repetition. In the worst case each unanswered manifest has one entry, and …
 pub const ANSWERS_KEPT_MAX: usize = UNANSWERED_RECORDS_MAX + MANIFEST_RECORDS;
 
 /// … and most bytes of these answers. Full windows need half a megabyte at 8 bytes an entry; a fault or held range for
@@ -73,8 +79,8 @@ pub const NOTICES_MAX: usize = 16 * BUNDLE_RECORDS_MAX;
 /// Entries sent and not yet durable, whose records the sender keeps for reading them again.
 pub const UNDURABLE_RECORDS_MAX: usize = 32 * 1024;
 
-/// Bytes of attributes and access lists that the sender holds, separately for announced or sent entries and for
-/// requested ones. Files usually have far less within the windows of records; one batch of a scan and one bundle may
+/// Bytes of attributes, access lists and long names that the sender holds, separately for announced or sent entries and
+/// for requested ones. Files usually have far less within the windows of records; one batch of a scan and one bundle may
 /// exceed the bound.
 pub const EXTENSIONS_HELD_BYTES_MAX: usize = 8 << 20;
 
@@ -112,6 +118,20 @@ const READING_MAX: usize = STREAMS_MAX as usize + 1024;
 /// and one item for each block.
 pub const UNDURABLE_ENTRIES_MAX: usize =
     UNDURABLE_RECORDS_MAX + BUNDLE_RECORDS_MAX + OUTSTANDING_ITEMS_MAX;
+
+/// Bundles being read at one time: one for each stream, and one for each reader at twice the number that a user may
+/// choose.
+const BUNDLES_READ_MAX: usize = STREAMS_MAX as usize + 128;
+
+/// Requested entries that have neither arrived nor failed, as a receiver accepts them: 9 bytes each, 10 MB at worst. A
+/// correct sender has fewer, because it announces entries only while its windows have room.
+pub const AWAITED_ENTRIES_MAX: usize = UNANSWERED_RECORDS_MAX + MANIFEST_RECORDS // announced
+    + WANTED_RECORDS_MAX + MANIFEST_RECORDS // requested
+    + BUNDLES_READ_MAX * BUNDLE_RECORDS_MAX // taken to be read before the window of sent entries was full
+    + BUNDLES_READ_MAX * BUNDLE_RECORDS_MAX // of these, changed at the source and to be read again
+    + RESTING_MAX
+    + NOTICES_MAX // failed at the source
+    + UNDURABLE_ENTRIES_MAX; // sent
 
 /// Ranges of all large files in progress whose digests the receiver knows: 128 bytes each, 128 MiB at worst. Correct
 /// senders need far less: a gap for each block in flight, the ranges that earlier runs delivered, and the holes. A file

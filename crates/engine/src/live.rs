@@ -31,9 +31,9 @@ pub struct Live {
     helpers_max: AtomicUsize,
 }
 
-/// The initial settings of a transfer for its share of the network.
+/// How a transfer uses the network at its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct NetworkUse {
     /// The congestion control of sockets that send contents, by the kernel's name; if empty, the sending end chooses.
     pub congestion: String,
     /// The transfer yields to all others: on the network, on processors and on disks.
@@ -91,10 +91,10 @@ impl Live {
 
     /// The same settings, with a behaviour towards other traffic.
     #[must_use]
-    pub fn sharing(self, share: Share) -> Self {
+    pub fn sharing(self, network_use: NetworkUse) -> Self {
         Self {
-            congestion: share.congestion,
-            background: AtomicBool::new(share.background),
+            congestion: network_use.congestion,
+            background: AtomicBool::new(network_use.background),
             ..self
         }
     }
@@ -114,7 +114,7 @@ impl Live {
         self.background.store(background, Ordering::Relaxed);
     }
 
-    /// The same settings within the share of a process. Without a lease the transfer gets all resources that it requests.
+    /// Bounds the transfer by its share of the resources of the process. Without a lease the transfer gets all that it requests.
     #[must_use]
     pub fn governed(self, lease: Option<Lease>) -> Self {
         let live = Self { lease, ..self };
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_not_paid_for_and_not_twice() {
+    fn a_returned_reservation_costs_nothing_and_is_returned_once() {
         let limit = RateLimit::new(1_000);
         let now = Instant::now();
         limit.reserve(5_000, now);

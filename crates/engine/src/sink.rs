@@ -99,6 +99,8 @@ impl Ending<'_> {
 pub struct FinishReport {
     /// Whether the delivered data survives a power cut.
     pub synced: bool,
+    /// Files that existed because other members of the same claim delivered them, and their bytes. Only a closer counts them.
+    pub delivered: (u64, u64),
 }
 
 /// A failure that ends a sink before the transfer, and the transfer with it. The text describes the event and the necessary
@@ -132,6 +134,9 @@ pub enum SinkFailure {
     /// The reader of the output is gone, or the output differs from the sent data.
     #[error("{0}")]
     Output(String),
+    /// The sender broke the protocol.
+    #[error("{0}")]
+    Protocol(String),
     /// A thread panicked.
     #[error("{PANICKED}")]
     Panicked,
@@ -150,6 +155,7 @@ impl SinkFailure {
             Self::Fenced(_) => ErrorCode::BUSY,
             Self::EmptySource(_) => ErrorCode::EMPTY_SOURCE,
             Self::Output(_) => ErrorCode::OUTPUT,
+            Self::Protocol(_) => ErrorCode::PROTOCOL,
             Self::Panicked => ErrorCode::INTERNAL,
         }
     }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Bottleneck, Chosen, Counters, Finding, Live, Observer, Order, Receiver, ReceiverConfig, Sender,
-    SenderConfig, Shares,
+    Bottleneck, Chosen, Counters, EndCounters, Finding, Live, Observer, Order, Receiver,
+    ReceiverConfig, Sender, SenderConfig,
 };
 use godwit_proto::{DigestKind, TransferId};
 use godwit_tree::synthetic::NullSink;
@@ -167,14 +167,16 @@ impl Case {
                 scope.spawn(move || drop(sender.run_stream(&mut ours)));
                 scope.spawn(move || drop(receiver.run_stream(&mut theirs)));
             }
-            let shares = || Shares {
+            let end_counters = || EndCounters {
                 source: Some(sender.counters().snapshot()),
                 destination: Some(receiver.counters().snapshot()),
             };
             thread::sleep(SETTLE);
-            let before = shares();
+            let before = end_counters();
             thread::sleep(JUDGED);
-            let finding = shares().since(&before).finding(&[], &Chosen::default());
+            let finding = end_counters()
+                .since(&before)
+                .finding(&[], &Chosen::default());
             assert!(sender.end().is_none(), "{self:?}: {:?}", sender.end());
             sender.cancel("judged");
             receiver.cancel("judged");

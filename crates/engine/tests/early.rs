@@ -274,7 +274,7 @@ fn a_block_that_waits_for_the_limit_counts_while_it_does_and_is_not_sent_after_t
     }
     sender.join();
     thread.join().unwrap();
-    assert_eq!(sender.counters().bytes_sent.get(), BLOCK_BYTES.into());
+    assert_eq!(sender.counters().bytes_sent.get(), u64::from(BLOCK_BYTES));
 }
 
 #[test]

@@ -139,6 +139,7 @@ impl World {
                 closer: items.is_none(),
                 lane: 0,
                 fence: Arc::clone(&node.claim) as Arc<dyn Fence>,
+                since: None,
                 part_bytes_min: PART_BYTES,
                 region: Region::default(),
             }),
@@ -282,7 +283,7 @@ impl World {
         there.is_some()
     }
 
-    /// Checks that a part's reported digest is the digest of its bytes, whichever node reports it.
+    /// Checks that a part's reported digest is the digest of its bytes, for either reporting node.
     fn check_digest(&self, part: Part, digest: godwit_proto::Digest) {
         let [start, end] = [part.offset, part.end()].map(|at| usize::try_from(at).unwrap());
         let expected = digest_slice(
@@ -465,7 +466,7 @@ fn several_receivers_make_one_file_and_mix_nothing() {
 }
 
 #[test]
-fn what_is_made_while_the_claim_ends_is_removed() {
+fn a_file_made_while_the_claim_ends_is_removed() {
     for (name, makes) in [(NAME, Operation::Create), ("small", Operation::Write)] {
         let random = &mut Random(2);
         let world = World::new(2, random);

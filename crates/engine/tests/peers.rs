@@ -338,6 +338,28 @@ fn frames_of_another_transfer_are_the_receivers_fault() {
 }
 
 #[test]
+fn a_note_with_the_last_number_ends_no_sender_and_a_daemon_logs_none_of_a_client() {
+    for of_client in [false, true] {
+        let seen = Arc::new(Seen::default());
+        let (sender, mut hand, thread) = sender_of(&["x"], &seen);
+        if of_client {
+            sender.obey_limits();
+        }
+        hand.say(&Frame::Notices(Notices {
+            transfer: TRANSFER,
+            first: u64::MAX - 1,
+            notices: vec![Notice::note("last")],
+        }));
+        let (seq, _) = take_all(&mut hand);
+        finish(&mut hand, seq, 0);
+        assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
+        sender.join();
+        thread.join().unwrap();
+        assert_eq!(seen.all().is_empty(), of_client, "{:?}", seen.all());
+    }
+}
+
+#[test]
 fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
     let said = |what, numbers: &[u32]| {
         let tuned = |number: &u32| Tuned {
@@ -410,7 +432,7 @@ fn hung_up(frames: &[Frame]) -> Flaky {
 }
 
 #[test]
-fn what_was_said_before_hanging_up_is_heard_though_nothing_can_be_sent() {
+fn a_last_error_of_the_peer_is_read_although_sending_fails() {
     let told = Frame::Error(Error {
         code: ErrorCode::LIMIT.0,
         message: "no way for data".to_owned(),

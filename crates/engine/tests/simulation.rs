@@ -327,7 +327,7 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
 
 /// Files in memory get their names before the sync of their batch fails, and are sent again with the batch.
 #[test]
-fn what_has_its_name_already_comes_again_and_replaces_itself() {
+fn a_finished_file_that_is_sent_again_replaces_itself() {
     let mut finished = 0;
     for seed in 2000..2060 {
         let random = &mut Random(seed);

@@ -48,7 +48,7 @@ pub struct Background {
 const ARRIVALS: usize = 5;
 
 /// Initial pace and lowest pace in bytes a second. The lowest pace is a trickle that keeps the measurement alive.
-const FIRST: f64 = 4e6;
+const FIRST: f64 = 16e6;
 const FLOOR: f64 = 250e3;
 
 /// A queue up to this delay, or up to this share of the RTT, counts as noise.
@@ -68,11 +68,13 @@ const LOSS: f64 = 0.02;
 /// The pace may exceed the delivered rate by this factor, to find out whether the path delivers more.
 const HEADROOM: f64 = 1.25;
 
-/// The same factor at the start, before other traffic was noticed; and the number of steps for the mean then. A mean over a whole
-/// second lags far behind a growing pace, and would hold the growth to 1.6 a second. Then an idle path of 10 Gbit/s would take a
-/// dozen seconds to fill.
-const START_HEADROOM: f64 = 1.5;
+/// The same factor at the start, before other traffic was noticed. Then the best of the last steps counts, in place of their mean: a mean
+/// lags behind a growing pace and would hold the growth to 1.6 a second.
+const START_HEADROOM: f64 = 2.5;
 const START_ARRIVALS: usize = 3;
+
+/// Growth in a second at the start: the pace doubles with each measurement of the streams, as slow start doubles with each RTT.
+const START_GROWTH: f64 = 32.0;
 
 impl Default for Background {
     fn default() -> Self {
@@ -109,13 +111,22 @@ impl Background {
         least.unwrap_or(seen)
     }
 
+    /// Bytes and seconds of the last steps.
+    fn last(&self, steps: usize) -> impl Iterator<Item = (f64, f64)> {
+        (1..=steps.min(self.steps)).map(|back| self.arrived[(self.steps - back) % ARRIVALS])
+    }
+
     /// Delivered bytes a second over the last steps; at least one step was made.
-    fn delivered(&self, steps: usize) -> f64 {
-        let last = (1..=steps.min(self.steps)).map(|back| (self.steps - back) % ARRIVALS);
-        let (bytes, time) = last.fold((0.0, 0.0), |sum, at| {
-            (sum.0 + self.arrived[at].0, sum.1 + self.arrived[at].1)
-        });
+    fn delivered(&self) -> f64 {
+        let last = self.last(ARRIVALS);
+        let (bytes, time) = last.fold((0.0, 0.0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
         bytes / time
+    }
+
+    /// Delivered bytes a second in the best of the first steps.
+    fn delivered_at_best(&self) -> f64 {
+        let rates = self.last(START_ARRIVALS).map(|(bytes, time)| bytes / time);
+        rates.fold(0.0, f64::max)
     }
 
     /// Processes a sample and returns the pace for the path, in bytes a second.
@@ -156,18 +167,17 @@ impl Background {
                 .slowed
                 .map(|slowed| now.duration_since(slowed).as_secs());
             let growth: f64 = match calm {
-                None => 8.0,
+                None => START_GROWTH,
                 Some(0..5) => 1.2,
                 Some(5..10) => 1.4,
                 Some(_) => 2.0,
             };
             self.rate *= growth.powf(passed);
             // A pace far above the delivered rate has no use, and would hurt other traffic later.
-            let (steps, headroom) = match self.slowed {
-                None => (START_ARRIVALS, START_HEADROOM),
-                Some(_) => (ARRIVALS, HEADROOM),
+            let most = match self.slowed {
+                None => self.delivered_at_best() * START_HEADROOM,
+                Some(_) => self.delivered() * HEADROOM,
             };
-            let most = self.delivered(steps) * headroom;
             self.rate = self.rate.min(most.max(FIRST));
         }
         self.rate = self.rate.max(FLOOR);

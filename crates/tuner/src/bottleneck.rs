@@ -11,45 +11,16 @@ mod paths;
 mod words;
 mod worth;
 
+use godwit_model::Bottleneck;
+
 use crate::Snapshot;
 
 pub use self::paths::ChannelRate;
 pub use self::worth::Chosen;
 
-/// The stage that limits a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bottleneck {
-    /// Reading, or scanning, at the source.
-    SourceStorage,
-    /// Processors at the source.
-    SourceCpu,
-    /// The path between the two ends.
-    Network,
-    /// Processors at the destination.
-    DestinationCpu,
-    /// Writing or syncing at the destination.
-    DestinationStorage,
-    /// The limit that the user set.
-    Limit,
-}
-
-impl Bottleneck {
-    /// The words for messages, events and documents.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SourceStorage => "source storage",
-            Self::SourceCpu => "source CPU",
-            Self::Network => "network",
-            Self::DestinationCpu => "destination CPU",
-            Self::DestinationStorage => "destination storage",
-            Self::Limit => "limit",
-        }
-    }
-}
-
 /// Counters of both ends over about the same time. Either end may be unknown.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Shares {
+pub struct EndCounters {
     /// The sending end's counters.
     pub source: Option<Snapshot>,
     /// The receiving end's counters.
@@ -82,7 +53,7 @@ const AT_PACE: f64 = 0.85;
 /// Storage and processors must account for this share of the time; uncounted time does not count as work.
 const SHOWN: f64 = 0.5;
 
-impl Shares {
+impl EndCounters {
     /// The counts of both ends since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -167,7 +138,7 @@ impl Shares {
     }
 }
 
-/// Shares of the time of the sending streams.
+/// EndCounters of the time of the sending streams.
 struct Source {
     /// Share of the time at work, or waiting for other work at this end.
     busy: f64,
@@ -244,7 +215,7 @@ impl Source {
     }
 }
 
-/// Shares of the time of the receiving streams.
+/// EndCounters of the time of the receiving streams.
 struct Destination {
     /// Share of the time at work, or blocked by storage.
     busy: f64,

@@ -26,8 +26,10 @@ mod world;
 use std::fmt;
 use std::time::Duration;
 
+pub use godwit_model::Bottleneck;
+
 pub use self::background::{Background, PathSample};
-pub use self::bottleneck::{Bottleneck, ChannelRate, Chosen, Finding, Shares};
+pub use self::bottleneck::{ChannelRate, Chosen, EndCounters, Finding};
 pub use self::counted::{ChannelFigures, Snapshot};
 pub use self::path::{Path, Start, start};
 pub use self::streams::StreamTuner;

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_flows_is_even_and_what_comes_at_once_are_bursts() {
+    fn a_flow_is_even_and_sudden_data_is_a_burst() {
         assert_eq!(Pace::default().course(), Course::Even);
         assert_eq!(course(20, |tick| u64::from(tick) * 1_000_000), Course::Even);
         let grows = |tick: u32| u64::from(tick) * u64::from(tick) * 1_000_000;

@@ -25,7 +25,7 @@ pub struct Start {
     pub reason: Option<String>,
 }
 
-/// Initial number of streams if their windows suffice. On two cores and a short path, one and four are slower
+/// Initial number of streams if their windows suffice. On two cores and a short path, one stream and four are slower
 /// (docs/decisions/threads.md).
 const USUAL: u32 = 2;
 
@@ -95,7 +95,7 @@ pub(super) struct Reading {
     pub(super) rate: f64,
     /// Share of segments retransmitted, over a longer time than the window.
     loss: f64,
-    /// Shares of the senders' time limited by the receivers' windows and by the senders' own buffers.
+    /// EndCounters of the senders' time limited by the receivers' windows and by the senders' own buffers.
     window_share: f64,
     buffer_share: f64,
     round_trip: Duration,
@@ -140,7 +140,7 @@ pub(super) enum Room {
     Losses,
     /// A standing queue at the bottleneck: the path is full, with our traffic or with other traffic.
     None,
-    /// No sign either way.
+    /// No sign of room, and none of a full path.
     Unknown,
 }
 

@@ -223,7 +223,7 @@ fn a_long_fast_way_is_full_after_some_round_trips_however_small_the_buffers() {
 }
 
 #[test]
-fn what_was_refused_during_an_outage_is_tried_again() {
+fn streams_refused_during_an_outage_are_tried_again() {
     for seed in 0..100 {
         let mut dice = Dice::new(seed);
         let mut link = clean(1000.0 * MBIT, dice.between(0.05, 0.2), Kind::Cubic);
@@ -464,7 +464,7 @@ fn channels_share_what_is_allowed_evenly_and_each_has_one() {
 }
 
 #[test]
-fn who_has_more_than_its_part_gives_it_up() {
+fn a_tuner_above_its_part_gives_up_the_excess() {
     let mut tuner = StreamTuner::new(Bounds::STREAMS, 40);
     let sample = ChannelSample {
         streams: 40,

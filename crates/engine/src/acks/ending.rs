@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foretold_end_comes_when_all_is_durable_and_not_before() {
+    fn an_announced_end_comes_when_all_is_durable_and_not_before() {
         let acks = acks();
         acks.foretell(ending(3));
         assert_eq!(acks.arrive_manifest(Seq(1)), Arrival::Process);
@@ -102,16 +102,16 @@ mod tests {
             acks.written(Seq(seq));
         }
         assert_eq!(acks.nearness(), Nearness::Written);
-        assert_eq!(acks.nearness(), Nearness::Far, "told once");
+        assert_eq!(acks.nearness(), Nearness::Far, "returned once");
         acks.durable(&[Seq(2)]);
         assert_eq!(acks.nearness(), Nearness::Far);
         acks.durable(&[Seq(3)]);
         assert!(matches!(acks.nearness(), Nearness::Durable(_)));
-        assert_eq!(acks.nearness(), Nearness::Far, "told once");
+        assert_eq!(acks.nearness(), Nearness::Far, "returned once");
     }
 
     #[test]
-    fn a_foretold_end_waits_for_the_thread_that_has_yet_to_tell_what_failed() {
+    fn an_announced_end_waits_for_the_thread_that_has_yet_to_report_failures() {
         let acks = acks();
         acks.foretell(ending(1));
         assert_eq!(acks.arrive(Seq(1)), Arrival::Process);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_or_comes_after_all_makes_a_foretold_end_void() {
+    fn an_announced_end_is_void_when_items_are_lost_or_added() {
         let spoil: [fn(&Acks); 5] = [
             |acks| acks.resend(&[Seq(1)]),
             |acks| acks.rejected(Seq(1)),

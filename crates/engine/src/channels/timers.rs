@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_came_while_nobody_looked_is_one() {
+    fn an_answer_that_arrived_between_two_looks_counts() {
         let mut world = World::new(20);
         assert!(!world.is_cut(0, 1_050, false));
         // The answer arrived at 20 ms, but the next check is late.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_on_its_way_at_two_looks_was_not_so_between_them_if_something_was_heard() {
+    fn data_in_flight_at_two_looks_is_no_stall_if_the_peer_answered_between_them() {
         let mut world = World::new(20);
         assert!(!world.is_cut(0, 10, true));
         assert!(!world.is_cut(1_600, 1_590, true));

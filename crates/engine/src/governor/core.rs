@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use godwit_net::IdentityId;
+
 /// Resources of a process that transfers use. Each amount is divided separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amounts {
+pub struct Resources {
     /// Bytes of block buffers.
     pub memory: u64,
     /// Threads.
@@ -28,9 +30,9 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Want {
     /// Minimum without which the end cannot move; always granted.
-    pub(super) least: Amounts,
+    pub(super) least: Resources,
     /// Maximum that the end ever uses.
-    pub(super) most: Amounts,
+    pub(super) most: Resources,
 }
 
 /// Number of an admitted end.
@@ -44,24 +46,35 @@ pub(super) struct Ticket(u64);
 #[derive(Debug)]
 struct Seat {
     class: Class,
+    owner: Option<IdentityId>,
     want: Want,
-    share: Amounts,
+    share: Resources,
     /// Memory that the end holds.
     held: u64,
+}
+
+/// A transfer that waits.
+#[derive(Debug)]
+struct Waiting {
+    ticket: Ticket,
+    class: Class,
+    /// The identity that the transfer counts for. All transfers without an identity share one queue, and only their class bounds them.
+    owner: Option<IdentityId>,
+    wants: Vec<Want>,
 }
 
 /// The division of the resources.
 #[derive(Debug)]
 pub(super) struct Core {
-    budget: Amounts,
+    budget: Resources,
     seats: BTreeMap<SeatId, Seat>,
-    queue: VecDeque<(Ticket, Class, Vec<Want>)>,
+    queue: VecDeque<Waiting>,
     next: u64,
     held: u64,
     held_most: u64,
 }
 
-impl Amounts {
+impl Resources {
     fn each(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             memory: of(self.memory, other.memory),
@@ -96,7 +109,7 @@ impl Amounts {
 }
 
 impl Core {
-    pub(super) fn new(budget: Amounts) -> Self {
+    pub(super) fn new(budget: Resources) -> Self {
         Self {
             budget,
             seats: BTreeMap::new(),
@@ -107,40 +120,68 @@ impl Core {
         }
     }
 
-    /// Puts the ends of a transfer at the end of the queue of their class.
-    pub(super) fn enqueue(&mut self, class: Class, wants: Vec<Want>) -> Ticket {
+    /// Puts the ends of a transfer at the end of the queue of their class and owner.
+    pub(super) fn enqueue(
+        &mut self,
+        class: Class,
+        owner: Option<IdentityId>,
+        wants: Vec<Want>,
+    ) -> Ticket {
         self.next += 1;
         let ticket = Ticket(self.next);
-        self.queue.push_back((ticket, class, wants));
+        self.queue.push_back(Waiting {
+            ticket,
+            class,
+            owner,
+            wants,
+        });
         ticket
     }
 
-    /// Admits the ends of a transfer if it is the first of its class and there is room.
+    /// Admits the ends of a transfer if there is room and no earlier transfer of the same class and owner waits. Transfers of other
+    /// owners may pass.
     pub(super) fn poll_admission(&mut self, ticket: Ticket) -> Option<Vec<SeatId>> {
-        let (at, class) = self.place(ticket)?;
-        let is_first = !self.queue.iter().take(at).any(|(_, of, _)| *of == class);
-        if !is_first || !self.has_room(class, &self.queue.get(at)?.2) {
+        let (at, waiting) = self.place(ticket)?;
+        if self.ahead(ticket) > 0 || !self.has_room(waiting) {
             return None;
         }
-        let (_, _, wants) = self.queue.remove(at)?;
-        let ids = wants.into_iter().map(|want| self.seat(class, want));
+        let Waiting {
+            class,
+            owner,
+            wants,
+            ..
+        } = self.queue.remove(at)?;
+        let ids = wants.into_iter().map(|want| self.seat(class, owner, want));
         let ids = ids.collect();
         self.divide();
         Some(ids)
     }
 
-    /// Number of transfers of the same class ahead of this one.
+    /// Number of transfers of the same class and owner ahead of this one.
     pub(super) fn ahead(&self, ticket: Ticket) -> usize {
-        let Some((at, class)) = self.place(ticket) else {
+        let Some((at, waiting)) = self.place(ticket) else {
             return 0;
         };
         let before = self.queue.iter().take(at);
-        before.filter(|(_, of, _)| *of == class).count()
+        before
+            .filter(|other| (other.class, other.owner) == (waiting.class, waiting.owner))
+            .count()
     }
 
     /// Removes a transfer that no longer waits.
     pub(super) fn give_up(&mut self, ticket: Ticket) {
-        self.queue.retain(|(of, ..)| *of != ticket);
+        self.queue.retain(|waiting| waiting.ticket != ticket);
+    }
+
+    /// The owner with the least reserved memory.
+    pub(super) fn lightest(&self, owners: &[IdentityId]) -> Option<IdentityId> {
+        let memory = |owner: &IdentityId| self.least_of(|seat| seat.owner == Some(*owner)).memory;
+        owners.iter().copied().min_by_key(memory)
+    }
+
+    /// The amounts that the accepted transfers of one owner may have as their minimum.
+    pub(super) fn share_of_owner(&self) -> Resources {
+        self.budget.part(1, 4)
     }
 
     /// Removes an end; its memory becomes free.
@@ -152,10 +193,10 @@ impl Core {
     }
 
     /// The amounts that the end may use now.
-    pub(super) fn share(&self, id: SeatId) -> Amounts {
+    pub(super) fn share(&self, id: SeatId) -> Resources {
         self.seats
             .get(&id)
-            .map_or_else(Amounts::default, |seat| seat.share)
+            .map_or_else(Resources::default, |seat| seat.share)
     }
 
     /// Grants the end `bytes` more if possible, and returns whether it did. With `must` the bytes are always granted.
@@ -188,11 +229,11 @@ impl Core {
         }
     }
 
-    pub(super) const fn budget(&self) -> Amounts {
+    pub(super) const fn budget(&self) -> Resources {
         self.budget
     }
 
-    /// Memory that ends hold, and the most that they ever held.
+    /// Memory that the ends of transfers hold now, and its largest amount so far.
     pub(super) const fn held(&self) -> (u64, u64) {
         (self.held, self.held_most)
     }
@@ -202,9 +243,15 @@ impl Core {
         (self.seats.len(), self.queue.len())
     }
 
-    fn place(&self, ticket: Ticket) -> Option<(usize, Class)> {
+    fn place(&self, ticket: Ticket) -> Option<(usize, &Waiting)> {
         let mut queue = self.queue.iter().enumerate();
-        queue.find_map(|(at, (of, class, _))| (*of == ticket).then_some((at, *class)))
+        queue.find(|(_, waiting)| waiting.ticket == ticket)
+    }
+
+    /// The sum of what these ends need at least.
+    fn least_of(&self, which: impl Fn(&Seat) -> bool) -> Resources {
+        let seats = self.seats.values().filter(|seat| which(seat));
+        seats.fold(Resources::default(), |sum, seat| sum.plus(seat.want.least))
     }
 
     /// Memory that is not available to others: each end's holding or its guaranteed minimum.
@@ -213,25 +260,31 @@ impl Core {
         self.seats.values().map(each).sum()
     }
 
-    fn has_room(&self, class: Class, wants: &[Want]) -> bool {
-        let sum = |sum: Amounts, want: &Want| sum.plus(want.least);
-        let new = wants.iter().fold(Amounts::default(), sum);
-        let mut peers = self.seats.values().filter(|seat| seat.class == class);
+    fn has_room(&self, waiting: &Waiting) -> bool {
+        let Waiting { class, owner, .. } = *waiting;
+        let sum = |sum: Resources, want: &Want| sum.plus(want.least);
+        let new = waiting.wants.iter().fold(Resources::default(), sum);
+        let of_class = new.plus(self.least_of(|seat| seat.class == class));
+        let is_of_class = |seat: &Seat| seat.class == class;
         // The only transfer of its class is admitted even if the process has too little for any transfer.
-        let fits_class = peers.clone().next().is_none()
-            || peers
-                .by_ref()
-                .fold(new, |all, seat| sum(all, &seat.want))
-                .fits(self.budget.part(1, 2));
+        let fits_class =
+            !self.seats.values().any(is_of_class) || of_class.fits(self.budget.part(1, 2));
+        let is_own = |seat: &Seat| seat.class == class && seat.owner == owner;
+        // An owner that has no transfer yet may use the part that those with transfers leave.
+        let fits_owner = owner.is_none() || !self.seats.values().any(is_own) || {
+            let own = new.plus(self.least_of(is_own));
+            own.fits(self.share_of_owner()) && of_class.fits(self.budget.part(3, 8))
+        };
         let free = self.budget.memory.saturating_sub(self.reserved());
-        fits_class && (new.memory <= free || self.seats.is_empty())
+        fits_class && fits_owner && (new.memory <= free || self.seats.is_empty())
     }
 
-    fn seat(&mut self, class: Class, want: Want) -> SeatId {
+    fn seat(&mut self, class: Class, owner: Option<IdentityId>, want: Want) -> SeatId {
         self.next += 1;
         let id = SeatId(self.next);
         let seat = Seat {
             class,
+            owner,
             want: Want {
                 least: want.least,
                 most: want.most.max(want.least),
@@ -247,14 +300,14 @@ impl Core {
     fn divide(&mut self) {
         let room = self.budget.part(SHARED, SHARED + SPARE);
         let all: Vec<Want> = self.seats.values().map(|seat| seat.want).collect();
-        let level = |of: fn(&Amounts) -> u64| {
+        let level = |of: fn(&Resources) -> u64| {
             let bounds: Vec<(u64, u64)> = all
                 .iter()
                 .map(|want| (of(&want.least), of(&want.most)))
                 .collect();
             level(&bounds, of(&room))
         };
-        let level = Amounts {
+        let level = Resources {
             memory: level(|amounts| amounts.memory),
             threads: level(|amounts| amounts.threads),
             files: level(|amounts| amounts.files),

@@ -1,7 +1,7 @@
 //! The resources that one end of a transfer needs and can use, and how it uses its share.
 //! Divides nothing among ends (`core`).
 
-use super::core::{Amounts, Want};
+use super::core::{Resources, Want};
 use crate::limits;
 
 /// Resources that one end of a transfer needs and can use.
@@ -73,14 +73,14 @@ impl Needs {
     }
 
     pub(super) fn want(&self) -> Want {
-        let least = Amounts {
+        let least = Resources {
             memory: self.memory_least,
             threads: THREADS_LEAST,
             files: FILES_LEAST,
         };
         Want {
             least,
-            most: Amounts {
+            most: Resources {
                 memory: self.memory_most.max(self.memory_least),
                 threads: THREADS_LEAST + self.more_streams() + u64::from(self.helpers),
                 files: FILES_LEAST + self.more_streams() * FILES_A_STREAM,
@@ -89,7 +89,7 @@ impl Needs {
     }
 
     /// Streams of an end with this share.
-    pub(super) fn streams_of(&self, share: Amounts) -> u32 {
+    pub(super) fn streams_of(&self, share: Resources) -> u32 {
         let by_files = share.files.saturating_sub(FILES_LEAST) / FILES_A_STREAM;
         let by_threads = self.part_of_threads(share, self.more_streams());
         let by_memory = share.memory.checked_div(self.memory_a_stream);
@@ -98,7 +98,7 @@ impl Needs {
     }
 
     /// Helpers of an end with this share.
-    pub(super) fn helpers_of(&self, share: Amounts) -> u32 {
+    pub(super) fn helpers_of(&self, share: Resources) -> u32 {
         let helpers = self.part_of_threads(share, u64::from(self.helpers));
         u32::try_from(helpers).unwrap_or(u32::MAX)
     }
@@ -108,7 +108,7 @@ impl Needs {
     }
 
     /// Number of threads, where streams and helpers both shrink by the same fraction of their maximum.
-    fn part_of_threads(&self, share: Amounts, wanted: u64) -> u64 {
+    fn part_of_threads(&self, share: Resources, wanted: u64) -> u64 {
         let all = self.more_streams() + u64::from(self.helpers);
         let free = share.threads.saturating_sub(THREADS_LEAST).min(all);
         (free * wanted).checked_div(all).unwrap_or(0)

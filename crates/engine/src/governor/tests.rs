@@ -3,13 +3,13 @@
 
 use proptest::prelude::*;
 
-use super::core::{Amounts, Class, Core, SeatId, Want};
+use super::core::{Class, Core, Resources, SeatId, Want};
 use super::*;
 
 const BUDGET: u64 = 1_000;
 
-fn memory(memory: u64) -> Amounts {
-    Amounts {
+fn memory(memory: u64) -> Resources {
+    Resources {
         memory,
         threads: memory,
         files: memory,
@@ -34,7 +34,7 @@ fn needs(memory_least: u64, memory_most: u64) -> Needs {
 }
 
 fn seat(core: &mut Core, class: Class, wanted: Want) -> Option<SeatId> {
-    let ticket = core.enqueue(class, vec![wanted]);
+    let ticket = core.enqueue(class, None, vec![wanted]);
     let seats = core.poll_admission(ticket);
     if seats.is_none() {
         core.give_up(ticket);
@@ -58,7 +58,7 @@ fn one_alone_has_all_that_it_can_use_and_shrinks_when_others_come() {
 }
 
 #[test]
-fn what_is_above_the_share_is_kept_and_nothing_is_added() {
+fn memory_above_the_share_is_kept_and_does_not_grow() {
     let mut core = Core::new(memory(BUDGET));
     let first = seat(&mut core, Class::Own, want(10, 600)).expect("room");
     assert!(core.grow(first, 600, false));
@@ -75,9 +75,9 @@ fn what_is_above_the_share_is_kept_and_nothing_is_added() {
 fn those_that_wait_come_in_their_order_and_each_class_by_itself() {
     let mut core = Core::new(memory(BUDGET));
     let big = seat(&mut core, Class::Own, want(400, 400)).expect("room");
-    let first = core.enqueue(Class::Own, vec![want(100, 100), want(100, 100)]);
-    let second = core.enqueue(Class::Own, vec![want(1, 1)]);
-    let other = core.enqueue(Class::Accepted, vec![want(1, 1)]);
+    let first = core.enqueue(Class::Own, None, vec![want(100, 100), want(100, 100)]);
+    let second = core.enqueue(Class::Own, None, vec![want(1, 1)]);
+    let other = core.enqueue(Class::Accepted, None, vec![want(1, 1)]);
     assert_eq!(core.poll_admission(first), None);
     assert_eq!(core.poll_admission(second), None, "it came later");
     assert_eq!((core.ahead(second), core.ahead(other)), (1, 0));
@@ -110,7 +110,7 @@ fn a_whole_share_is_all_and_the_least_is_one_stream() {
         let receiver = Needs::of_receiver(0, streams, helpers);
         assert_eq!(receiver.streams_of(receiver.want().most), streams);
         let memory = 4 * u64::from(limits::BLOCK_BYTES);
-        let share = Amounts {
+        let share = Resources {
             memory,
             ..receiver.want().most
         };
@@ -120,7 +120,7 @@ fn a_whole_share_is_all_and_the_least_is_one_stream() {
             "each takes a block"
         );
         for threads in least.threads..most.threads {
-            let share = Amounts { threads, ..most };
+            let share = Resources { threads, ..most };
             let used = needs.streams_of(share) + needs.helpers_of(share);
             assert!(u64::from(used) <= 1 + threads - least.threads);
         }
@@ -162,7 +162,7 @@ fn at<T>(list: &[T], index: usize) -> Option<usize> {
 
 proptest! {
     #[test]
-    fn nobody_has_more_than_there_is_and_everybody_gets_the_least(steps in steps()) {
+    fn shares_stay_within_the_total_and_reach_the_minimum(steps in steps()) {
         let mut core = Core::new(memory(BUDGET));
         let mut seats: Vec<Known> = Vec::new();
         let mut queue: Vec<(Ticket, Class, Want)> = Vec::new();
@@ -171,7 +171,7 @@ proptest! {
                 Step::Come(own, least, more) => {
                     let class = if own { Class::Own } else { Class::Accepted };
                     let wanted = want(least, least + more);
-                    queue.push((core.enqueue(class, vec![wanted]), class, wanted));
+                    queue.push((core.enqueue(class, None, vec![wanted]), class, wanted));
                 }
                 Step::Look => {
                     let mut passed_over = Vec::new();
@@ -238,6 +238,103 @@ proptest! {
             let seats = core.poll_admission(ticket);
             prop_assert!(seats.is_some(), "it waits for nobody");
             core.leave(seats.expect("it was let in")[0]);
+        }
+    }
+}
+
+fn owner(number: u8) -> IdentityId {
+    let letter = char::from(b'a' + number % 26);
+    let text = format!("gw1-{}a", letter.to_string().repeat(51));
+    text.parse().expect("an identity")
+}
+
+/// The classes have half of 1,000, an owner a quarter, and owners with transfers leave 125 to others.
+#[test]
+fn one_owner_has_a_share_and_what_waits_lets_others_pass() {
+    let mut core = Core::new(memory(BUDGET));
+    let accepted = Class::Accepted;
+    let mut hog = Vec::new();
+    let waits = loop {
+        let ticket = core.enqueue(accepted, Some(owner(0)), vec![want(50, 50)]);
+        match core.poll_admission(ticket) {
+            Some(seats) => hog.extend(seats),
+            None => break ticket,
+        }
+    };
+    assert_eq!(hog.len(), 5, "a quarter");
+    let behind = core.enqueue(accepted, Some(owner(0)), vec![want(1, 1)]);
+    assert_eq!(core.poll_admission(behind), None, "it came later");
+    for (number, seats) in [(1, 2), (2, 1), (3, 1), (4, 1), (5, 0)] {
+        let mut got = 0;
+        loop {
+            let ticket = core.enqueue(accepted, Some(owner(number)), vec![want(50, 50)]);
+            if core.poll_admission(ticket).is_none() {
+                core.give_up(ticket);
+                break;
+            }
+            got += 1;
+        }
+        assert_eq!(got, seats, "owner {number}");
+    }
+    assert_eq!((core.ahead(waits), core.ahead(behind)), (0, 1));
+    core.leave(hog[0]);
+    assert_eq!(core.poll_admission(waits), None, "newcomers have used it");
+    assert_eq!(core.lightest(&[owner(0), owner(5)]), Some(owner(5)));
+}
+
+#[test]
+fn a_transfer_larger_than_the_share_of_its_owner_is_refused_at_once() {
+    let governor = Governor::new(memory(BUDGET));
+    let mut waits = |_: usize| -> bool { panic!("it waits") };
+    let mut admit =
+        |owners: &[IdentityId], least| governor.admit_for(owners, &[needs(least, 900)], &mut waits);
+    let refused = admit(&[owner(0)], 251).expect_err("more than a quarter");
+    let expected = Unadmitted::TooLarge {
+        needed: 251,
+        share: 250,
+    };
+    assert_eq!(refused, expected);
+    let own = admit(&[owner(0)], 250).expect("a quarter");
+    // It counts for the owner that has nothing yet.
+    let other = admit(&[owner(0), owner(1)], 200).expect("room");
+    drop((own, other));
+    drop(admit(&[], 900).expect("without an owner it may run alone"));
+}
+
+proptest! {
+    #[test]
+    fn an_owner_never_takes_the_place_of_others(
+        steps in prop::collection::vec((0..6_u8, 1..60_u64, any::<bool>()), 1..150),
+    ) {
+        let mut core = Core::new(memory(BUDGET));
+        let mut seats: Vec<(u8, u64, SeatId)> = Vec::new();
+        let mut queue: Vec<(u8, u64, Ticket)> = Vec::new();
+        for (number, least, leaves) in steps {
+            if leaves && !seats.is_empty() {
+                core.leave(seats.swap_remove(usize::from(number) % seats.len()).2);
+            } else {
+                let wanted = vec![want(least, least)];
+                queue.push((number, least, core.enqueue(Class::Accepted, Some(owner(number)), wanted)));
+            }
+            let mut passed_over = Vec::new();
+            queue.retain(|(number, least, ticket)| {
+                let had = |all: &[(u8, u64, SeatId)]| all.iter().any(|(of, ..)| of == number);
+                let (has_none, all) = (!had(&seats), seats.iter().map(|(_, least, _)| least).sum::<u64>());
+                let Some(ids) = core.poll_admission(*ticket) else {
+                    passed_over.push(*number);
+                    // A newcomer waits only behind its own requests, or for other newcomers.
+                    let behind = passed_over.iter().filter(|of| *of == number).count() > 1;
+                    assert!(behind || !has_none || all + least > BUDGET / 2);
+                    return true;
+                };
+                assert!(!passed_over.contains(number), "an earlier one of its owner waits");
+                seats.push((*number, *least, ids[0]));
+                false
+            });
+            for number in 0..6 {
+                let own: Vec<u64> = seats.iter().filter(|(of, ..)| *of == number).map(|(_, least, _)| *least).collect();
+                prop_assert!(own.len() < 2 || own.iter().sum::<u64>() <= BUDGET / 4);
+            }
         }
     }
 }

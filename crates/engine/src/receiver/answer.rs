@@ -41,6 +41,8 @@ struct CheckQueue {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<(u64, Manifest)>,
+    /// Memory of the manifests.
+    bytes: usize,
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
 }
@@ -255,6 +257,7 @@ impl Answerer {
             let mut queue = lock(&self.checks.inner);
             queue.stopping = true;
             queue.jobs.clear();
+            queue.bytes = 0;
             std::mem::take(&mut queue.threads)
         };
         self.checks.changed.notify_all();
@@ -275,10 +278,15 @@ impl CheckQueue {
         {
             return Some(manifest);
         }
+        let bytes = memory_of(&manifest);
         let mut queue = lock(&self.inner);
-        if queue.threads.is_empty() || queue.jobs.len() >= limits::CHECKS_WAITING_MAX {
+        if queue.threads.is_empty()
+            || queue.jobs.len() >= limits::CHECKS_WAITING_MAX
+            || queue.bytes + bytes > limits::CHECKS_WAITING_BYTES_MAX
+        {
             return Some(manifest);
         }
+        queue.bytes += bytes;
         queue.jobs.push_back((stream, manifest));
         drop(queue);
         self.changed.notify_one();
@@ -292,6 +300,7 @@ impl CheckQueue {
                 return None;
             }
             if let Some(job) = queue.jobs.pop_front() {
+                queue.bytes -= memory_of(&job.1);
                 return Some(job);
             }
             queue = self
@@ -299,5 +308,40 @@ impl CheckQueue {
                 .wait(queue)
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
+    }
+}
+
+fn memory_of(manifest: &Manifest) -> usize {
+    manifest.records.iter().map(Record::memory).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_proto::Digest;
+
+    use super::*;
+
+    /// A sender may announce far more than a correct one, with long names.
+    #[test]
+    fn manifests_that_wait_take_bounded_memory() {
+        let checks = CheckQueue::default();
+        let thread = std::thread::spawn(|| {});
+        lock(&checks.inner).threads.push(thread);
+        let offer = || {
+            let record = Record {
+                path: vec![b'x'; limits::CHECKS_WAITING_BYTES_MAX / 10],
+                digest: Some(Digest([0; 32])),
+                ..Record::default()
+            };
+            let manifest = Manifest {
+                records: vec![record],
+                ..Manifest::default()
+            };
+            checks.offer(1, manifest).is_none()
+        };
+        let taken = |count: usize| (0..count).filter(|_| offer()).count();
+        assert_eq!(taken(20), 9);
+        assert!(checks.next().is_some());
+        assert_eq!(taken(20), 1);
     }
 }

@@ -41,10 +41,10 @@ pub(super) struct State {
     pub(super) end: Option<End>,
 }
 
-/// A thread inside the sink.
-pub(super) struct Writing<'a>(&'a Shared);
+/// Counts a thread inside the sink while it lives.
+pub(super) struct WriterCount<'a>(&'a Shared);
 
-impl Drop for Writing<'_> {
+impl Drop for WriterCount<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.writing -= 1;
@@ -106,7 +106,7 @@ impl Shared {
         for waker in streams.values() {
             end.tell(waker);
         }
-        self.acks.end();
+        self.acks.over.set();
         drop(state);
         self.changed.notify_all();
     }
@@ -149,13 +149,13 @@ impl Shared {
 
     /// Permission to write until the result is dropped; `None` after the end, when the destination may soon
     /// belong to another transfer.
-    pub(super) fn begin_write(&self) -> Option<Writing<'_>> {
+    pub(super) fn begin_write(&self) -> Option<WriterCount<'_>> {
         let mut state = lock(&self.state);
         if state.end.is_some() {
             return None;
         }
         state.writing += 1;
-        Some(Writing(self))
+        Some(WriterCount(self))
     }
 
     /// Waits until no thread is inside the sink; call after the transfer has ended.

@@ -168,6 +168,7 @@ impl Writers {
     fn write_slice(&self, wire: &WireBlock, payload: &[u8]) {
         let seq = wire.header.seq;
         if let Some(record) = wire.records.first() {
+            self.shared.counters.current.note(record);
             let slice = Slice {
                 header: &wire.header,
                 record,
@@ -198,12 +199,12 @@ impl Writers {
             if !self.shared.acks.count_failure(record.id) {
                 continue;
             }
-            let odd_name = entry::odd_name(record);
-            if record.path.is_empty() && odd_name.is_none() {
+            let invalid_name = entry::invalid_name(record);
+            if record.path.is_empty() && invalid_name.is_none() {
                 self.shared.counters.sources_failed.add(1);
             }
             let mut shown = self.shared.sink.display_path(record.root, &record.path);
-            if let Some(name) = odd_name {
+            if let Some(name) = invalid_name {
                 if !shown.is_empty() && !shown.ends_with(b"/") {
                     shown.push(b'/');
                 }
@@ -214,10 +215,14 @@ impl Writers {
                 .observer
                 .entry_failed(&crate::FailedEntry {
                     root: Some(record.root),
-                    path: odd_name.unwrap_or(&record.path),
+                    path: invalid_name.unwrap_or(&record.path),
                     shown: &shown,
                     fault: &entry::fault_of(record),
                 });
+        }
+        let is_file = |record: &&Record| record.kind == EntryKind::FILE;
+        if let Some(record) = wire.records.iter().find(is_file) {
+            self.shared.counters.current.note(record);
         }
         let faults = self
             .shared
@@ -423,7 +428,7 @@ fn payload_of<'a>(wire: &WireBlock, block: &'a Block) -> &'a [u8] {
     &block[..wire.header.payload_bytes as usize]
 }
 
-/// The contents of each record of a bundle; decoding has ensured that they fill the payload.
+/// The contents of each record of a bundle. Decoding has ensured that the contents fill the payload.
 fn split_bundle<'a>(wire: &WireBlock, payload: &'a [u8]) -> Vec<&'a [u8]> {
     let mut rest = payload;
     wire.records

@@ -39,7 +39,7 @@ impl Feedback {
             self.take_peer(status);
         }
         self.count_unnamed(finished.failed);
-        let finished = self.shared.lock_state().take_finished(Some(finished));
+        let finished = self.shared.lock_state().items.take_finished(Some(finished));
         if let Some(finished) = finished {
             self.shared.finish(End::Finished(finished));
         }
@@ -93,7 +93,7 @@ impl Feedback {
             }
         }
         let mut state = self.shared.lock_state();
-        let finished = state.take_finished(None);
+        let finished = state.items.take_finished(None);
         if finished.is_none() {
             self.shared.finish_if_done(&mut state);
         }
@@ -144,9 +144,10 @@ impl Feedback {
         None
     }
 
-    /// Passes on the receiver's notices; repeated ones are ignored.
-    pub(super) fn take_notices(&self, notices: &Notices) {
-        for (number, notice) in (notices.first..).zip(&notices.notices) {
+    /// Passes on the receiver's notices; repeated ones are ignored. With `of_client` notes are ignored, too: the client
+    /// shows them to its user, and they do not belong in the log of a daemon.
+    pub(super) fn take_notices(&self, notices: &Notices, of_client: bool) {
+        for (notice, number) in notices.notices.iter().zip(notices.first..) {
             {
                 let mut state = self.shared.lock_state();
                 if number <= state.noticed {
@@ -165,7 +166,7 @@ impl Feedback {
                         bytes: 0,
                     });
                 }
-                NoticeKind::NOTE => {
+                NoticeKind::NOTE if !of_client => {
                     let text = String::from_utf8_lossy(&notice.text);
                     self.shared.config.observer.note(&text);
                 }

@@ -26,6 +26,8 @@ pub(crate) struct LargeFile {
     /// Extensions that only the file's last record carries. The other records contain only the extension of the part
     /// that is sent; otherwise each slice would repeat all of them.
     extensions: Vec<u8>,
+    /// Memory of its attributes and of a long name, in bytes.
+    pub(crate) extra_bytes: usize,
     pub(crate) file: Arc<dyn SourceFile>,
     pub(crate) dense: bool,
     /// The receiver wants only the digest of the file.
@@ -111,6 +113,7 @@ impl LargeFile {
             bytes: None,
             end: None,
         };
+        let extra_bytes = entry::extra_bytes(&record);
         let extensions = std::mem::take(&mut record.extensions);
         if let Some(part) = part {
             // An announced part can always be encoded.
@@ -118,6 +121,7 @@ impl LargeFile {
         }
         let file = Self {
             part,
+            extra_bytes,
             record,
             extensions,
             file,
@@ -221,6 +225,9 @@ impl LargeFile {
         progress: MutexGuard<'a, Progress>,
         stop: &dyn Fn() -> bool,
     ) -> Option<MutexGuard<'a, Progress>> {
+        if progress.end.is_some() {
+            return Some(progress);
+        }
         let digest = progress.digest.clone();
         let bytes = progress.bytes.unwrap_or(self.record.bytes);
         drop(progress);
@@ -230,6 +237,8 @@ impl LargeFile {
         };
         let mut progress = crate::lock(&self.progress);
         progress.end = Some((whole, digest.covered()));
+        // Nothing is added from now on, and the receiver may have claimed thousands of ranges.
+        progress.digest = FileDigest::new(digest.kind());
         Some(progress)
     }
 
@@ -435,22 +444,4 @@ pub(super) fn may_have_holes(record: &Record) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use godwit_proto::{Record, RecordFlags};
-
-    use super::may_have_holes;
-    use crate::limits;
-
-    #[test]
-    fn holes_are_looked_for_where_there_may_be_some_worth_it() {
-        let record = |bytes, flags| Record {
-            bytes,
-            flags,
-            ..Record::default()
-        };
-        let most = limits::UNSOUNDED_BYTES_MAX;
-        assert!(!may_have_holes(&record(1, 0)) && !may_have_holes(&record(most, 0)));
-        assert!(may_have_holes(&record(1, RecordFlags::SPARSE)));
-        assert!(may_have_holes(&record(most + 1, 0)) && may_have_holes(&record(0, 0)));
-    }
-}
+mod tests;

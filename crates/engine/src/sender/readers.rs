@@ -187,14 +187,14 @@ impl Readers {
                 return None;
             }
             let now = Instant::now();
-            state.take_rested(now);
+            state.again.take_rested(now);
             // At most half of the pool waits for streams; the rest is for blocks being sent and for unacknowledged ones.
             if state.items.ready_blocks() * 2 <= self.pool.counters().blocks_max
                 && let Some(piece) = state.next_piece(reader, self.shared.config.block_bytes)
             {
                 return Some(piece);
             }
-            let left = state.rest_left(now);
+            let left = state.again.rest_left(now);
             state = self.shared.wait_for_change(state, left);
         }
     }

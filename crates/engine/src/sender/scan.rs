@@ -213,9 +213,46 @@ fn fitting(records: &[Record]) -> usize {
     let within = records.iter().take(limits::MANIFEST_RECORDS);
     within
         .take_while(|record| {
-            section += 128 + record.path.len() + record.target.len() + record.extensions.len();
+            section += entry::encoded_bytes(record);
             section <= limits::RECORD_SECTION_BYTES
         })
         .count()
         .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sender::state::{Desc, Head, Image};
+    use crate::source::Payload;
+
+    /// A peer may have made a tree with very long paths, and not answer.
+    #[test]
+    fn long_names_fill_the_windows() {
+        let record = Record {
+            path: vec![b'x'; 64 << 10],
+            ..Record::default()
+        };
+        let most = limits::EXTENSIONS_HELD_BYTES_MAX / record.path.len() + 1;
+        let ways: [fn(&mut State, Record); 4] = [
+            |state, record| {
+                let desc = Desc::Manifest(Arc::new(vec![record]));
+                state.add(desc, 0, |_| Image {
+                    head: Head::Image(Vec::new()),
+                    payload: Payload::Empty,
+                });
+            },
+            |state, record| state.wanted.want(record, Vec::new(), limits::BLOCK_BYTES),
+            |state, record| state.wanted.want_digest(record),
+            |state, record| state.notices.push(record),
+        ];
+        for way in ways {
+            let (mut state, mut count) = (State::default(), 0);
+            while has_room(&state) {
+                way(&mut state, record.clone());
+                count += 1;
+            }
+            assert!(count <= most, "{count}");
+        }
+    }
 }

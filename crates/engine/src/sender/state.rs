@@ -1,28 +1,29 @@
 //! A sender's state between two events: items in flight, waiting work, and the room in the windows. Reads and sends
 //! nothing; every method is a step under the sender's one lock.
 
+mod again;
 mod attached;
 mod desc;
 mod early;
 mod ending;
 mod files;
 mod items;
-mod resting;
+mod notices;
 mod retiring;
 mod wanted;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use godwit_proto::{Finished, HeldRange, Record, RecordFlags};
+use godwit_proto::{HeldRange, Record, RecordFlags};
 
+use self::again::Again;
+pub(crate) use self::again::Retry;
 use self::attached::Attached;
 pub(crate) use self::desc::Desc;
 use self::files::OpenFiles;
 use self::items::Items;
 pub(crate) use self::items::Outstanding;
-use self::resting::Resting;
-pub(crate) use self::resting::Retry;
+use self::notices::Notices;
 use self::wanted::Wanted;
 use super::large::{LargeFile, SliceCut};
 use super::shuffle::Shuffle;
@@ -88,10 +89,9 @@ pub(crate) struct ToSend {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) items: Items,
-    again: VecDeque<Piece>,
-    pub(crate) resting: Resting,
+    pub(crate) again: Again,
     /// Records that report entries failed at the source, for the next bundle.
-    pub(crate) notices: Vec<Record>,
+    pub(crate) notices: Notices,
     pub(crate) wanted: Wanted,
     pub(crate) files: OpenFiles,
     pub(crate) unanswered: usize,
@@ -103,8 +103,6 @@ pub(crate) struct State {
     drained_said: u64,
     /// Number of the last item in the announcement of the end.
     ending_said: u64,
-    /// The receiver's final frame, if some of its earlier messages have not arrived yet.
-    finished: Option<Finished>,
     pub(crate) end: Option<End>,
     pub(crate) streams: Attached,
     shuffle: Shuffle,
@@ -182,7 +180,7 @@ impl State {
         if self.end.is_some() {
             return None;
         }
-        if let Some(piece) = self.again.pop_front() {
+        if let Some(piece) = self.again.pop() {
             self.reading += 1;
             return Some(piece);
         }
@@ -190,13 +188,14 @@ impl State {
             return None;
         }
         let digests = self.wanted.next_digests(&mut self.files, block_bytes);
+        let large = |state: &mut Self| {
+            let streams = state.streams.count();
+            let (wanted, shuffle) = (&mut state.wanted, &mut state.shuffle);
+            state.files.next_large(reader, streams, wanted, shuffle)
+        };
         let piece = digests.or_else(|| match self.shuffle.pick(2) {
-            0 => self
-                .next_large(reader)
-                .or_else(|| self.next_bundle(block_bytes)),
-            _ => self
-                .next_bundle(block_bytes)
-                .or_else(|| self.next_large(reader)),
+            0 => large(self).or_else(|| self.next_bundle(block_bytes)),
+            _ => self.next_bundle(block_bytes).or_else(|| large(self)),
         });
         self.reading += usize::from(piece.is_some());
         piece
@@ -216,17 +215,15 @@ impl State {
         if window_full || (!full && more_to_come && others_under_way) {
             return None;
         }
-        let mut records = std::mem::take(&mut self.notices);
-        let rest = records.split_off(records.len().min(limits::BUNDLE_RECORDS_MAX / 2));
-        self.notices = rest;
+        let mut records = self.notices.take();
         self.wanted
             .fill_bundle(&mut records, block_bytes, &mut self.shuffle);
         (!records.is_empty()).then_some(Piece::Bundle { records, seq: None })
     }
 
-    /// Bytes of attributes and access lists held here.
+    /// Bytes of attributes, access lists and long names held here.
     pub(crate) fn extensions_held(&self) -> usize {
-        self.items.extension_bytes + self.wanted.extension_bytes
+        self.items.extension_bytes + self.wanted.extension_bytes + self.notices.extra_bytes()
     }
 
     /// Counts the files that are complete now that the item is durable, and adds their records to `done` if the
@@ -236,7 +233,7 @@ impl State {
             Desc::Slice { file, .. } => {
                 let whole = file.slice_durable();
                 if let Some(record) = &whole {
-                    self.resting.forget(record);
+                    self.again.forget(record);
                 }
                 let files = whole.iter().filter(|record| entry::part(record).is_none());
                 let files = files.count() as u64;
@@ -247,7 +244,7 @@ impl State {
             }
             Desc::Bundle(records) => {
                 for record in records.iter() {
-                    self.resting.forget(record);
+                    self.again.forget(record);
                 }
                 let delivered = records
                     .iter()
@@ -294,7 +291,7 @@ impl State {
                 },
                 Desc::Manifest(_) | Desc::Finish => return,
             };
-            self.again.push_back(piece);
+            self.again.push(piece);
         }
         self.streams.wake_all();
     }

@@ -52,7 +52,7 @@ impl Streams {
     /// The cause of the stream's loss. The transfer continues on the others.
     pub(super) fn run(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let _panic = self.shared.if_panicking();
-        stream.share(self.shared.live.congestion(), false)?;
+        stream.set_network_use(self.shared.live.congestion(), false)?;
         let id = self
             .shared
             .lock_state()

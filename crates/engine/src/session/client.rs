@@ -1,6 +1,7 @@
 //! A client's side of a transfer: opens it, watches it, retries, and opens it again if the other end no longer knows
 //! it. Does not know the transferred data; the caller makes the engine, and a connector makes the connections.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -136,108 +137,16 @@ fn keep_open(
     let mut alive = Instant::now();
     let mut backoff = BACKOFF_FIRST;
     loop {
-        match open_watched(client, open, &mut || watch.goes_on(None)) {
-            Ok((mut stream, opened, transfer, theirs)) => {
+        let next = match open_watched(client, open, &mut || watch.goes_on(None)) {
+            Ok(opened) => {
                 backoff = BACKOFF_FIRST;
-                let begun = client
-                    .connector
-                    .opened(&opened)
-                    .and_then(|()| begin(&opened, transfer));
-                let engine = match begun {
-                    Ok(engine) => engine,
-                    Err(refusal) => {
-                        call_off(&mut stream);
-                        report.end = Err(refusal);
-                        return report;
-                    }
-                };
-                let tokens = opened
-                    .tokens
-                    .iter()
-                    .filter_map(|token| Token::try_from(token.as_slice()).ok())
-                    .collect();
-                let (streams_max, buffer_bytes) = (opened.streams_max, opened.buffer_bytes);
-                report.opened = Some(opened);
-                let begun = OpenedTransfer {
-                    first: stream,
-                    transfer,
-                    tokens,
-                    theirs,
-                    streams_max,
-                    buffer_bytes,
-                };
-                let outcome = run_engine(client, open, &engine, begun, watch);
-                engine.join();
-                let counted = engine.counters();
-                // Entries that needed no data are progress too.
-                let moved = [
-                    &counted.bytes_written,
-                    &counted.files_done,
-                    &counted.files_skipped,
-                ]
-                .into_iter()
-                .any(|counter| counter.get() > 0);
-                report.engine = Some(engine);
-                // A stopped daemon, or one that lost the transfer, is asked again; the time limit restarts each time
-                // that the daemon made progress.
-                if moved {
-                    alive = Instant::now();
-                }
-                match outcome {
-                    None => watch.note_loss(
-                        "the other side no longer knows the transfer".to_owned(),
-                        Instant::now(),
-                    ),
-                    Some(End::Failed {
-                        retryable: true,
-                        message,
-                        code,
-                    }) if alive.elapsed() >= client.retry_for => {
-                        let code = match code {
-                            ErrorCode::CANCELLED => code,
-                            _ => ErrorCode::LOST,
-                        };
-                        report.end = Ok(given_up(code, message));
-                        return report;
-                    }
-                    Some(End::Failed {
-                        retryable: true,
-                        message,
-                        ..
-                    }) => watch.note_loss(message, Instant::now()),
-                    Some(end) => {
-                        report.end = Ok(end);
-                        return report;
-                    }
-                }
-                // A transfer that cannot be resumed needs no new process or request.
-                if let Some(why) = client.once {
-                    report.end = Err(Refusal::own(ErrorCode::NO_RESUME, why));
-                    return report;
-                }
+                transfer(client, open, begin, opened, &mut report, &mut alive, watch)
             }
-            Err(refusal) => {
-                if report.opened.is_some() {
-                    watch.note_loss(refusal.to_string(), Instant::now());
-                }
-                if !watch.goes_on(None) {
-                    report.end = Ok(End::Cancelled("interrupted by the user".to_owned()));
-                    return report;
-                }
-                let known = client.retries_first || report.opened.is_some();
-                let waits = refusal
-                    .load_patience()
-                    .is_some_and(|patience| alive.elapsed() < patience.min(client.retry_for));
-                if !(waits || known && refusal.is_retryable()) {
-                    report.end = Err(refusal);
-                    return report;
-                }
-                if alive.elapsed() >= client.retry_for {
-                    let why = refusal.to_string();
-                    report.end = Ok(without_connection(client, &why));
-                    return report;
-                }
-            }
+            Err(refusal) => not_opened(client, refusal, report.opened.is_some(), alive, watch),
+        };
+        if let ControlFlow::Break(end) = next {
+            report.end = end;
+            return report;
         }
         if !pause(backoff, watch) {
             report.end = Ok(End::Cancelled("interrupted by the user".to_owned()));
@@ -245,6 +154,118 @@ fn keep_open(
         }
         backoff = (backoff * 2).min(BACKOFF_MAX);
     }
+}
+
+/// Runs an opened transfer until its streams are lost; ends it, or has it opened again.
+fn transfer(
+    client: &Client,
+    open: &Open,
+    begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
+    (mut stream, opened, transfer, theirs): (Connection, Opened, TransferId, Hello),
+    report: &mut ClientReport,
+    alive: &mut Instant,
+    watch: &mut Watcher<'_>,
+) -> ControlFlow<Result<End, Refusal>> {
+    let begun = client
+        .connector
+        .opened(&opened)
+        .and_then(|()| begin(&opened, transfer));
+    let engine = match begun {
+        Ok(engine) => engine,
+        Err(refusal) => {
+            call_off(&mut stream);
+            return ControlFlow::Break(Err(refusal));
+        }
+    };
+    let tokens = opened
+        .tokens
+        .iter()
+        .filter_map(|token| Token::try_from(token.as_slice()).ok())
+        .collect();
+    let (streams_max, buffer_bytes) = (opened.streams_max, opened.buffer_bytes);
+    report.opened = Some(opened);
+    let begun = OpenedTransfer {
+        first: stream,
+        transfer,
+        tokens,
+        theirs,
+        streams_max,
+        buffer_bytes,
+    };
+    let outcome = run_engine(client, open, &engine, begun, watch);
+    engine.join();
+    let counted = engine.counters();
+    // Entries that needed no data are progress too.
+    let moved = [
+        &counted.bytes_written,
+        &counted.files_done,
+        &counted.files_skipped,
+    ]
+    .into_iter()
+    .any(|counter| counter.get() > 0);
+    report.engine = Some(engine);
+    // A stopped daemon, or one that lost the transfer, is asked again; the time limit restarts each time
+    // that the daemon made progress.
+    if moved {
+        *alive = Instant::now();
+    }
+    match outcome {
+        None => watch.note_loss(
+            "the other side no longer knows the transfer".to_owned(),
+            Instant::now(),
+        ),
+        Some(End::Failed {
+            retryable: true,
+            message,
+            code,
+        }) if alive.elapsed() >= client.retry_for => {
+            let code = match code {
+                ErrorCode::CANCELLED => code,
+                _ => ErrorCode::LOST,
+            };
+            return ControlFlow::Break(Ok(given_up(code, message)));
+        }
+        Some(End::Failed {
+            retryable: true,
+            message,
+            ..
+        }) => watch.note_loss(message, Instant::now()),
+        Some(end) => return ControlFlow::Break(Ok(end)),
+    }
+    // A transfer that cannot be resumed needs no new process or request.
+    match client.once {
+        Some(why) => ControlFlow::Break(Err(Refusal::own(ErrorCode::NO_RESUME, why))),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+/// Decides about a request that was refused, or did not arrive: ends the transfer, or has it opened again.
+fn not_opened(
+    client: &Client,
+    refusal: Refusal,
+    was_opened: bool,
+    alive: Instant,
+    watch: &mut Watcher<'_>,
+) -> ControlFlow<Result<End, Refusal>> {
+    if was_opened {
+        watch.note_loss(refusal.to_string(), Instant::now());
+    }
+    if !watch.goes_on(None) {
+        let end = End::Cancelled("interrupted by the user".to_owned());
+        return ControlFlow::Break(Ok(end));
+    }
+    let known = client.retries_first || was_opened;
+    let waits = refusal
+        .load_patience()
+        .is_some_and(|patience| alive.elapsed() < patience.min(client.retry_for));
+    if !(waits || known && refusal.is_retryable()) {
+        return ControlFlow::Break(Err(refusal));
+    }
+    if alive.elapsed() >= client.retry_for {
+        let why = refusal.to_string();
+        return ControlFlow::Break(Ok(without_connection(client, &why)));
+    }
+    ControlFlow::Continue(())
 }
 
 /// Opens a transfer, which may take a minute; `goes_on` is called meanwhile, and can end the attempt.

@@ -14,7 +14,7 @@ use godwit_net::{
 use godwit_proto::Opened;
 
 use super::early::{self, Early};
-use super::wishing::Wishing;
+use super::wishing::WishedChannels;
 use super::{Connector, GreetError, Refusal};
 use crate::lock;
 
@@ -149,8 +149,8 @@ impl DaemonConnector {
         }))
     }
 
-    fn wishing(&self) -> Wishing<'_> {
-        Wishing {
+    fn wishing(&self) -> WishedChannels<'_> {
+        WishedChannels {
             channels: &self.channels,
             peer: self.options.address.to_string(),
             again: self.fulfilled.load(Ordering::Relaxed),

@@ -1,5 +1,5 @@
-//! Makes connections while a transfer is being opened, so that its additional streams need not wait for TCP and TLS. Does
-//! not open or join; makes none on a short path.
+//! Makes connections while a transfer is being opened, so that its additional streams need not wait for TCP and TLS. Opens and joins no
+//! transfer, and makes no connection on a short path.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

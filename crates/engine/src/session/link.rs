@@ -194,7 +194,7 @@ impl Link {
         lock(&self.state).forgotten
     }
 
-    /// Whether a stream carries blocks, or none has tried to yet.
+    /// Whether a stream carries blocks. Also true until the first stream has tried.
     pub(super) fn is_alive(&self) -> bool {
         let state = lock(&self.state);
         state.carriers > 0 || !state.carried
@@ -457,7 +457,7 @@ pub(super) fn unexpected(stream: &Connection, frame: Frame) -> Refusal {
     match frame {
         Frame::Error(error) => Refusal::Daemon {
             peer: stream.peer(),
-            code: ErrorCode::heard(error.code),
+            code: ErrorCode::received(error.code),
             message: error.message,
             retryable: error.retryable,
         },

@@ -34,11 +34,11 @@ pub use greet::{
 };
 pub use local::run_local;
 pub use verify::{Expectations, VerifyEnd, run_verification};
-pub use wishing::Wishing;
+pub use wishing::WishedChannels;
 
 use crate::counters::Snapshot;
 use crate::tuner::Decision;
-use crate::{Counters, End, Receiver, Sender, Shares, StreamFigures, StreamLoss};
+use crate::{Counters, End, EndCounters, Receiver, Sender, StreamFigures, StreamLoss};
 
 /// This side's end of the transfer.
 #[derive(Clone)]
@@ -126,14 +126,14 @@ impl Engine {
     }
 
     /// The known counters of both ends.
-    pub fn shares(&self) -> Shares {
+    pub fn end_counters(&self) -> EndCounters {
         let own = Some(self.counters().snapshot());
         match self {
-            Self::Sender(sender) => Shares {
+            Self::Sender(sender) => EndCounters {
                 source: own,
                 destination: sender.peer_counters(),
             },
-            Self::Receiver(receiver) => Shares {
+            Self::Receiver(receiver) => EndCounters {
                 source: receiver.peer_counters(),
                 destination: own,
             },

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::Engine;
 use super::link::Link;
 use crate::tuner::{Bounds, ChannelSample, Decision, Holdup, Knob, Path, StreamTuner, start};
-use crate::{Bottleneck, Shares, Snapshot, StreamFigures};
+use crate::{Bottleneck, EndCounters, Snapshot, StreamFigures};
 
 /// Tunes the streams of one transfer.
 pub(super) struct Tuning {
@@ -25,7 +25,7 @@ pub(super) struct Tuning {
     began: Instant,
     per_channel: Vec<ChannelTuning>,
     /// Both ends' counters at the start of the current window for determining the bottleneck.
-    shares: Shares,
+    end_counters: EndCounters,
     named: Instant,
     holdup: Holdup,
     has_stopped_sending: bool,
@@ -70,7 +70,7 @@ impl Tuning {
             buffer_bytes: known.min().unwrap_or(0),
             began: now,
             per_channel: Vec::new(),
-            shares: Shares::default(),
+            end_counters: EndCounters::default(),
             named: now,
             holdup: Holdup::Network,
             has_stopped_sending: false,
@@ -154,16 +154,16 @@ impl Tuning {
             return;
         }
         self.named = now;
-        let shares = engine.shares();
-        let since = shares.since(&self.shares);
+        let end_counters = engine.end_counters();
+        let since = end_counters.since(&self.end_counters);
         self.holdup = holdup(&since);
         self.has_stopped_sending = has_stopped_sending(&since);
-        self.shares = shares;
+        self.end_counters = end_counters;
     }
 }
 
 /// The limiting factor of the transfer's streams, from both ends' counters over a window.
-fn holdup(since: &Shares) -> Holdup {
+fn holdup(since: &EndCounters) -> Holdup {
     match since.bottleneck() {
         // The pace is the limit, so the total rate says nothing about streams; and each additional stream must yield
         // too.
@@ -181,7 +181,7 @@ fn holdup(since: &Shares) -> Holdup {
 }
 
 /// Whether the source gave its streams no data, although data was available.
-fn has_stopped_sending(since: &Shares) -> bool {
+fn has_stopped_sending(since: &EndCounters) -> bool {
     since.source.is_some_and(|source| {
         source.bytes_sent == 0 && source.elapsed_ns > 0 && source.sending_ns == 0
     })

@@ -260,7 +260,7 @@ impl Asking {
             }
             Frame::Error(error) if error.retryable => Err(Trouble::Lost(error.message)),
             Frame::Error(error) => {
-                let code = ErrorCode::heard(error.code);
+                let code = ErrorCode::received(error.code);
                 Err(Trouble::Final(Refusal::own(code, error.message)))
             }
             Frame::Cancel(cancel) => Err(Trouble::Lost(cancel.reason)),

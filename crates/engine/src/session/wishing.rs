@@ -14,8 +14,8 @@ use godwit_proto::ErrorCode;
 use super::Refusal;
 use crate::PANICKED;
 
-/// Inputs for fulfilling wishes.
-pub struct Wishing<'a> {
+/// The connections from which wished channels are made.
+pub struct WishedChannels<'a> {
     /// Makes the connections.
     pub channels: &'a Channels,
     /// The other end, for messages.
@@ -24,7 +24,7 @@ pub struct Wishing<'a> {
     pub again: bool,
 }
 
-impl Wishing<'_> {
+impl WishedChannels<'_> {
     /// Finds and proves the remote address of each wish, from the other side's announcement. A wish without another
     /// remote address connects to `named`.
     ///

@@ -145,7 +145,7 @@ impl Link {
 }
 
 #[test]
-fn it_fills_an_empty_link_and_yields_to_whoever_comes() {
+fn it_fills_an_empty_link_and_yields_to_new_traffic() {
     let mut kept = 0.0;
     for seed in 0..SEEDS {
         let mut random = Random(Seeded(seed.into()));
@@ -193,6 +193,32 @@ fn an_idle_fast_path_is_full_within_seconds() {
         let (mine, _) = link.run(Other::Nobody, 100, &mut random);
         assert!(mine > 0.6, "seed {seed}: only {mine:.2} in ten seconds");
     }
+}
+
+#[test]
+fn an_idle_path_is_full_after_two_seconds() {
+    // The steps of the engine, on a path between two machines of one rack.
+    let mut background = Background::default();
+    let (mut now, mut rate) = (Instant::now(), Background::first());
+    let capacity = 4_000_000_000;
+    for _ in 0..10 {
+        let step = Duration::from_millis(200);
+        now += step;
+        let arrived = rate.min(capacity) / 5;
+        rate = background.step(
+            now,
+            &PathSample {
+                round_trip: Duration::from_micros(200),
+                round_trip_min: Duration::from_micros(150),
+                acknowledged_bytes: arrived,
+                sent_bytes: arrived,
+                resent_bytes: 0,
+                segment_bytes: 1448,
+                streams: 4,
+            },
+        );
+    }
+    assert!(rate >= capacity, "{rate} bytes a second");
 }
 
 #[test]

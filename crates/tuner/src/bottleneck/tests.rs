@@ -12,7 +12,7 @@ use crate::ChannelFigures;
 const SECOND: u64 = 1_000_000_000;
 
 /// Two streams over ten seconds that only wait for each other.
-fn idle() -> Shares {
+fn idle() -> EndCounters {
     let side = Snapshot {
         streams: 2,
         streams_ns: 20 * SECOND,
@@ -25,7 +25,7 @@ fn idle() -> Shares {
         bytes_written: 1_000_000_000,
         ..Snapshot::default()
     };
-    Shares {
+    EndCounters {
         source: Some(Snapshot {
             blocked_sending_ns: 18 * SECOND,
             ..side
@@ -38,12 +38,15 @@ fn idle() -> Shares {
 }
 
 fn with(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> Option<Finding> {
-    let mut shares = idle();
-    let (mut source, mut destination) = (shares.source.unwrap(), shares.destination.unwrap());
+    let mut end_counters = idle();
+    let (mut source, mut destination) = (
+        end_counters.source.unwrap(),
+        end_counters.destination.unwrap(),
+    );
     change(&mut source, &mut destination);
-    shares.source = Some(source);
-    shares.destination = Some(destination);
-    shares.finding(&[], &Chosen::default())
+    end_counters.source = Some(source);
+    end_counters.destination = Some(destination);
+    end_counters.finding(&[], &Chosen::default())
 }
 
 fn told(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> (&'static str, String) {
@@ -122,12 +125,15 @@ fn an_idle_processor_is_not_what_limits() {
 
 #[test]
 fn nothing_measured_names_nothing() {
-    assert_eq!(Shares::default().finding(&[], &Chosen::default()), None);
-    let shares = Shares {
+    assert_eq!(
+        EndCounters::default().finding(&[], &Chosen::default()),
+        None
+    );
+    let end_counters = EndCounters {
         source: Some(Snapshot::default()),
         destination: Some(Snapshot::default()),
     };
-    assert_eq!(shares.finding(&[], &Chosen::default()), None);
+    assert_eq!(end_counters.finding(&[], &Chosen::default()), None);
 }
 
 #[test]
@@ -265,8 +271,8 @@ fn a_window_of_time_is_judged_by_itself() {
 }
 
 #[test]
-fn time_that_nobody_counted_is_no_work() {
-    // A wait is counted when it ends. At the beginning none has ended, and hardly any work was done.
+fn uncounted_time_is_not_work() {
+    // A wait is counted when it ends. At the beginning of a transfer no wait has ended, and hardly any work was done.
     let begun = |source: &mut Snapshot, destination: &mut Snapshot| {
         for side in [source, destination] {
             *side = Snapshot {
@@ -289,10 +295,10 @@ fn time_that_nobody_counted_is_no_work() {
         destination.cpu_ns = 0;
     });
     assert_eq!(ends, None);
-    let mut shares = idle();
-    shares.source = None;
-    shares.destination.as_mut().unwrap().waiting_ns = 0;
-    assert_eq!(shares.finding(&[], &Chosen::default()), None);
+    let mut end_counters = idle();
+    end_counters.source = None;
+    end_counters.destination.as_mut().unwrap().waiting_ns = 0;
+    assert_eq!(end_counters.finding(&[], &Chosen::default()), None);
     // A visible bottleneck is reported, even if the other end sends no counters.
     let finding = with(|source, destination| {
         begun(source, destination);
@@ -384,15 +390,15 @@ proptest! {
         destination in proptest::option::of(absurd()),
         before in absurd(),
     ) {
-        let shares = Shares { source, destination };
-        let earlier = Shares { source: Some(before), destination: Some(before) };
+        let end_counters = EndCounters { source, destination };
+        let earlier = EndCounters { source: Some(before), destination: Some(before) };
         let channels = ChannelRate::between(&[], &[
             channel(0, 1, before.bytes_sent),
             channel(1, 1, before.bytes_read),
         ]);
-        for shares in [shares, shares.since(&earlier)] {
-            shares.finding(&channels, &Chosen::default());
-            let told_of = |stage| words::finding(stage, &shares, &channels, &Chosen::default());
+        for end_counters in [end_counters, end_counters.since(&earlier)] {
+            end_counters.finding(&channels, &Chosen::default());
+            let told_of = |stage| words::finding(stage, &end_counters, &channels, &Chosen::default());
             for stage in [
                 Bottleneck::SourceStorage,
                 Bottleneck::SourceCpu,

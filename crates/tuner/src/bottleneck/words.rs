@@ -2,30 +2,43 @@
 
 use std::time::Duration;
 
-use super::{Bottleneck, ChannelRate, Chosen, Finding, Shares, paths, per_second, positive, worth};
+use godwit_model::Bottleneck;
+
+use super::{ChannelRate, Chosen, EndCounters, Finding, paths, per_second, positive, worth};
 use crate::{STREAMS_MAX, Snapshot};
 
 pub(super) fn finding(
     stage: Bottleneck,
-    shares: &Shares,
+    end_counters: &EndCounters,
     channels: &[ChannelRate],
     chosen: &Chosen,
 ) -> Finding {
-    let source = shares.source.unwrap_or_default();
-    let destination = shares.destination.unwrap_or_default();
+    let source = end_counters.source.unwrap_or_default();
+    let destination = end_counters.destination.unwrap_or_default();
     let (figure, advice) = match stage {
         Bottleneck::Limit => (
-            limit(shares.sent_per_second(), source.limit_bytes_per_second),
+            limit(
+                end_counters.sent_per_second(),
+                source.limit_bytes_per_second,
+            ),
             Some("`godwit limit` changes it while the transfer runs".to_owned()),
         ),
         Bottleneck::SourceStorage => source_storage(&source, chosen),
         Bottleneck::SourceCpu => (
-            format!("{}, {}", sent(shares, &source), processors(&source)),
+            format!(
+                "{}, {}",
+                words_of_sending(end_counters, &source),
+                processors(&source)
+            ),
             processor_advice(&source, "source", chosen),
         ),
-        Bottleneck::Network => network(shares, &source, &destination, channels, chosen),
+        Bottleneck::Network => network(end_counters, &source, &destination, channels, chosen),
         Bottleneck::DestinationCpu => (
-            format!("{}, {}", written(&destination), processors(&destination)),
+            format!(
+                "{}, {}",
+                words_of_writing(&destination),
+                processors(&destination)
+            ),
             processor_advice(&destination, "destination", chosen),
         ),
         Bottleneck::DestinationStorage => destination_storage(&destination, chosen),
@@ -95,7 +108,7 @@ fn destination_storage(destination: &Snapshot, chosen: &Chosen) -> (String, Opti
     if undurable > 0.3 || destination.bytes_written == 0 {
         let figure = format!(
             "{}, syncing {} of the time",
-            written(destination),
+            words_of_writing(destination),
             percent(syncing)
         );
         let advice = advice(&[
@@ -111,7 +124,7 @@ fn destination_storage(destination: &Snapshot, chosen: &Chosen) -> (String, Opti
         .saturating_add(destination.undurable_ns);
     let figure = format!(
         "{}, writers busy {} of the time",
-        written(destination),
+        words_of_writing(destination),
         percent(busy(destination, writing))
     );
     (
@@ -124,7 +137,7 @@ fn destination_storage(destination: &Snapshot, chosen: &Chosen) -> (String, Opti
 }
 
 fn network(
-    shares: &Shares,
+    end_counters: &EndCounters,
     source: &Snapshot,
     destination: &Snapshot,
     channels: &[ChannelRate],
@@ -158,7 +171,7 @@ fn network(
         );
     }
     // Checked first: the transfer waits for the background pace, regardless of the reports of the sockets.
-    if shares.is_at_pace() {
+    if end_counters.is_at_pace() {
         let pace = per_second(source.paced_bytes, source.elapsed_ns);
         figure += &format!(", the pace of background transfers is {}", bytes(pace));
         let advice =
@@ -262,7 +275,7 @@ fn share(part: u64, whole: u64) -> f64 {
     positive(whole).map_or(0.0, |whole| part as f64 / whole)
 }
 
-fn written(side: &Snapshot) -> String {
+fn words_of_writing(side: &Snapshot) -> String {
     let rate = per_second(side.bytes_written, side.elapsed_ns);
     let files = per_second(side.files_done, side.elapsed_ns);
     if side.bytes_written / SMALL_BYTES >= side.files_done {
@@ -274,8 +287,8 @@ fn written(side: &Snapshot) -> String {
     }
 }
 
-fn sent(shares: &Shares, source: &Snapshot) -> String {
-    let rate = shares.sent_per_second();
+fn words_of_sending(end_counters: &EndCounters, source: &Snapshot) -> String {
+    let rate = end_counters.sent_per_second();
     if rate > 0.0 || source.entries_scanned == 0 {
         return format!("{} sent", bytes(rate));
     }

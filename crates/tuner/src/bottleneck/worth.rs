@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Bottleneck, Shares, positive};
+use super::{Bottleneck, EndCounters, positive};
 use crate::{STREAMS_MAX, Snapshot};
 
 /// Settings in force on which advice depends. The default corresponds to the program's defaults.
@@ -67,9 +67,9 @@ const LOST_SHARE: f64 = 0.001;
 const FAR_NS: u64 = 20_000_000;
 
 /// Whether the stage is worth reporting.
-pub(super) fn is_worth_naming(stage: Bottleneck, shares: &Shares) -> bool {
-    let source = shares.source.unwrap_or_default();
-    let destination = shares.destination.unwrap_or_default();
+pub(super) fn is_worth_naming(stage: Bottleneck, end_counters: &EndCounters) -> bool {
+    let source = end_counters.source.unwrap_or_default();
+    let destination = end_counters.destination.unwrap_or_default();
     let moved = source.bytes_sent.max(destination.bytes_received);
     let files = source.files_done.max(destination.files_done);
     let elapsed = source.elapsed_ns.max(destination.elapsed_ns);
@@ -106,17 +106,17 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn shares(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> Shares {
+    fn end_counters(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> EndCounters {
         let (mut source, mut destination) = (Snapshot::default(), Snapshot::default());
         change(&mut source, &mut destination);
-        Shares {
+        EndCounters {
             source: Some(source),
             destination: Some(destination),
         }
     }
 
     /// Which stages except the limit are worth reporting: source storage and CPU, network, destination CPU and storage.
-    fn worth(shares: &Shares) -> [bool; 5] {
+    fn worth(end_counters: &EndCounters) -> [bool; 5] {
         [
             Bottleneck::SourceStorage,
             Bottleneck::SourceCpu,
@@ -124,7 +124,7 @@ mod tests {
             Bottleneck::DestinationCpu,
             Bottleneck::DestinationStorage,
         ]
-        .map(|stage| is_worth_naming(stage, shares))
+        .map(|stage| is_worth_naming(stage, end_counters))
     }
 
     #[test]
@@ -195,9 +195,9 @@ mod tests {
             ),
         ];
         for (name, change, named) in cases {
-            let shares = shares(change);
-            assert_eq!(worth(&shares), named, "{name}");
-            assert!(is_worth_naming(Bottleneck::Limit, &shares), "{name}");
+            let end_counters = end_counters(change);
+            assert_eq!(worth(&end_counters), named, "{name}");
+            assert!(is_worth_naming(Bottleneck::Limit, &end_counters), "{name}");
         }
     }
 

@@ -88,7 +88,7 @@ fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
 }
 
 #[test]
-fn fewer_are_tried_where_more_went_through_before_and_no_more_are_allowed() {
+fn fewer_streams_are_tried_at_the_bound_although_the_rate_was_higher_before() {
     for most in [3, 8, 128] {
         let mut tuner = StreamTuner::new(Bounds { least: 1, most }, most);
         let mut sample = ChannelSample {

@@ -237,7 +237,7 @@ fn the_one_that_joins_in_a_queue_comes_down_to_half_though_moments_differ() {
 }
 
 #[test]
-fn what_was_given_up_to_others_is_not_wanted_back_when_the_queue_is_gone_for_a_moment() {
+fn streams_yielded_to_others_do_not_return_when_the_queue_is_briefly_empty() {
     let mut own = Sharer::new(5, 0);
     for tick in 0..600 {
         let ours = own.weight();
@@ -283,7 +283,7 @@ fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
 }
 
 #[test]
-fn what_it_had_alone_is_not_wanted_back_when_the_queue_of_another_is_gone_for_a_moment() {
+fn the_rate_of_a_lone_transfer_is_not_wanted_back_when_the_queue_is_briefly_empty() {
     // The queue is visible before it is gone.
     for phase in 0..70 {
         let mut own = Sharer::new(3, 0);
@@ -308,7 +308,7 @@ fn what_it_had_alone_is_not_wanted_back_when_the_queue_of_another_is_gone_for_a_
 }
 
 #[test]
-fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_yield() {
+fn a_transfer_with_less_than_half_of_a_queue_keeps_some_streams_against_others_that_do_not_yield() {
     let seeds = 200;
     for others in [16, 32, 64] {
         let mut sum = 0;
@@ -331,7 +331,7 @@ fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_
 }
 
 #[test]
-fn who_was_long_alone_in_its_own_queue_gives_way_within_a_minute_to_who_joins() {
+fn a_long_lone_transfer_yields_to_a_new_one_within_a_minute() {
     let seeds = 100;
     let (mut off, mut far) = (0.0, 0);
     for seed in 0..seeds {

@@ -258,7 +258,7 @@ fn where_there_is_less_to_move_after_a_step_down_the_next_are_judged_by_that() {
 }
 
 #[test]
-fn what_falls_a_little_by_itself_keeps_no_threads_for_long() {
+fn a_rate_that_falls_a_little_does_not_keep_threads_for_long() {
     for seed in 0..100 {
         let mut ticks = 0;
         let (targets, _) = simulate_calm(seed, |target| {

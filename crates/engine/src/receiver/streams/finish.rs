@@ -88,6 +88,8 @@ impl StreamLoop<'_> {
                     counters: Some(self.shared.status(&counted)),
                     deleted: counted.entries_deleted,
                     adjusted: counted.entries_adjusted,
+                    delivered_files: report.delivered.0,
+                    delivered_bytes: report.delivered.1,
                     ..Finished::default()
                 };
                 *finishing = Some(finished.clone());

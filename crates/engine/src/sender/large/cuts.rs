@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_twice_or_side_by_side_is_held_once() {
+    fn overlapping_and_adjacent_ranges_are_merged() {
         assert_eq!(
             merged(vec![(8, 12), (0, 4), (4, 6), (2, 3), (20, 20), (10, 16)]),
             [(0, 6), (8, 16), (20, 20)]

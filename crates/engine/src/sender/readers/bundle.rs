@@ -30,6 +30,7 @@ impl PieceReader {
             {
                 return true;
             }
+            self.shared.counters.current.note(record);
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match with_room(&mut block[filled..], bytes) {
                 Some(buffer) => self.shared.source.read_whole(record, buffer),

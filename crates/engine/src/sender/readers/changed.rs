@@ -63,7 +63,7 @@ impl PieceReader {
                 .shared
                 .fail_entry(&retry.record, moved_on(&retry.record));
         }
-        let spent = self.shared.lock_state().rest(retry, Instant::now());
+        let spent = self.shared.lock_state().again.rest(retry, Instant::now());
         if let Err(spent) = spent {
             let record = &spent.retry.record;
             self.shared.give_up(spent.retry.rest);

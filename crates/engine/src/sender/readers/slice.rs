@@ -22,6 +22,9 @@ impl PieceReader {
         mut block: Block,
         stop: &dyn Fn() -> bool,
     ) {
+        if !file.digest_only {
+            self.shared.counters.current.note(&file.record);
+        }
         if file.is_dead() {
             self.drop_slice(file, cut, seq);
             return;

@@ -48,7 +48,7 @@ impl Attached {
     }
 
     /// Whether any stream carries an unlimited number of blocks.
-    pub(super) fn has_carrier(&self) -> bool {
+    pub(crate) fn has_carrier(&self) -> bool {
         self.wakers.len() > self.without_blocks.len()
     }
 

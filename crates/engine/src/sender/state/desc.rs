@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use godwit_proto::Record;
 
+use crate::entry;
 use crate::sender::large::{LargeFile, SliceCut};
 
 /// Describes an item; kept until the item is durable, so that it can be read and sent again.
@@ -20,13 +21,15 @@ pub(crate) enum Desc {
 }
 
 impl Desc {
-    /// Memory of the extensions in its records, in bytes.
+    /// Memory of the extensions and long names in its records, in bytes.
     pub(super) fn extension_bytes(&self) -> usize {
         match self {
             Self::Bundle(records) | Self::Manifest(records) => {
-                records.iter().map(|record| record.extensions.len()).sum()
+                records.iter().map(entry::extra_bytes).sum()
             }
-            Self::Slice { .. } | Self::Finish => 0,
+            // Any slice keeps the whole description of its file.
+            Self::Slice { file, .. } => file.extra_bytes,
+            Self::Finish => 0,
         }
     }
 

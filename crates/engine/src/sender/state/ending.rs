@@ -1,8 +1,6 @@
 //! Decides whether work is left. Does not end the transfer.
 
-use godwit_proto::Finished;
-
-use super::{Desc, State};
+use super::State;
 
 impl State {
     /// True once: when no work is left except to announce that.
@@ -24,8 +22,8 @@ impl State {
         self.is_all_taken() && self.items.unwritten() == 0 && !self.items.outstanding.is_empty()
     }
 
-    /// The number of the last item, once for each: everything is sent, and no item follows unless one is lost.
-    pub(crate) fn foretold_end(&mut self) -> Option<u64> {
+    /// Returns the number of each last item once. Everything is sent then, and no item follows unless one is lost.
+    pub(crate) fn announced_end(&mut self) -> Option<u64> {
         let all_sent =
             self.is_ending() && !self.items.outstanding.is_empty() && !self.finish_queued;
         (all_sent
@@ -39,18 +37,6 @@ impl State {
         self.is_all_taken() && !self.items.any_waits()
     }
 
-    /// Stores the receiver's final frame. Returns it once everything is known to be durable, because the frame may
-    /// arrive before acknowledgements on other streams.
-    pub(crate) fn take_finished(&mut self, finished: Option<Finished>) -> Option<Finished> {
-        self.finished = finished.or_else(|| self.finished.take());
-        let all = |desc: &Desc| matches!(desc, Desc::Finish);
-        if self.items.outstanding.values().all(|item| all(&item.desc)) {
-            self.finished.take()
-        } else {
-            None
-        }
-    }
-
     /// Whether any data is left to read.
     pub(super) fn has_work(&self) -> bool {
         !(self.again.is_empty()
@@ -61,7 +47,7 @@ impl State {
 
     /// Whether all entries are found, answered and read.
     fn is_all_taken(&self) -> bool {
-        let idle = self.reading == 0 && !self.has_work() && self.resting.is_empty();
+        let idle = self.reading == 0 && !self.has_work() && !self.again.has_resting();
         self.scan_done && self.unanswered == 0 && idle
     }
 }

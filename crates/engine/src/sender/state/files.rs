@@ -8,13 +8,14 @@
 
 use std::sync::Arc;
 
-use super::{Piece, State};
+use super::Piece;
+use super::wanted::Wanted;
 use crate::limits;
 use crate::sender::large::LargeFile;
 use crate::sender::shuffle::Shuffle;
 
 /// The number of a reader that continues no file, because it reads little.
-pub(super) const NOBODY: u64 = 0;
+pub(super) const NO_READER: u64 = 0;
 
 /// Large files that are open, or being opened.
 #[derive(Default)]
@@ -26,34 +27,6 @@ pub(crate) struct OpenFiles {
     apart: bool,
 }
 
-impl State {
-    /// A slice for `reader`: of the first file or, if files are read apart, of the reader's own file. Opens files
-    /// before they are needed.
-    pub(super) fn next_large(&mut self, reader: u64) -> Option<Piece> {
-        let random = self.shuffle.is_random();
-        let readers = if self.files.apart || random {
-            self.streams.count()
-        } else {
-            1
-        };
-        let slice = |state: &mut Self| state.files.next_slice(reader, &mut state.shuffle);
-        if self.files.count() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
-            self.next_open().or_else(|| slice(self))
-        } else {
-            slice(self).or_else(|| self.next_open())
-        }
-    }
-
-    fn next_open(&mut self) -> Option<Piece> {
-        if self.files.is_full() {
-            return None;
-        }
-        let (record, held) = self.wanted.take_large()?;
-        self.files.begin_opening();
-        Some(Piece::Open { record, held })
-    }
-}
-
 impl OpenFiles {
     /// `apart`: each large file is read by one reader.
     pub(super) fn new(apart: bool) -> Self {
@@ -61,6 +34,35 @@ impl OpenFiles {
             apart,
             ..Self::default()
         }
+    }
+
+    /// A slice for `reader`: of the first file or, if files are read apart, of the reader's own file. Opens files
+    /// before they are needed.
+    pub(super) fn next_large(
+        &mut self,
+        reader: u64,
+        streams: usize,
+        wanted: &mut Wanted,
+        shuffle: &mut Shuffle,
+    ) -> Option<Piece> {
+        let random = shuffle.is_random();
+        let readers = if self.apart || random { streams } else { 1 };
+        if self.count() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
+            self.next_open(wanted)
+                .or_else(|| self.next_slice(reader, shuffle))
+        } else {
+            self.next_slice(reader, shuffle)
+                .or_else(|| self.next_open(wanted))
+        }
+    }
+
+    fn next_open(&mut self, wanted: &mut Wanted) -> Option<Piece> {
+        if self.is_full() {
+            return None;
+        }
+        let (record, held) = wanted.take_large()?;
+        self.begin_opening();
+        Some(Piece::Open { record, held })
     }
 
     /// Files that are open or being opened.
@@ -111,14 +113,14 @@ impl OpenFiles {
     }
 
     /// Index of the file for `reader`: the file that it has begun, otherwise a file without reader, otherwise the
-    /// first. [`NOBODY`] never gets a file for itself.
+    /// first. [`NO_READER`] never gets a file for itself.
     fn file_of(&self, reader: u64) -> Option<usize> {
         let of = |reader| self.active.iter().position(|file| file.reader() == reader);
         let begun = self.active.iter().filter(|file| file.reader().is_some());
         // One file is open in advance, besides those being read.
         let one_more = begun.count() < limits::LARGE_FILES_ACTIVE_MAX - 1;
         if self.apart
-            && reader != NOBODY
+            && reader != NO_READER
             && let Some(at) = of(Some(reader)).or_else(|| one_more.then(|| of(None))?)
         {
             self.active[at].set_reader(Some(reader));
@@ -147,8 +149,8 @@ mod tests {
     use godwit_store::digest::DigestKind;
 
     use super::super::super::large::LargeFile;
-    use super::super::{Piece, State};
-    use super::{NOBODY, Shuffle};
+    use super::super::{Desc, Piece, State};
+    use super::{NO_READER, Shuffle};
     use crate::limits;
     use crate::sender::shuffle::Order;
     use crate::source::{ReadError, SourceFile};
@@ -192,12 +194,37 @@ mod tests {
         state
     }
 
+    /// The next piece of a large file for the reader.
+    fn large(state: &mut State, reader: u64) -> Option<Piece> {
+        let streams = state.streams.count();
+        let (wanted, shuffle) = (&mut state.wanted, &mut state.shuffle);
+        state.files.next_large(reader, streams, wanted, shuffle)
+    }
+
     /// Number of the file whose slice the reader gets.
     fn file(state: &mut State, reader: u64) -> Option<u64> {
-        match state.next_large(reader)? {
+        match large(state, reader)? {
             Piece::Slice { file, .. } => Some(file.record.id.0),
             _ => None,
         }
+    }
+
+    /// A receiver may acknowledge nothing of many files with long names.
+    #[test]
+    fn a_slice_in_flight_counts_the_name_of_its_file() {
+        let record = Record {
+            bytes: 1_000,
+            path: vec![b'x'; 60_000],
+            ..Record::default()
+        };
+        let kind = DigestKind::Blake3;
+        let opened = LargeFile::new(record, Arc::new(Data(1_000)), &[], kind, BLOCK_BYTES, 1);
+        let mut state = State::default();
+        state.files.active.push(Arc::new(opened.unwrap()));
+        let Some(Piece::Slice { file, cut, .. }) = large(&mut state, NO_READER) else {
+            panic!("there is a slice");
+        };
+        assert!(Desc::Slice { file, cut }.extension_bytes() > 59_000);
     }
 
     #[test]
@@ -226,7 +253,7 @@ mod tests {
         let slices = 100_u64;
         let mut state = with_files(State::new(true, shuffle), &[slices; 2], 8);
         let mut taken = Vec::new();
-        while let Some(Piece::Slice { file, cut, .. }) = state.next_large(1) {
+        while let Some(Piece::Slice { file, cut, .. }) = large(&mut state, 1) {
             let slice = cut.offset / u64::from(BLOCK_BYTES);
             let of_it = taken.iter().filter(|(id, _)| *id == file.record.id.0);
             assert!(slice < of_it.count() as u64 + 8, "beyond the window");
@@ -240,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_a_stream_that_has_gone_is_taken_on_before_one_that_nobody_has_begun() {
+    fn the_file_of_a_lost_stream_continues_before_a_file_that_was_not_begun() {
         let mut state = state(true, &[4, 4, 4]);
         let waker = Waker::new().unwrap();
         let gone = state.streams.attach(waker.clone(), true);
@@ -262,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_little_begins_no_file_and_who_is_to_leave_goes_on_with_none() {
+    fn a_slow_stream_begins_no_file_and_a_leaving_stream_continues_none() {
         let mut state = state(true, &[4, 4]);
-        assert_eq!(file(&mut state, NOBODY), Some(1));
+        assert_eq!(file(&mut state, NO_READER), Some(1));
         let waker = Waker::new().unwrap();
         let leaving = state.streams.attach(waker.clone(), true);
         assert_eq!(file(&mut state, leaving), Some(1));
@@ -286,11 +313,11 @@ mod tests {
             state.wanted.large.push_back((record, Vec::new()));
         }
         let opened: Vec<_> = (1..=16)
-            .filter_map(|reader| state.next_large(reader))
+            .filter_map(|reader| large(&mut state, reader))
             .collect();
         assert_eq!(opened.len(), limits::LARGE_FILES_ACTIVE_MAX);
         state.files.end_opening();
-        assert!(matches!(state.next_large(1), Some(Piece::Open { .. })));
-        assert!(state.next_large(2).is_none());
+        assert!(matches!(large(&mut state, 1), Some(Piece::Open { .. })));
+        assert!(large(&mut state, 2).is_none());
     }
 }

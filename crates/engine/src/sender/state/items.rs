@@ -4,6 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use godwit_proto::Finished;
+
 use super::{Desc, Image, Next, ToSend};
 
 pub(crate) struct Outstanding {
@@ -30,10 +32,12 @@ pub(crate) struct Items {
     pub(crate) outstanding: HashMap<u64, Outstanding>,
     /// Records in items that are sent and not yet durable.
     pub(super) undurable: usize,
-    /// Extensions in the records of items, in bytes.
+    /// Extensions and long names in the records of items, in bytes.
     pub(super) extension_bytes: usize,
     /// Items whose bytes are kept because they are not yet acknowledged as written.
     unwritten: usize,
+    /// The receiver's final frame, if some of its earlier messages have not arrived yet.
+    finished: Option<Finished>,
 }
 
 impl Items {
@@ -111,6 +115,32 @@ impl Items {
         None
     }
 
+    /// The next item for a stream that carries no blocks, except for blocks with at most `early_bytes` of content.
+    pub(crate) fn next_without_blocks(&mut self, stream: u64, early_bytes: u64) -> Next {
+        while let Some(at) = self
+            .first
+            .iter()
+            .position(|seq| self.fits(*seq, early_bytes))
+        {
+            let seq = self.first.remove(at);
+            if let Some(next) = seq.and_then(|seq| self.send_on(seq, stream)) {
+                return next;
+            }
+        }
+        while early_bytes > 0
+            && let Some(at) = self
+                .ready
+                .iter()
+                .position(|seq| self.fits(*seq, early_bytes))
+        {
+            let seq = self.ready.remove(at);
+            if let Some(next) = seq.and_then(|seq| self.send_on(seq, stream)) {
+                return next;
+            }
+        }
+        Next::Nothing
+    }
+
     /// Items that the other end has not yet acknowledged as written.
     pub(crate) fn unwritten(&self) -> usize {
         self.unwritten
@@ -173,6 +203,18 @@ impl Items {
         self.undurable -= item.desc.records().min(self.undurable);
         self.extension_bytes -= item.desc.extension_bytes();
         Some(item)
+    }
+
+    /// Stores the receiver's final frame. Returns it once everything is known to be durable, because the frame may
+    /// arrive before acknowledgements on other streams.
+    pub(crate) fn take_finished(&mut self, finished: Option<Finished>) -> Option<Finished> {
+        self.finished = finished.or_else(|| self.finished.take());
+        let all = |desc: &Desc| matches!(desc, Desc::Finish);
+        if self.outstanding.values().all(|item| all(&item.desc)) {
+            self.finished.take()
+        } else {
+            None
+        }
     }
 
     /// Takes back an item that the stream will not send; `again` is the value that the stream received with it. Returns

@@ -15,19 +15,26 @@ pub(crate) struct Wanted {
     small: VecDeque<Record>,
     small_bytes: u64,
     pub(super) large: VecDeque<(Record, Vec<HeldRange>)>,
+    /// Number of their ranges.
+    held_ranges: usize,
     /// Files whose digests the receiver wants.
     to_digest: VecDeque<Record>,
-    /// Extensions in the records of entries to send, in bytes.
+    /// Extensions and long names in the records of these entries, in bytes.
     pub(super) extension_bytes: usize,
 }
 
 impl Wanted {
-    pub(crate) fn want(&mut self, mut record: Record, held: Vec<HeldRange>, block_bytes: u32) {
+    /// Adds an entry without the ranges that the receiver holds. If it holds more ranges than receivers do, the entry is sent whole.
+    pub(crate) fn want(&mut self, mut record: Record, mut held: Vec<HeldRange>, block_bytes: u32) {
+        if self.held_ranges + held.len() > limits::FILE_RANGES_MAX {
+            held = Vec::new();
+        }
+        self.held_ranges += held.len();
         // The announced digest is of an earlier state of the file; the sent record contains a new one.
         record.digest = None;
         record.flags &= !RecordFlags::HAS_DIGEST;
         // Files with holes do not go into a bundle.
-        self.extension_bytes += record.extensions.len();
+        self.extension_bytes += entry::extra_bytes(&record);
         let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
         // A part is sent as a slice, even of a small file.
         let small = small && entry::part(&record).is_none();
@@ -48,6 +55,7 @@ impl Wanted {
 
     /// Adds a file whose digest the receiver requests.
     pub(crate) fn want_digest(&mut self, record: Record) {
+        self.extension_bytes += entry::extra_bytes(&record);
         self.to_digest.push_back(record);
     }
 
@@ -82,7 +90,7 @@ impl Wanted {
             let Some(record) = self.small.get(next) else {
                 break;
             };
-            let record_bytes = 128 + record.path.len() + record.extensions.len();
+            let record_bytes = entry::encoded_bytes(record);
             if records.len() >= limits::BUNDLE_RECORDS_MAX
                 || bytes + record.bytes > u64::from(block_bytes)
                 || (section + record_bytes > limits::RECORD_SECTION_BYTES && !records.is_empty())
@@ -92,7 +100,7 @@ impl Wanted {
             bytes += record.bytes;
             section += record_bytes;
             self.small_bytes -= record.bytes;
-            self.extension_bytes -= record.extensions.len();
+            self.extension_bytes -= entry::extra_bytes(record);
             // The first file moves to the position of the chosen one.
             records.extend(self.small.swap_remove_front(next));
         }
@@ -101,7 +109,8 @@ impl Wanted {
     /// The next large file, with the ranges that the receiver holds.
     pub(super) fn take_large(&mut self) -> Option<(Record, Vec<HeldRange>)> {
         let (record, held) = self.large.pop_front()?;
-        self.extension_bytes -= record.extensions.len();
+        self.extension_bytes -= entry::extra_bytes(&record);
+        self.held_ranges -= held.len();
         Some((record, held))
     }
 
@@ -119,13 +128,14 @@ impl Wanted {
             // Only some are examined: hundreds of thousands may be queued, and the state is locked.
             let some = self.to_digest.iter().take(limits::DIGESTS_AT_ONCE);
             let links = some.take_while(are_links).count();
-            return Some(Piece::Digests(self.to_digest.drain(..links).collect()));
+            let links = (0..links).map_while(|_| self.pop_to_digest());
+            return Some(Piece::Digests(links.collect()));
         }
         if first.bytes > most || first.flags & RecordFlags::SPARSE != 0 {
             if files.is_full() {
                 return None;
             }
-            let record = self.to_digest.pop_front()?;
+            let record = self.pop_to_digest()?;
             files.begin_opening();
             return Some(Piece::OpenDigest(record));
         }
@@ -138,21 +148,45 @@ impl Wanted {
             && bytes + record.bytes <= u64::from(block_bytes)
         {
             bytes += record.bytes;
-            records.extend(self.to_digest.pop_front());
+            records.extend(self.pop_to_digest());
         }
         Some(Piece::Digests(records))
+    }
+
+    fn pop_to_digest(&mut self) -> Option<Record> {
+        let record = self.to_digest.pop_front()?;
+        self.extension_bytes -= entry::extra_bytes(&record);
+        Some(record)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use godwit_proto::{EntryKind, Record, RecordFlags};
+    use godwit_proto::{EntryKind, HeldRange, Record, RecordFlags};
     use proptest::prelude::*;
 
     use super::super::Piece;
     use super::super::files::OpenFiles;
     use super::Wanted;
     use crate::limits;
+
+    /// A receiver may claim to hold ranges of every file that it has requested.
+    #[test]
+    fn the_ranges_that_a_receiver_holds_are_bounded() {
+        let mut wanted = Wanted::default();
+        let held = || vec![HeldRange::default(); limits::HELD_RANGES_MAX];
+        let files = 2 * limits::FILE_RANGES_MAX / limits::HELD_RANGES_MAX;
+        for _ in 0..files {
+            wanted.want(Record::default(), held(), limits::BLOCK_BYTES);
+        }
+        assert_eq!(wanted.count(), files);
+        let queued = wanted.large.iter().map(|(_, held)| held.len());
+        assert_eq!(queued.sum::<usize>(), limits::FILE_RANGES_MAX);
+        while wanted.take_large().is_some() {}
+        wanted.want(Record::default(), held(), limits::BLOCK_BYTES);
+        let first = wanted.take_large().map(|(_, held)| held.len());
+        assert_eq!(first, Some(limits::HELD_RANGES_MAX));
+    }
 
     proptest! {
         /// Any file's digest may be requested.
@@ -166,6 +200,7 @@ mod tests {
                     kind: EntryKind(*kind),
                     bytes: *bytes,
                     data_bytes: number,
+                    path: vec![b'x'; 1_000],
                     ..Record::default()
                 };
                 record.flags |= if *sparse { RecordFlags::SPARSE } else { 0 };
@@ -185,6 +220,7 @@ mod tests {
                     _ => prop_assert!(false, "another piece"),
                 }
             }
+            prop_assert_eq!(wanted.extension_bytes, 0);
             let numbers: Vec<u64> = taken.iter().map(|record| record.data_bytes).collect();
             prop_assert_eq!(numbers, (1..=asked.len() as u64).collect::<Vec<_>>());
         }

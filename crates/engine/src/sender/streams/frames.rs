@@ -88,7 +88,8 @@ impl StreamLoop<'_> {
                 })
             }
             Frame::Notices(notices) => {
-                self.streams.feedback.take_notices(&notices);
+                let of_client = self.streams.obeys_limits();
+                self.streams.feedback.take_notices(&notices, of_client);
                 Ok(())
             }
             // The side that dialled decides the number of streams.

@@ -49,7 +49,7 @@ impl StreamLoop<'_> {
         names.is_some_and(|names| names.is_due())
     }
 
-    /// Reports how much of the other end's list was taken, if the other end does not know.
+    /// Reports how many names of the other end were taken, unless the other end knows the number already.
     pub(super) fn say_taken(&mut self) -> Result<(), StreamLoss> {
         let Some(taken) = self.streams.scan.names().and_then(|names| names.due()) else {
             return Ok(());

@@ -35,8 +35,8 @@ impl StreamLoop<'_> {
         let shared = self.shared;
         let mut state = shared.lock_state();
         state.streams.unpark(self.id);
-        if !state.resting.is_empty() {
-            state.take_rested(Instant::now());
+        if state.again.has_resting() {
+            state.again.take_rested(Instant::now());
         }
         if state.streams.is_retiring(self.id) {
             return Ok(if state.may_leave(self.id) {
@@ -88,11 +88,11 @@ impl StreamLoop<'_> {
         let alive = RefCell::new((self, begun, begun, Ok(false)));
         readers.read(piece, block, &|| {
             let (stream, listened, spoke, result) = &mut *alive.borrow_mut();
-            if let Ok(heard) = result
+            if let Ok(arrived) = result
                 && listened.elapsed() >= limits::STATUS_EVERY
             {
                 *listened = Instant::now();
-                *result = stream.keep_alive(spoke).map(|now| now || *heard);
+                *result = stream.keep_alive(spoke).map(|now| now || *arrived);
             }
             shared.is_over()
         });
@@ -104,12 +104,12 @@ impl StreamLoop<'_> {
     /// Processes frames, and sends a keep-alive if nothing was sent since `spoke` for long. Returns whether any frame
     /// arrived.
     fn keep_alive(&mut self, spoke: &mut Instant) -> Result<bool, StreamLoss> {
-        let heard = self.listen()?;
+        let arrived = self.listen()?;
         if spoke.elapsed() >= limits::PING_EVERY {
             *spoke = Instant::now();
             self.ping()?;
         }
-        Ok(heard)
+        Ok(arrived)
     }
 
     fn next_without_blocks(
@@ -117,7 +117,13 @@ impl StreamLoop<'_> {
         early_bytes: u64,
         mut state: MutexGuard<'_, State>,
     ) -> Result<Step, StreamLoss> {
-        if let Next::Send(item) = state.next_without_blocks(self.id, early_bytes) {
+        // While there is a stream for blocks, this one carries none.
+        let carried = if state.streams.has_carrier() {
+            0
+        } else {
+            early_bytes
+        };
+        if let Next::Send(item) = state.items.next_without_blocks(self.id, carried) {
             return Ok(Step::Send(item));
         }
         if self.shared.source.reads_again()

@@ -35,7 +35,7 @@ pub(super) struct StreamLoop<'a> {
     meter: CpuMeter,
     courtesy: Courtesy,
     /// When the last frame of the other end arrived.
-    heard: Instant,
+    last_frame: Instant,
     /// When this end last sent anything.
     spoke: Instant,
     /// When this end last checked for frames of the other end.
@@ -58,7 +58,7 @@ impl<'a> StreamLoop<'a> {
             stream,
             meter: CpuMeter::default(),
             courtesy: Courtesy::default(),
-            heard: now,
+            last_frame: now,
             spoke: now,
             listened: now,
             unlistened: 0,
@@ -74,7 +74,8 @@ impl<'a> StreamLoop<'a> {
     pub(super) fn run(mut self) -> Result<(), StreamLoss> {
         loop {
             if self.courtesy.follow(&self.shared.live) {
-                self.stream.share("", self.courtesy.is_lowered())?;
+                self.stream
+                    .set_network_use("", self.courtesy.is_lowered())?;
             }
             self.listen_if_due()?;
             if let Some(end) = self.shared.end() {
@@ -89,7 +90,7 @@ impl<'a> StreamLoop<'a> {
                 (!self.stream.carries_blocks()).then(|| self.stream.early_bytes_left());
             match self.next(early_bytes)? {
                 Step::Send(item) => self.send(&item)?,
-                Step::Read(was_heard) => self.note_heard(was_heard),
+                Step::Read(arrived) => self.note_frames(arrived),
                 Step::Leave => {
                     self.meter.settle(&self.shared.counters);
                     return self.leave();
@@ -111,15 +112,15 @@ impl<'a> StreamLoop<'a> {
         {
             (self.listens, self.unlistened) = (false, 0);
             self.listened = Instant::now();
-            let heard = self.listen()?;
-            self.note_heard(heard);
+            let arrived = self.listen()?;
+            self.note_frames(arrived);
         }
         Ok(())
     }
 
-    fn note_heard(&mut self, was_heard: bool) {
-        if was_heard {
-            self.heard = Instant::now();
+    fn note_frames(&mut self, arrived: bool) {
+        if arrived {
+            self.last_frame = Instant::now();
         }
     }
 
@@ -138,7 +139,7 @@ impl<'a> StreamLoop<'a> {
     /// Sends the item, unless the transfer ends or the stream must leave before the limit admits the item.
     fn send(&mut self, item: &ToSend) -> Result<(), StreamLoss> {
         let Waited { any, turn } = self.send_in_turn(item)?;
-        self.note_heard(any);
+        self.note_frames(any);
         match turn {
             Turn::Come => {
                 if self.shared.source.reads_again() {
@@ -204,17 +205,17 @@ impl<'a> StreamLoop<'a> {
             let mut state = self.shared.lock_state();
             self.shared.finish_if_done(&mut state);
             let news = early_bytes.is_some_and(|bytes| state.note_want(bytes));
-            let rest = state.rest_left(now).unwrap_or(limits::STATUS_EVERY);
-            (state.is_drained(), state.foretold_end(), news, rest)
+            let rest = state.again.rest_left(now).unwrap_or(limits::STATUS_EVERY);
+            (state.is_drained(), state.announced_end(), news, rest)
         };
         if drained || last_item.is_some() || news {
             self.say_status(drained, last_item)?;
         }
         self.meter.settle(&self.shared.counters);
-        if self.heard.elapsed() > limits::SILENCE_MAX {
+        if self.last_frame.elapsed() > limits::SILENCE_MAX {
             return Err(StreamLoss::Silent {
                 peer: self.stream.peer(),
-                seconds: self.heard.elapsed().as_secs(),
+                seconds: self.last_frame.elapsed().as_secs(),
             });
         }
         if self.spoke.elapsed() >= limits::PING_EVERY {

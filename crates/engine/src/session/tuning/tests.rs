@@ -7,7 +7,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A second in which two streams wait for room, on a path that carries 100 MB; `paced_bytes` is how many bytes
 /// the pace allows.
-fn waiting(paced_bytes: u64) -> Shares {
+fn waiting(paced_bytes: u64) -> EndCounters {
     let source = Snapshot {
         streams: 2,
         streams_ns: 2 * SECOND,
@@ -18,7 +18,7 @@ fn waiting(paced_bytes: u64) -> Shares {
         cores: 4,
         ..Snapshot::default()
     };
-    Shares {
+    EndCounters {
         source: Some(source),
         destination: None,
     }
@@ -68,7 +68,7 @@ fn a_transfer_at_its_own_pace_gets_no_streams() {
 /// The last blocks are in sockets. The total rate then says nothing about streams, so none are added.
 #[test]
 fn an_end_that_has_handed_all_to_its_streams_has_stopped_sending() {
-    let source = |bytes_sent, sending_ns| Shares {
+    let source = |bytes_sent, sending_ns| EndCounters {
         source: Some(Snapshot {
             bytes_sent,
             sending_ns,
@@ -79,7 +79,7 @@ fn an_end_that_has_handed_all_to_its_streams_has_stopped_sending() {
     };
     assert!(has_stopped_sending(&source(0, 0)));
     // Before the first status of a remote sender, and while a stream waits for its socket or sends.
-    assert!(!has_stopped_sending(&Shares::default()));
+    assert!(!has_stopped_sending(&EndCounters::default()));
     assert!(!has_stopped_sending(&source(0, SECOND)));
     assert!(!has_stopped_sending(&source(1, SECOND)));
 }

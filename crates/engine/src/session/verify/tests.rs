@@ -68,7 +68,7 @@ impl Stream for Dying {
     }
 }
 
-/// Any number of batches of one entry, until it is interrupted.
+/// Yields batches of one entry each until the check is interrupted.
 #[derive(Default)]
 struct Batches {
     given: u64,
@@ -117,7 +117,7 @@ fn a_daemon_that_never_pauses_does_not_put_off_the_interrupt() {
 }
 
 #[test]
-fn what_was_being_announced_when_the_connection_died_is_announced_again() {
+fn an_announcement_cut_by_a_dead_connection_is_repeated() {
     for left in [0, 1, 5] {
         let (inner, _other) = local_pair(&StreamOptions::default()).expect("a pair");
         let mut asking = asking();

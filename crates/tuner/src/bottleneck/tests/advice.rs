@@ -5,12 +5,15 @@ use super::{SECOND, idle};
 
 /// The advice with these settings.
 fn advised(chosen: Chosen, change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> String {
-    let mut shares = idle();
-    let (mut source, mut destination) = (shares.source.unwrap(), shares.destination.unwrap());
+    let mut end_counters = idle();
+    let (mut source, mut destination) = (
+        end_counters.source.unwrap(),
+        end_counters.destination.unwrap(),
+    );
     change(&mut source, &mut destination);
-    shares.source = Some(source);
-    shares.destination = Some(destination);
-    let finding = shares.finding(&[], &chosen).unwrap();
+    end_counters.source = Some(source);
+    end_counters.destination = Some(destination);
+    let finding = end_counters.finding(&[], &chosen).unwrap();
     finding.advice.unwrap_or_default()
 }
 
