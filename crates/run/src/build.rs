@@ -10,16 +10,17 @@ use godwit_engine::governor::Lease;
 use godwit_engine::names::Names;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Acks, Counters, Fence, Live, Observer, Order, Receiver, ReceiverConfig, Resources, Sender,
-    SenderConfig, Share, Sink, Source, Work,
+    Acks, Counters, Fence, Live, NetworkUse, Observer, Order, Receiver, ReceiverConfig, Resources,
+    Sender, SenderConfig, Sink, Source, Work,
 };
 use godwit_proto::{Comparison, DigestKind, Preserve, TransferId};
 use godwit_tree::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_tree::select::Select;
+use godwit_tree::shared::Seat;
 use godwit_tree::synthetic::{MemorySource, NullSink};
 use godwit_tree::{
-    FoundRoot, Keeper, ListWork, NoNames, OwnFiles, PreparedDestination, Selecting, TreeSink,
-    TreeSource, TreeWork, WorkItem,
+    Buffering, FoundRoot, Keeper, ListWork, NoNames, OwnFiles, PreparedDestination, Selecting,
+    TreeSink, TreeSource, TreeWork, WorkItem,
 };
 
 /// Configuration of an end, independent of its direction.
@@ -35,7 +36,7 @@ pub struct EndConfig {
     /// Report the outcome of each entry.
     pub itemise: bool,
     /// How the transfer behaves towards others.
-    pub share: Share,
+    pub network_use: NetworkUse,
     /// The place of the end among the transfers of this process.
     pub lease: Option<Lease>,
     /// Receives an event for each entry.
@@ -94,7 +95,7 @@ pub struct Trees {
 }
 
 /// Settings that only a sending end needs.
-pub struct Sending {
+pub struct Sending<'a> {
     /// Memory for blocks.
     pub pool_bytes: usize,
     /// Names of the sources in messages.
@@ -109,6 +110,10 @@ pub struct Sending {
     pub order: Order,
     /// Decides before each item whether this end may still send, if that permission can end.
     pub fence: Option<Arc<dyn Fence>>,
+    /// The place at shared reads of the files, if other transfers send the same ones.
+    pub seat: Option<&'a Seat>,
+    /// The transfer buffer of this process, if it has one.
+    pub buffering: Option<Buffering>,
 }
 
 /// Makes a receiving end with this many threads that write.
@@ -131,7 +136,7 @@ pub fn receiver(end: EndConfig, writers: Bounds, sinks: Sinks) -> io::Result<Arc
     };
     let live = Arc::new(
         Live::receiving(writers)
-            .sharing(end.share)
+            .sharing(end.network_use)
             .governed(end.lease),
     );
     let counted = Arc::clone(&end.counters);
@@ -163,11 +168,15 @@ pub fn receiver(end: EndConfig, writers: Bounds, sinks: Sinks) -> io::Result<Arc
 ///
 /// # Errors
 /// The digest is unknown, or a thread is not available.
-pub fn sender(end: EndConfig, sending: Sending, sources: Sources) -> io::Result<Arc<Sender>> {
+pub fn sender(end: EndConfig, sending: Sending<'_>, sources: Sources) -> io::Result<Arc<Sender>> {
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
         Sources::Memory(memory) => (Box::new(memory), Arc::new(memory)),
         Sources::Pipe(pipe, work) => (work, Arc::new(pipe)),
-        Sources::Trees(trees) => trees.open(&end.counters),
+        Sources::Trees(trees) => {
+            let (work, source) = trees.open(&end.counters, sending.buffering);
+            let shared = sending.seat.map(|seat| seat.share(Arc::clone(&source)));
+            (work, shared.unwrap_or(source))
+        }
     };
     let source: Arc<dyn Source> = if sending.in_order {
         Arc::new(InOrder::new(source))
@@ -188,13 +197,17 @@ pub fn sender(end: EndConfig, sending: Sending, sources: Sources) -> io::Result<
         fence: sending.fence,
     };
     let live = Live::sending(sending.limit, sending.readers)
-        .sharing(end.share)
+        .sharing(end.network_use)
         .governed(end.lease);
     Sender::start(config, work, source, Arc::new(live), end.counters)
 }
 
 impl Trees {
-    fn open(self, counters: &Arc<Counters>) -> (Box<dyn Work>, Arc<dyn Source>) {
+    fn open(
+        self,
+        counters: &Arc<Counters>,
+        buffering: Option<Buffering>,
+    ) -> (Box<dyn Work>, Arc<dyn Source>) {
         let keeper = Arc::new(Keeper::new(self.preserve));
         let selecting = Selecting {
             select: self.select,
@@ -218,6 +231,9 @@ impl Trees {
             }
         };
         let source = TreeSource::found(self.roots).keeping(keeper);
-        (work, Arc::new(source))
+        match buffering {
+            None => (work, Arc::new(source)),
+            Some(buffering) => (work, source.buffered(buffering)),
+        }
     }
 }

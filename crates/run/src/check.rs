@@ -3,7 +3,7 @@
 
 use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::failure::Failure;
-use godwit_api::job::{JobKind, JobSpec, TypedTexts};
+use godwit_api::job::JobSpec;
 use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Order};
 use godwit_proto::limits::SOURCES_MAX;
 
@@ -15,29 +15,6 @@ pub(crate) struct Checked {
     pub(crate) settings: CpSettings,
     pub(crate) sources: Vec<Endpoint>,
     pub(crate) destination: Endpoint,
-}
-
-/// Refuses a job with contradictory settings or ends.
-///
-/// # Errors
-/// Describes the contradiction.
-pub fn check(
-    kind: JobKind,
-    settings: &TypedTexts,
-    is_listed: bool,
-    sources: &[Endpoint],
-    destination: &Endpoint,
-) -> Result<(), Failure> {
-    match kind {
-        JobKind::Copy | JobKind::Sync => {
-            let settings = kind.copy_settings(settings).map_err(Failure::usage)?;
-            check_ends(&settings, is_listed, sources, destination)
-        }
-        JobKind::Verify => {
-            let settings = kind.verify_settings(settings);
-            settings.map(drop).map_err(Failure::usage)
-        }
-    }
 }
 
 /// Refuses a contradictory transfer.
@@ -54,7 +31,7 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
             .as_ref()
             .is_some_and(|selection| selection.list.is_some());
     let (sources, destination) = (spec.sources.clone(), spec.destination.clone());
-    check_ends(&settings, is_listed, &sources, &destination)?;
+    check(&settings, is_listed, &sources, &destination)?;
     work::check(spec, &settings, &sources, &destination)?;
     Ok(Checked {
         settings,
@@ -63,7 +40,11 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
     })
 }
 
-fn check_ends(
+/// Refuses a copy or synchronisation with contradictory settings or ends.
+///
+/// # Errors
+/// Describes the contradiction.
+pub fn check(
     settings: &CpSettings,
     is_listed: bool,
     sources: &[Endpoint],
@@ -106,6 +87,9 @@ fn check_ends(
             "{flag} keeps entries at the destination without comparing them with the source, so a manifest would list unchecked entries: leave out {flag} or --manifest, or run godwit manifest at the source"
         )));
     }
+    if settings.reports.ascmhl.is_some() {
+        check_sealed(settings, sources, destination)?;
+    }
     let is_pipe = |endpoint: &Endpoint| *endpoint == Endpoint::Stdio;
     if settings.order == Order::Random && (sources.iter().any(is_pipe) || is_pipe(destination)) {
         return Err(Failure::usage(
@@ -126,6 +110,37 @@ fn check_ends(
     route::check(sources, destination).map_err(Failure::usage)
 }
 
+/// Refuses ASC MHL histories where there is no directory of this machine to seal, or where the copy may have unchecked files.
+fn check_sealed(
+    settings: &CpSettings,
+    sources: &[Endpoint],
+    destination: &Endpoint,
+) -> Result<(), Failure> {
+    if settings.reports.sign {
+        return Err(Failure::usage(
+            "--sign: an ASC MHL history has no signature; leave out --sign, or name a file with --manifest FILE",
+        ));
+    }
+    if let Some(flag) = leaves_unseen(&settings.comparison)
+        && flag != "--delete-before"
+    {
+        return Err(Failure::usage(format!(
+            "{flag} keeps entries at the destination without comparing them with the source, so a history would list unchecked files: leave out {flag} or --manifest ascmhl"
+        )));
+    }
+    if is_nameless(destination) || sources.iter().any(is_nameless) {
+        return Err(Failure::usage(
+            "--manifest ascmhl: only directories have an ASC MHL history; mem:, null: and - have none",
+        ));
+    }
+    match destination {
+        Endpoint::Local(_) => Ok(()),
+        other => Err(Failure::usage(format!(
+            "--manifest ascmhl: {other} is not on this machine, so its history cannot be written here; leave out --manifest ascmhl, and seal the copy on its machine with: godwit manifest DIR ascmhl"
+        ))),
+    }
+}
+
 /// The first given flag that counts an entry as done without checking whether the destination has the
 /// same one.
 fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
@@ -144,11 +159,16 @@ fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
 }
 
 fn is_synthetic(endpoints: &[Endpoint]) -> bool {
-    endpoints.iter().any(|endpoint| match endpoint {
+    endpoints.iter().any(is_nameless)
+}
+
+/// Whether an endpoint has no entry with a name.
+fn is_nameless(endpoint: &Endpoint) -> bool {
+    match endpoint {
         Endpoint::Memory { .. } | Endpoint::Null | Endpoint::Stdio => true,
         Endpoint::Remote(remote) => {
             matches!(remote.place, NodePlace::Memory { .. } | NodePlace::Null)
         }
         Endpoint::Local(_) | Endpoint::Ssh(_) => false,
-    })
+    }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use godwit_api::failure::Failure;
 use godwit_api::grant::Mandate;
 use godwit_api::login::Login;
+use godwit_buffer::service::Buffer;
 use godwit_engine::Fence;
 use godwit_engine::governor::Governor;
 use godwit_engine::names::ListBytes;
@@ -21,9 +22,11 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
 use godwit_store::Syncs;
 use godwit_tree::Earlier;
+use godwit_tree::shared::Seat;
 
 use crate::Home;
 use crate::local::ExportedFiles;
+use crate::received::Received;
 
 /// Name and version of this program, for messages.
 pub const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
@@ -38,6 +41,10 @@ pub struct Process {
     pub governor: Governor,
     /// The syncs of whole file systems.
     pub syncs: Syncs,
+    /// Bytes that transfers of peers wrote.
+    pub received: Received,
+    /// The transfer buffer, if there is one.
+    pub buffer: Option<Buffer>,
 }
 
 impl Process {
@@ -77,7 +84,7 @@ pub struct Env {
     /// Standard output, for a job with the destination `-`.
     pub output: Option<OwnedFd>,
     /// The list of names, for a job whose selection has one.
-    pub list: Option<GivenList>,
+    pub list: Option<NameList>,
     /// Other files that are neither sent nor deleted, each with its name in messages.
     pub kept_out: Vec<(String, PathBuf)>,
     /// Details of the events, for a receiver that writes reports.
@@ -92,6 +99,8 @@ pub struct Env {
     pub hides_contents: bool,
     /// The record that all attempts of one job share, if several runners may make attempts.
     pub attempts: Option<Arc<dyn Attempts>>,
+    /// The place of this job at reads that it shares with other jobs of the same local sources.
+    pub seat: Option<Seat>,
 }
 
 /// The record that all attempts of one job share. Each attempt may run on another machine, with other journals.
@@ -117,14 +126,14 @@ pub trait Attempts: Send + Sync {
 
 /// A list of names for a job.
 #[derive(Clone)]
-pub struct GivenList {
+pub struct NameList {
     /// The contents of the list.
     pub bytes: Arc<dyn ListBytes>,
     /// Device and inode of the list, if the list is a file.
     pub file: Option<(u64, u64)>,
 }
 
-impl GivenList {
+impl NameList {
     /// A list in memory: each name followed by a zero byte.
     #[must_use]
     pub fn in_memory(names: Vec<u8>) -> Self {
@@ -169,13 +178,13 @@ pub trait Connectors: Send + Sync {
     ///
     /// # Errors
     /// The request is contradictory.
-    fn by_ssh(&self, way: SshWay<'_>, client: SshClient) -> Result<Arc<dyn Connector>, Failure>;
+    fn by_ssh(&self, way: SshTarget<'_>, client: SshClient) -> Result<Arc<dyn Connector>, Failure>;
 
     /// Starts an agent by ssh that works with another agent.
     ///
     /// # Errors
     /// No agent could be started.
-    fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal>;
+    fn start_agent(&self, way: SshTarget<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal>;
 
     /// The required identity of the node at this address, independent of the known peers; `None` if the known peers decide.
     ///
@@ -193,7 +202,7 @@ pub trait Connectors: Send + Sync {
 }
 
 /// The ssh connection to a machine.
-pub struct SshWay<'a> {
+pub struct SshTarget<'a> {
     /// The machine and the user.
     pub login: &'a Login,
     /// The remote shell program, with its options.

@@ -201,7 +201,7 @@ fn would_go(source: &str, destination: &str, why: &str) -> String {
     format!("{source}{INSIDE}{destination}, so --delete would delete it{why}")
 }
 
-/// Words of a reason, between two directories of which the first is inside the second.
+/// Words of a reason that stand between the names of two directories: the first is inside the second.
 const INSIDE: &str = " is inside the destination ";
 
 /// The same reason without paths of this machine, for users and peers.
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inside_is_known_by_whole_names() {
+    fn nesting_is_recognised_by_whole_names() {
         for (source, goes_to, deletes, refused) in [
             ("/a/b", "/a/b", false, true),
             ("/a/b", "/a/b/c", false, true),

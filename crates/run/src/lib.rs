@@ -12,11 +12,13 @@ mod env;
 mod home;
 pub mod itself;
 pub mod local;
+pub mod observation;
 pub mod pulse;
+mod received;
 pub mod reports;
 mod route;
+pub mod seal;
 mod selection;
-pub mod sight;
 mod transfer;
 pub mod verify;
 pub mod walk;
@@ -30,15 +32,17 @@ use godwit_api::job::{JobKind, JobSpec};
 pub use check::check;
 pub use control::{Control, Figures, Unconfirmed};
 pub use env::{
-    AgentOrder, AgentProcess, Attempts, Connectors, Env, EventDetail, GivenList, Process, SOFTWARE,
-    SshClient, SshWay, StartedAgent, UNREACHABLE,
+    AgentOrder, AgentProcess, Attempts, Connectors, Env, EventDetail, NameList, Process, SOFTWARE,
+    SshClient, SshTarget, StartedAgent, UNREACHABLE,
 };
 pub use godwit_engine::Fence;
 pub use godwit_tree::Earlier;
+pub use godwit_tree::shared::{DESTINATIONS_MAX, ReadFigures, Seat, SharedReads};
 pub use home::Home;
+pub use received::{Received, Receiving};
 pub use selection::read_selection;
 pub use transfer::{
-    STAGE_FIGURES, bounds_of, ciphers, client_tls, known_identity, refusal_of, refused,
+    STAGE_FIGURES, bounds_of, ciphers, client_tls, digest_kind, known_identity, refusal_of, refused,
 };
 
 /// Runs jobs; one process may run any number at the same time.

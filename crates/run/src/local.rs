@@ -86,6 +86,11 @@ pub trait ExportedFiles: Send + Sync {
         None
     }
 
+    /// Whether this export became usable again within the time, after it was not.
+    fn returned_within(&self, _export: &str, _time: Duration) -> bool {
+        false
+    }
+
     /// The reason why only members of a job may write to these absolute paths now, if a claim covers one of them.
     fn claimed(&self, _destinations: &[Vec<u8>]) -> Option<String> {
         None

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_stood_still_counts_it_once_whoever_wakes_first() {
+    fn a_pause_of_the_process_is_counted_once_for_each_waking_order() {
         let pulse = Pulse::new(0);
         for now in (0..10_000).step_by(500) {
             pulse.beats(now);

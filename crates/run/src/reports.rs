@@ -8,6 +8,7 @@ mod failed;
 mod inputs;
 pub(crate) mod listing;
 mod manifest;
+mod names_room;
 mod pending;
 mod report_files;
 mod signing;
@@ -116,7 +117,7 @@ impl Reports {
     }
 
     /// The reports of a process that works for another godwit process, which writes the files.
-    pub(crate) fn told(
+    pub(crate) fn as_events(
         output: &Arc<dyn EventSink>,
         tells: EventDetail,
         env: &Env,
@@ -181,15 +182,23 @@ impl Reports {
         }
     }
 
+    /// The name of an entry below the source. With several sources, the name of the source comes first.
+    pub(crate) fn name_of(&self, root: u16, path: &[u8]) -> Vec<u8> {
+        let prefixes = locked(&self.prefixes);
+        match prefixes.get(usize::from(root)) {
+            Some(prefix) => listing::join(prefix, path),
+            None => path.to_vec(),
+        }
+    }
+
     /// Records a failed entry. Reports use its name below the source.
     pub(crate) fn entry_failed(&self, failed: &FailedEntry<'_>) {
-        let prefix = |root: u16| locked(&self.prefixes).get(usize::from(root)).cloned();
-        let name = match failed.root.and_then(prefix) {
-            Some(prefix) => listing::join(&prefix, failed.path),
+        let name = match failed.root {
+            Some(root) => self.name_of(root, failed.path),
             None => failed.path.to_vec(),
         };
         let fault = failed.fault;
-        self.fault_told(&event::Fault {
+        self.add_fault(&event::Fault {
             name,
             side: side(fault.side).to_owned(),
             code: code(fault.code),
@@ -198,7 +207,7 @@ impl Reports {
     }
 
     /// Records a failed entry by its name below the source.
-    pub(crate) fn fault_told(&self, fault: &event::Fault) {
+    pub(crate) fn add_fault(&self, fault: &event::Fault) {
         if let Some(keeper) = &self.keeper {
             keeper.entry_failed(&fault.name);
         }
@@ -211,9 +220,9 @@ impl Reports {
     }
 
     /// Records an entry that another godwit process completed, by its line in a manifest.
-    pub(crate) fn line_told(&self, line: &[u8]) {
+    pub(crate) fn add_line(&self, line: &[u8]) {
         if let Some(keeper) = &self.keeper {
-            keeper.line_told(line);
+            keeper.add_line(line);
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
         (_, Machine::Ssh(login)) => Err(not_lent(sources, destination, login)),
         _ => Err(format!(
             "{destination}: godwit cp cannot copy between two nodes: run it on the machine of one node, as a user whom the other node allows (godwit access allow, there), or {}",
-            by_way_of_here(sources, destination)
+            through_here(sources, destination)
         )),
     }
 }
@@ -60,11 +60,11 @@ fn not_lent(sources: &[Endpoint], destination: &Endpoint, login: &Login) -> Stri
     format!(
         "{destination}: a copy between a node and another machine cannot be started from here, because the node would not know the user; run it on that machine, as a user whom the node allows: ssh {login} godwit cp {}; or {}",
         words.join(" "),
-        by_way_of_here(sources, destination)
+        through_here(sources, destination)
     )
 }
 
-fn by_way_of_here(sources: &[Endpoint], destination: &Endpoint) -> String {
+fn through_here(sources: &[Endpoint], destination: &Endpoint) -> String {
     let words: Vec<String> = sources.iter().map(ToString::to_string).collect();
     format!(
         "copy through this machine: godwit cp {} DIR/, then godwit cp DIR/NAME {destination}",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_joined() {
+    fn valid_pairs_of_ends_are_accepted() {
         for line in [
             "a godwit://h/d/",
             "a b godwit://h/d/",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_joined() {
+    fn invalid_pairs_of_ends_are_refused_with_their_reason() {
         for (line, reason) in [
             ("null: a", "can only be a destination"),
             ("godwit://h/null: a", "can only be a destination"),

@@ -4,6 +4,7 @@ mod admission;
 mod apart;
 mod attempts;
 mod before;
+mod between;
 mod by_ssh;
 mod channels;
 mod connection;
@@ -13,6 +14,7 @@ mod from_settings;
 mod kept;
 mod limited;
 mod list;
+mod pipes;
 mod places;
 mod progressing;
 mod rate;
@@ -23,7 +25,6 @@ mod retell;
 mod running;
 mod selection;
 mod stages;
-mod third;
 mod window;
 pub(crate) mod work;
 
@@ -35,17 +36,21 @@ use godwit_api::event::{Blame, Event, EventSink, Stats, Status, Summary, Transfe
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
 use godwit_api::settings::CpSettings;
-use godwit_engine::{Share, Snapshot};
+use godwit_engine::{NetworkUse, Snapshot};
 use godwit_tree::WorkItem;
 
 use crate::check::{Checked, check_transfer};
 use crate::control::Control;
 use crate::env::Env;
 use crate::reports::{Finished, Reports, refuse_source};
+use crate::seal::{Outcome, Sealing};
+use attempts::AttemptRecord;
+use between::Between;
 pub(crate) use by_ssh::ssh_client;
 use ends::Ends;
 pub(crate) use from_settings::access_of;
-pub use from_settings::bounds_of;
+pub use from_settings::{bounds_of, digest_kind};
+use pipes::Pipes;
 pub use reach::{ciphers, client_tls, known_identity};
 use report::Report;
 pub use report::{refusal_of, refused};
@@ -53,7 +58,6 @@ use running::Run;
 use selection::Chosen;
 pub(crate) use selection::select_of;
 pub use stages::STAGE_FIGURES;
-use third::Between;
 
 /// One transfer: its description, its environment, and its run.
 pub(crate) struct Job<'a> {
@@ -63,11 +67,11 @@ pub(crate) struct Job<'a> {
     chosen: Chosen,
     /// Parts of files to send, and files to assemble.
     items: Vec<WorkItem>,
-    /// The source is standard input, or the destination standard output. Neither can be used a second time.
-    from_input: bool,
-    to_output: bool,
+    pipes: Pipes,
     /// Number of named sources.
     source_count: usize,
+    /// The sealing of the copies, if the settings ask for it.
+    sealing: Option<Sealing>,
     run: Run<'a>,
 }
 
@@ -92,30 +96,30 @@ pub(crate) fn run(
                 refuse_source(&settings.reports, &env.resolve(path))?;
             }
         }
+        let sealing = Sealing::of(&settings, env, &sources)?;
         let items = work::items_of(spec, &settings)?;
         let chosen = Chosen::of(spec.selection.as_ref(), env.list.as_ref())?
             .with_items(!items.is_empty())
             .suits(&sources)?;
         let reports = match env.tells {
-            Some(tells) => Reports::told(events, tells, env)?,
+            Some(tells) => Reports::as_events(events, tells, env)?,
             None => Reports::open(&settings.reports, env)?,
         };
-        let from_input = sources.contains(&Endpoint::Stdio);
-        let to_output = destination == Endpoint::Stdio;
+        let pipes = Pipes::of(&sources, &destination);
         let job = Job {
             spec,
             settings,
             env,
             chosen,
             items,
-            from_input,
-            to_output,
+            pipes,
             source_count: sources.len(),
+            sealing,
             run: Run::new(
                 control,
                 events,
                 reports,
-                !from_input && !to_output,
+                !pipes.any(),
                 env.attempts.as_ref().and_then(|attempts| attempts.fence()),
             ),
         };
@@ -155,13 +159,21 @@ fn stats_of(report: &Report) -> Event {
         })
     };
     Event::Stats(Stats {
-        source: side(report.shares.source),
-        destination: side(report.shares.destination),
+        source: side(report.end_counters.source),
+        destination: side(report.end_counters.destination),
         max_rss_bytes: report.summary.max_rss_bytes,
     })
 }
 
 impl Job<'_> {
+    /// The record that the attempts of the job share about its destination.
+    fn record(&self) -> AttemptRecord<'_> {
+        AttemptRecord {
+            env: self.env,
+            is_dry: self.settings.comparison.dry_run,
+        }
+    }
+
     /// Runs the transfer, and again after each pause.
     fn attempts(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
         let ends = Ends::new(self);
@@ -224,9 +236,9 @@ impl Job<'_> {
         if self.env.tells.is_some() {
             self.run.events.tell(Event::Ended {});
         }
-        let mut report = self.finish_reports(report);
+        let mut report = self.seal(self.finish_reports(report));
         // A dry run does not read the input to its end, so the size is unknown.
-        if self.from_input && self.settings.comparison.dry_run && report.summary.files > 0 {
+        if self.pipes.from_input && self.settings.comparison.dry_run && report.summary.files > 0 {
             report.summary.bytes = None;
         }
         if self.settings.reports.stats && report.summary.began {
@@ -238,6 +250,10 @@ impl Job<'_> {
             ..
         } = report;
         let code = match summary.status {
+            // The transfer is complete, and the copy differs from its history.
+            Status::Partial if summary.blame == Blame::from(FailureCode::Different) => {
+                Some(FailureCode::Different)
+            }
             Status::Partial => Some(FailureCode::Partial),
             _ => None,
         };
@@ -257,11 +273,11 @@ impl Job<'_> {
     fn without_resuming(&self, mut report: Report) -> Report {
         if let Some(failure) = &mut report.failure
             && failure.code.is_interruption()
-            && (self.from_input || self.to_output)
+            && self.pipes.any()
         {
             failure.code = FailureCode::CannotResume;
             report.summary.status = Status::Failed;
-            self.run.events.note(if self.from_input {
+            self.run.events.note(if self.pipes.from_input {
                 "standard input cannot be read again, so the transfer cannot be resumed; no file has its final name yet: give the whole input once more"
             } else {
                 "standard output already has a part of the file, so the transfer cannot be resumed: start again"
@@ -306,6 +322,40 @@ impl Job<'_> {
         report
     }
 
+    /// Seals the copies of a complete transfer with ASC MHL histories.
+    fn seal(&self, mut report: Report) -> Report {
+        let Some(sealing) = &self.sealing else {
+            return report;
+        };
+        let is_complete = report.failure.is_none()
+            && report.summary.status == Status::Complete
+            && !self.settings.comparison.dry_run;
+        let stop = self.run.control.cancelled();
+        match sealing.end(is_complete, &*self.run.events, stop) {
+            Ok(Outcome {
+                generation,
+                differences,
+            }) => {
+                report.summary.manifest = generation;
+                if differences > 0 {
+                    report.summary.status = Status::Partial;
+                    report.summary.blame = Blame::from(FailureCode::Different);
+                }
+            }
+            Err(failure) if report.failure.is_none() => {
+                self.run.events.error(&failure);
+                report.summary.status = match failure.code.is_interruption() {
+                    true => Status::Interrupted,
+                    false => Status::Failed,
+                };
+                report.failure = Some(failure);
+            }
+            // The transfer itself has failed, which the user knows.
+            Err(failure) => self.run.events.note(&failure.message),
+        }
+        report
+    }
+
     /// Whether every source is missing or failed as a whole. An unreadable list fails under the name of the source, although earlier names
     /// of the list may have been copied.
     fn has_no_other(&self, missing: u64, failed: u64) -> bool {
@@ -317,29 +367,15 @@ impl Job<'_> {
         unread > 0 && unread >= self.source_count as u64
     }
 
-    /// Name of a destination without files.
-    fn nowhere(&self) -> Vec<u8> {
-        if self.to_output { &b"-"[..] } else { b"null:" }.to_vec()
-    }
-
-    /// The message of a transfer that cannot restart, if this is one.
-    fn once(&self) -> Option<&'static str> {
-        if self.from_input {
-            Some(INPUT_IS_GONE)
-        } else {
-            self.to_output.then_some(OUTPUT_IS_GONE)
-        }
-    }
-
     /// Memory for blocks, including blocks that wait for their turn in a pipe.
     fn memory_bytes(&self) -> usize {
         usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX)
     }
 
-    /// The transfer's share of the network.
-    fn share(&self) -> Share {
+    /// How the transfer uses the network.
+    fn network_use(&self) -> NetworkUse {
         let sharing = &self.settings.sharing;
-        Share {
+        NetworkUse {
             congestion: sharing.congestion.clone(),
             background: self.run.control.background().unwrap_or(sharing.background),
         }
@@ -351,12 +387,6 @@ impl Job<'_> {
             .note("an unfinished transfer must be resumed with the --digest of its first run");
     }
 }
-
-/// Why a transfer from standard input does not restart.
-const INPUT_IS_GONE: &str = "the other side stopped or forgot the transfer, and standard input cannot be read again; give the whole input once more";
-
-/// Why a transfer to standard output does not restart.
-const OUTPUT_IS_GONE: &str = "the other side stopped or forgot the transfer, and data already written to standard output cannot be taken back; start again";
 
 /// The message for a job that the user stopped.
 const INTERRUPTED: &str = "interrupted by the user";

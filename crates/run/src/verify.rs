@@ -2,6 +2,7 @@
 //! contents; the engine does.
 
 mod findings;
+mod history;
 mod local;
 mod manifest;
 mod remote;
@@ -27,6 +28,7 @@ use crate::local::Access;
 use crate::reports::{check_signature, listing};
 use findings::{Findings, Totals, Whole};
 pub use local::root_of;
+pub(crate) use local::threads;
 use manifest::ManifestFile;
 
 /// Entries checked in one batch.
@@ -166,6 +168,9 @@ fn check(
             "a verification has one source, the manifest",
         ));
     };
+    if history::is_one(env, manifest) {
+        return history::check(spec, &settings, manifest, (env, events, control));
+    }
     let manifest = ManifestFile::find(env, manifest)?;
     let endpoint = spec.destination.clone();
     let signed_by = settings
@@ -218,6 +223,11 @@ fn check(
             )));
         }
     };
+    conclude(&findings, finished, expected)
+}
+
+/// The summary of a check that has ended.
+fn conclude(findings: &Findings, finished: bool, expected: u64) -> Result<Summary, Failure> {
     if !finished {
         findings.summary(Verdict::Interrupted);
         return Err(Failure::new(

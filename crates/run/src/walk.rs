@@ -19,7 +19,7 @@ use godwit_tree::TreeRoot;
 use godwit_tree::select::Select;
 
 use crate::Env;
-use crate::sight::Chosen;
+use crate::observation::Chosen;
 use crate::transfer::{access_of, select_of};
 pub use tally::{Tally, Unread};
 
@@ -43,6 +43,8 @@ pub struct WalkLimits {
     pub bytes: u64,
     /// Number of names beyond which a directory is left in shares.
     pub names: usize,
+    /// Bytes of paths after which no more directories are entered, and beyond which a directory is left in shares.
+    pub paths: usize,
     /// Files with more bytes are large.
     pub large: u64,
     /// Most shares of a directory.
@@ -55,6 +57,7 @@ impl Default for WalkLimits {
             files: 4_096,
             bytes: SCAN_BYTES,
             names: 10_000,
+            paths: 16 << 20,
             large: LARGE_BYTES,
             shares: 1_024,
         }
@@ -74,8 +77,18 @@ pub struct Walked {
     pub large: Vec<LargeFile>,
     /// Skipped names of files that have several names.
     pub several: usize,
-    /// Directories that were not entered, each with its number of shares.
+    /// Directories that were not entered, each with its number of shares, and large files that stay whole.
     pub left: Vec<(Vec<u8>, u32)>,
+}
+
+impl Walked {
+    /// Bytes of all paths, with those of the directories to enter.
+    fn path_bytes(&self, deeper: &[Vec<u8>]) -> usize {
+        let large: usize = self.large.iter().map(|file| file.path.len()).sum();
+        let left: usize = self.left.iter().map(|(path, _)| path.len()).sum();
+        let deeper: usize = deeper.iter().map(Vec::len).sum();
+        self.names.len() + large + left + deeper
+    }
 }
 
 /// A file that is sent in parts.
@@ -94,6 +107,8 @@ pub struct Walk {
     root: TreeRoot,
     select: Arc<Select>,
     limits: WalkLimits,
+    /// Large files are not sent in parts: each is left to a walk that begins at the file.
+    keeps_whole: bool,
 }
 
 impl Walk {
@@ -103,14 +118,6 @@ impl Walk {
     /// The source is not on this machine, cannot be opened, or is not a directory.
     pub fn open(spec: &JobSpec, env: &Env, limits: WalkLimits) -> Result<Self, Failure> {
         let settings = spec.copy_settings().map_err(Failure::usage)?;
-        let limits = match settings.comparison.judge {
-            // The digest of a part does not prove that the whole file is the same.
-            Judge::Checksum => WalkLimits {
-                large: u64::MAX,
-                ..limits
-            },
-            _ => limits,
-        };
         let (Some(exports), [Endpoint::Local(path)]) = (&env.exports, spec.sources.as_slice())
         else {
             return Err(Failure::usage(
@@ -134,15 +141,17 @@ impl Walk {
             root,
             select: select_of(spec.selection.as_ref())?,
             limits,
+            // The digest of a part does not prove that the whole file is the same.
+            keeps_whole: settings.comparison.judge == Judge::Checksum,
         })
     }
 
-    /// The inodes of the source according to this node: see [`godwit_api::sight`]. With an `earlier` sight, examines the same entries
+    /// The inodes of the source according to this node: see [`godwit_api::observation`]. With an `earlier` sight, examines the same entries
     /// if they exist.
     ///
     /// # Errors
     /// The directory cannot be listed.
-    pub fn sight(&self, earlier: Option<&[u64]>) -> Result<Vec<u64>, Failure> {
+    pub fn observe(&self, earlier: Option<&[u64]>) -> Result<Vec<u64>, Failure> {
         let (storage, start) = (&self.root.storage, &self.root.start);
         let failed = |error: StoreError| Failure::new(FailureCode::LocalFailure, error);
         let mut chosen = Chosen::like(earlier);
@@ -153,12 +162,24 @@ impl Walk {
             let meta = storage.stat(&start.join(name).ok()?).ok()?;
             meta.map(|meta| meta.inode)
         };
-        Ok(chosen.sight(root.map_or(0, |meta| meta.inode), inode_of))
+        Ok(chosen.observation(root.map_or(0, |meta| meta.inode), inode_of))
+    }
+
+    /// Treats files that are not sent in parts like small ones, for nodes that cannot begin a walk at a file.
+    #[must_use]
+    pub fn without_files(mut self) -> Self {
+        if self.keeps_whole {
+            self.limits.large = u64::MAX;
+        }
+        self
     }
 
     /// The large file of this name in the source; `None` if a walk would not report it as large.
     #[must_use]
     pub fn large_file(&self, name: &[u8]) -> Option<LargeFile> {
+        if self.keeps_whole {
+            return None;
+        }
         let path = self.path(name).ok()?;
         let meta = self.root.storage.stat(&path).ok()??;
         let is_large = meta.kind == Kind::File && meta.links == 1 && meta.bytes > self.limits.large;
@@ -195,16 +216,44 @@ impl Walk {
         Ok(meta.map(|meta| meta.kind))
     }
 
-    /// Walks from a directory below the source, or one share of the names in it.
+    /// The one file at which a walk begins; `None` at a directory. A file that has gone meanwhile is nothing to send.
+    fn whole_file(&self, from: &[u8]) -> Option<Walked> {
+        if !self.keeps_whole || from.is_empty() {
+            return None;
+        }
+        match self.root.storage.stat(&self.path(from).ok()?) {
+            Ok(Some(meta)) if meta.kind == Kind::Directory => None,
+            Ok(Some(meta)) if meta.kind == Kind::File && meta.links == 1 => Some(Walked {
+                names: [from, &[0]].concat(),
+                files: 1,
+                bytes: meta.bytes,
+                ..Walked::default()
+            }),
+            Ok(meta) => Some(Walked {
+                several: usize::from(meta.is_some_and(|meta| meta.links > 1)),
+                ..Walked::default()
+            }),
+            // The listing fails with a reason.
+            Err(_) => None,
+        }
+    }
+
+    /// Walks from a directory below the source, or one share of the names in it, or takes one large file.
     ///
     /// # Errors
     /// The directory cannot be listed.
     pub fn walk(&self, from: &[u8], share: u32, shares: u32) -> Result<Walked, Failure> {
+        if let Some(whole) = self.whole_file(from) {
+            return Ok(whole);
+        }
         let mut walked = Walked::default();
         let mut stack = Vec::new();
         self.level(from, (share, shares), &mut walked, &mut stack)
             .map_err(|error| Failure::new(FailureCode::LocalFailure, error))?;
-        while walked.files < self.limits.files && walked.bytes < self.limits.bytes {
+        while walked.files < self.limits.files
+            && walked.bytes < self.limits.bytes
+            && walked.path_bytes(&stack) < self.limits.paths
+        {
             let Some(directory) = stack.pop() else {
                 break;
             };
@@ -273,6 +322,8 @@ impl Walk {
                 found.several += 1;
             } else if meta.kind != Kind::File {
                 continue;
+            } else if meta.bytes > self.limits.large && self.keeps_whole {
+                found.left.push((path, 1));
             } else if meta.bytes > self.limits.large {
                 found.large.push(LargeFile {
                     path,
@@ -294,11 +345,18 @@ impl Walk {
             walked.left.push((below.to_vec(), self.shares(wanted)));
             return Ok(());
         }
+        let paths = found.path_bytes(&deeper);
+        if shares == 1 && paths > self.limits.paths && names.len() > 1 {
+            let wanted = self.shares(paths.div_ceil(self.limits.paths) as u64);
+            walked.left.push((below.to_vec(), wanted));
+            return Ok(());
+        }
         walked.names.append(&mut found.names);
         walked.files += found.files;
         walked.several += found.several;
         walked.bytes = walked.bytes.saturating_add(found.bytes);
         walked.large.append(&mut found.large);
+        walked.left.append(&mut found.left);
         stack.append(&mut deeper);
         Ok(())
     }

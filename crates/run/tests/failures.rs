@@ -11,7 +11,7 @@ fn numbers(scope: Scope) -> HashSet<u32> {
 }
 
 #[test]
-fn every_code_of_the_wire_has_a_row_of_its_own() {
+fn each_code_of_the_wire_has_one_row() {
     for code in ErrorCode::ALL {
         let row = FailureCode::of_number(Scope::Job, code.0);
         assert_ne!(row, FailureCode::PeerFailed, "{}", code.name());
@@ -41,7 +41,7 @@ fn a_peer_cannot_say_what_only_this_side_may_find() {
         .filter(|code| code.scope() == Scope::Job)
     {
         let number = code.number().expect("a number of the wire");
-        let heard = ErrorCode::heard(number);
+        let heard = ErrorCode::received(number);
         let taken = FailureCode::of_number(Scope::Job, heard.0);
         let expected = match number {
             ..64 => *code,

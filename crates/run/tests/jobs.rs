@@ -1,84 +1,23 @@
 //! Tests jobs that run at the same time in one process, controlled from other threads. `cli` tests
 //! the binary and other machines.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use godwit_api::event::{Event, EventSink, Status, Summary};
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, ListForm, Selection, Text};
-use godwit_engine::governor::{Amounts, Governor};
-use godwit_engine::session::{Connector, Refusal};
-use godwit_net::{IdentityId, PeerAddress};
-use godwit_run::{
-    AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
-    refusal_of,
+use godwit_api::job::{JobKind, JobSpec, ListForm, Selection};
+use godwit_engine::governor::{Governor, Resources};
+use godwit_run::{Control, Env, Home, Process, Runner};
+use godwit_worlds::{
+    DEADLINE, Heard, Running, TREE_FILES, begin, contents, copy, surroundings, tree,
 };
-
-/// Limit of any wait; an expected event happens much sooner.
-const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Slow: a megabyte takes a quarter of an hour.
 const SLOW: &str = "1kB";
-
-/// A connector that reaches no other machines.
-struct Nowhere;
-
-impl Connectors for Nowhere {
-    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::local("there are no other machines"))
-    }
-
-    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(refusal_of(Failure::local("there are no other machines")))
-    }
-
-    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
-        Ok(false)
-    }
-}
-
-/// Stores all events, and lets a test wait for one.
-#[derive(Default)]
-struct Heard {
-    events: Mutex<Vec<Event>>,
-    more: Condvar,
-}
-
-impl EventSink for Heard {
-    fn tell(&self, event: Event) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.push(event);
-        self.more.notify_all();
-    }
-}
-
-impl Heard {
-    #[track_caller]
-    fn wait_for(&self, is_it: impl Fn(&Event) -> bool) {
-        let until = Instant::now() + DEADLINE;
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        while !events.iter().any(&is_it) {
-            let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "it does not come: {events:?}");
-            events = self
-                .more
-                .wait_timeout(events, left)
-                .map_or_else(|poisoned| poisoned.into_inner().0, |(events, _)| events);
-        }
-    }
-
-    fn count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.iter().filter(|event| is_it(event)).count()
-    }
-}
 
 /// A directory with a home and with space for sources and destinations.
 struct World(tempfile::TempDir, Process);
@@ -98,106 +37,31 @@ impl World {
         self.0.path().join(name)
     }
 
-    /// A tree of small files and a large one, different for each number.
     fn tree(&self, number: u8) {
-        let tree = self.path(&format!("tree{number}"));
-        fs::create_dir_all(tree.join("d")).expect("made");
-        for file in 0..20_u8 {
-            let content = vec![number ^ file; 1000 + usize::from(file)];
-            fs::write(tree.join("d").join(file.to_string()), content).expect("written");
-        }
-        fs::write(tree.join("large"), vec![number; 1_000_000]).expect("written");
+        tree(&self.path(&format!("tree{number}")), number, 1_000_000);
     }
 
     fn env(&self) -> Env {
         Env {
             process: self.1.clone(),
-            home: Home::at(self.path("home")),
             base: Some(self.0.path().to_owned()),
-            umask: 0o077,
-            started: Instant::now(),
-            alone: false,
-            retries_first: false,
-            exports: None,
-            connectors: Arc::new(Nowhere),
-            input: None,
-            output: None,
-            list: None,
-            kept_out: Vec::new(),
-            tells: None,
-            label: None,
-            mandate: None,
-            hides_names: false,
-            hides_contents: false,
-            attempts: None,
+            ..surroundings(&self.path("home"))
         }
     }
 
     /// Copies the tree of this number, below the base directory of `Env`.
     fn begin(&self, number: u8, settings: &[(&str, &str)]) -> Running {
         let spec = copy(&format!("tree{number}"), &format!("copy{number}"), settings);
-        let (env, heard, control) = (self.env(), Arc::new(Heard::default()), Control::default());
-        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
-        let steered = control.clone();
-        let thread = thread::spawn(move || Runner::run(&spec, &env, &events, &steered));
-        Running {
-            heard,
-            control,
-            thread,
-        }
+        begin(spec, self.env())
     }
 
     #[track_caller]
     fn assert_copied(&self, number: u8) {
         let [tree, copy] =
             ["tree", "copy"].map(|name| contents(&self.path(&format!("{name}{number}"))));
-        assert_eq!(tree.len(), 21);
+        assert_eq!(tree.len(), TREE_FILES);
         assert!(tree == copy, "copy {number} is not what its source is");
     }
-}
-
-struct Running {
-    heard: Arc<Heard>,
-    control: Control,
-    thread: JoinHandle<Result<Summary, Failure>>,
-}
-
-impl Running {
-    fn end(self) -> Result<Summary, Failure> {
-        self.thread.join().expect("no panic")
-    }
-}
-
-fn copy(source: &str, destination: &str, settings: &[(&str, &str)]) -> JobSpec {
-    let settings = settings
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), vec![Text::from(*value)]));
-    JobSpec {
-        version: JOB_VERSION,
-        kind: JobKind::Copy,
-        sources: vec![source.parse().expect("an endpoint")],
-        destination: destination.parse().expect("an endpoint"),
-        settings: settings.collect(),
-        selection: None,
-        member: None,
-        items: Vec::new(),
-    }
-}
-
-/// All files below a directory, by their names.
-fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut left = vec![directory.to_owned()];
-    while let Some(path) = left.pop() {
-        if path.is_dir() {
-            let entries = fs::read_dir(&path).expect("read");
-            left.extend(entries.map(|entry| entry.expect("an entry").path()));
-        } else {
-            let name = path.strip_prefix(directory).expect("below").to_owned();
-            found.insert(name, fs::read(&path).expect("read"));
-        }
-    }
-    found
 }
 
 #[track_caller]
@@ -233,16 +97,16 @@ fn jobs_of_one_process_do_not_disturb_each_other() {
         slow.heard.wait_for(has_begun);
     }
     for (number, running) in (3..).zip(free) {
-        assert_complete(running.end());
+        assert_complete(running.end().result);
         world.assert_copied(number);
     }
 
     cancelled.control.cancel();
-    let failure = cancelled.end().expect_err("cancelled");
+    let failure = cancelled.end().result.expect_err("cancelled");
     assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
 
     limited.control.confirm_limit(0, DEADLINE).expect("obeyed");
-    assert_complete(limited.end());
+    assert_complete(limited.end().result);
     world.assert_copied(1);
 
     paused.control.pause();
@@ -252,7 +116,7 @@ fn jobs_of_one_process_do_not_disturb_each_other() {
     paused.control.set_limit(0);
     paused.control.resume();
     let heard = Arc::clone(&paused.heard);
-    assert_complete(paused.end());
+    assert_complete(paused.end().result);
     world.assert_copied(2);
     assert_eq!(heard.count(is_started), 2);
     assert_eq!(heard.count(|event| matches!(event, Event::Error(_))), 0);
@@ -274,11 +138,11 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     assert_eq!((figures.running, figures.held), (0, 0));
     assert!(figures.held_most > 0);
     paused.control.cancel();
-    let failure = paused.end().expect_err("cancelled");
+    let failure = paused.end().result.expect_err("cancelled");
     assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
     let again = world.begin(0, &[]);
     let heard = Arc::clone(&again.heard);
-    let Ok(Summary::Transfer(summary)) = again.end() else {
+    let Ok(Summary::Transfer(summary)) = again.end().result else {
         panic!("it completes");
     };
     // Small files may have been delivered before the pause.
@@ -295,7 +159,7 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
 
 /// A process with room for one local copy at a time.
 fn narrow() -> Process {
-    let budget = Amounts {
+    let budget = Resources {
         memory: 8 << 20,
         threads: 100,
         files: 100,
@@ -322,7 +186,7 @@ fn jobs_that_are_too_many_wait_for_their_turn_and_can_be_stopped_meanwhile() {
     });
     assert_eq!(world.1.governor.figures().waiting, 3);
     cancelled.control.cancel();
-    let failure = cancelled.end().expect_err("cancelled");
+    let failure = cancelled.end().result.expect_err("cancelled");
     assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
     paused.control.pause();
     paused
@@ -331,10 +195,10 @@ fn jobs_that_are_too_many_wait_for_their_turn_and_can_be_stopped_meanwhile() {
     assert_eq!(world.1.governor.figures().waiting, 1);
     assert_eq!(last.heard.count(is_started), 0);
     first.control.set_limit(0);
-    assert_complete(first.end());
-    assert_complete(last.end());
+    assert_complete(first.end().result);
+    assert_complete(last.end().result);
     paused.control.resume();
-    assert_complete(paused.end());
+    assert_complete(paused.end().result);
     for number in [0, 2, 3] {
         world.assert_copied(number);
     }
@@ -348,7 +212,7 @@ fn destinations_of_one_process_share_the_syncs_of_their_file_system() {
     let world = World::new();
     for number in 0..2 {
         world.tree(number);
-        assert_complete(world.begin(number, &[]).end());
+        assert_complete(world.begin(number, &[]).end().result);
     }
     assert_eq!(world.1.syncs.file_systems(), 1);
 }
@@ -427,7 +291,7 @@ fn failed_entries_are_told_with_their_source_and_their_reason() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_made() {
+fn an_invalid_job_is_refused_before_any_file_is_made() {
     let world = World::new();
     world.tree(0);
     let list = Selection {

@@ -6,21 +6,16 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
-use godwit_api::failure::Failure;
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Rule, Selection};
-use godwit_engine::session::{Connector, Refusal};
-use godwit_net::{IdentityId, PeerAddress};
+use godwit_api::job::{JobSpec, Rule, Selection, TypedTexts};
 use godwit_proto::FaultCode;
+use godwit_run::Env;
 use godwit_run::local::{Access, DestinationPlace, ExportedFiles, LocalError, LocalSource};
 use godwit_run::walk::{Walk, WalkLimits, Walked};
-use godwit_run::{
-    AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,
-};
 use godwit_store::{Confine, FsStorage, RelPath, StoreErrorKind, TempName};
 use godwit_testkit::{Faults, HostileStorage, Operation, Rule as FaultRule, When};
 use godwit_tree::TreeRoot;
+use godwit_worlds::{copy, surroundings};
 
 /// A directory as the only export.
 struct One(tempfile::TempDir);
@@ -59,22 +54,6 @@ impl ExportedFiles for Exports {
     }
 }
 
-struct Nowhere;
-
-impl Connectors for Nowhere {
-    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::usage("no ssh here"))
-    }
-
-    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(refusal_of(Failure::usage("no ssh here")))
-    }
-
-    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
-        Ok(false)
-    }
-}
-
 impl One {
     fn new() -> Self {
         let one = Self(tempfile::tempdir().expect("a directory"));
@@ -92,27 +71,26 @@ impl One {
         self.failing(Faults::new(1), limits, rules)
     }
 
+    /// A walk of a job that compares by contents.
+    fn comparing(&self, limits: WalkLimits) -> Walk {
+        let checksum = ("checksum".to_owned(), vec!["true".into()]);
+        self.opened(Faults::new(1), limits, &[], [checksum].into())
+    }
+
     fn failing(&self, faults: Faults, limits: WalkLimits, rules: &[&str]) -> Walk {
+        self.opened(faults, limits, rules, TypedTexts::default())
+    }
+
+    fn opened(
+        &self,
+        faults: Faults,
+        limits: WalkLimits,
+        rules: &[&str],
+        settings: TypedTexts,
+    ) -> Walk {
         let env = Env {
-            process: Process::default(),
-            home: Home::at(self.0.path().join("home")),
-            base: None,
             exports: Some(Arc::new(Exports(self.path(), faults))),
-            umask: 0o077,
-            started: Instant::now(),
-            alone: false,
-            retries_first: false,
-            connectors: Arc::new(Nowhere),
-            input: None,
-            output: None,
-            list: None,
-            kept_out: Vec::new(),
-            tells: None,
-            label: None,
-            mandate: None,
-            hides_names: false,
-            hides_contents: false,
-            attempts: None,
+            ..surroundings(&self.0.path().join("home"))
         };
         let rule = |pattern: &&str| Rule {
             include: false,
@@ -123,14 +101,9 @@ impl One {
             ..Selection::default()
         };
         let spec = JobSpec {
-            version: JOB_VERSION,
-            kind: JobKind::Copy,
-            sources: vec!["/data".parse().expect("an endpoint")],
-            destination: "/elsewhere".parse().expect("an endpoint"),
-            settings: Default::default(),
+            settings,
             selection: Some(selection),
-            member: None,
-            items: Vec::new(),
+            ..copy("/data", "/elsewhere", &[])
         };
         Walk::open(&spec, &env, limits).expect("a source")
     }
@@ -171,6 +144,7 @@ const LIMITS: WalkLimits = WalkLimits {
     files: 20,
     bytes: 1_000,
     names: 30,
+    paths: 16 << 20,
     large: 500,
     shares: 8,
 };
@@ -212,8 +186,57 @@ fn walks_meet_each_file_once_in_bounded_pieces() {
     assert_eq!(whole.left, []);
 }
 
+/// A user of the source may give its files names of any length.
 #[test]
-fn what_needs_the_whole_tree_is_passed_over() {
+fn walks_find_paths_of_bounded_bytes() {
+    let one = One::new();
+    let mut files = BTreeSet::new();
+    let long = "x".repeat(200);
+    for number in 0..60 {
+        for name in [format!("{long}/{number}"), format!("{number}/{long}")] {
+            one.write(&name, 1);
+            files.insert(name);
+        }
+    }
+    let limits = WalkLimits {
+        paths: 4_000,
+        ..WalkLimits::default()
+    };
+    let walk = one.walk(limits, &[]);
+    assert_eq!(all(&walk).0, files);
+    let walked = walk.walk(b"", 0, 1).expect("walked");
+    assert!(walked.names.len() <= 8_000, "{}", walked.names.len());
+}
+
+#[test]
+fn a_large_file_that_is_compared_by_contents_stays_whole_and_has_a_walk_to_itself() {
+    let one = One::new();
+    for (name, bytes) in [("d/a", 400), ("d/b", 400), ("d/large", 501), ("other", 900)] {
+        one.write(name, bytes);
+    }
+    let walk = one.comparing(LIMITS);
+    let first = walk.walk(b"", 0, 1).expect("walked");
+    assert_eq!(names(&first), ["d/a", "d/b"]);
+    assert_eq!(first.large, []);
+    let alone = walk.walk(b"d/large", 0, 1).expect("walked");
+    assert_eq!(
+        (names(&alone), alone.bytes),
+        (vec!["d/large".to_owned()], 501)
+    );
+    let (small, large, walks) = all(&walk);
+    assert_eq!((small.len(), large.len(), walks), (4, 0, 3));
+    assert_eq!(walk.large_file(b"other"), None);
+    // A file that went meanwhile, or that has several names now, is left to the close.
+    fs::remove_file(one.path().join("other")).expect("removed");
+    let gone = walk.walk(b"other", 0, 1).expect("walked");
+    assert_eq!((gone.files, gone.several, gone.left.len()), (0, 0, 0));
+    fs::hard_link(one.path().join("d/large"), one.path().join("twin")).expect("made");
+    let twin = walk.walk(b"d/large", 0, 1).expect("walked");
+    assert_eq!((twin.files, twin.several), (0, 1));
+}
+
+#[test]
+fn settings_that_need_the_whole_tree_are_ignored() {
     let one = One::new();
     for name in ["a", "twin", "left/out", "kept/in"] {
         one.write(name, 1);
@@ -272,4 +295,22 @@ fn an_entry_that_cannot_be_looked_at_does_not_pass_for_one_that_is_gone() {
     assert!(unread.is_err());
     let tally = walk.tally(b"", (0, 1), 100).expect("counted");
     assert_eq!((tally.directories.len(), tally.unread.len()), (3, 0));
+}
+
+/// A user of the source may make any number of names in one directory.
+#[test]
+fn a_directory_with_very_many_names_is_not_counted() {
+    let one = One::new();
+    for number in 0..120 {
+        one.write(&format!("{number}/file"), 1);
+    }
+    let tally = |names| {
+        let limits = WalkLimits { names, ..LIMITS };
+        let walk = one.walk(limits, &[]);
+        walk.tally(b"", (0, 1), 10).expect("counted")
+    };
+    let counted = tally(2);
+    assert!(counted.is_large && counted.directories.len() == 120);
+    let not_counted = tally(1);
+    assert!(!not_counted.is_large && not_counted.directories.is_empty());
 }

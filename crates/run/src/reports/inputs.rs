@@ -14,7 +14,7 @@ use godwit_api::settings::{
 use super::failed::reasons_path;
 use super::show;
 use super::target::{Led, through_links};
-use crate::env::GivenList;
+use crate::env::NameList;
 use godwit_api::failure::Failure;
 
 /// Identity of a file under any name: device and inode.
@@ -87,7 +87,7 @@ pub fn refuse_manifest_in(path: &Path, source: &Path) -> Result<(), Failure> {
 }
 
 /// Whether the file is the list of names of this run.
-pub(super) fn is_list(path: &Path, list: &GivenList) -> bool {
+pub(super) fn is_list(path: &Path, list: &NameList) -> bool {
     let key = key_at(path);
     key.is_some() && key == list.file
 }

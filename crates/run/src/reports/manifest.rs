@@ -19,6 +19,7 @@ use godwit_store::spill::{SpillSorter, SpillStack};
 use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Checked, Finding, Verifier, VerifierConfig};
 
+use super::names_room::NamesRoom;
 use super::pending::{decode, encode, sorted_entry, sorted_item};
 use super::target::Target;
 use super::write_error::WriteError;
@@ -31,9 +32,6 @@ const SORT_BYTES: usize = 16 << 20;
 const PENDING_BYTES: usize = 4 << 20;
 /// Entries passed to the reading threads at a time.
 const BATCH: usize = 256;
-/// Most failed entries whose names are stored, so that their lines can be removed. A run with more failures is not
-/// successful anyway.
-const FAILED_MAX: usize = 64 << 10;
 /// Interval between checks for an interrupt, while digests are computed at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -105,6 +103,7 @@ struct State {
     waiting: u64,
     failed: HashSet<Vec<u8>>,
     unreadable: Vec<(Vec<u8>, String)>,
+    room: NamesRoom,
     unreadable_count: u64,
     error: Option<WriteError>,
     closing: bool,
@@ -137,6 +136,7 @@ impl Keeper {
                 waiting: 0,
                 failed: HashSet::new(),
                 unreadable: Vec::new(),
+                room: NamesRoom::default(),
                 unreadable_count: 0,
                 error: None,
                 closing: false,
@@ -195,6 +195,7 @@ impl Keeper {
         state.pending = SpillStack::new(&self.options.spill, PENDING_BYTES);
         state.waiting = 0;
         state.failed.clear();
+        state.room = NamesRoom::default();
         drop(state);
         if copies.is_empty() {
             return Ok(());
@@ -241,7 +242,7 @@ impl Keeper {
     }
 
     /// Records an entry that another godwit process completed, by its line, which may be invalid.
-    pub(super) fn line_told(&self, line: &[u8]) {
+    pub(super) fn add_line(&self, line: &[u8]) {
         let mut state = locked(&self.state);
         let kind = match &state.lines {
             Some(Lines::AsTheyCome(writer)) => writer.digest_kind(),
@@ -257,7 +258,7 @@ impl Keeper {
     /// Records a failed entry, by its name in the manifest; its line must be removed.
     pub(super) fn entry_failed(&self, name: &[u8]) {
         let mut state = locked(&self.state);
-        if state.failed.len() < FAILED_MAX {
+        if !state.failed.contains(name) && state.room.take(name.len()) {
             state.failed.insert(name.to_vec());
         }
     }
@@ -307,8 +308,8 @@ impl Keeper {
                 Finding::Different(fault) => {
                     state.unreadable_count += 1;
                     // More are only counted, because memory is bounded.
-                    if state.unreadable.len() < FAILED_MAX {
-                        let name = state.name(&record);
+                    let name = state.name(&record);
+                    if state.room.take(name.len() + fault.message.len()) {
                         state.unreadable.push((name, fault.message));
                     }
                 }

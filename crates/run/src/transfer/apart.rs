@@ -68,7 +68,7 @@ impl Ends<'_> {
         mut prepared: PreparedDestination,
         from: (&SenderInput, &[Vec<u8>], &[Vec<u8>]),
     ) -> Result<PreparedDestination, Failure> {
-        let deletes = self.job.settings.comparison.delete;
+        let deletes = self.job.deletes();
         let bounded = self.job.chosen.select.keeps_to_one_file_system();
         let exported = self.job.env.exports.is_some();
         let reason = match itself::judge_here(from.2, &prepared.destinations, deletes, bounded) {

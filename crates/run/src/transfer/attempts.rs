@@ -8,9 +8,17 @@ use godwit_engine::Fence;
 use godwit_proto::{Mapping, limits};
 use godwit_tree::{Earlier, PreparedDestination};
 
-use super::Job;
+use crate::env::Env;
 
-impl Job<'_> {
+/// The record, for one attempt.
+#[derive(Clone, Copy)]
+pub(super) struct AttemptRecord<'a> {
+    pub(super) env: &'a Env,
+    /// A dry run adds nothing.
+    pub(super) is_dry: bool,
+}
+
+impl AttemptRecord<'_> {
     /// The results of earlier attempts.
     pub(super) fn earlier(&self) -> Earlier {
         let attempts = self.env.attempts.as_ref();
@@ -34,11 +42,16 @@ impl Job<'_> {
     /// The results of earlier attempts for a destination at a daemon; `None` without an earlier
     /// attempt.
     pub(super) fn earlier_of_push(&self) -> Option<godwit_proto::Earlier> {
-        let Earlier { into, mut tags } = self.earlier();
+        let Earlier {
+            into,
+            mut tags,
+            age,
+        } = self.earlier();
         tags.truncate(limits::EARLIER_TAGS_MAX);
         into.map(|into| godwit_proto::Earlier {
             mapping: Mapping::of(into).0,
             tags,
+            age_ms: age.and_then(|age| u64::try_from(age.as_millis()).ok()),
         })
     }
 
@@ -61,8 +74,7 @@ impl Job<'_> {
 
     /// Records the meaning of the destination, before anything is sent to it.
     pub(super) fn tell_placed(&self, into: bool, tag: u64) {
-        let is_dry = self.settings.comparison.dry_run;
-        if let Some(attempts) = self.env.attempts.as_ref().filter(|_| !is_dry) {
+        if let Some(attempts) = self.env.attempts.as_ref().filter(|_| !self.is_dry) {
             attempts.placed(into, tag);
         }
     }

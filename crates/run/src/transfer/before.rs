@@ -1,5 +1,4 @@
-//! Deletes before anything is sent: a transfer that only deletes runs first. Does not delete by itself; the destination
-//! does.
+//! Deletes before anything is sent: a transfer that only deletes runs first. Deletes nothing; the destination does.
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Status;

@@ -20,7 +20,7 @@ use super::reach::{OtherEnd, client_tls, wishes};
 use super::remote::{Wanted, WithNode};
 use super::report::Report;
 use crate::Home;
-use crate::env::{SshClient, SshWay};
+use crate::env::{SshClient, SshTarget};
 use crate::local;
 
 /// Runs a transfer from local sources to another machine.
@@ -29,9 +29,9 @@ pub(super) fn push(
     sources: &[Endpoint],
     place: &SshPlace,
 ) -> Result<Report, Failure> {
-    let given = ends.sources(sources)?;
+    let local = ends.sources(sources)?;
     let far = reach(ends.job, &place.login)?;
-    WithNode { ends, far }.push(given, place.path.clone(), false)
+    WithNode { ends, far }.push(local, place.path.clone(), false)
 }
 
 /// Runs a transfer from another machine to a local destination.
@@ -59,9 +59,9 @@ pub(super) fn pull(
 
 fn reach(job: &Job<'_>, login: &Login) -> Result<OtherEnd, Failure> {
     let settings = &job.settings;
-    let mut way = way_to(job, login);
-    way.channels = wishes(&settings.channels)?;
-    if way.via_ssh && !way.channels.is_empty() {
+    let mut target = ssh_target(job, login);
+    target.channels = wishes(&settings.channels)?;
+    if target.via_ssh && !target.channels.is_empty() {
         return Err(Failure::usage(
             "--channel: with --via-ssh all data goes through ssh, which chooses its own path; leave one of them out",
         ));
@@ -69,10 +69,10 @@ fn reach(job: &Job<'_>, login: &Login) -> Result<OtherEnd, Failure> {
     let client = ssh_client(&job.env.home, settings.cipher)?;
     let tls = client.tls.clone();
     let client = Client {
-        connector: job.env.connectors.by_ssh(way, client)?,
+        connector: job.env.connectors.by_ssh(target, client)?,
         streams: bounds_of(settings.streams),
         retry_for: settings.retry_for,
-        once: job.once(),
+        once: job.pipes.once(),
         retries_first: job.env.retries_first,
     };
     let name = format!("ssh {login}").into_bytes();
@@ -80,9 +80,9 @@ fn reach(job: &Job<'_>, login: &Login) -> Result<OtherEnd, Failure> {
 }
 
 /// The ssh connection to a machine, with any network path.
-pub(super) fn way_to<'a>(job: &'a Job<'_>, login: &'a Login) -> SshWay<'a> {
+pub(super) fn ssh_target<'a>(job: &'a Job<'_>, login: &'a Login) -> SshTarget<'a> {
     let settings = &job.settings;
-    SshWay {
+    SshTarget {
         login,
         rsh: &settings.rsh,
         remote_command: &settings.remote_command,

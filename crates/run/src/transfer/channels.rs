@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// The last reported state.
 #[derive(Debug, Default)]
-pub(super) struct ChannelsTold {
+pub(super) struct ChannelReports {
     at: Option<Instant>,
     bytes: BTreeMap<u32, u64>,
     /// Number of streams that each lost channel had lost when its loss was reported.
@@ -26,7 +26,7 @@ pub(super) struct ChannelsTold {
     away: BTreeMap<u32, (Instant, bool)>,
 }
 
-/// A broken stream of a live channel is replaced immediately. A channel without a stream for this long is lost, whichever side
+/// A broken stream of a live channel is replaced immediately. A channel without a stream for this long is lost. Either side may have
 /// closed it.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
@@ -68,7 +68,7 @@ pub(super) fn shown(channels: Vec<ChannelFigures>) -> Vec<Channel> {
         .collect()
 }
 
-impl ChannelsTold {
+impl ChannelReports {
     /// Reports the current channels. A transfer with one channel reports nothing. May be called at any rate.
     pub(super) fn tell(
         &mut self,
@@ -186,7 +186,7 @@ mod tests {
     /// Reports about channel 1 of two, with a look each second. Each look contains the streams of both and the cuts of that
     /// second.
     fn told(looks: &[(u32, u32, u64)]) -> Vec<Vec<String>> {
-        let mut told = ChannelsTold::default();
+        let mut told = ChannelReports::default();
         let began = Instant::now();
         let seen = (0..).zip(looks).map(|(second, (first, streams, cuts))| {
             let channels = [channel(0, *first, 0), channel(1, *streams, *cuts)];
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_without_a_stream_is_lost_after_a_while_whoever_closed_it() {
+    fn a_channel_without_a_stream_is_lost_after_a_while_for_each_end_that_closes() {
         let looks = [(1, 1, 0), (1, 0, 0), (1, 0, 0), (1, 0, 0), (1, 1, 0)];
         let none: [&str; 0] = [];
         let expected = [&none[..], &none, &none, &["1 lost"], &["1 back"]];

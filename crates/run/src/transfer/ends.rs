@@ -16,14 +16,17 @@ use godwit_proto::TransferId;
 use godwit_store::{Kind, digest};
 use godwit_tree::pipe::PipeSource;
 use godwit_tree::synthetic::{MEMORY_NAME, MemorySource};
-use godwit_tree::{DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeRoot};
+use godwit_tree::{
+    Buffering, DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeRoot,
+};
 
 use super::admission::{Admitted, Places, admit};
 use super::entry_events::EntryEvents;
 use super::from_settings::{bounds_of, digest_of, lossy, order_of, resources, wire_preserve_of};
+use super::pipes::{INPUT_IS_GONE, OUTPUT_IS_GONE};
 use super::progressing::Progressing;
 use super::report::{Report, code_of};
-use super::{INPUT_IS_GONE, Job, OUTPUT_IS_GONE, memory_bytes, places};
+use super::{Job, memory_bytes, places};
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
 
@@ -49,7 +52,7 @@ impl SenderInput {
 }
 
 /// The local sources of a transfer.
-pub(super) struct Given {
+pub(super) struct LocalSources {
     /// The input of the sender.
     pub(super) input: SenderInput,
     /// Sources that do not exist.
@@ -96,8 +99,8 @@ impl<'a> Ends<'a> {
         sources: &[Endpoint],
         destination: &Endpoint,
     ) -> Result<Report, Failure> {
-        let Given {
-            input: given,
+        let LocalSources {
+            input,
             missing,
             names,
             absolute,
@@ -110,20 +113,21 @@ impl<'a> Ends<'a> {
             Endpoint::Local(path) => {
                 let prepared =
                     self.prepare_destination(path, b"local".to_vec(), names, absolute.clone())?;
-                Some(self.refuse_into_itself(prepared, (&given, &root_names, &absolute))?)
+                Some(self.refuse_into_itself(prepared, (&input, &root_names, &absolute))?)
             }
             _ => None,
         };
-        let resumed = !self.job.from_input
+        let resumed = !self.job.pipes.from_input
             && prepared
                 .as_ref()
                 .is_some_and(|prepared| prepared.recovered.resumed);
         let arrived = prepared.as_ref().map(PreparedDestination::arrived);
         let arrived = arrived.unwrap_or_default();
-        let mapped = prepared
-            .as_ref()
-            .map_or_else(|| self.job.nowhere(), |prepared| prepared.mapped.clone());
-        self.job.tell_place(prepared.as_ref());
+        let mapped = prepared.as_ref().map_or_else(
+            || self.job.pipes.nowhere(),
+            |prepared| prepared.mapped.clone(),
+        );
+        self.job.record().tell_place(prepared.as_ref());
         let digest = prepared.as_ref().map_or_else(
             || digest_of(&self.job.settings),
             |prepared| prepared.config.digest,
@@ -142,7 +146,7 @@ impl<'a> Ends<'a> {
         self.job.run.reports.begin(
             ReportRoots {
                 names: root_names,
-                copies: given.trees(),
+                copies: input.trees(),
             },
             digest,
         )?;
@@ -152,15 +156,15 @@ impl<'a> Ends<'a> {
             destination: mapped,
             resumed,
         });
-        let told = EntryEvents::of(self.job, &shown, None);
+        let observer = EntryEvents::of(self.job, &shown, None);
         let sender = self.sender(
-            &given,
+            &input,
             shown.clone(),
             transfer,
             digest,
             self.job.settings.block_bytes,
             &sending,
-            told,
+            observer,
         )?;
         let streams = self.job.settings.streams.hold(2);
         let mut progressing = Progressing::local(self.job, Arc::clone(&counters), arrived);
@@ -186,10 +190,10 @@ impl<'a> Ends<'a> {
     }
 
     /// Finds the sources. Missing ones are not reported yet.
-    pub(super) fn sources(&self, sources: &[Endpoint]) -> Result<Given, Failure> {
+    pub(super) fn sources(&self, sources: &[Endpoint]) -> Result<LocalSources, Failure> {
         if let Some(bytes) = memory_bytes(sources) {
             let name = format!("mem:{bytes}").into_bytes();
-            return Ok(Given {
+            return Ok(LocalSources {
                 input: SenderInput::Memory(bytes),
                 missing: Vec::new(),
                 names: vec![MEMORY_NAME.to_vec()],
@@ -197,8 +201,8 @@ impl<'a> Ends<'a> {
                 shown: vec![name],
             });
         }
-        if self.job.from_input {
-            return Ok(Given {
+        if self.job.pipes.from_input {
+            return Ok(LocalSources {
                 input: SenderInput::Input(self.standard_input()?),
                 missing: Vec::new(),
                 names: vec![INPUT_NAME.to_vec()],
@@ -215,7 +219,7 @@ impl<'a> Ends<'a> {
                 lossy(&file.shown)
             )));
         }
-        if self.job.to_output
+        if self.job.pipes.to_output
             && let Some(directory) = found.iter().find(|source| source.root.start.is_root())
         {
             return Err(Failure::usage(format!(
@@ -242,7 +246,7 @@ impl<'a> Ends<'a> {
             absolute.push(path);
             shown.push(typed);
         }
-        Ok(Given {
+        Ok(LocalSources {
             input: SenderInput::Trees(trees),
             missing,
             names,
@@ -276,9 +280,9 @@ impl<'a> Ends<'a> {
             no_sync: self.job.settings.no_sync,
             comparison: Some(self.job.comparison()),
             select: Arc::clone(&self.job.chosen.select),
-            fence: self.job.fence(),
-            earlier: self.job.earlier(),
-            node: self.job.node()?,
+            fence: self.job.record().fence(),
+            earlier: self.job.record().earlier(),
+            node: self.job.record().node()?,
             ..DestinationRequest::new(place, sender, sources, names, journals)
         };
         let mut prepared = request
@@ -288,6 +292,9 @@ impl<'a> Ends<'a> {
             let put_away = prepared.put_away();
             put_away.map_err(|error| Failure::new(FailureCode::JournalUnusable, error))?;
             return Err(Failure::new(FailureCode::BusyDestination, why).about(path.display()));
+        }
+        if let Some(sealing) = &self.job.sealing {
+            sealing.begins(&prepared.destinations);
         }
         // This note replaces the one of the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
@@ -317,7 +324,7 @@ impl<'a> Ends<'a> {
             block_bytes,
             comparison: Some(self.job.comparison()),
             itemise: self.job.itemises(),
-            share: self.job.share(),
+            network_use: self.job.network_use(),
             lease,
             observer,
             resources: resources(),
@@ -341,12 +348,12 @@ impl<'a> Ends<'a> {
                 format!("the receiving end cannot start: {error}"),
             )
         };
-        if self.job.to_output && self.output_used.swap(true, Ordering::Relaxed) {
+        if self.job.pipes.to_output && self.output_used.swap(true, Ordering::Relaxed) {
             return Err(Failure::new(FailureCode::CannotResume, OUTPUT_IS_GONE));
         }
         let sinks = match prepared {
             Some(prepared) => Sinks::Tree(Box::new(prepared)),
-            None if self.job.to_output => Sinks::Pipe {
+            None if self.job.pipes.to_output => Sinks::Pipe {
                 out: self.standard_output()?.into(),
                 bytes_max: self.job.memory_bytes(),
                 dry_run: self.job.settings.comparison.dry_run,
@@ -361,7 +368,7 @@ impl<'a> Ends<'a> {
     /// A sending end.
     #[expect(
         clippy::too_many_arguments,
-        reason = "each is another part of what a sending end is made of"
+        reason = "each argument is a different part of a sending end"
     )]
     pub(super) fn sender(
         &self,
@@ -401,9 +408,11 @@ impl<'a> Ends<'a> {
                 .limit_bytes_per_second
                 .map_or(0, std::num::NonZeroU64::get),
             readers: bounds_of(self.job.settings.readers),
-            in_order: self.job.to_output,
+            in_order: self.job.pipes.to_output,
             order: order_of(&self.job.settings),
-            fence: self.job.fence(),
+            fence: self.job.record().fence(),
+            seat: self.job.env.seat.as_ref(),
+            buffering: self.buffering(),
         };
         let lease = self.places.of_sender();
         let end = self.end_config(transfer, digest, block_bytes, counters, observer, lease);
@@ -412,6 +421,18 @@ impl<'a> Ends<'a> {
                 FailureCode::OutOfResources,
                 format!("the sending end cannot start: {error}"),
             )
+        })
+    }
+}
+
+impl Ends<'_> {
+    /// How the job uses the buffer of this process.
+    fn buffering(&self) -> Option<Buffering> {
+        let buffer = self.job.env.process.buffer.as_ref()?;
+        let keep_for = self.job.settings.keep_in_buffer;
+        Some(Buffering {
+            buffer: buffer.clone(),
+            keep_for,
         })
     }
 }

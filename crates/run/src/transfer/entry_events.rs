@@ -41,7 +41,8 @@ impl Observer for EntryEvents {
             }
             _ => fault.message.clone(),
         };
-        self.events.tell(Event::Failed(told_of(failed, message)));
+        self.events
+            .tell(Event::Failed(failed_event(failed, message)));
         self.reports.entry_failed(failed);
         if let Some(work) = &self.work {
             work.failed(failed);
@@ -86,12 +87,12 @@ impl Observer for EntryEvents {
     }
 
     fn item(&self, item: &Item<'_>) {
-        let told = match item.action {
+        let is_wanted = match item.action {
             Action::Delete => true,
             Action::Skip => self.verbose,
             _ => self.itemise,
         };
-        if !told {
+        if !is_wanted {
             return;
         }
         let root = self.roots.get(usize::from(item.root));
@@ -124,7 +125,7 @@ impl Observer for EntryEvents {
 }
 
 /// A failed entry as an event.
-pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
+pub(super) fn failed_event(failed: &FailedEntry<'_>, message: String) -> Failed {
     let fault = failed.fault;
     Failed {
         path: failed.shown.to_vec(),

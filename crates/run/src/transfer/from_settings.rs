@@ -11,11 +11,17 @@ use godwit_engine::{Order, Resources, limits};
 use godwit_proto::{DigestKind, Open, Preserve};
 use godwit_store::digest;
 
-pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {
-    match settings.digest {
+/// The digest of a setting in the terms of the storage, which does not know settings.
+#[must_use]
+pub const fn digest_kind(digest: Digest) -> digest::DigestKind {
+    match digest {
         Digest::Crc64Nvme => digest::DigestKind::Crc64Nvme,
         Digest::Blake3 => digest::DigestKind::Blake3,
     }
+}
+
+pub(super) const fn digest_of(settings: &CpSettings) -> digest::DigestKind {
+    digest_kind(settings.digest)
 }
 
 pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
@@ -118,4 +124,20 @@ pub(super) fn key_of(place: &NodePlace) -> Vec<u8> {
         key.extend_from_slice(b"/.");
     }
     key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_has_the_same_name_and_length_on_both_sides() {
+        for digest in [Digest::Crc64Nvme, Digest::Blake3] {
+            let kind = digest_kind(digest);
+            assert_eq!(
+                (kind.name(), kind.digest_bytes()),
+                (digest.name(), digest.digest_bytes())
+            );
+        }
+    }
 }

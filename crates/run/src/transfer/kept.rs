@@ -20,7 +20,7 @@ pub(super) fn not_kept_of(ends: [Option<&Snapshot>; 2]) -> NotKept {
     }
 }
 
-/// One line for each kind, with a remedy.
+/// One line for each kind of metadata that was lost, with a remedy.
 pub(super) fn notes(not_kept: &NotKept) -> Vec<String> {
     let kinds = [
         (

@@ -1,14 +1,14 @@
 //! Converts the engine's bottleneck to an event, with advice for the settings that the user chose. Does not find the bottleneck.
 
-use godwit_api::event::{Limited, LimitedTold};
+use godwit_api::event::{Evidence, Limited};
 use godwit_api::settings::{CpSettings, Digest, Encryption};
 use godwit_engine::{Bottleneck, Chosen, Finding};
 use godwit_net::check_congestion;
 
 pub(super) fn limited(finding: Finding) -> Limited {
     Limited {
-        stage: finding.stage.as_str().to_owned(),
-        told: LimitedTold {
+        stage: finding.stage,
+        evidence: Evidence {
             figure: finding.figure,
             advice: finding.advice,
         },

@@ -11,7 +11,7 @@ use godwit_api::event::Event;
 use godwit_engine::FailedEntry;
 
 use super::Job;
-use super::entry_events::told_of;
+use super::entry_events::failed_event;
 use super::from_settings::access_of;
 use godwit_api::failure::{Failure, FailureCode};
 
@@ -68,7 +68,7 @@ pub(super) fn tell_missing(job: &Job<'_>, missing: Missing) -> u64 {
         let message = fault.message.clone();
         job.run
             .events
-            .tell(Event::Failed(told_of(&failed, message)));
+            .tell(Event::Failed(failed_event(&failed, message)));
         job.run.reports.entry_failed(&failed);
     }
     count

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use godwit_api::event::{Event, Moved, Progress};
+use godwit_api::event::{Event, Progress};
+use godwit_api::rest::Moved;
 use godwit_engine::session::{Client, ClientReport, Engine, Refusal, Watch, run};
 use godwit_engine::{Chosen, Counters, End, Snapshot};
 use godwit_proto::{Open, Opened, TransferId};
 use godwit_tree::Arrived;
 
-use super::channels::{ChannelsTold, shown};
+use super::channels::{ChannelReports, shown};
 use super::connection::{Following, Look};
 use super::limited::{chosen, chosen_here, limited, limited_here};
 use super::rate::RecentRate;
@@ -30,7 +31,7 @@ struct Counted {
     engines: Vec<Arc<Counters>>,
     lost_bytes: u64,
     /// Amounts of earlier runs, which the first engine reports.
-    held: Option<(u64, u64)>,
+    held: Option<Moved>,
 }
 
 impl Totals {
@@ -42,12 +43,16 @@ impl Totals {
         let mut inner = self.lock();
         inner.engines.push(Arc::clone(counters));
         inner.lost_bytes = inner.lost_bytes.saturating_add(arrived.lost_bytes);
-        let held = (arrived.held_bytes, arrived.held_files);
+        let held = Moved {
+            bytes: arrived.held_bytes,
+            files: arrived.held_files,
+            bytes_again: 0,
+        };
         inner.held.get_or_insert(held);
     }
 
-    /// Bytes and files that earlier runs had delivered.
-    pub(super) fn held(&self) -> (u64, u64) {
+    /// Amounts that earlier runs had delivered.
+    pub(super) fn held(&self) -> Moved {
         self.lock().held.unwrap_or_default()
     }
 
@@ -88,7 +93,7 @@ pub(super) struct Progressing<'a> {
     window: Window,
     rate: RecentRate,
     files_rate: RecentRate,
-    channels: ChannelsTold,
+    channels: ChannelReports,
     local: bool,
     /// Bytes shown last, which resent bytes never decrease.
     shown: u64,
@@ -119,7 +124,7 @@ impl<'a> Progressing<'a> {
             window: Window::default(),
             rate: RecentRate::new(),
             files_rate: RecentRate::new(),
-            channels: ChannelsTold::default(),
+            channels: ChannelReports::default(),
             local: false,
             shown: 0,
             connection: Following::default(),
@@ -212,9 +217,8 @@ impl<'a> Progressing<'a> {
         report
     }
 
-    /// Amounts of this run so far, together with the amounts of earlier runs.
+    /// Amounts of this run so far.
     fn moved(&self, engine: &Engine) -> Moved {
-        let (held_bytes, held_files) = self.totals.held();
         let resent = match engine {
             Engine::Sender(_) => self.totals.sum(|counters| counters.bytes_resent),
             Engine::Receiver(receiver) => {
@@ -225,9 +229,7 @@ impl<'a> Progressing<'a> {
         Moved {
             bytes: self.totals.sum(|counters| counters.bytes_durable),
             files: self.totals.sum(|counters| counters.files_done),
-            again: resent.saturating_add(self.totals.lost_bytes()),
-            held_bytes,
-            held_files,
+            bytes_again: resent.saturating_add(self.totals.lost_bytes()),
         }
     }
 
@@ -251,14 +253,16 @@ impl<'a> Progressing<'a> {
             ),
         };
         let channels = engine.counters().channels();
-        let (shares, rates) = self.window.add(Instant::now(), engine.shares(), &channels);
+        let (end_counters, rates) =
+            self.window
+                .add(Instant::now(), engine.end_counters(), &channels);
         let settings = &self.job.settings;
         let chosen = self.chosen.get_or_insert_with(|| match engine {
             _ if self.local => chosen_here(settings),
             Engine::Sender(_) => chosen(settings, true),
             Engine::Receiver(_) => chosen(settings, false),
         });
-        let bottleneck = shares.finding(&rates, chosen).and_then(|finding| {
+        let bottleneck = end_counters.finding(&rates, chosen).and_then(|finding| {
             if self.local {
                 limited_here(finding)
             } else {
@@ -284,6 +288,8 @@ impl<'a> Progressing<'a> {
         let files_rate = self.files_rate.follow(Instant::now(), settled_files);
         // During a loss, the last figures are outdated.
         let lost = self.connection.is_lost();
+        let current = engine.counters().current_entry();
+        let current = current.map(|(root, path)| self.job.run.reports.name_of(root, &path));
         let progress = Progress {
             bytes,
             bytes_total: bytes_total.map(|total| total.max(bytes)),
@@ -298,19 +304,23 @@ impl<'a> Progressing<'a> {
             stages: if lost {
                 BTreeMap::new()
             } else {
-                stages(&shares)
+                stages(&end_counters)
             },
             seconds: elapsed_seconds(self.job.env.started),
             channels: shown(channels.clone()),
             seconds_left: None,
+            name: current.unwrap_or_default(),
             at_end,
             moved: self.moved(engine),
+            held: self.totals.held(),
+            written: moved,
         };
         self.told = Some(Progress {
             bytes_per_second: None,
             files_per_second: None,
             bottleneck: None,
             stages: BTreeMap::new(),
+            name: Vec::new(),
             ..progress.clone()
         });
         let events = &*self.job.run.events;

@@ -18,7 +18,7 @@ use godwit_store::digest;
 use godwit_tree::{Arrived, PreparedDestination};
 
 use super::Job;
-use super::ends::{Ends, Given, SenderInput};
+use super::ends::{Ends, LocalSources, SenderInput};
 use super::entry_events::EntryEvents;
 use super::from_settings::{
     bounds_of, concealed, digest_of, going_to, key_of, lying_at, order_of, shown_of,
@@ -48,8 +48,8 @@ pub(super) fn push(
         NodePlace::Memory { .. } | NodePlace::Null => (remote.place.to_wire(), false),
     };
     // The sources are found first, so that a wrong name is noticed before the node is asked.
-    let given = ends.sources(sources)?;
-    WithNode::at(ends, remote)?.push(given, path, is_directory)
+    let local = ends.sources(sources)?;
+    WithNode::at(ends, remote)?.push(local, path, is_directory)
 }
 
 /// Runs a transfer from a daemon to a local destination.
@@ -96,27 +96,27 @@ impl<'a> WithNode<'a> {
             },
             remote,
         )?;
-        far.client.once = ends.job.once();
+        far.client.once = ends.job.pipes.once();
         Ok(Self { ends, far })
     }
 
     /// Runs a transfer from local sources to the other end.
     pub(super) fn push(
         &self,
-        given: Given,
+        local: LocalSources,
         path: Vec<u8>,
         is_directory: bool,
     ) -> Result<Report, Failure> {
         let job = self.ends.job;
-        let Given {
-            input: given,
+        let LocalSources {
+            input,
             missing,
             names,
             absolute,
             shown,
-        } = given;
+        } = local;
         let missing = places::tell_missing(job, missing);
-        let conceals = job.env.exports.is_some() && !matches!(given, SenderInput::Memory(_));
+        let conceals = job.env.exports.is_some() && !matches!(input, SenderInput::Memory(_));
         let congestion = &job.settings.sharing.congestion;
         if !congestion.is_empty() {
             check_congestion(congestion, "this machine")
@@ -125,7 +125,7 @@ impl<'a> WithNode<'a> {
         let open = Open {
             direction: Direction::PUSH.0,
             // Standard input has no location.
-            ground: (!job.from_input).then(|| ground(&absolute)),
+            ground: (!job.pipes.from_input).then(|| ground(&absolute)),
             sources: match conceals {
                 true => absolute.iter().map(|path| concealed(path)).collect(),
                 false => absolute.clone(),
@@ -134,8 +134,8 @@ impl<'a> WithNode<'a> {
             destination: path,
             destination_is_directory: is_directory || job.chosen.is_listed(),
             any_digest: true,
-            earlier: job.earlier_of_push(),
-            heirs: job.heirs(),
+            earlier: job.record().earlier_of_push(),
+            heirs: job.record().heirs(),
             may_not_read: job.env.hides_contents,
             may_not_list: job.env.hides_names,
             view: if conceals { Vec::new() } else { view() },
@@ -145,13 +145,13 @@ impl<'a> WithNode<'a> {
         let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
             if let Some(into) = Mapping(opened.mapping).into() {
-                job.tell_placed(into, opened.tag);
+                job.record().tell_placed(into, opened.tag);
             }
             // No data has been sent, so nothing there was deleted or overwritten.
             if let Some(beacon) = &opened.beacon
                 && let Some(reason) = self.ends.reason_by_beacon(
                     beacon,
-                    (&given, &names, &absolute),
+                    (&input, &names, &absolute),
                     &opened.destination,
                 )
             {
@@ -161,7 +161,12 @@ impl<'a> WithNode<'a> {
             if opened.unproved {
                 self.ends.say_unproved(&place);
             }
-            self.say_begun(&shown, &place, opened.resumed && !job.from_input, transfer);
+            self.say_begun(
+                &shown,
+                &place,
+                opened.resumed && !job.pipes.from_input,
+                transfer,
+            );
             let counters = Arc::new(Counters::default());
             let arrived = Arrived {
                 lost_bytes: opened.lost_bytes,
@@ -172,19 +177,20 @@ impl<'a> WithNode<'a> {
             let digest = self.digest_in_force(opened)?;
             let roots = ReportRoots {
                 names: names.clone(),
-                copies: given.trees(),
+                copies: input.trees(),
             };
             job.run.reports.begin(roots, digest).map_err(refusal_of)?;
-            let told = EntryEvents::of(job, &shown, Some((Side::DESTINATION, self.far.shown())));
+            let observer =
+                EntryEvents::of(job, &shown, Some((Side::DESTINATION, self.far.shown())));
             self.ends
                 .sender(
-                    &given,
+                    &input,
                     shown.clone(),
                     transfer,
                     digest,
                     opened.block_bytes,
                     &counters,
-                    told,
+                    observer,
                 )
                 .map(Engine::Sender)
                 .map_err(refusal_of)
@@ -235,25 +241,14 @@ impl<'a> WithNode<'a> {
             || digest_of(&job.settings),
             |prepared| prepared.config.digest,
         );
-        let mut open = Open {
-            direction: Direction::PULL.0,
-            sources: paths.clone(),
-            in_order: job.to_output,
-            random_order: order_of(&job.settings) == Order::Random,
-            digest: godwit_engine::wire_digest_kind(digest).0.into(),
-            ..begun_with.map_or_else(
-                || self.request(),
-                |prepared| match job.env.exports {
-                    // The location of an export is not revealed to another node.
-                    Some(_) => lying_at(&prepared.destinations, self.request()),
-                    None => going_to(&prepared.destinations, &names, self.request()),
-                },
-            )
-        };
-        if !open.keeps_beacon() {
-            open = self.with_beacon(open, prepared.as_mut().and_then(Option::as_mut));
-        }
+        let open_for = (&*paths, &*names, digest);
+        let mut open = self.pull_request(open_for, prepared.as_mut().and_then(Option::as_mut));
         let prepared = RefCell::new(prepared);
+        let pulled = Pulled {
+            names: &names,
+            shown: &shown,
+            digest,
+        };
         let totals = Totals::default();
         let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
@@ -262,48 +257,7 @@ impl<'a> WithNode<'a> {
                 Some(prepared) => prepared,
                 None => prepare().map_err(refusal_of)?,
             };
-            let mapped = prepared
-                .as_ref()
-                .map_or_else(|| job.nowhere(), |prepared| prepared.mapped.clone());
-            job.tell_place(prepared.as_ref());
-            self.say_begun(
-                &shown,
-                &mapped,
-                prepared
-                    .as_ref()
-                    .is_some_and(|prepared| prepared.recovered.resumed),
-                transfer,
-            );
-            let counters = Arc::new(Counters::default());
-            let arrived = prepared.as_ref().map(PreparedDestination::arrived);
-            totals.add(&counters, arrived.unwrap_or_default());
-            let copies = prepared
-                .as_ref()
-                .map_or_else(Vec::new, PreparedDestination::roots);
-            let roots = ReportRoots {
-                names: names.clone(),
-                copies,
-            };
-            job.run.reports.begin(roots, digest).map_err(refusal_of)?;
-            let told = EntryEvents::of(job, &shown, Some((Side::SOURCE, self.far.shown())));
-            self.ends
-                .receiver(
-                    prepared,
-                    transfer,
-                    digest,
-                    opened.block_bytes,
-                    &counters,
-                    told,
-                )
-                .and_then(|receiver| {
-                    if let Some(names) = job.chosen.names() {
-                        receiver
-                            .send_names(names)
-                            .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
-                    }
-                    Ok(Engine::Receiver(receiver))
-                })
-                .map_err(refusal_of)
+            self.begin_pull(&pulled, prepared, &totals, (opened, transfer))
         };
         let mut report = progressing.run(&self.far.client, &open, &mut begin);
         if report
@@ -324,6 +278,90 @@ impl<'a> WithNode<'a> {
         }
         let report = Report::of_client(report, &totals, 0, false, job);
         Ok(report.encrypted(self.far.encryption(&job.settings)))
+    }
+
+    /// The request for a transfer from the other end, whose destination here may be prepared.
+    fn pull_request(
+        &self,
+        (paths, names, digest): (&[Vec<u8>], &[Vec<u8>], digest::DigestKind),
+        prepared: Option<&mut PreparedDestination>,
+    ) -> Open {
+        let job = self.ends.job;
+        let mut open = Open {
+            direction: Direction::PULL.0,
+            sources: paths.to_vec(),
+            in_order: job.pipes.to_output,
+            random_order: order_of(&job.settings) == Order::Random,
+            digest: godwit_engine::wire_digest_kind(digest).0.into(),
+            ..prepared.as_deref().map_or_else(
+                || self.request(),
+                |prepared| match job.env.exports {
+                    // The location of an export is not revealed to another node.
+                    Some(_) => lying_at(&prepared.destinations, self.request()),
+                    None => going_to(&prepared.destinations, names, self.request()),
+                },
+            )
+        };
+        if !open.keeps_beacon() {
+            open = self.with_beacon(open, prepared);
+        }
+        open
+    }
+
+    /// Begins the receiving end of an opened transfer.
+    fn begin_pull(
+        &self,
+        pulled: &Pulled<'_>,
+        prepared: Option<PreparedDestination>,
+        totals: &Totals,
+        (opened, transfer): (&Opened, TransferId),
+    ) -> Result<Engine, Refusal> {
+        let job = self.ends.job;
+        let mapped = prepared
+            .as_ref()
+            .map_or_else(|| job.pipes.nowhere(), |prepared| prepared.mapped.clone());
+        job.record().tell_place(prepared.as_ref());
+        self.say_begun(
+            pulled.shown,
+            &mapped,
+            prepared
+                .as_ref()
+                .is_some_and(|prepared| prepared.recovered.resumed),
+            transfer,
+        );
+        let counters = Arc::new(Counters::default());
+        let arrived = prepared.as_ref().map(PreparedDestination::arrived);
+        totals.add(&counters, arrived.unwrap_or_default());
+        let copies = prepared
+            .as_ref()
+            .map_or_else(Vec::new, PreparedDestination::roots);
+        let roots = ReportRoots {
+            names: pulled.names.to_vec(),
+            copies,
+        };
+        job.run
+            .reports
+            .begin(roots, pulled.digest)
+            .map_err(refusal_of)?;
+        let observer = EntryEvents::of(job, pulled.shown, Some((Side::SOURCE, self.far.shown())));
+        self.ends
+            .receiver(
+                prepared,
+                transfer,
+                pulled.digest,
+                opened.block_bytes,
+                &counters,
+                observer,
+            )
+            .and_then(|receiver| {
+                if let Some(names) = job.chosen.names() {
+                    receiver
+                        .send_names(names)
+                        .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
+                }
+                Ok(Engine::Receiver(receiver))
+            })
+            .map_err(refusal_of)
     }
 
     /// The request with a beacon at its destination, if one can be made.
@@ -349,7 +387,7 @@ impl<'a> WithNode<'a> {
 
     fn request(&self) -> Open {
         let job = self.ends.job;
-        let share = job.share();
+        let network_use = job.network_use();
         Open {
             digest: wire_digest_of(&job.settings).0.into(),
             force: job.settings.force,
@@ -371,8 +409,8 @@ impl<'a> WithNode<'a> {
                 .map_or(0, std::num::NonZeroU64::get),
             comparison: Some(job.comparison()),
             sharing: Some(Sharing {
-                congestion: share.congestion,
-                background: share.background,
+                congestion: network_use.congestion,
+                background: network_use.background,
             })
             .filter(|sharing| *sharing != Sharing::default()),
             label: job.env.label.clone().unwrap_or_default(),
@@ -415,6 +453,13 @@ impl<'a> WithNode<'a> {
             resumed,
         });
     }
+}
+
+/// Names of the roots that a transfer brings from the other end, and its digest.
+struct Pulled<'a> {
+    names: &'a [Vec<u8>],
+    shown: &'a [Vec<u8>],
+    digest: digest::DigestKind,
 }
 
 /// A source at the other end.

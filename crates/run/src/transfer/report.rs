@@ -1,9 +1,10 @@
 //! Converts counters to the final report for users and programs: a summary and an exit code. Does not measure.
 
-use godwit_api::event::{Encryption, ErrorTold, NotKept, Sides, Status, TransferSummary};
+use godwit_api::event::{Encryption, ErrorEvent, NotKept, Sides, Status, TransferSummary};
 use godwit_api::failure::{Failure, FailureCode, Scope};
+use godwit_api::rest::Amount;
 use godwit_engine::session::{ClientReport, Engine, Refusal};
-use godwit_engine::{ChannelRate, End, Shares, Snapshot, usage};
+use godwit_engine::{ChannelRate, End, EndCounters, Snapshot, usage};
 use godwit_proto::ErrorCode;
 
 use super::Job;
@@ -20,7 +21,7 @@ pub(super) struct Report {
     /// The summary without its seconds.
     pub(super) summary: TransferSummary,
     /// Counters of both ends, if known.
-    pub(super) shares: Shares,
+    pub(super) end_counters: EndCounters,
 }
 
 impl Report {
@@ -43,7 +44,7 @@ impl Report {
         Self {
             failure: Some(failure),
             summary,
-            shares: Shares::default(),
+            end_counters: EndCounters::default(),
         }
     }
 
@@ -51,9 +52,9 @@ impl Report {
     /// the exit code of its process, which is all that older versions report.
     pub(super) fn retold(
         summary: TransferSummary,
-        shares: Shares,
+        end_counters: EndCounters,
         code: Option<i32>,
-        told: ErrorTold,
+        told: ErrorEvent,
     ) -> Self {
         let failure = match (summary.status, code) {
             (Status::Complete | Status::Partial, _) => None,
@@ -74,7 +75,7 @@ impl Report {
         Self {
             failure,
             summary,
-            shares,
+            end_counters,
         }
     }
 
@@ -95,7 +96,7 @@ impl Report {
         }
         let rss = peak_rss(job.env);
         let not_kept = tell_not_kept([Some(source), Some(destination)], job);
-        let shares = Shares {
+        let end_counters = EndCounters {
             source: Some(*source),
             destination: Some(*destination),
         };
@@ -118,7 +119,7 @@ impl Report {
                 source: rss,
                 destination: rss,
             },
-            bottleneck: shares
+            bottleneck: end_counters
                 .finding(&[], &chosen_here(&job.settings))
                 .and_then(limited_here),
             not_kept,
@@ -128,7 +129,7 @@ impl Report {
         Self {
             failure,
             summary,
-            shares,
+            end_counters,
         }
     }
 
@@ -169,12 +170,10 @@ impl Report {
             tell_at_end(&*job.run.events, channels, took, job.env.started);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
-        let mut shares = report
-            .engine
-            .as_ref()
-            .map(Engine::shares)
-            .unwrap_or_default();
-        if let (false, Some(source), Some(finished)) = (sending, &mut shares.source, finished) {
+        let end_counters = report.engine.as_ref().map(Engine::end_counters);
+        let mut end_counters = end_counters.unwrap_or_default();
+        if let (false, Some(source), Some(finished)) = (sending, &mut end_counters.source, finished)
+        {
             // A sending node sends its last counters before it learns that the last files are done.
             source.files_done = finished.files;
             source.bytes_durable = finished.bytes;
@@ -219,9 +218,15 @@ impl Report {
                 let delivered = totals.earlier(|counters| counters.files_done);
                 last.files_skipped.saturating_sub(delivered)
             }),
-            excluded: shares.source.map_or(0, |source| source.entries_excluded),
+            excluded: end_counters
+                .source
+                .map_or(0, |source| source.entries_excluded),
             deleted: done(finished.map(|finished| finished.deleted), &|counters| {
                 counters.entries_deleted
+            }),
+            delivered: finished.map_or_else(Amount::default, |finished| Amount {
+                files: finished.delivered_files,
+                bytes: finished.delivered_bytes,
             }),
             adjusted: done(finished.map(|finished| finished.adjusted), &|counters| {
                 counters.entries_adjusted
@@ -231,7 +236,7 @@ impl Report {
             resent_bytes: resent.saturating_add(totals.lost_bytes()),
             cpu_seconds: sides(sending, own_cpu, peer_cpu),
             max_rss_bytes: sides(sending, own_rss, peer_rss),
-            bottleneck: shares
+            bottleneck: end_counters
                 .finding(&rates, &chosen(&job.settings, sending))
                 .map(limited),
             not_kept,
@@ -241,7 +246,7 @@ impl Report {
         Self {
             failure,
             summary,
-            shares,
+            end_counters,
         }
     }
 }

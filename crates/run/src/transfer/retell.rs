@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use godwit_api::event::{
-    Blame, ErrorTold, Event, EventSink, Failed, Progress, Stats, Summary, TransferSummary,
+    Blame, ErrorEvent, Event, EventSink, Failed, Progress, Stats, Summary, TransferSummary,
 };
-use godwit_engine::{Shares, Snapshot};
+use godwit_engine::{EndCounters, Snapshot};
 use godwit_proto::CHANNELS_MAX;
 use godwit_store::digest::DigestKind;
 
@@ -94,10 +94,10 @@ pub(super) struct Retold<'a> {
     /// When a connection between the two machines was last seen.
     joined: Option<Instant>,
     ended: bool,
-    shares: Shares,
+    end_counters: EndCounters,
     summary: Option<TransferSummary>,
     /// The last error of the other machine.
-    error: ErrorTold,
+    error: ErrorEvent,
     failure: Option<Failure>,
 }
 
@@ -123,9 +123,9 @@ impl<'a> Retold<'a> {
             unreachable: false,
             joined: None,
             ended: false,
-            shares: Shares::default(),
+            end_counters: EndCounters::default(),
             summary: None,
-            error: ErrorTold::default(),
+            error: ErrorEvent::default(),
             failure: None,
         }
     }
@@ -171,7 +171,7 @@ impl<'a> Retold<'a> {
     }
 
     /// The error of the other machine, if it has failed.
-    pub(super) fn error(&mut self) -> ErrorTold {
+    pub(super) fn error(&mut self) -> ErrorEvent {
         std::mem::take(&mut self.error)
     }
 
@@ -181,9 +181,9 @@ impl<'a> Retold<'a> {
     }
 
     /// The summary, if it has arrived, and the counters of both ends.
-    pub(super) fn summary(self) -> Option<(TransferSummary, Shares)> {
-        let shares = self.shares;
-        self.summary.map(|summary| (summary, shares))
+    pub(super) fn summary(self) -> Option<(TransferSummary, EndCounters)> {
+        let end_counters = self.end_counters;
+        self.summary.map(|summary| (summary, end_counters))
     }
 
     /// Processes one line; skips lines that are not events of ours.
@@ -233,14 +233,14 @@ impl<'a> Retold<'a> {
             | Event::Paused {}
             | Event::WorkDone(_)
             | Event::WorkFailed(_) => {}
-            Event::Fault(fault) => return self.reports.fault_told(fault),
-            Event::Entry { line } => return self.reports.line_told(line),
+            Event::Fault(fault) => return self.reports.add_fault(fault),
+            Event::Entry { line } => return self.reports.add_line(line),
             Event::Ended {} => {
                 self.ended = true;
                 return;
             }
             Event::Stats(stats) => {
-                self.shares = shares_of(stats);
+                self.end_counters = end_counters_of(stats);
                 return;
             }
             Event::Summary(Summary::Transfer(summary)) => {
@@ -273,13 +273,13 @@ impl<'a> Retold<'a> {
 }
 
 /// The counters of both ends; missing ones are zero.
-fn shares_of(stats: &Stats) -> Shares {
+fn end_counters_of(stats: &Stats) -> EndCounters {
     let side = |counters: &Option<BTreeMap<String, u64>>| {
         let counters = counters.as_ref()?;
         let find = |name: &str| counters.get(name).copied().unwrap_or_default();
         Some(Snapshot::of_fields(find))
     };
-    Shares {
+    EndCounters {
         source: side(&stats.source),
         destination: side(&stats.destination),
     }

@@ -12,7 +12,7 @@ use godwit_proto::{Moment, Rule, Selection};
 use godwit_tree::select::{RuleError, Select};
 
 use super::memory_bytes;
-use crate::env::GivenList;
+use crate::env::NameList;
 
 /// The selected part of the sources.
 pub(super) struct Chosen {
@@ -29,7 +29,7 @@ impl Chosen {
     /// Prepares the selection of the job, including its `list`.
     pub(super) fn of(
         selection: Option<&job::Selection>,
-        list: Option<&GivenList>,
+        list: Option<&NameList>,
     ) -> Result<Self, Failure> {
         let wire = selection.map(wire_of).transpose()?;
         let select = Select::of(wire.as_ref()).map_err(Failure::usage)?;

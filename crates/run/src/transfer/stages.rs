@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use godwit_engine::{Shares, Snapshot};
+use godwit_engine::{EndCounters, Snapshot};
 
 /// The names of all figures.
 pub const STAGE_FIGURES: [&str; 30] = [
@@ -40,12 +40,12 @@ pub const STAGE_FIGURES: [&str; 30] = [
 ];
 
 /// The figures by the names in `docs/events.md`. Figures that were not counted are omitted.
-pub(super) fn stages(shares: &Shares) -> BTreeMap<String, f64> {
+pub(super) fn stages(end_counters: &EndCounters) -> BTreeMap<String, f64> {
     let mut figures = Figures(BTreeMap::new());
-    if let Some(source) = &shares.source {
+    if let Some(source) = &end_counters.source {
         figures.source(source);
     }
-    if let Some(destination) = &shares.destination {
+    if let Some(destination) = &end_counters.destination {
         figures.destination(destination);
     }
     figures.0
@@ -180,7 +180,7 @@ mod tests {
             cores: 4,
             ..Snapshot::default()
         };
-        let shares = Shares {
+        let end_counters = EndCounters {
             source: Some(Snapshot {
                 starved_ns: 5 * SECOND,
                 blocked_sending_ns: 4 * SECOND,
@@ -202,7 +202,7 @@ mod tests {
                 ..side
             }),
         };
-        let figures = stages(&shares);
+        let figures = stages(&end_counters);
         for (name, expected) in [
             ("read_busy", 0.4),
             ("send_idle", 0.25),
@@ -238,11 +238,11 @@ mod tests {
             round_trip_min_ns: 1,
             ..Snapshot::default()
         };
-        let shares = Shares {
+        let end_counters = EndCounters {
             source: Some(side),
             destination: Some(side),
         };
-        let figures = stages(&shares);
+        let figures = stages(&end_counters);
         let mut names = STAGE_FIGURES;
         names.sort_unstable();
         assert!(figures.keys().eq(names.iter()), "{figures:?}");
@@ -250,11 +250,11 @@ mod tests {
 
     #[test]
     fn nothing_counted_is_no_figure() {
-        assert!(stages(&Shares::default()).is_empty());
-        let shares = Shares {
+        assert!(stages(&EndCounters::default()).is_empty());
+        let end_counters = EndCounters {
             source: Some(Snapshot::default()),
             destination: Some(Snapshot::default()),
         };
-        assert!(stages(&shares).is_empty());
+        assert!(stages(&end_counters).is_empty());
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use godwit_engine::{ChannelFigures, ChannelRate, Shares};
+use godwit_engine::{ChannelFigures, ChannelRate, EndCounters};
 
 /// Length of the window. The other end reports twice a second.
 const WINDOW: Duration = Duration::from_secs(4);
@@ -20,7 +20,7 @@ pub(super) struct Window {
 
 struct Sample {
     at: Instant,
-    shares: Shares,
+    end_counters: EndCounters,
     channels: Vec<ChannelFigures>,
 }
 
@@ -29,17 +29,17 @@ impl Window {
     pub(super) fn add(
         &mut self,
         now: Instant,
-        shares: Shares,
+        end_counters: EndCounters,
         channels: &[ChannelFigures],
-    ) -> (Shares, Vec<ChannelRate>) {
+    ) -> (EndCounters, Vec<ChannelRate>) {
         let began_anew = self.samples.back().is_some_and(|last| {
-            let elapsed = |shares: &Shares| {
+            let elapsed = |end_counters: &EndCounters| {
                 let of =
                     |side: Option<godwit_engine::Snapshot>| side.map_or(0, |side| side.elapsed_ns);
-                (of(shares.source), of(shares.destination))
+                (of(end_counters.source), of(end_counters.destination))
             };
             let ((source, destination), (was_source, was_destination)) =
-                (elapsed(&shares), elapsed(&last.shares));
+                (elapsed(&end_counters), elapsed(&last.end_counters));
             source < was_source || destination < was_destination
         });
         if began_anew {
@@ -59,17 +59,17 @@ impl Window {
         {
             self.samples.push_back(Sample {
                 at: now,
-                shares,
+                end_counters,
                 channels: channels.to_vec(),
             });
         }
         match self.samples.front() {
             // Before the first step has passed, the window starts at zero.
             Some(first) if now.duration_since(first.at) >= STEP => (
-                shares.since(&first.shares),
+                end_counters.since(&first.end_counters),
                 ChannelRate::between(&first.channels, channels),
             ),
-            _ => (shares, ChannelRate::between(&[], channels)),
+            _ => (end_counters, ChannelRate::between(&[], channels)),
         }
     }
 }
@@ -80,8 +80,8 @@ mod tests {
 
     use super::*;
 
-    fn shares(elapsed: u64) -> Shares {
-        Shares {
+    fn end_counters(elapsed: u64) -> EndCounters {
+        EndCounters {
             source: Some(Snapshot {
                 elapsed_ns: elapsed,
                 ..Snapshot::default()
@@ -97,7 +97,7 @@ mod tests {
         let mut elapsed = 0;
         for step in 0..40_u64 {
             let now = began + Duration::from_millis(250 * step);
-            let (found, _) = window.add(now, shares(250 * step), &[]);
+            let (found, _) = window.add(now, end_counters(250 * step), &[]);
             elapsed = found.source.unwrap().elapsed_ns;
             assert!(elapsed <= 4500, "{elapsed} after {step}");
         }
@@ -105,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_that_begins_anew_is_judged_anew() {
+    fn a_restarted_transfer_is_judged_again() {
         let mut window = Window::default();
         let began = Instant::now();
-        window.add(began, shares(9000), &[]);
-        let (found, _) = window.add(began + Duration::from_secs(1), shares(100), &[]);
+        window.add(began, end_counters(9000), &[]);
+        let (found, _) = window.add(began + Duration::from_secs(1), end_counters(100), &[]);
         assert_eq!(found.source.unwrap().elapsed_ns, 100);
     }
 
@@ -134,7 +134,7 @@ mod tests {
             let now = began + Duration::from_secs(second);
             // 100 bytes a second for ten seconds, then nothing.
             let channels = channel(second, 100 * second.min(10));
-            (_, rates) = window.add(now, shares(second), &channels);
+            (_, rates) = window.add(now, end_counters(second), &channels);
         }
         assert_eq!(rates[0].bytes_per_second, 0.0);
         assert!(rates[0].before.unwrap() > 60.0, "{rates:?}");

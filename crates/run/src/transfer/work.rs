@@ -72,6 +72,7 @@ pub(super) fn member_of(spec: &JobSpec) -> Option<Member> {
             lane: member.lane,
             within: within.into_iter().flatten().collect(),
             flat: region.is_some_and(|region| region.flat),
+            deletes: member.deletes,
         }
     })
 }
@@ -186,7 +187,7 @@ impl Telling {
         };
         let digest = record.digest.as_ref().map(|digest| PartDigest {
             kind: self.kind,
-            bytes: digest.0[..digest_bytes(self.kind)].to_vec(),
+            bytes: digest.0[..self.kind.digest_bytes()].to_vec(),
         });
         self.events
             .tell(Event::WorkDone(WorkDone { number, digest }));
@@ -206,12 +207,5 @@ impl Telling {
 
     fn number(&self, entry: EntryId) -> Option<usize> {
         locked(&self.numbers).get(&entry).copied()
-    }
-}
-
-fn digest_bytes(kind: DigestSetting) -> usize {
-    match kind {
-        DigestSetting::Crc64Nvme => digest::DigestKind::Crc64Nvme.digest_bytes(),
-        DigestSetting::Blake3 => digest::DigestKind::Blake3.digest_bytes(),
     }
 }

@@ -9,9 +9,11 @@ use godwit_api::event::{
 };
 use godwit_api::failure::{Code, FailureCode};
 use godwit_engine::Counters;
+use godwit_mhl::Difference;
 use godwit_proto::{EntryKind, Fault, FaultCode, Record};
 
 use crate::reports::{code, locked};
+use crate::seal;
 use crate::transfer::elapsed_seconds;
 
 /// Interval between two reports of progress.
@@ -130,6 +132,26 @@ impl Findings {
             kind: kind(fault.code),
             message: fault.message.clone(),
         }));
+    }
+
+    /// Records the files of a history, of which `bytes` were read.
+    pub(super) fn files(&self, files: u64, bytes: u64) {
+        let mut totals = locked(&self.totals);
+        totals.entries += files;
+        totals.files += files;
+        totals.done = self.whole.bytes;
+        totals.bytes += bytes;
+    }
+
+    /// Records a difference from a history.
+    pub(super) fn differs(&self, path: String, difference: &Difference) {
+        let mut totals = locked(&self.totals);
+        match difference {
+            Difference::Extra => totals.extra += 1,
+            _ => totals.different += 1,
+        }
+        drop(totals);
+        seal::tell(&*self.events, path, difference);
     }
 
     /// Records an entry that is missing in the manifest.

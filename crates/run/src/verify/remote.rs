@@ -10,7 +10,7 @@ use godwit_engine::tuner::Bounds;
 use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
 use super::{Asked, Checklist};
-use crate::env::SshWay;
+use crate::env::SshTarget;
 use crate::transfer::reach::{Reach, reach};
 use crate::transfer::{refusal_of, refused, ssh_client};
 
@@ -31,7 +31,7 @@ pub(super) fn check_by_ssh(
             "--channel: a check by ssh goes through ssh itself, which chooses its own path",
         ));
     }
-    let way = SshWay {
+    let way = SshTarget {
         login: &place.login,
         rsh: &settings.rsh,
         remote_command: &settings.remote_command,

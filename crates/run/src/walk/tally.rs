@@ -13,6 +13,9 @@ use crate::reports::code;
 /// Most failed entries of one directory; with more, the whole directory counts as unreadable.
 const UNREAD_MAX: usize = 1_000;
 
+/// One close finishes a directory with more names than this many times those of a walk: their order would take too much memory.
+const NAMES_TIMES: usize = 100;
+
 /// The contents of a directory, or one share of the directories in it.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -48,7 +51,8 @@ impl Unread {
 }
 
 impl Walk {
-    /// Counts up to `most` entries at and below a directory, or below one share of the directories in it.
+    /// Counts up to `most` entries at and below a directory, or below one share of the directories in it. A directory with very many names
+    /// is not counted, and not large.
     ///
     /// # Errors
     /// The directory cannot be listed.
@@ -69,13 +73,21 @@ impl Walk {
         most: u64,
     ) -> Result<Tally, StoreError> {
         let storage = &self.root.storage;
-        let mut names = Vec::new();
+        let names_max = self.limits.names.saturating_mul(NAMES_TIMES);
+        let (mut names, mut is_over) = (Vec::new(), false);
         storage.names_in(&self.path(from)?, &mut |name| {
             let is_ours = shares == 1 || share_of(name, shares) == share;
-            if is_ours && !TempName::is_temp(name) {
-                names.push(name.to_vec());
+            if !is_ours || TempName::is_temp(name) {
+                return;
+            }
+            match shares == 1 && names.len() >= names_max {
+                true => is_over = true,
+                false => names.push(name.to_vec()),
             }
         })?;
+        if is_over {
+            return Ok(Tally::default());
+        }
         names.sort_unstable();
         let (mut tally, mut count) = (Tally::default(), 0);
         let mut look = storage.look();

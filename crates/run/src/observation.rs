@@ -1,14 +1,12 @@
-//! Describes a directory so that another node can find out whether both see the same one: see `godwit_api::sight`. Does not compare.
+//! Describes a directory so that another node can find out whether both see the same one: see `godwit_api::observation`. Does not compare.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
-use godwit_api::sight::SIGHT_ENTRIES_MAX;
+use godwit_api::observation::OBSERVED_ENTRIES_MAX;
 use godwit_store::TempName;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, Dir, fstat, statat};
 
 /// Most names of a directory that are examined.
 const LISTED_MAX: usize = 100_000;
@@ -17,19 +15,24 @@ const LISTED_MAX: usize = 100_000;
 ///
 /// # Errors
 /// The directory cannot be listed.
-pub fn sight_of(directory: &Path) -> io::Result<Vec<u64>> {
+pub fn observe(directory: impl AsFd) -> io::Result<Vec<u64>> {
+    let directory = directory.as_fd();
     let mut chosen = Chosen::like(None);
-    for entry in std::fs::read_dir(directory)?.take(LISTED_MAX) {
-        chosen.add(entry?.file_name().as_bytes());
+    for entry in Dir::read_from(directory)?.take(LISTED_MAX) {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if ![&b"."[..], b".."].contains(&name) {
+            chosen.add(name);
+        }
     }
     let inode_of = |name: &[u8]| {
-        let path = directory.join(OsStr::from_bytes(name));
-        std::fs::symlink_metadata(path).ok().map(|meta| meta.ino())
+        let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        there.ok().map(|there| there.st_ino)
     };
-    Ok(chosen.sight(std::fs::metadata(directory)?.ino(), inode_of))
+    Ok(chosen.observation(fstat(directory)?.st_ino, inode_of))
 }
 
-/// The entries to choose: those with the smallest hashes, so that each node chooses the same, or those of an earlier sight.
+/// The chosen entries: those with the smallest hashes, so that all nodes choose the same ones, or those of an earlier observation.
 pub(crate) struct Chosen {
     wanted: Option<BTreeSet<u64>>,
     names: BTreeMap<u64, Vec<u8>>,
@@ -57,12 +60,16 @@ impl Chosen {
         if is_wanted && !TempName::is_temp(name) {
             self.names.insert(hash, name.to_vec());
         }
-        if self.names.len() > SIGHT_ENTRIES_MAX {
+        if self.names.len() > OBSERVED_ENTRIES_MAX {
             self.names.pop_last();
         }
     }
 
-    pub(crate) fn sight(self, inode: u64, inode_of: impl Fn(&[u8]) -> Option<u64>) -> Vec<u64> {
+    pub(crate) fn observation(
+        self,
+        inode: u64,
+        inode_of: impl Fn(&[u8]) -> Option<u64>,
+    ) -> Vec<u64> {
         let mut sight = vec![inode];
         for (hash, name) in self.names {
             sight.extend(inode_of(&name).into_iter().flat_map(|inode| [hash, inode]));

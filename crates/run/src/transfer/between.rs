@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::{Endpoint, SshPlace};
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_api::job::{JOB_VERSION, JobSpec, Text};
+use godwit_api::job::{Imposed, JOB_VERSION, JobSpec, Text};
 use godwit_api::login::Login;
 use godwit_api::settings::{ObeyedBy, Setting};
 use godwit_engine::session::Refusal;
 use godwit_proto::ErrorCode;
 use godwit_proto::agent::{AgentMessage as _, Errand, capability};
 
-use super::by_ssh::{ssh_places, way_to};
+use super::by_ssh::{ssh_places, ssh_target};
 use super::connection::LOOK_MAX;
 use super::from_settings::digest_of;
 use super::list::ListSender;
@@ -153,6 +153,7 @@ impl<'a> Between<'a> {
             selection: spec.selection.clone(),
             member: None,
             items: Vec::new(),
+            imposed: Imposed::default(),
         }
     }
 
@@ -167,7 +168,7 @@ impl<'a> Between<'a> {
             sender: sender.clone(),
             targets: Vec::new(),
         };
-        let mut carrier = connectors.start_agent(way_to(job, login), &carries)?;
+        let mut carrier = connectors.start_agent(ssh_target(job, login), &carries)?;
         if carrier.capabilities & capability::JOB == 0 {
             return Err(Refusal::own(
                 ErrorCode::VERSION,
@@ -182,7 +183,7 @@ impl<'a> Between<'a> {
             targets: carrier.targets.clone(),
         };
         // The agent exists as long as this attempt.
-        let taker = connectors.start_agent(way_to(job, &destination.login), &takes)?;
+        let taker = connectors.start_agent(ssh_target(job, &destination.login), &takes)?;
         let errand = Errand {
             job: order.to_owned(),
             peer: destination.login.to_string(),
@@ -324,7 +325,7 @@ enum Ended {
 fn ended(carrier: &StartedAgent, mut retold: Retold<'_>, peer: &Login) -> Ended {
     let (moved, unreachable) = (retold.moved(), retold.unreachable());
     let error = retold.error();
-    let Some((summary, shares)) = retold.summary() else {
+    let Some((summary, end_counters)) = retold.summary() else {
         let peer = peer.clone();
         return Ended::Lost { moved, peer };
     };
@@ -332,7 +333,7 @@ fn ended(carrier: &StartedAgent, mut retold: Retold<'_>, peer: &Login) -> Ended 
         .process
         .wait(Duration::from_secs(2))
         .and_then(|status| status.code());
-    let report = Report::retold(summary, shares, code, error);
+    let report = Report::retold(summary, end_counters, code, error);
     Ended::With(Box::new(report), unreachable)
 }
 
