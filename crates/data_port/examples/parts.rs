@@ -3,9 +3,6 @@
 #![expect(clippy::print_stdout, reason = "a tool for developers")]
 
 #[expect(dead_code, reason = "the tests use more of it")]
-#[path = "../tests/parts/heard.rs"]
-mod heard;
-#[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/parts/world.rs"]
 mod world;
 
@@ -15,8 +12,8 @@ use std::time::Instant;
 
 use godwit_api::event::Status;
 use godwit_api::job::{Item, JobSpec};
+use godwit_worlds::Running;
 
-use heard::Running;
 use world::World;
 
 const PARTS: u64 = 4;

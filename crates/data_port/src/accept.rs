@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use godwit_api::record::StrangerDid;
+use godwit_api::record::StrangerAction;
 use godwit_engine::session::{GreetError, greet_client, receive_frame, receive_rest, send_error};
 use godwit_net::{
     AcceptOptions, IdentityId, Stream, StreamOptions, Waker, Wants, accept, client_wants,
@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::Shared;
 use crate::allow::{Denial, Who};
 use crate::gate::{Full, Slot, StrangerSlot};
-use crate::{ask, examine, news, open};
+use crate::{ask, examine, open};
 
 /// Pause after the system refused a connection because descriptors or memory were missing; the system sends no event when they are available again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 if !refusing {
-                    shared.log(&format!(
+                    shared.operator.log(&format!(
                         "connections cannot be accepted: {error}; new connections wait until descriptors are free"
                     ));
                 }
@@ -67,9 +67,8 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
     let place = match shared.gate.stranger(&socket, address, Instant::now()) {
         Ok(place) => place,
         Err(error) => {
-            shared.log(&format!(
-                "{address}: a connection could not be accepted: {error}"
-            ));
+            let line = format!("{address}: a connection could not be accepted: {error}");
+            shared.operator.log_stranger(StrangerAction::Connect, &line);
             return;
         }
     };
@@ -79,7 +78,8 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
         .name("gw-conn".to_owned())
         .spawn(body)
     {
-        shared.log(&format!("{address}: no thread for a connection: {error}"));
+        let line = format!("{address}: no thread for a connection: {error}");
+        shared.operator.log_stranger(StrangerAction::Connect, &line);
     }
 }
 
@@ -93,33 +93,38 @@ fn speaks(socket: &TcpStream, deadline: Duration) -> bool {
 
 /// Main function of a connection's thread.
 pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerSlot) {
-    let began = Instant::now();
-    let options = AcceptOptions {
-        deadline: shared.config.handshake_deadline,
-        stream: StreamOptions {
-            stall_limit: shared.config.stall_limit,
-            ..StreamOptions::default()
-        },
-    };
+    // One deadline for all steps: a stranger who hesitates in each of them gains nothing.
+    let until = Instant::now() + shared.config.handshake_deadline;
+    let left = || until.saturating_duration_since(Instant::now());
     if let Err(error) = socket.set_nonblocking(false) {
-        shared.log(&format!("a connection could not be used: {error}"));
+        let line = format!("a connection could not be used: {error}");
+        shared.operator.log_stranger(StrangerAction::Connect, &line);
         return;
     }
-    if !speaks(&socket, shared.config.handshake_deadline) {
+    if !speaks(&socket, left()) {
         return;
     }
     if let Some(web) = &shared.config.web
-        && client_wants(&socket, shared.config.handshake_deadline) == Wants::Other
+        && client_wants(&socket, left()) == Wants::Other
     {
         // The API counts its own connections.
         drop(stranger);
         web(socket);
         return;
     }
+    let options = AcceptOptions {
+        deadline: left(),
+        stream: StreamOptions {
+            stall_limit: shared.config.stall_limit,
+            ..StreamOptions::default()
+        },
+    };
     let accepted = match accept(socket, &shared.config.tls, &options) {
         Ok(accepted) => accepted,
         Err(error) => {
-            shared.log_stranger(StrangerDid::Connect, &error.to_string());
+            shared
+                .operator
+                .log_stranger(StrangerAction::Connect, &error.to_string());
             return;
         }
     };
@@ -128,13 +133,13 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
             "{}: this transfer belongs to a different peer",
             accepted.stream.peer()
         );
-        shared.log_stranger(StrangerDid::Connect, &line);
+        shared.operator.log_stranger(StrangerAction::Connect, &line);
         return;
     }
     let (mut stream, peer) = (accepted.stream, accepted.peer);
     let place = || shared.gate.peer(&shared.places.counted_as(peer));
     // A peer with a proven, known key no longer competes with silent connections: from now on the connection counts as one of this peer's.
-    // A peer with one connection too many learns that only after its request, and keeps its place among strangers until then.
+    // A peer with one connection too many is refused only after its request. Until then it counts as a stranger.
     let known = shared.places.may_ask(peer).is_ok().then(place);
     let stranger = match &known {
         Some(Ok(_)) => {
@@ -142,12 +147,6 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
             None
         }
         _ => Some(stranger),
-    };
-    let left = || {
-        shared
-            .config
-            .handshake_deadline
-            .saturating_sub(began.elapsed())
     };
     // Nodes of the cluster ask each other with long documents. No other peer without a grant has a reason to.
     let is_let_in = known.is_some() || ask::is_member(shared, peer) == Ok(true);
@@ -165,16 +164,18 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerS
                 ..Denial::new(ErrorCode::PROTOCOL, error.to_string())
             });
             let address = stream.peer();
-            news::refused(shared, peer, &address, None, &no);
+            shared.operator.refused(peer, &address, None, &no);
             send_error(&mut stream, no.code, &no.message, no.retryable);
             return;
         }
         Err(error) => {
             // A known peer that closes without a request is not logged: a client may not need all of its connections.
             if known.is_none() {
-                shared.log_stranger(StrangerDid::Connect, &error.to_string());
+                shared
+                    .operator
+                    .log_stranger(StrangerAction::Connect, &error.to_string());
             } else if !error.is_end() {
-                shared.log(&error.to_string());
+                shared.operator.log_peer(peer, &error.to_string());
             }
             return;
         }
@@ -225,8 +226,8 @@ pub(crate) fn dispatch(
             );
             let line = format!("{}: {message}", stream.peer());
             match shared.places.may_ask(peer) {
-                Ok(()) => shared.log(&line),
-                Err(_) => shared.log_stranger(StrangerDid::Connect, &line),
+                Ok(()) => shared.operator.log_peer(peer, &line),
+                Err(_) => shared.operator.log_stranger(StrangerAction::Connect, &line),
             }
             send_error(stream, ErrorCode::PROTOCOL, &message, false);
         }
@@ -262,7 +263,9 @@ fn rest_of(
         Ok(Some(place))
     });
     let heard = heard.inspect_err(|no| {
-        news::refused(shared, peer, &stream.peer().to_string(), Some(&request), no);
+        shared
+            .operator
+            .refused(peer, &stream.peer().to_string(), Some(&request), no);
     })?;
     if heard.is_none() {
         return Ok((request, None));
@@ -270,7 +273,7 @@ fn rest_of(
     match receive_rest(stream, request, shared.config.handshake_deadline) {
         Ok(whole) => Ok((whole, heard)),
         Err(error) => {
-            shared.log(&error.to_string());
+            shared.operator.log_peer(peer, &error.to_string());
             Err(Denial::new(ErrorCode::PROTOCOL, error.to_string()))
         }
     }

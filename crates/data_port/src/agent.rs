@@ -110,7 +110,7 @@ impl Agent {
         let shared = Arc::new(Shared {
             own: config.client,
             gate: gate(&own, &budget, true),
-            noise: crate::noise::Noise::default(),
+            operator: crate::operator::Operator::of(&own),
             streams_max: budget.streams,
             table: Table::default(),
             stopping: AtomicBool::new(false),

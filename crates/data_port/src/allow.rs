@@ -48,7 +48,7 @@ where
     }
 }
 
-/// The other end of a connection, and the job of another node that its request names.
+/// The peer of a connection, and the guest job that its request names.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Who {
     pub(crate) peer: IdentityId,
@@ -363,7 +363,7 @@ impl Granted {
 
     /// Whether a dry run may report the entries at a place. Write access for a job does not let its runner list: the asker itself needs
     /// that right. A dry run for this site's own job runs only at this site.
-    pub(crate) fn told(&self, place: Option<(&str, &[u8])>) -> Result<(), Denial> {
+    pub(crate) fn may_report(&self, place: Option<(&str, &[u8])>) -> Result<(), Denial> {
         let right = Right::List;
         let may = match (&self.requester.mandate, self.rights) {
             (None, _) => self.may(place, right),

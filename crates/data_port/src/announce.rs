@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listened_on_is_announced_but_for_the_interface_that_was_dialled() {
+    fn listening_addresses_are_announced_except_those_of_the_dialled_interface() {
         let all = Announce::All;
         assert_eq!(
             chosen(&all, "[::]:7272", "10.0.0.2"),

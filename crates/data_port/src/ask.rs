@@ -15,20 +15,20 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, ClusterQuestion, Question, Refusal, code};
+use godwit_api::ask::{Answer, ClusterQuestion, Question, Refusal, SMALL_BYTES, code};
 use godwit_api::grant::Right;
-use godwit_api::job::Text;
-use godwit_api::record::StrangerDid;
+use godwit_api::job::{ClaimId, Text};
+use godwit_api::record::StrangerAction;
 use godwit_api::rest::Timestamp;
 use godwit_engine::session::{receive_frame, send_error};
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
+use crate::Shared;
 use crate::allow::{Denial, Who, find};
 use crate::begin::HolderRights;
 use crate::claims::{By, Spot};
-use crate::gate::Full;
-use crate::{Shared, news};
+use crate::gate::{Full, Slot};
 
 /// Limit of questions on one connection: enough to follow a job for a day with one question per second.
 const QUESTIONS_MAX: usize = 100_000;
@@ -52,11 +52,8 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     for _ in 0..QUESTIONS_MAX {
         // A node that has just joined is now a member.
         let answered = match let_in(shared, peer) {
-            Ok(()) => {
-                let asked = Question::parse(&ask.document).and_then(|question| {
-                    let mandate = Question::mandate_of(&ask.document)?;
-                    Ok((Who { peer, mandate }, question))
-                });
+            Ok(known) => {
+                let asked = read(shared, peer, known, &ask.document);
                 reply(shared, stream, peer, ask.number, asked)
             }
             Err(no) => reply_to_stranger(shared, stream, peer, &ask, &no),
@@ -71,6 +68,43 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     }
     let message = "too many questions on one connection; open a new connection";
     send_error(stream, ErrorCode::LIMIT, message, true);
+}
+
+/// A question that may be answered.
+struct Asked {
+    who: Who,
+    question: Question,
+    /// The place of a long document among the questions.
+    place: Option<Slot<IdentityId>>,
+}
+
+/// Reads a question. A long document takes memory while it is read, so it first takes a place. A member may send what the consensus needs.
+fn read(
+    shared: &Shared,
+    peer: IdentityId,
+    known: Known,
+    document: &[u8],
+) -> Result<Asked, Refusal> {
+    let is_long = document.len() > SMALL_BYTES;
+    let (place, question) = match known {
+        Known::Member => (None, Question::parse_of_member(document)?),
+        Known::Granted => (
+            is_long.then(|| place_of(shared, peer)).transpose()?,
+            Question::parse(document)?,
+        ),
+    };
+    let mandate = Question::mandate_of(document)?;
+    Ok(Asked {
+        who: Who { peer, mandate },
+        question,
+        place,
+    })
+}
+
+/// A place among the questions being answered.
+fn place_of(shared: &Shared, peer: IdentityId) -> Result<Slot<IdentityId>, Refusal> {
+    let place = shared.gate.question(&shared.places.counted_as(peer));
+    place.map_err(too_many)
 }
 
 /// Answers the question of a peer without a grant. Such a peer may only ask to join. Returns `None` to end the connection, so that a
@@ -89,17 +123,17 @@ fn reply_to_stranger(
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |at| at.ip());
     let question = Question::parse(&ask.document).ok();
     let Some(Question::Cluster(question)) = question else {
-        news::refused(shared, peer, &address, None, no);
+        shared.operator.refused(peer, &address, None, no);
         send_error(stream, no.code, &no.message, no.retryable);
         return None;
     };
     let joins = matches!(*question, ClusterQuestion::Join(_));
     let did = if joins {
-        StrangerDid::Join
+        StrangerAction::Join
     } else {
-        StrangerDid::Ask
+        StrangerAction::Ask
     };
-    let answer = match joins && !shared.noise.may_join(host, Instant::now()) {
+    let answer = match joins && !shared.operator.noise.may_join(host, Instant::now()) {
         true => Err(Refusal::later(
             code::BUSY,
             "too many attempts to join from this address; wait some seconds, and check the invitation",
@@ -107,8 +141,8 @@ fn reply_to_stranger(
         false => in_cluster(shared, peer, *question),
     };
     match &answer {
-        Ok(_) => shared.noise.joined(host),
-        Err(no) => news::refused_stranger(shared, peer, &address, did, no),
+        Ok(_) => shared.operator.noise.joined(host),
+        Err(no) => shared.operator.refused_stranger(peer, &address, did, no),
     }
     let joined = answer.is_ok();
     send_answer(stream, ask.number, &answer.unwrap_or_else(Answer::Refused)).filter(|()| joined)
@@ -123,15 +157,24 @@ pub(crate) fn is_member(shared: &Shared, peer: IdentityId) -> Result<bool, Refus
     cluster.map_or(Ok(false), |cluster| cluster.is_member(&peer.to_string()))
 }
 
+/// A peer that may ask.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Known {
+    /// A node of this node's cluster.
+    Member,
+    /// Another peer with a grant.
+    Granted,
+}
+
 /// Admits the nodes of this node's cluster, and peers with a grant. If the state cannot be read, a peer without a grant may be such a
 /// node, so the refusal is temporary.
-pub(crate) fn let_in(shared: &Shared, peer: IdentityId) -> Result<(), Denial> {
+pub(crate) fn let_in(shared: &Shared, peer: IdentityId) -> Result<Known, Denial> {
     let unread = match is_member(shared, peer) {
-        Ok(true) => return Ok(()),
+        Ok(true) => return Ok(Known::Member),
         Ok(false) => None,
         Err(refusal) => Some(refusal),
     };
-    let granted = shared.places.may_ask(peer);
+    let granted = shared.places.may_ask(peer).map(|()| Known::Granted);
     granted.map_err(|no| match unread {
         None => no,
         Some(Refusal { message, .. }) => Denial {
@@ -147,14 +190,15 @@ fn reply(
     stream: &mut dyn Stream,
     peer: IdentityId,
     number: u64,
-    asked: Result<(Who, Question), Refusal>,
+    asked: Result<Asked, Refusal>,
 ) -> Option<()> {
-    let answer = asked.and_then(|(who, question)| match shared.only {
+    let answer = asked.and_then(|asked| match shared.only {
         Some(_) => {
             let mut signs = Signs::new(shared, stream, number);
-            user_files::answer(shared, &who, &question, &mut |done| signs.go_on(done))
+            let Asked { who, question, .. } = &asked;
+            user_files::answer(shared, who, question, &mut |done| signs.go_on(done))
         }
-        None => answer(shared, stream, &who, number, question),
+        None => answer(shared, stream, number, asked),
     });
     let answer = answer.unwrap_or_else(Answer::Refused);
     // A node that searches does not know whether the job or entry exists here.
@@ -162,7 +206,9 @@ fn reply(
     if let Answer::Refused(refusal) = &answer
         && !refusal.code.is_one_of(&looked_for)
     {
-        news::refused_answer(shared, peer, &stream.peer().to_string(), refusal);
+        shared
+            .operator
+            .refused_answer(peer, &stream.peer().to_string(), refusal);
     }
     send_answer(stream, number, &answer)
 }
@@ -190,11 +236,15 @@ fn send(stream: &mut dyn Stream, reply: &Reply) -> Option<()> {
 fn answer(
     shared: &Shared,
     stream: &mut dyn Stream,
-    who: &Who,
     number: u64,
-    question: Question,
+    asked: Asked,
 ) -> Result<Answer, Refusal> {
-    let peer = who.peer;
+    let Asked {
+        who,
+        question,
+        place,
+    } = asked;
+    let (peer, who) = (who.peer, &who);
     if who.mandate.is_some() && !question.takes_mandate() {
         let message = "for: this question cannot be asked for a job of another node";
         return Err(Refusal::new(code::INVALID, message));
@@ -214,14 +264,9 @@ fn answer(
     );
     // If a claim waited behind long questions of others, it would end before its renewal.
     let is_short = question.is_about_jobs() && !is_long || matches!(question, Question::Renew(_));
-    let _place = match is_short {
-        true => None,
-        false => Some(
-            shared
-                .gate
-                .question(&shared.places.counted_as(peer))
-                .map_err(too_many)?,
-        ),
+    let _place = match place {
+        None if !is_short => Some(place_of(shared, peer)?),
+        place => place,
     };
     // The nodes of a cluster act for the same users, and the asking node has checked their rights.
     let is_member = || match who.mandate {
@@ -259,7 +304,7 @@ fn answer(
         let message = "only nodes of the same cluster may ask what this node runs";
         return Err(Refusal::new(code::NOT_GRANTED, message));
     }
-    // The figures of the host say much of its other work: only a node whose transfer runs here hears them.
+    // The figures of the host reveal its other work, so only a node whose transfer runs here gets them.
     if question == (Question::Host {}) && shared.table.count_of(&peer).0 == 0 {
         let message = "no transfer between this node and the asking one runs now";
         return Err(Refusal::new(code::NO_SUCH_JOB, message));
@@ -278,13 +323,16 @@ fn answer(
         },
     };
     if let Some(answered) = shared.here.claim(&question, &holder, &may, &is_written) {
-        let fences = matches!(&question, Question::Claim(wish) if !wish.fence.is_empty());
-        if fences && answered.is_ok() {
-            fenced(shared)?;
-        }
-        // So the asker knows what the members leave. The claim has ended in any case.
-        if matches!(question, Question::Release(_)) && answered.is_ok() {
-            let _ = fenced(shared);
+        match &question {
+            Question::Claim(wish) if !wish.fence.is_empty() && answered.is_ok() => {
+                let spot = shared.config.claims.spot_of(wish.claim);
+                fenced(shared, wish.claim, spot.as_ref())?;
+            }
+            // So the asker knows what the members leave. The claim has ended in any case.
+            Question::Release(wish) if answered.is_ok() => {
+                let _ = fenced(shared, wish.claim, None);
+            }
+            _ => {}
         }
         return answered;
     }
@@ -343,10 +391,10 @@ fn in_cluster(
     answer.map(|answer| Answer::Cluster(Box::new(answer)))
 }
 
-/// Waits until the transfers of fenced members have closed their files.
-fn fenced(shared: &Shared) -> Result<(), Refusal> {
+/// Waits until the transfers of fenced members of the claim, and of other claims at its place, have closed their files.
+fn fenced(shared: &Shared, claim: ClaimId, place: Option<&Spot>) -> Result<(), Refusal> {
     let until = Instant::now() + FENCED_WITHIN;
-    while shared.table.has_fenced() {
+    while shared.table.has_fenced(claim, place) {
         if Instant::now() >= until || shared.stopping() {
             let message = "a cancelled transfer still writes here; the controller asks again";
             return Err(Refusal::later(code::BUSY, message));

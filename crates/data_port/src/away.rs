@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_silent_mount_held_up_stays_refused_once_the_mount_answers() {
+    fn a_call_delayed_by_a_silent_mount_stays_refused_after_the_mount_answers() {
         let watched = Watched::default();
         let before = AwayFence::of(&watched);
         assert!(before.holds());

@@ -10,8 +10,8 @@ mod push;
 pub(crate) mod tests;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use godwit_engine::governor::Lease;
 use godwit_engine::session::Engine;
@@ -23,7 +23,7 @@ use godwit_run::build::EndConfig;
 use godwit_tree::Arrived;
 
 pub(crate) use self::asked::HolderRights;
-use self::asked::share_of;
+use self::asked::network_use_of;
 use self::free::PATIENCE;
 pub(crate) use self::free::wanted_file;
 use crate::Shared;
@@ -122,8 +122,12 @@ impl<'a> Beginning<'a, '_> {
             block_bytes: self.block_bytes,
             comparison: self.request.comparison,
             itemise: false,
-            share: share_of(self.request),
-            observer: Arc::new(Silent(Arc::clone(&self.shared.config.log))),
+            network_use: network_use_of(self.request),
+            observer: Arc::new(Silent {
+                log: Arc::clone(&self.shared.config.log),
+                shared: Arc::downgrade(self.shared),
+                peer: self.peer,
+            }),
             resources: resources(&self.alone),
             counters: Arc::default(),
         }
@@ -193,17 +197,24 @@ pub(crate) fn journals(shared: &Shared) -> PathBuf {
 }
 
 /// The daemon's side does not report single entries; the client's side does.
-struct Silent(Arc<dyn Fn(&str) + Send + Sync>);
+struct Silent {
+    log: Arc<dyn Fn(&str) + Send + Sync>,
+    /// The table of transfers there holds the engine, which holds this.
+    shared: Weak<Shared>,
+    peer: IdentityId,
+}
 
 impl Observer for Silent {
     fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 
     fn note(&self, message: &str) {
-        (self.0)(message);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.operator.log_peer(self.peer, message);
+        }
     }
 
-    // Only threads are tuned here, and they belong to no channel; the client tunes streams.
+    // Only threads are tuned here, and they belong to no channel; the client tunes streams. A peer cannot hurry the tuner.
     fn tuned(&self, decision: &Decision, _channel: Option<u32>) {
-        (self.0)(&decision.to_string());
+        (self.log)(&decision.to_string());
     }
 }

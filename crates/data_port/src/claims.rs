@@ -9,9 +9,11 @@
 //! is set again gets a new lease.
 
 mod lease;
+mod marks;
 mod refusals;
 mod room;
 mod spelled;
+mod wish;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -25,18 +27,23 @@ use godwit_engine::Fence;
 use godwit_net::IdentityId;
 use godwit_proto::parts::PART_BYTES_MIN;
 use godwit_proto::{ErrorCode, Member};
-use godwit_store::claim_tag;
+use godwit_store::{Timestamp, claim_tag};
 use godwit_tree::{Membership, Region};
 
 use crate::allow::Denial;
 use crate::session::locked;
 pub(crate) use lease::MemberLease;
 use lease::{Entry, Lease};
-use refusals::{no_such, passed};
+use marks::Remains;
+pub(crate) use refusals::no_such;
+use refusals::{claimed, passed};
 pub(crate) use room::By;
-use room::{giver_of, has_room_for_members, is_full_for, too_many_members, too_many_of_one};
+use room::{
+    drop_ended, giver_of, has_room_for_members, is_full_for, too_many_members, too_many_of_one,
+};
 use spelled::is_within;
 pub(crate) use spelled::{Spot, Spots, TooLong, check};
+pub(crate) use wish::{ClaimedPlace, Wish};
 
 /// Most claims of this node, including ended ones. Each has two paths of at most 4 KiB, 120 bytes for each member, and a place of some 40
 /// KB.
@@ -58,6 +65,10 @@ pub struct ClaimTable {
     /// Locked while a claim or another transfer checks the table and enters it, so that neither misses the other. Acquired before all other
     /// locks.
     entering: Mutex<()>,
+    /// Marks to remove. Acquired after `claims`.
+    remains: Mutex<Remains>,
+    /// Locked while a thread removes marks.
+    removing: Mutex<()>,
 }
 
 /// Until this is dropped, no claim is set, and no transfer that is no member begins.
@@ -78,38 +89,19 @@ struct Held {
     unread_since: Option<Instant>,
     /// At its latest check the keeper found that the holder had lost its right.
     was_gone: bool,
-}
-
-/// The destination of a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClaimedPlace {
-    /// The path in the asker's terms, with the export first.
-    pub(crate) asked: Text,
-    /// The absolute path.
-    pub(crate) absolute: Vec<u8>,
-}
-
-/// A claim to set.
-pub(crate) struct Wish {
-    pub(crate) claim: ClaimId,
-    pub(crate) epoch: u64,
-    pub(crate) place: ClaimedPlace,
-    /// The place, resolved before.
-    pub(crate) spot: Spot,
-    pub(crate) members: HashSet<IdentityId>,
-    /// Members whose earlier transfers must end.
-    pub(crate) fence: HashSet<IdentityId>,
-    pub(crate) by: By,
-    /// Whether files of several parts are assembled in copies.
-    pub(crate) copies: bool,
-    pub(crate) lease: Duration,
+    /// When the mark of the claim was made, by the clock of the file system; `None` if this node has not seen the mark.
+    since: Option<Timestamp>,
+    /// This node made a mark at the place, and has not removed it.
+    has_mark: bool,
+    /// When the claim was found to have ended.
+    ended: Option<Instant>,
 }
 
 impl ClaimTable {
     /// Sets a claim, or extends one of the same epoch. A higher epoch ends the leases of the previous one.
     ///
     /// # Errors
-    /// Another claim overlaps, the epoch has passed, or there are too many claims.
+    /// Another claim overlaps, the epoch has passed, there are too many claims, or its earlier mark is being removed.
     pub(crate) fn set(
         &self,
         wish: Wish,
@@ -117,40 +109,40 @@ impl ClaimTable {
         may_hold: &MayHold<'_>,
     ) -> Result<(), Refusal> {
         let mut table = locked(&self.claims);
+        let mut remains = locked(&self.remains);
         let ended = table.values_mut().filter(|held| !held.lease.holds_at(now));
-        ended.for_each(Held::end);
-        let overlapping = table.iter_mut().find_map(|(claim, held)| {
-            let holds = *claim != wish.claim
+        ended.for_each(|held| held.end(now));
+        let overlapping = table.iter_mut().any(|(claim, held)| {
+            *claim != wish.claim
                 && held.lease.holds_at(now)
                 && held.spot.overlaps(&wish.spot)
-                && held.holds(now, may_hold);
-            holds.then_some(held)
+                && held.holds(now, may_hold)
         });
-        if let Some(held) = overlapping {
-            let wished = std::slice::from_ref(&wish.place.absolute);
-            return Err(Refusal::later(code::BUSY, held.shown(wished)));
+        if overlapping {
+            return Err(Refusal::later(code::BUSY, claimed(&wish.place.asked.0)));
         }
+        remains.check(&wish)?;
         // The id alone is not enough to use a claim, so others cannot learn the holder's claims with it.
         let other = table.get_mut(&wish.claim);
         if let Some(other) = other.filter(|held| !held.is_of(&wish.by)) {
             if other.holds(now, may_hold) {
-                let wished = std::slice::from_ref(&wish.place.absolute);
-                return Err(Refusal::later(code::BUSY, other.shown(wished)));
+                return Err(Refusal::later(code::BUSY, claimed(&wish.place.asked.0)));
             }
-            table.remove(&wish.claim);
+            remains.drop_claim(&mut table, wish.claim);
         }
         // A claim that has ended counts again once it is set again, and so does a claim that another peer sets.
         let counts_already = table.get(&wish.claim).is_some_and(|held| {
             held.lease.holds_at(now) && giver_of(&held.by) == giver_of(&wish.by)
         });
-        let is_full = !counts_already && is_full_for(&table, &wish.by, now);
+        let is_full = !counts_already && is_full_for(&mut table, &wish, now, &mut remains);
         let is_passed = table
             .get(&wish.claim)
             .is_some_and(|held| wish.epoch < held.epoch);
-        if !is_passed && !has_room_for_members(&mut table, &wish, now) {
+        if !is_passed && !has_room_for_members(&mut table, &wish, now, &mut remains) {
             return Err(too_many_members());
         }
-        let mut former = HashSet::new();
+        let since = table.get(&wish.claim).and_then(|held| held.since);
+        let (mut former, mut has_mark) = (HashSet::new(), false);
         if let Some(held) = table.get_mut(&wish.claim) {
             if wish.epoch < held.epoch {
                 return Err(passed(held.epoch));
@@ -178,20 +170,15 @@ impl ClaimTable {
                 return Err(too_many_of_one());
             }
             held.lease.end();
-            former = held.give_up(&wish.by);
+            former = held.give_up(&wish.by, now);
+            if held.place != wish.place {
+                remains.leave(wish.claim, held);
+            }
+            has_mark = held.has_mark;
         } else if is_full {
             return Err(too_many_of_one());
         } else if table.len() >= CLAIMS_MAX {
-            let ended = |(claim, held): (&ClaimId, &Held)| {
-                (!held.lease.holds_at(now)).then_some((held.lease.begin, *claim))
-            };
-            let Some((_, oldest)) = table.iter().filter_map(ended).min() else {
-                let message = format!(
-                    "this node holds {CLAIMS_MAX} claims, which is the limit; release one that has ended"
-                );
-                return Err(Refusal::later(code::BUSY, message));
-            };
-            table.remove(&oldest);
+            drop_ended(&mut table, now, &mut remains)?;
         }
         former.retain(|member| !wish.members.contains(member));
         let members = wish.members.into_iter();
@@ -207,6 +194,9 @@ impl ClaimTable {
             lease,
             unread_since: None,
             was_gone: false,
+            since,
+            has_mark,
+            ended: None,
         };
         table.insert(wish.claim, held);
         Ok(())
@@ -260,7 +250,7 @@ impl ClaimTable {
             Some(held) if held.epoch > epoch => Err(passed(held.epoch)),
             Some(held) => {
                 held.lease.end();
-                held.end();
+                held.end(Instant::now());
                 Ok(())
             }
             None => Ok(()),
@@ -272,6 +262,18 @@ impl ClaimTable {
         locked(&self.claims)
             .get(&claim)
             .map(|held| held.place.clone())
+    }
+
+    /// The examined place of a claim. For an ended claim it is the spot that all others overlap.
+    pub(crate) fn spot_of(&self, claim: ClaimId) -> Option<Spot> {
+        let table = locked(&self.claims);
+        table.get(&claim).map(|held| held.spot.clone())
+    }
+
+    /// Whether `by` already knows the place of the claim.
+    pub(crate) fn is_known_to(&self, claim: ClaimId, by: &By) -> bool {
+        let table = locked(&self.claims);
+        table.get(&claim).is_some_and(|held| held.is_known_to(by))
     }
 
     /// Admits a transfer that claims to be a member, to write at the absolute path `base` or below.
@@ -328,10 +330,7 @@ impl ClaimTable {
             });
         }
         if !is_within(base, &held.place.absolute) {
-            return Err(busy(format!(
-                "the claim {claim} is only for {}",
-                String::from_utf8_lossy(&held.place.asked.0)
-            )));
+            return Err(busy(format!("the claim {claim} is for a different place")));
         }
         let region = Region::of(&member.within, member.flat).map_err(|error| {
             let message =
@@ -339,6 +338,7 @@ impl ClaimTable {
             Denial::new(ErrorCode::PROTOCOL, message)
         })?;
         let hold = Arc::new(MemberLease {
+            claim,
             lease: Arc::clone(&held.lease),
             entry: entry.clone(),
         });
@@ -350,37 +350,38 @@ impl ClaimTable {
             region,
             lane: member.lane,
             fence: Arc::clone(&hold) as Arc<dyn Fence>,
+            since: held.since,
             part_bytes_min: PART_BYTES_MIN,
         };
         Ok((hold, membership))
     }
 
-    /// The reason why a transfer that is no member may not write to these absolute paths, if a claim covers any of them.
+    /// The reason why a transfer that is no member may not write to these destinations, if a claim covers any of them. `asked` is the
+    /// peer's name for them.
     pub(crate) fn refuses(
         &self,
         destinations: &Spots,
+        asked: &[u8],
         now: Instant,
         may_hold: &MayHold<'_>,
     ) -> Option<Denial> {
         let mut table = locked(&self.claims);
-        let held = table.values_mut().find_map(|held| {
-            let holds = held.lease.holds_at(now)
+        let is_claimed = table.values_mut().any(|held| {
+            held.lease.holds_at(now)
                 && destinations.overlap(&held.spot)
-                && held.holds(now, may_hold);
-            holds.then_some(held)
-        })?;
-        Some(Denial::new(
-            ErrorCode::BUSY,
-            held.shown(destinations.paths()),
-        ))
+                && held.holds(now, may_hold)
+        });
+        is_claimed.then(|| Denial::new(ErrorCode::BUSY, claimed(asked)))
     }
 
     /// Checks the rights of all holders.
     pub(crate) fn look(&self, now: Instant, may_hold: &MayHold<'_>) {
         let mut table = locked(&self.claims);
-        for held in table.values_mut() {
+        let mut remains = locked(&self.remains);
+        for (claim, held) in table.iter_mut() {
             if !held.lease.holds_at(now) {
-                held.end();
+                held.end(now);
+                remains.leave_old(*claim, held, now);
                 continue;
             }
             let found = may_hold(&held.by, &held.place.asked);
@@ -401,15 +402,24 @@ impl ClaimTable {
 }
 
 impl Held {
-    /// Whether `by` may change the claim: its holder, its members, others for the same job, and the nodes of this site may.
+    /// Whether `by` may change the claim: its holder, its members, others for the same job, and the nodes of this site may. Any peer can
+    /// name a job, so others for the same job need the right at the place as well.
     fn is_of(&self, by: &By) -> bool {
+        let is_same_job = match (by, &self.by) {
+            (By::Peer(who), By::Peer(holder)) => {
+                who.mandate.is_some() && holder.mandate == who.mandate
+            }
+            _ => false,
+        };
+        is_same_job || self.is_known_to(by)
+    }
+
+    /// Whether `by` is the holder, a member, or a node of this site.
+    fn is_known_to(&self, by: &By) -> bool {
         let By::Peer(who) = by else {
             return true;
         };
-        let is_same_job = who.mandate.is_some()
-            && matches!(&self.by, By::Peer(holder) if holder.mandate == who.mandate);
-        is_same_job
-            || (!self.by.is_of_this_site() && self.by.peer() == Some(who.peer))
+        (!self.by.is_of_this_site() && self.by.peer() == Some(who.peer))
             || self.members.contains_key(&who.peer)
             || (self.lease.has_ended() && self.former.contains(&who.peer))
     }
@@ -438,7 +448,8 @@ impl Held {
     }
 
     /// Reduces an ended claim to its epoch, its path and the identities that may change it.
-    fn end(&mut self) {
+    fn end(&mut self, now: Instant) {
+        self.ended.get_or_insert(now);
         self.spot = Spot::default();
         let members = std::mem::take(&mut self.members);
         self.former.extend(members.into_keys());
@@ -453,8 +464,8 @@ impl Held {
     }
 
     /// All current and former members and holders, when the claim passes to its next epoch.
-    fn give_up(&mut self, to: &By) -> HashSet<IdentityId> {
-        self.end();
+    fn give_up(&mut self, to: &By, now: Instant) -> HashSet<IdentityId> {
+        self.end(now);
         self.change_holder(to.clone());
         std::mem::take(&mut self.former)
     }
@@ -479,17 +490,6 @@ impl Held {
             former.remove(member);
             self.members.entry(*member).or_insert_with(Entry::new);
         }
-    }
-
-    /// The place in a message for peers that asked for these absolute paths. A place below them has a name that the peers may not know. The
-    /// holder stays secret, as for transfers, and so does the id, which has no use for other peers.
-    fn shown(&self, wished: &[Vec<u8>]) -> String {
-        let claimed = &self.place.absolute;
-        let place = match wished.iter().any(|path| is_within(path, claimed)) {
-            true => String::from_utf8_lossy(&self.place.asked.0),
-            false => "a place below the destination".into(),
-        };
-        format!("{place} is claimed for the members of a job; wait for that job, or cancel it")
     }
 }
 

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use godwit_engine::session::{greet_client, receive_frame, send_error};
 use godwit_net::{AcceptOptions, Connection, IdentityId, Stream, StreamError, accept};
 use godwit_proto::{
-    DIALLED_MAX, Dialled, ErrorCode, Examine, Examined, Frame, StorageSeen, WaySeen,
+    DIALLED_MAX, Dialled, ErrorCode, Examine, Examined, Frame, PathSeen, StorageSeen,
 };
 use godwit_store::Kind;
 use godwit_store::measure::{MeasureLimits, measure};
 
 use crate::allow::Who;
 use crate::places::{Target, TreeTarget};
-use crate::{Shared, news, probe};
+use crate::{Shared, probe};
 use godwit_run::local::Access;
 
 /// Limit of questions on one connection.
@@ -46,7 +46,9 @@ pub(crate) fn serve(
     let mut question = first;
     for _ in 0..QUESTIONS_MAX {
         if let Err(no) = shared.places.may_ask(peer) {
-            news::refused(shared, peer, &stream.peer().to_string(), None, &no);
+            shared
+                .operator
+                .refused(peer, &stream.peer().to_string(), None, &no);
             send_error(stream, no.code, &no.message, no.retryable);
             return;
         }
@@ -98,7 +100,7 @@ fn answer(
     } else {
         Vec::new()
     };
-    let way = stream.tcp_info().map(|seen| WaySeen {
+    let way = stream.tcp_info().map(|seen| PathSeen {
         round_trip_ns: nanos(
             [seen.round_trip_min, seen.round_trip]
                 .into_iter()

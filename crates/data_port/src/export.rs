@@ -1,23 +1,30 @@
 //! An export: a directory with a name, and the changes that peers may make to its entries. Does not know peers (`allow`).
 
-use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::MetadataExt as _;
+mod own;
+
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::endpoint::NodePlace;
 use godwit_api::watched::{Room, Watched};
-use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, Syncs};
+use godwit_store::digest::{DigestKind, digest_slice};
+use godwit_store::{
+    Confine, FsOptions, FsStorage, RelPath, RootDirectory, Storage, StoreError, StoreErrorKind,
+    Syncs,
+};
 
 use godwit_run::local::Access;
+
+pub use own::OwnPlaces;
 
 /// A directory that peers may be granted access to.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// Name of the export, as in `godwit://host/NAME/…`.
     pub name: String,
-    /// The directory.
+    /// The directory. Its path is absolute and real: a link in it is not followed.
     pub path: PathBuf,
     /// Whether set-user-ID and set-group-ID bits are applied.
     pub set_id: bool,
@@ -31,6 +38,17 @@ pub struct Export {
     pub require_mount: bool,
     /// The watch of the export's file system.
     pub watched: Watched,
+    /// Places that peers never reach or change through this export.
+    pub bounds: ExportBounds,
+}
+
+/// Places that no access rule opens.
+#[derive(Clone, Debug, Default)]
+pub struct ExportBounds {
+    /// The node's own places, which the directory must not reach.
+    pub own: OwnPlaces,
+    /// Directories of other exports below this one, which stay where they are.
+    pub lasting: Arc<[RelPath]>,
 }
 
 /// Reason why a path in an export cannot be used. Peers and users read it, so it does not contain the path of an export.
@@ -49,6 +67,22 @@ pub enum ExportError {
         name: String,
         /// Description of the error.
         message: String,
+    },
+    /// A link was put on the path to the directory.
+    #[error(
+        "the export {name:?} cannot be used: a symbolic link was put in the path of its directory, and is not followed; if its operator did so, start the node again"
+    )]
+    Led {
+        /// Name of the export.
+        name: String,
+    },
+    /// The directory overlaps the node's own files.
+    #[error(
+        "the export {name:?} cannot be used: its directory now overlaps the files that decide the rights at this node"
+    )]
+    Own {
+        /// Name of the export.
+        name: String,
     },
     /// The file system of the export does not respond now.
     #[error(
@@ -139,6 +173,11 @@ impl Export {
     /// Refuses an export whose use would hang or whose mount is missing, without using the file system.
     pub(crate) fn check(&self) -> Result<(), ExportError> {
         let name = self.name.clone();
+        if self.watched.is_closed() {
+            let message =
+                "its directory must not be exported, as the log of the node says".to_owned();
+            return Err(ExportError::Closed { name, message });
+        }
         if let Some(lasts) = self.watched.hangs_for(Instant::now()) {
             let seconds = lasts.as_secs();
             return Err(ExportError::Silent { name, seconds });
@@ -149,13 +188,81 @@ impl Export {
         }
     }
 
-    /// The free space of its file system at the latest check.
-    pub(crate) fn room(&self) -> Option<Room> {
-        self.watched.room_or(|| crate::watch::room_of(&self.path))
+    /// From now on no request to one of these exports moves, removes or replaces the directory of another one, nor a directory above it.
+    pub fn keep_places(exports: &mut [Self]) {
+        let paths: Vec<PathBuf> = exports.iter().map(|export| export.path.clone()).collect();
+        for export in exports {
+            let below = paths.iter().filter_map(|other| {
+                let below = other.strip_prefix(&export.path).ok()?;
+                RelPath::parse(below.as_os_str().as_bytes()).ok()
+            });
+            export.bounds.lasting = below.filter(|below| !below.is_root()).collect();
+        }
     }
 
-    /// Opens the export for a transfer with this access. Also returns the real path of the opened directory, because a link above it
-    /// may change later.
+    /// The free space of its file system at the latest check.
+    #[must_use]
+    pub fn room(&self) -> Option<Room> {
+        self.watched.room_or(|| self.room_now())
+    }
+
+    /// The free space of its file system; `None` if the export cannot be used. Blocks for as long as the file system does.
+    pub(crate) fn room_now(&self) -> Option<Room> {
+        let room = self.usable().ok()?.room().ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(room.f_frsize);
+        Some(Room {
+            free: bytes(room.f_bavail),
+            total: bytes(room.f_blocks),
+        })
+    }
+
+    /// Opens its directory. All use of the export begins here: a writer above the directory, on this machine or through another export,
+    /// may have put another one in its place.
+    ///
+    /// # Errors
+    /// The directory is missing, a link leads to it, or the node's own files can be reached by it.
+    pub fn directory(&self) -> Result<RootDirectory, ExportError> {
+        let name = || self.name.clone();
+        let closed = |message: String| ExportError::Closed {
+            name: name(),
+            message,
+        };
+        let opened = RootDirectory::real(&self.path);
+        let opened = opened.map_err(|error: StoreError| match error.kind {
+            StoreErrorKind::Escape => ExportError::Led { name: name() },
+            _ => closed(error.to_string()),
+        })?;
+        let meets = self.bounds.own.meet(&opened);
+        match meets.map_err(|error| closed(error.to_string()))? {
+            true => Err(ExportError::Own { name: name() }),
+            false => Ok(opened),
+        }
+    }
+
+    /// Opens its directory if a file system is mounted there, or need not be.
+    fn usable(&self) -> Result<RootDirectory, ExportError> {
+        let directory = self.directory()?;
+        match self.require_mount && !directory.is_mount() {
+            true => Err(ExportError::NotMounted {
+                name: self.name.clone(),
+            }),
+            false => Ok(directory),
+        }
+    }
+
+    /// The name under which copies of its contents are kept: another one if the export gets another name or directory.
+    #[must_use]
+    pub fn origin(&self) -> [u8; 16] {
+        let path = self.path.as_os_str().as_bytes();
+        let name = self.name.as_bytes();
+        // No name of an export contains a zero.
+        let text = [name, b"\0".as_slice(), path].concat();
+        let bytes = text.len() as u64;
+        let digest = digest_slice(DigestKind::Blake3, 0, bytes, &text);
+        digest.0.first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Opens the export for a transfer with this access. Also returns the path of its directory.
     pub(crate) fn open(
         &self,
         spill: &Path,
@@ -163,13 +270,7 @@ impl Export {
         syncs: &Syncs,
     ) -> Result<(Arc<dyn Storage>, Vec<u8>), ExportError> {
         self.check()?;
-        if self.require_mount && !is_mount(&self.path) {
-            return Err(ExportError::NotMounted {
-                name: self.name.clone(),
-            });
-        }
-        // If the real path cannot be determined, opening the directory fails with a reason.
-        let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let directory = self.usable()?;
         let preserve = access.preserve;
         let options = FsOptions {
             direct: access.direct,
@@ -180,23 +281,16 @@ impl Export {
             read_xattrs: preserve.xattrs,
             read_acls: preserve.acls,
             umask_cleared: true,
+            lasting: Arc::clone(&self.bounds.lasting),
             syncs: syncs.clone(),
+            origin: Some(self.origin()),
             ..FsOptions::new(Confine::Export)
         };
         let storage =
-            FsStorage::open_with(&real, spill, options).map_err(|error| ExportError::Closed {
+            FsStorage::below(directory, spill, options).map_err(|error| ExportError::Closed {
                 name: self.name.clone(),
                 message: error.to_string(),
             })?;
-        Ok((Arc::new(storage), real.into_os_string().into_vec()))
-    }
-}
-
-/// Whether a file system is mounted at the directory: its device differs from its parent's, or it is the root.
-fn is_mount(path: &Path) -> bool {
-    let above = path.parent().map_or(path, |above| above);
-    match (std::fs::metadata(path), std::fs::metadata(above)) {
-        (Ok(own), Ok(above)) => own.dev() != above.dev() || own.ino() == above.ino(),
-        _ => false,
+        Ok((Arc::new(storage), self.path.as_os_str().as_bytes().to_vec()))
     }
 }

@@ -64,6 +64,8 @@ impl Exported {
             let code = match error {
                 ExportError::Unknown(..) => FaultCode::NOT_FOUND,
                 ExportError::Path(_) => FaultCode::NAME,
+                // Nothing changes until the operator of that machine acts.
+                ExportError::Led { .. } | ExportError::Own { .. } => FaultCode::PERMISSION,
                 _ => FaultCode::IO,
             };
             let message = format!("{shown}: {error}");
@@ -147,8 +149,7 @@ impl ExportedFiles for Exported {
 
     fn free_bytes(&self, path: &Path) -> Option<u64> {
         let found = self.find(path, Access::default()).ok()?;
-        let room = crate::watch::room_of(Path::new(OsStr::from_bytes(&found.real)))?;
-        Some(room.free)
+        found.storage.free_bytes()
     }
 
     fn silent_for(&self, export: &str) -> Option<Duration> {
@@ -157,12 +158,19 @@ impl ExportedFiles for Exported {
         export.watched.hangs_for(Instant::now())
     }
 
+    fn returned_within(&self, export: &str, time: Duration) -> bool {
+        let mut exports = self.exports.iter();
+        let export = exports.find(|own| own.name == export);
+        export.is_some_and(|export| export.watched.returned_within(time, Instant::now()))
+    }
+
     fn claimed(&self, destinations: &[Vec<u8>]) -> Option<String> {
         // The keeper ends the claim of a holder that has lost its right.
         let places = Spots::look(destinations);
+        let now = Instant::now();
         let no = self
             .claims
-            .refuses(&places, Instant::now(), &|_, _| Look::Holds);
+            .refuses(&places, b"the destination", now, &|_, _| Look::Holds);
         no.map(|no| no.message)
     }
 }

@@ -112,7 +112,7 @@ impl Gate {
         }
     }
 
-    /// A slot for an unauthenticated connection. Another one may be closed for it.
+    /// A slot for an unauthenticated connection. Another unauthenticated connection may be closed to free the slot.
     ///
     /// # Errors
     /// No descriptor is left.

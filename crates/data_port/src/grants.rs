@@ -129,7 +129,7 @@ fn words_of(comment: &str) -> &str {
 }
 
 const FILE_NAME: &str = "grants";
-const HEADER: &str = "# Who may do what here: SUBJECT EXPORT RIGHTS [until=TIME] [# COMMENT]; * means all exports. \
+const HEADER: &str = "# Rights at this node: SUBJECT EXPORT RIGHTS [until=TIME] [# COMMENT]; * means all exports. \
                       Written by `godwit access allow`.\n";
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_gone_at_once_with_what_lies_below() {
+    fn a_revoked_grant_ends_at_once_with_the_grants_below_it() {
         let directory = tempfile::tempdir().unwrap();
         let grants = Grants::new(directory.path());
         let (one, two) = (id('a'), id('b'));

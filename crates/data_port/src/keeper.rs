@@ -97,6 +97,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             let rights = HolderRights::new(shared);
             let may_hold = |by: &By, asked: &Text| rights.may_write(by, asked);
             shared.config.claims.look(now, &may_hold);
+            remove_marks(shared);
         }
         let grants_due = now >= next_grant_look;
         if grants_due {
@@ -120,7 +121,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 },
                 Entry::Held { claim, until } if due => {
                     if let Some(why) = is_given_up(&rules, &claim, until, now, grants_due) {
-                        shared.log(&format!("{}: {why}", claim.label));
+                        shared
+                            .operator
+                            .log_peer(claim.owner, &format!("{}: {why}", claim.label));
                         shared.table.remove(&claim.transfer);
                     }
                 }
@@ -190,6 +193,16 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
     }
 }
 
+/// Removes marks of ended claims on a separate thread, because a file system that hangs must not delay other claims.
+fn remove_marks(shared: &Arc<Shared>) {
+    if shared.config.claims.has_remains() {
+        let own = Arc::clone(shared);
+        let thread = std::thread::Builder::new().name("gw-marks".to_owned());
+        // Without a thread, the next check tries again.
+        let _ = thread.spawn(move || own.here.remove_marks());
+    }
+}
+
 /// Joins the engine's threads on a separate thread, because a slow disk must not delay other transfers.
 fn end(shared: &Arc<Shared>, session: Arc<Session>, until: Option<Instant>) {
     locked(&session.watch).is_ending = true;
@@ -207,7 +220,7 @@ fn conclude(shared: &Shared, session: &Session, until: Option<Instant>) {
     let claim = &session.claim;
     if let Some(end) = session.engine.end() {
         let told = news::ended(&session.start, session.began, &session.engine, &end);
-        (shared.config.tells)(&told);
+        shared.operator.tell(&told);
     }
     match until {
         Some(until) if claim.holds_journal() => shared.table.hold(&claim.transfer, until),

@@ -37,7 +37,7 @@ pub(crate) struct Leave {
 #[derive(Debug, Default)]
 struct Held {
     needs: HashSet<Need>,
-    /// The grants that satisfied all of them at the latest check.
+    /// The grants that satisfied all needs at the latest check.
     by: Option<Arc<Granted>>,
 }
 
@@ -187,13 +187,13 @@ fn needs_of(
     Ok(needs)
 }
 
-/// The denial of the first of these needs that is not granted.
+/// The denial of the first need that is not granted.
 fn first_refused(granted: &Granted, needs: &HashSet<Need>) -> Option<Denial> {
     needs.iter().find_map(|need| {
         let place = need.place.as_ref();
         let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
         match need.right {
-            Right::List => granted.told(place).err(),
+            Right::List => granted.may_report(place).err(),
             right => granted.allowed(place, right).err(),
         }
     })
@@ -211,7 +211,7 @@ pub(crate) fn asked_paths(request: &Open) -> (Right, &[Vec<u8>]) {
 fn seen(granted: &Granted, request: &Open, (export, below): &(String, RelPath)) -> Vec<Right> {
     let at = Some((export.as_str(), below.as_bytes()));
     let has = |right: &Right| match right {
-        Right::List => is_dry(request) || !request.may_not_list && granted.told(at).is_ok(),
+        Right::List => is_dry(request) || !request.may_not_list && granted.may_report(at).is_ok(),
         right => !request.may_not_read && granted.allowed(at, *right).is_ok(),
     };
     [Right::List, Right::Read].into_iter().filter(has).collect()

@@ -21,6 +21,7 @@ mod leave;
 mod news;
 mod noise;
 mod open;
+mod operator;
 mod places;
 pub mod probe;
 mod refusal;
@@ -34,10 +35,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use godwit_api::ask::{AnswerCluster, AnswerJobs};
-use godwit_api::record::{HearTransfers, StrangerDid, TransferNews};
+use godwit_api::record::HearTransfers;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 use godwit_run::Process;
@@ -48,14 +49,14 @@ pub use announce::Announce;
 pub use ask::asker::{Asker, Questions};
 pub use ask::here::{Here, May};
 pub use claims::ClaimTable;
-pub use export::{Export, ExportError};
+pub use export::{Export, ExportBounds, ExportError, OwnPlaces};
 pub use exported::Exported;
 pub use grants::Grants;
 pub use watch::watch;
 
 use budget::Budget;
 use gate::{Gate, Limits};
-use noise::Noise;
+use operator::Operator;
 use places::{Exports, Places};
 use table::Table;
 
@@ -140,7 +141,7 @@ struct Shared {
     /// Connections other than ssh that are being served.
     carriers: AtomicUsize,
     gate: Gate,
-    noise: Noise,
+    operator: Operator,
     /// Most streams of one transfer.
     streams_max: u32,
     table: Table,
@@ -204,7 +205,7 @@ impl Daemon {
         })?;
         for listener in &listeners {
             listener.set_nonblocking(true)?;
-            godwit_net::prepare_for_short_way(listener);
+            godwit_net::prepare_for_short_path(listener);
         }
         let mut addresses = Vec::new();
         for listener in &listeners {
@@ -214,7 +215,7 @@ impl Daemon {
         let shared = Arc::new(Shared {
             own: *identity.id(),
             gate: gate(&config, &budget, false),
-            noise: Noise::default(),
+            operator: Operator::of(&config),
             streams_max: budget.streams,
             table: Table::default(),
             stopping: AtomicBool::new(false),
@@ -300,22 +301,6 @@ impl Drop for Daemon {
 }
 
 impl Shared {
-    fn log(&self, line: &str) {
-        (self.config.log)(line);
-    }
-
-    /// Counts a stranger, and logs its action, unless strangers caused too many lines recently.
-    fn log_stranger(&self, did: StrangerDid, line: &str) {
-        (self.config.tells)(&TransferNews::Stranger(did));
-        match self.noise.line(Instant::now()) {
-            Some(0) => self.log(line),
-            Some(more) => self.log(&format!(
-                "{line} ({more} lines about unknown peers were left out)"
-            )),
-            None => {}
-        }
-    }
-
     fn stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)
     }

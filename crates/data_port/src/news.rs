@@ -1,23 +1,18 @@
 //! Makes the reports about transfers on the data port: the peer, its request, and the outcome. Does not decide; `open`, `verify` and
-//! `keeper` decide when a report is due.
+//! `keeper` decide when a report is due. `operator` bounds and delivers the reports.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use godwit_api::ask::Refusal;
 use godwit_api::event::Encryption;
 use godwit_api::failure::{FailureCode, Scope};
 use godwit_api::record::{
-    StrangerDid, TransferDirection, TransferNews, TransferRecord, TransferRefusal, TransferStart,
-    shown_places,
+    TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
 };
 use godwit_api::rest::Timestamp;
 use godwit_engine::session::{Engine, ExaminationEnd};
 use godwit_engine::{End, StreamLoss};
 use godwit_net::{IdentityId, Stream};
-use godwit_proto::{Direction, ErrorCode, Open, TransferId};
-
-use crate::Shared;
-use crate::allow::Denial;
+use godwit_proto::{Direction, Open, TransferId};
 
 /// The current time.
 pub(crate) fn now() -> Timestamp {
@@ -80,7 +75,6 @@ pub(crate) fn ended(
             counted.entries_failed,
         ),
     };
-    let bottleneck = engine.shares().bottleneck();
     let record = TransferRecord {
         start: start.clone(),
         started: since,
@@ -90,7 +84,7 @@ pub(crate) fn ended(
         failed,
         bytes_per_second: 0.0,
         streams: counted.streams_attached,
-        bottleneck: bottleneck.map(|stage| stage.as_str().to_owned()),
+        bottleneck: engine.end_counters().bottleneck(),
         code: code.into(),
         message,
     };
@@ -130,83 +124,6 @@ pub(crate) fn verified(
     TransferNews::Ended(Box::new(record))
 }
 
-/// Reports a refusal to the operator. `request` is `None` if a peer only asked about this side.
-pub(crate) fn refused(
-    shared: &Shared,
-    peer: IdentityId,
-    address: &str,
-    request: Option<&Open>,
-    no: &Denial,
-) {
-    let probe = request.and_then(probe);
-    // The place was searched, so the peer has access; a doctor expects this answer.
-    if probe.is_some() && matches!(no.code, ErrorCode::SOURCE | ErrorCode::DESTINATION) {
-        return;
-    }
-    let code = FailureCode::of_number(Scope::Job, no.code.0);
-    let is_stranger = no.code == ErrorCode::AUTH;
-    let left_out = match is_stranger {
-        true => is_worth_a_line(shared, StrangerDid::Ask).then_some(0),
-        false => shared.noise.refusal(peer, Instant::now()),
-    };
-    let Some(left_out) = left_out else {
-        return;
-    };
-    // A stranger chooses the text of the places.
-    let request_of_peer = request.filter(|_| !is_stranger);
-    (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
-        identity: peer.to_string(),
-        peer: address.to_owned(),
-        direction: request.map(direction),
-        places: match (&probe, request_of_peer) {
-            (Some(place), Some(_)) => vec![clip(place.clone(), PLACE_BYTES_MAX)],
-            (_, request) => request.map(places).unwrap_or_default(),
-        },
-        code: code.into(),
-        message: match probe {
-            Some(_) => for_operator(&of_doctor(&no.message), left_out),
-            None => for_operator(&no.message, left_out),
-        },
-    }));
-}
-
-/// Reports to the operator that a question of another node was refused, unless there were too many recently.
-pub(crate) fn refused_answer(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal) {
-    if let Some(left_out) = shared.noise.refusal(peer, Instant::now()) {
-        report_refusal(shared, peer, address, no, left_out);
-    }
-}
-
-fn report_refusal(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal, left_out: u64) {
-    (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
-        identity: peer.to_string(),
-        peer: address.to_owned(),
-        direction: None,
-        places: Vec::new(),
-        code: no.code.clone(),
-        message: for_operator(&no.to_string(), left_out),
-    }));
-}
-
-/// Reports to the operator that a question about the cluster by a node without a grant was refused. An attempt to join is only counted.
-pub(crate) fn refused_stranger(
-    shared: &Shared,
-    peer: IdentityId,
-    address: &str,
-    did: StrangerDid,
-    no: &Refusal,
-) {
-    if is_worth_a_line(shared, did) {
-        report_refusal(shared, peer, address, no, 0);
-    }
-}
-
-/// Counts a stranger. Returns whether its refusal is worth a line, which is false if there were many recently.
-fn is_worth_a_line(shared: &Shared, did: StrangerDid) -> bool {
-    (shared.config.tells)(&TransferNews::Stranger(did));
-    did != StrangerDid::Join && shared.noise.line(Instant::now()).is_some()
-}
-
 /// Most bytes of a message and of a place in a line of the log; the peer chooses both.
 const MESSAGE_BYTES_MAX: usize = 1_024;
 const PLACE_BYTES_MAX: usize = 512;
@@ -219,8 +136,13 @@ fn clip(mut text: String, bytes_max: usize) -> String {
     text
 }
 
+/// Shortens a place that a peer named.
+pub(crate) fn clip_place(place: String) -> String {
+    clip(place, PLACE_BYTES_MAX)
+}
+
 /// Converts a message to a peer into one about the peer, and adds how many such refusals have no line.
-fn for_operator(message: &str, left_out: u64) -> String {
+pub(crate) fn for_operator(message: &str, left_out: u64) -> String {
     let mut message = clip(message.to_owned(), MESSAGE_BYTES_MAX);
     for (to_peer, about_peer) in [
         (
@@ -242,7 +164,7 @@ fn for_operator(message: &str, left_out: u64) -> String {
     }
     if left_out > 0 {
         message.push_str(&format!(
-            " ({left_out} more refusals of this identity were not logged)"
+            " ({left_out} more lines about this identity were left out)"
         ));
     }
     message
@@ -253,7 +175,7 @@ fn for_operator(message: &str, left_out: u64) -> String {
 const DOCTOR: &str = "/.godwit-doctor-";
 
 /// The place whose rights `godwit doctor` asks for, if this is such a request.
-fn probe(request: &Open) -> Option<String> {
+pub(crate) fn probe(request: &Open) -> Option<String> {
     let path = match (request.direction(), request.sources.as_slice()) {
         (Direction::PUSH, _) => &request.destination,
         // `godwit doctor` names no other source, so no real request can hide behind its name.
@@ -268,7 +190,7 @@ fn probe(request: &Open) -> Option<String> {
 
 /// The refusal for `godwit doctor`. No user wanted that right, so the message has no advice, and does not name the place that cannot
 /// exist.
-fn of_doctor(message: &str) -> String {
+pub(crate) fn of_doctor(message: &str) -> String {
     let why = message.split("; its operator can ").next();
     let why = why.unwrap_or_default().split(DOCTOR).next();
     format!(
@@ -277,7 +199,7 @@ fn of_doctor(message: &str) -> String {
     )
 }
 
-fn direction(request: &Open) -> TransferDirection {
+pub(crate) fn direction(request: &Open) -> TransferDirection {
     match request.direction() {
         Direction::PUSH => TransferDirection::Receive,
         Direction::VERIFY => TransferDirection::Verify,
@@ -285,8 +207,8 @@ fn direction(request: &Open) -> TransferDirection {
     }
 }
 
-fn places(request: &Open) -> Vec<String> {
-    let text = |path: &Vec<u8>| clip(String::from_utf8_lossy(path).into_owned(), PLACE_BYTES_MAX);
+pub(crate) fn places(request: &Open) -> Vec<String> {
+    let text = |path: &Vec<u8>| clip_place(String::from_utf8_lossy(path).into_owned());
     match request.direction() {
         Direction::PUSH => vec![text(&request.destination)],
         _ => shown_places(request.sources.iter().map(text).collect()),
@@ -295,7 +217,7 @@ fn places(request: &Open) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use godwit_proto::Error as WireFailure;
+    use godwit_proto::{Error as WireFailure, ErrorCode};
 
     use super::*;
 
@@ -385,7 +307,7 @@ mod tests {
         let to_peer = "you may not read from the export data; its operator can allow it with: godwit access allow gw1-x --export data --read";
         let long = for_operator(&"ä".repeat(5_000), 3);
         assert!(long.len() < 1_200, "{}", long.len());
-        assert!(long.ends_with("(3 more refusals of this identity were not logged)"));
+        assert!(long.ends_with("(3 more lines about this identity were left out)"));
         assert_eq!(
             for_operator(to_peer, 0),
             "it may not read from the export data; to allow it: godwit access allow gw1-x --export data --read"

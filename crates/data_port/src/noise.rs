@@ -81,7 +81,7 @@ impl Rate {
         }
     }
 
-    /// Uses one line, and returns how many were left out before it.
+    /// Takes one line, and returns the number of lines that were left out before it.
     fn line(self, (left, left_out): &mut Lines, now: Instant) -> Option<u64> {
         if self.take(left.get_or_insert_with(|| self.full(now)), now) {
             return Some(std::mem::take(left_out));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::record::{TransferNews, TransferStart};
 use godwit_engine::limits;
-use godwit_engine::session::send_error;
+use godwit_engine::session::{Engine, send_error};
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId};
 
@@ -32,7 +32,9 @@ pub(crate) fn open(
     heard: Option<Slot<IdentityId>>,
 ) {
     if let Err(no) = check_count(request) {
-        news::refused(shared, peer, &stream.peer().to_string(), Some(request), &no);
+        shared
+            .operator
+            .refused(peer, &stream.peer().to_string(), Some(request), &no);
         send_error(stream, no.code, &no.message, no.retryable);
         return;
     }
@@ -47,7 +49,9 @@ pub(crate) fn open(
     match begun {
         Ok((leave, begun)) => run(shared, stream, peer, request, leave, begun),
         Err(no) => {
-            news::refused(shared, peer, &stream.peer().to_string(), Some(request), &no);
+            shared
+                .operator
+                .refused(peer, &stream.peer().to_string(), Some(request), &no);
             send_error(stream, no.code, &no.message, no.retryable);
         }
     }
@@ -131,10 +135,8 @@ fn serve(shared: &Arc<Shared>, session: &Session, stream: &mut dyn Stream) {
         session.reached.store(true, Ordering::Relaxed);
     }
     if let Err(loss) = session.engine.run_stream(stream) {
-        shared.log(&format!(
-            "{}: a stream was lost: {loss}",
-            session.claim.label
-        ));
+        let line = format!("{}: a stream was lost: {loss}", session.claim.label);
+        shared.operator.log_peer(session.claim.owner, &line);
     }
 }
 
@@ -172,7 +174,9 @@ fn run(
     let serving = session.enter();
     shared.table.insert(&session);
     drop(entering);
-    (shared.config.tells)(&TransferNews::Started(session.start.clone()));
+    shared
+        .operator
+        .tell(&TransferNews::Started(session.start.clone()));
     if shared.stopping() {
         session.engine.cancel("the daemon was stopped");
     }
@@ -237,6 +241,11 @@ impl Session {
                 .map(|key| wanted_file(&shared.config.home, key)),
             grip: Mutex::new(Some(begun.grip)),
         };
+        let received = &shared.config.process.received;
+        let receiving = match &begun.engine {
+            Engine::Receiver(receiver) => Some(received.count(receiver.counters())),
+            Engine::Sender(_) => None,
+        };
         Self {
             claim: Arc::new(claim),
             start,
@@ -254,6 +263,7 @@ impl Session {
             tokens: Mutex::default(),
             serving: Mutex::new(Some(0)),
             watch: Mutex::new(Watch::new(Instant::now())),
+            _receiving: receiving,
         }
     }
 }

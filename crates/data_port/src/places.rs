@@ -269,7 +269,7 @@ impl Places for Exports {
             return Ok(());
         };
         let granted = self.grantor().granted(who)?;
-        granted.told(Some((&export.name, below.as_bytes())))
+        granted.may_report(Some((&export.name, below.as_bytes())))
     }
 
     fn may_read(&self, who: &Who, path: &[u8]) -> Result<(), Denial> {

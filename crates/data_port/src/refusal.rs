@@ -11,7 +11,12 @@ use crate::gate::Full;
 
 /// The answer about a destination that is not available. The answer uses the peer's name for the
 /// destination, and reveals no other users and no paths of this machine. The log contains the rest.
-pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
+pub(crate) fn refusal(
+    shared: &Shared,
+    peer: IdentityId,
+    error: &DestinationError,
+    asked: &[u8],
+) -> Denial {
     let asked = String::from_utf8_lossy(asked);
     let (code, message) = match error {
         DestinationError::Busy { same: true, .. } => (
@@ -35,7 +40,9 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
         }
     };
     if !matches!(error, DestinationError::Unsuitable(_)) {
-        shared.log(&format!("{asked}: refused: {error}"));
+        shared
+            .operator
+            .log_peer(peer, &format!("{asked}: refused: {error}"));
     }
     Denial {
         code,
@@ -46,11 +53,15 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
 
 /// The answer if the earlier transfer of this name ends too slowly: its client does not answer, so it is
 /// gone or cut off.
-pub(crate) fn silent(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
+pub(crate) fn silent(
+    shared: &Shared,
+    peer: IdentityId,
+    error: &DestinationError,
+    asked: &[u8],
+) -> Denial {
     let asked = String::from_utf8_lossy(asked);
-    shared.log(&format!(
-        "{asked}: refused: {error}; its client does not answer"
-    ));
+    let line = format!("{asked}: refused: {error}; its client does not answer");
+    shared.operator.log_peer(peer, &line);
     Denial {
         code: error.code(),
         message: format!(

@@ -13,6 +13,7 @@ use godwit_engine::{Fence, limits};
 use godwit_net::IdentityId;
 use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Mapping, Token, TransferId};
+use godwit_run::Receiving;
 use godwit_store::journal::JournalHold;
 use godwit_tree::Arrived;
 
@@ -91,6 +92,8 @@ pub(crate) struct Session {
     /// Number of streams being served; `None` once no more may attach.
     pub(crate) serving: Mutex<Option<usize>>,
     pub(crate) watch: Mutex<Watch>,
+    /// Counts the bytes that the client sends to this node.
+    pub(crate) _receiving: Option<Receiving>,
 }
 
 /// A stream that is being served.

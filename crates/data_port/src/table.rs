@@ -2,14 +2,14 @@
 //! (`open`) and does not decide when they end (`keeper`).
 //!
 //! A second transfer of the same name replaces one whose client is gone. If the client of the first seems to be present, it is
-//! asked (PING); if it answers and stays, the second transfer is refused. The same holds for a transfer of the same job by another
-//! node.
+//! asked (PING); if it answers and stays, the second transfer is refused. A transfer of the same job by another node is treated likewise.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use godwit_api::job::ClaimId;
 use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
 use godwit_proto::TransferId;
@@ -208,12 +208,17 @@ impl Table {
         claims.any(|claim| claim.lease.is_none() && claim.writes_to.overlap(spot))
     }
 
-    /// Whether there is a transfer of a member whose claim has ended, or that was fenced.
-    pub(crate) fn has_fenced(&self) -> bool {
+    /// Whether there is a transfer of a member whose claim has ended, or that was fenced. Transfers of other claims count only if they
+    /// write to this place, or above or below it.
+    pub(crate) fn has_fenced(&self, of: ClaimId, place: Option<&Spot>) -> bool {
         let now = Instant::now();
         let inner = locked(&self.inner);
         let mut claims = inner.entries.values().map(Entry::claim);
-        claims.any(|claim| claim.lease.as_ref().is_some_and(|hold| !hold.holds_at(now)))
+        let is_near = |claim: &Claim| place.is_some_and(|spot| claim.writes_to.overlap(spot));
+        claims.any(|claim| {
+            let hold = claim.lease.as_ref().filter(|hold| !hold.holds_at(now));
+            hold.is_some_and(|hold| hold.claim == of || is_near(claim))
+        })
     }
 
     /// Whether the owner has a transfer with this key.

@@ -1,5 +1,5 @@
 //! Serves the verification of a copy in an export: finds the place, checks rights, starts the reading threads.
-//! Does not compare; the engine does.
+//! Compares nothing; the engine does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,9 @@ pub(crate) fn verify(
     request: &Open,
 ) {
     if let Err(no) = run(shared, stream, peer, request) {
-        news::refused(shared, peer, &stream.peer().to_string(), Some(request), &no);
+        shared
+            .operator
+            .refused(peer, &stream.peer().to_string(), Some(request), &no);
         send_error(stream, no.code, &no.message, no.retryable);
     }
 }
@@ -95,10 +97,10 @@ fn run(
     let counted_as = shared.places.counted_as(peer);
     let start = news::started(transfer, peer, stream, request, &counted_as);
     let since = news::now();
-    (shared.config.tells)(&TransferNews::Started(start.clone()));
+    shared.operator.tell(&TransferNews::Started(start.clone()));
     let served = serve_verification(stream, &opened, transfer, &verifier, &findings, &mut one);
     let told = news::verified(start, since, (one.entries, one.failed), served);
-    (shared.config.tells)(&told);
+    shared.operator.tell(&told);
     Ok(())
 }
 

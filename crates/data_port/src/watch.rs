@@ -1,14 +1,12 @@
 //! Checks the file system of each export on a separate thread, so that one that does not respond does not delay the others. Does not
 //! decide; `export` refuses exports that do not respond.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-use godwit_api::watched::{Room, Watched};
-use rustix::fs::statvfs;
+use godwit_api::watched::Watched;
 
 use crate::export::Export;
 
@@ -48,7 +46,7 @@ fn follow(export: &Export, looked: &AtomicUsize) {
     let mut is_first = true;
     loop {
         export.watched.begins(Instant::now());
-        let room = room_of(&export.path);
+        let room = export.room_now();
         export.watched.ends(Instant::now(), room);
         if std::mem::replace(&mut is_first, false) {
             looked.fetch_add(1, Ordering::SeqCst);
@@ -80,14 +78,4 @@ fn say(exports: &[Export], log: &dyn Fn(&str)) {
 
 fn hangs(watched: &Watched) -> bool {
     watched.hangs_for(Instant::now()).is_some()
-}
-
-/// The free space of the file system at a path. Blocks for as long as the file system does.
-pub(crate) fn room_of(path: &Path) -> Option<Room> {
-    let room = statvfs(path).ok()?;
-    let bytes = |blocks: u64| blocks.saturating_mul(room.f_frsize);
-    Some(Room {
-        free: bytes(room.f_bavail),
-        total: bytes(room.f_blocks),
-    })
 }

@@ -3,8 +3,6 @@
 
 #[path = "parts/claims.rs"]
 mod claims;
-#[path = "parts/heard.rs"]
-mod heard;
 #[path = "parts/refused.rs"]
 mod refused;
 #[path = "parts/world.rs"]

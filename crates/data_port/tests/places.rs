@@ -11,27 +11,18 @@ use godwit_api::ask::{
 };
 use godwit_api::grant::Right;
 use godwit_api::job::{ClaimId, Text};
-use godwit_data_port::{Export, Here};
+use godwit_data_port::Here;
 use godwit_store::digest::DigestKind;
 use godwit_store::journal::{JournalDirectory, JournalHeader, JournalKey};
 use godwit_store::{RelPath, Syncs, TempName};
+use godwit_worlds::export;
 
 fn here(directory: &Path) -> Here {
-    let export = |name: &str| Export {
-        name: name.to_owned(),
-        path: directory.join(name),
-        set_id: false,
-        owner: false,
-        security_xattrs: false,
-        devices: false,
-        require_mount: false,
-        watched: godwit_api::watched::Watched::default(),
-    };
     for name in ["data", "other", "home/journals"] {
         fs::create_dir_all(directory.join(name)).expect("made");
     }
-    let exports = vec![export("data"), export("other")];
-    Here::new(exports, directory.join("home"), Syncs::default())
+    let exports = ["data", "other"].map(|name| export(name, &directory.join(name)));
+    Here::new(exports.to_vec(), directory.join("home"), Syncs::default())
 }
 
 fn everything(_: &str, _: &RelPath, _: Right) -> Result<(), Refusal> {

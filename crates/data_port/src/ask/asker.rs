@@ -81,7 +81,7 @@ impl Questions {
     pub fn ask(&mut self, question: &Question) -> Result<Answer, Refusal> {
         let document = question.to_document_for(None);
         let reply = self.connection.ask(&self.peer, document, &mut |_| true)?;
-        Answer::parse(&reply)
+        Answer::parse_to(question, &reply)
     }
 }
 
@@ -312,7 +312,7 @@ impl AskSites for Asker {
         if question.is_about_jobs() {
             self.keep(site, connection);
         }
-        Answer::parse(&document).map_err(|refusal| Refusal {
+        Answer::parse_to(question, &document).map_err(|refusal| Refusal {
             message: format!("{}: {}", site.name, refusal.message),
             ..refusal
         })
@@ -321,7 +321,7 @@ impl AskSites for Asker {
     fn reach(&self, site: &Peer, within: Duration) -> Result<(), Refusal> {
         let identity = identity(site)?;
         let until = Instant::now() + within;
-        // All addresses are tried at once, so that a dead one leaves time for the others.
+        // All addresses are tried at once, so a dead address delays none of the others.
         let (told, outcomes) = sync_channel(site.addresses.len());
         for text in &site.addresses {
             let (told, text, site) = (told.clone(), text.clone(), site.clone());
@@ -450,7 +450,7 @@ fn wait(
 fn said(site: &Peer, frame: Frame) -> Refusal {
     match frame {
         Frame::Error(error) => {
-            let code = match ErrorCode::heard(error.code) {
+            let code = match ErrorCode::received(error.code) {
                 ErrorCode::AUTH => code::UNKNOWN_IDENTITY,
                 ErrorCode::NOT_GRANTED => code::NOT_GRANTED,
                 ErrorCode::LIMIT => code::BUSY,

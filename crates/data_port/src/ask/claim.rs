@@ -12,10 +12,10 @@ use godwit_api::grant::Right;
 use godwit_api::job::ClaimId;
 use godwit_net::IdentityId;
 use godwit_store::journal::JournalDirectory;
-use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
+use godwit_store::{Create, Kind, RelPath, StoreError, TempName, Timestamp, claim_tag};
 
 use super::here::{Found, Here, May};
-use crate::claims::{By, ClaimedPlace, MayHold, Spot, TooLong, Wish, check};
+use crate::claims::{By, ClaimedPlace, MayHold, Spot, TooLong, Wish, check, no_such};
 
 /// Whether a transfer that is no member writes to an absolute path, or above or below it.
 pub(crate) type IsWritten<'a> = dyn Fn(&Spot) -> bool + 'a;
@@ -65,11 +65,11 @@ impl Here {
         check(&wish.path.0).map_err(too_long)?;
         let lease = lease(wish.lease_ms)?;
         let (members, fence) = (identities(&wish.members)?, identities(&wish.fence)?);
-        // An asker that takes over a claim needs the right to write at its place.
-        if self.claims().place_of(wish.claim).is_some() {
-            self.may_change(wish.claim, may)?;
-        }
         let found = self.find(&wish.path, Right::Write, may)?;
+        // An asker that takes over a claim needs the right to write at its place, too.
+        if self.claims().place_of(wish.claim).is_some() {
+            self.may_change(wish.claim, &holder.by, may)?;
+        }
         let absolute = found.absolute();
         // This happens before the table is locked: a mount that hangs must not delay other claims.
         let spot = Spot::look(&absolute).map_err(too_long)?;
@@ -86,7 +86,7 @@ impl Here {
             asked: wish.path.clone(),
             absolute,
         };
-        let asked = wish.mark;
+        let (path, asked) = (&wish.path, wish.mark);
         let wish = Wish {
             claim: wish.claim,
             epoch: wish.epoch,
@@ -101,10 +101,13 @@ impl Here {
         let (claim, epoch) = (wish.claim, wish.epoch);
         self.claims().set(wish, now, holder.may_hold)?;
         drop(entering);
-        if let Err(refusal) = mark(&found, claim_tag(&claim.0), asked) {
-            // A refused claim reserves nothing.
-            let _ = self.claims().release(claim, epoch, &holder.by);
-            return Err(refusal);
+        match mark(&found, claim_tag(&claim.0), asked) {
+            Ok(since) => self.claims().marked(claim, path, asked, since),
+            Err(refusal) => {
+                // A refused claim reserves nothing.
+                let _ = self.claims().release(claim, epoch, &holder.by);
+                return Err(refusal);
+            }
         }
         Ok(Answer::Done {})
     }
@@ -117,7 +120,7 @@ impl Here {
         now: Instant,
     ) -> Result<Answer, Refusal> {
         let lease = lease(wish.lease_ms)?;
-        self.may_change(wish.claim, may)?;
+        self.may_change(wish.claim, &holder.by, may)?;
         let claims = self.claims();
         let renewed = claims.renew(wish.claim, wish.epoch, lease, now, &holder.by);
         renewed.map(|()| Answer::Done {})
@@ -129,20 +132,28 @@ impl Here {
         holder: &Holder<'_>,
         may: &May<'_>,
     ) -> Result<Answer, Refusal> {
-        let known = self.claims().place_of(wish.claim);
-        if known.is_some() {
-            self.may_change(wish.claim, may)?;
-            let claims = self.claims();
-            claims.release(wish.claim, wish.epoch, &holder.by)?;
-        }
+        let claims = self.claims();
+        // A claim that the asker may not know is answered like one that does not exist.
+        let known = claims.place_of(wish.claim).filter(|place| {
+            claims.is_known_to(wish.claim, &holder.by)
+                || self.allowed(&place.asked, Right::Write, may).is_ok()
+        });
         let is_known = known.is_some();
         let Some(asked) = known.map(|place| place.asked).or_else(|| wish.path.clone()) else {
             return Ok(Answer::Done {});
         };
+        // The claim may be set again as soon as it has ended. It then needs its mark.
+        let _removal = claims.removal(wish.claim, &asked);
+        if is_known {
+            self.may_change(wish.claim, &holder.by, may)?;
+            claims.release(wish.claim, wish.epoch, &holder.by)?;
+        }
         self.allowed(&asked, Right::Write, may)?;
-        if let Ok(found) = self.find(&asked, Right::Write, may) {
-            // If the mark stays, a cleanup of the place removes it.
-            let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove);
+        // If the mark stays, a cleanup of the place removes it.
+        if let Ok(found) = self.find(&asked, Right::Write, may)
+            && mark(&found, claim_tag(&wish.claim.0), Mark::Remove).is_ok()
+        {
+            claims.marked(wish.claim, &asked, Mark::Remove, None);
         }
         // The journals of a claim that is not known here may belong to another holder.
         if !is_known {
@@ -155,14 +166,26 @@ impl Here {
         Ok(Answer::Done {})
     }
 
-    fn may_change(&self, claim: ClaimId, may: &May<'_>) -> Result<(), Refusal> {
-        let place = self.claims().place_of(claim).ok_or_else(|| {
-            let message = format!(
-                "this node does not know the claim {claim}, or has forgotten it; set the claim again"
-            );
-            Refusal::new(code::NO_SUCH_CLAIM, message)
-        })?;
-        self.allowed(&place.asked, Right::Write, may).map(drop)
+    /// Removes the marks of claims that need them no longer. The marks are this node's own files, so no right is checked. A mark that cannot
+    /// be removed stays for a cleanup of the place.
+    pub(crate) fn remove_marks(&self) {
+        self.claims().remove_remains(&|claim, asked| {
+            if let Ok(found) = self.find(asked, Right::Write, &|_, _, _| Ok(())) {
+                let _ = mark(&found, claim_tag(&claim.0), Mark::Remove);
+            }
+        });
+    }
+
+    /// Whether the asker may write at the place of a claim. The id of a claim can be known to others: an asker that neither holds the claim
+    /// nor may write there does not learn the place, or that the claim exists. The name of its job does not suffice, either.
+    fn may_change(&self, claim: ClaimId, by: &By, may: &May<'_>) -> Result<(), Refusal> {
+        let claims = self.claims();
+        let place = claims.place_of(claim).ok_or_else(|| no_such(claim))?;
+        match self.allowed(&place.asked, Right::Write, may) {
+            Ok(_) => Ok(()),
+            Err(refusal) if claims.is_known_to(claim, by) => Err(refusal),
+            Err(_) => Err(no_such(claim)),
+        }
     }
 }
 
@@ -174,10 +197,10 @@ fn identities(texts: &[String]) -> Result<HashSet<IdentityId>, Refusal> {
         .collect()
 }
 
-/// Applies the requested action to the mark of a claim.
-fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
+/// Applies the requested action to the mark of a claim. Returns when an existing mark was made, by the clock of its file system.
+fn mark(found: &Found, tag: u64, wish: Mark) -> Result<Option<Timestamp>, Refusal> {
     if wish == Mark::Untouched {
-        return Ok(());
+        return Ok(None);
     }
     let refuse = |error: StoreError| found.refuse(&error);
     let name = TempName::of_mark(tag, &found.path);
@@ -192,16 +215,20 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
         let Ok(within) = directory.join(b"mark") else {
             continue;
         };
+        let made_at = || {
+            let there = found.storage.stat(&directory.join(name.as_bytes()).ok()?);
+            there.ok()?.map(|there| there.ctime)
+        };
         match wish {
-            Mark::Untouched => return Ok(()),
+            Mark::Untouched => return Ok(None),
             Mark::Make => {
                 // The right to create the place includes a name in this directory, so the right at the place covers the mark.
                 let made = found.storage.create(&within, &name, Create::Fresh, Some(0));
-                return made.map(drop).map_err(refuse);
+                return made.map(|_| made_at()).map_err(refuse);
             }
             Mark::Expect => {
                 if found.storage.open_temp(&within, &name).is_ok() {
-                    return Ok(());
+                    return Ok(made_at());
                 }
             }
             Mark::Remove => found.storage.discard(&within, &name).map_err(refuse)?,
@@ -216,7 +243,7 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
                 found.export
             ),
         )),
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 
@@ -228,3 +255,6 @@ fn lease(milliseconds: u64) -> Result<Duration, Refusal> {
     let message = format!("a claim must last from {least} to {most} ms");
     Err(Refusal::new(code::INVALID, message))
 }
+
+#[cfg(test)]
+mod tests;

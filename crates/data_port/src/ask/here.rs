@@ -131,6 +131,9 @@ impl Here {
                 let found = self.find(&wish.path, Right::Write, may)?;
                 check_place(found.path.as_bytes())
                     .map_err(|error| Refusal::new(code::INVALID, error.to_string()))?;
+                if wish.parents {
+                    found.may_make_above(may)?;
+                }
                 change::make_directory(&found, wish.parents).map(Answer::Entry)
             }
             Question::Remove(wish) => {
@@ -297,6 +300,28 @@ impl Found {
         Ok(())
     }
 
+    /// Refuses missing directories above the place that the asker may not make.
+    fn may_make_above(&self, may: &May<'_>) -> Result<(), Refusal> {
+        let mut at = self.path.parent();
+        while let Some(above) = at.filter(|above| !above.is_root()) {
+            if may(&self.export, &above, Right::Write).is_err() {
+                let there = self.storage.stat(&above);
+                return match there.map_err(|error| self.refuse(&error))? {
+                    Some(_) => Ok(()),
+                    None => Err(Refusal::new(
+                        code::NOT_GRANTED,
+                        format!(
+                            "{}: a directory above it does not exist, and you may not make that directory",
+                            self.shown()
+                        ),
+                    )),
+                };
+            }
+            at = above.parent();
+        }
+        Ok(())
+    }
+
     /// The message of a failure of the storage.
     pub(super) fn refuse(&self, error: &StoreError) -> Refusal {
         let code = match error.kind {
@@ -306,7 +331,7 @@ impl Found {
             StoreErrorKind::Escape => code::OUTSIDE,
             StoreErrorKind::Permission | StoreErrorKind::ReadOnly => code::PERMISSION,
             StoreErrorKind::NoSpace => code::NO_SPACE,
-            StoreErrorKind::NameTooLong => code::INVALID,
+            StoreErrorKind::NameTooLong | StoreErrorKind::Lasting => code::INVALID,
             _ => code::IO,
         };
         Refusal::new(code, format!("/{}: {error}", self.export))

@@ -1,4 +1,4 @@
-//! Lists a directory by pages, sorted by the bytes of the names. Keeps no handles after a page.
+//! Lists a directory by pages, sorted by the bytes of the names. Keeps no file open between pages.
 //!
 //! If no names are kept from an earlier page, a listing reads all names of its directory. It keeps the smallest names
 //! after the cursor in a heap, slightly more than one page. The rest is kept for a moment for the next page. Therefore

@@ -92,7 +92,15 @@ fn a_claim_is_renewed_while_no_place_for_a_long_question_is_free() {
     }
     let (mut near, _far) = local_pair(&StreamOptions::default()).expect("a pair");
     let who = Who::itself(*identity.id());
-    let mut asked = |question| answer(shared, &mut near, &who, 1, question).err();
+    let mut asked = |question| {
+        let (who, place) = (who.clone(), None);
+        let asked = Asked {
+            who,
+            question,
+            place,
+        };
+        answer(shared, &mut near, 1, asked).err()
+    };
     let refused = asked(Question::Stat {
         path: Text::from("data"),
     });

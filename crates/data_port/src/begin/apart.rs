@@ -1,6 +1,7 @@
 //! Refuses a transfer whose source and destination overlap, if this node can detect that. Does not search places; `run::itself` compares
 //! them.
 
+use godwit_net::IdentityId;
 use godwit_proto::{Beacon, ErrorCode, Open};
 use godwit_run::itself::{self, Judged, Look};
 use godwit_tree::{PreparedDestination, TreeRoot};
@@ -21,6 +22,7 @@ pub(super) struct Marked {
 /// is undone.
 pub(super) fn marked(
     shared: &Shared,
+    peer: IdentityId,
     request: &Open,
     mut prepared: PreparedDestination,
 ) -> Result<Marked, Denial> {
@@ -34,7 +36,7 @@ pub(super) fn marked(
     };
     if let Some(why) = why {
         if let Err(error) = prepared.put_away() {
-            shared.log(&error.to_string());
+            shared.operator.log_peer(peer, &error.to_string());
         }
         return Err(meets(shared, why));
     }

@@ -10,7 +10,7 @@ use godwit_api::grant::Right;
 use godwit_api::grant::lasting::Look;
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
-use godwit_engine::{Order, Share};
+use godwit_engine::{NetworkUse, Order};
 use godwit_net::IdentityId;
 use godwit_proto::{ErrorCode, Open, Preserve};
 use godwit_tree::select::Select;
@@ -46,7 +46,7 @@ pub(super) fn entered(
     Ok(Some((hold, Membership { node, ..membership })))
 }
 
-/// One check whether the holders of claims may write at their places.
+/// One check of the rights of claim holders to write at their places.
 pub(crate) struct HolderRights<'a> {
     shared: &'a Shared,
     round: Round,
@@ -112,9 +112,9 @@ pub(super) fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
 }
 
 /// The requested behaviour of the transfer towards others.
-pub(super) fn share_of(request: &Open) -> Share {
+pub(super) fn network_use_of(request: &Open) -> NetworkUse {
     let sharing = request.sharing.clone().unwrap_or_default();
-    Share {
+    NetworkUse {
         congestion: sharing.congestion,
         background: sharing.background,
     }

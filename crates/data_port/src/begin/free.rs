@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use godwit_net::IdentityId;
 use godwit_tree::{DestinationError, DestinationRequest, PreparedDestination};
 
 use crate::Shared;
@@ -31,7 +32,7 @@ pub(super) fn prepare(
     asked: &[u8],
     request: &DestinationRequest,
 ) -> Result<PreparedDestination, Denial> {
-    let no = |error: DestinationError| refusal(shared, &error, asked);
+    let no = |error: DestinationError| refusal(shared, who.peer, &error, asked);
     let mut prepared = request.clone().prepare();
     // Other transfers whose clients are gone are ended: they can be started again, but this transfer has a client now.
     while let Err(DestinationError::Busy {
@@ -51,12 +52,14 @@ pub(super) fn prepare(
     match shared.table.supersede(key, &who.peer, PATIENCE) {
         Holder::Free => {}
         Holder::Attended => return Err(no(error)),
-        Holder::Silent => return Err(silent(shared, &error, asked)),
+        Holder::Silent => return Err(silent(shared, who.peer, &error, asked)),
     }
     // Another process may hold the destination for a client that is gone; the process releases it when it sees this file.
     let wanted = wanted_file(&shared.config.home, key);
     if let Err(error) = std::fs::write(&wanted, []) {
-        shared.log(&format!("{}: {error}", wanted.display()));
+        shared
+            .operator
+            .log_peer(who.peer, &format!("{}: {error}", wanted.display()));
     }
     let until = Instant::now() + SUPERSEDE_PATIENCE;
     let prepared = loop {
@@ -77,11 +80,11 @@ const DAMAGED: &str = "the journal of an earlier run of this transfer is damaged
 
 /// Logs the damage in the journal, and leaves a message for the peer without a path of this machine. The client of an agent may see the
 /// paths of the user's files.
-pub(super) fn tell_damage(shared: &Shared, prepared: &mut PreparedDestination) {
+pub(super) fn tell_damage(shared: &Shared, peer: IdentityId, prepared: &mut PreparedDestination) {
     let Some(damage) = &mut prepared.recovered.damage else {
         return;
     };
-    shared.log(damage);
+    shared.operator.log_peer(peer, damage);
     if shared.only.is_none() {
         DAMAGED.clone_into(damage);
     }

@@ -12,10 +12,10 @@ use godwit_run::local::Access;
 use godwit_store::Kind;
 use godwit_tree::select::Select;
 use godwit_tree::synthetic::MemorySource;
-use godwit_tree::{FoundRoot, TreeRoot};
+use godwit_tree::{Buffering, FoundRoot, TreeRoot};
 
 use super::apart::{Sought, keep_apart};
-use super::asked::{order_of, select_of, share_of};
+use super::asked::{network_use_of, order_of, select_of};
 use super::{Beginning, StartedEnd, journals, place_for};
 use crate::admit::admit;
 use crate::allow::{Denial, Who};
@@ -45,7 +45,7 @@ impl<'a> Beginning<'a, '_> {
         let names = Arc::new(NameQueue::default());
         let found = self.find(places, select.is_listed())?;
         let sources = self.sources(found, &select, &names)?;
-        let congestion = share_of(request).congestion;
+        let congestion = network_use_of(request).congestion;
         if !congestion.is_empty() {
             check_congestion(&congestion, "the machine that sends")
                 .map_err(|error| Denial::new(ErrorCode::NOT_SUPPORTED, error.to_string()))?;
@@ -65,8 +65,13 @@ impl<'a> Beginning<'a, '_> {
             order: order_of(request),
             // The writing end checks its permission.
             fence: None,
+            seat: None,
+            buffering: shared.config.process.buffer.as_ref().map(Buffering::of),
         };
-        let end = self.end(request.digest_kind(), admit(shared, needs, request)?);
+        let end = self.end(
+            request.digest_kind(),
+            admit(shared, self.peer, needs, request)?,
+        );
         let sender = build::sender(end, sending, sources)
             .map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))?;
         // The client has set the limit, and may change it.

@@ -1,7 +1,7 @@
 //! Starts the receiving end of a push: a tree, or a sink that discards data. Knows only the place that `places` found.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::job::Text;
 use godwit_engine::Receiver;
@@ -99,12 +99,12 @@ impl<'a> Beginning<'a, '_> {
         prepared.config.hides_contents = request.may_not_read || may_read.is_err();
         prepared.config.keeper = Arc::new(Keeper::new(kept_at(gives_owners, request)));
         let (resumed, arrived) = (prepared.recovered.resumed, prepared.arrived());
-        tell_damage(shared, &mut prepared);
+        tell_damage(shared, self.peer, &mut prepared);
         let Marked {
             prepared,
             beacon,
             unproved,
-        } = marked(shared, request, prepared)?;
+        } = marked(shared, self.peer, request, prepared)?;
         let writes_to = Spots::look(&prepared.destinations);
         let (prepared, entering) = self.beside_claims(prepared, &writes_to, lease.is_some())?;
         let mapped = prepared.mapped.clone();
@@ -143,8 +143,13 @@ impl<'a> Beginning<'a, '_> {
     /// The destination that the client requests.
     fn destination(&self, place: DestinationPlace) -> DestinationRequest {
         let (shared, request) = (self.shared, self.request);
+        let counted_as = match shared.only {
+            Some(_) => None,
+            None => shared.places.counted_as(self.peer).into_iter().min(),
+        };
         let earlier = request.earlier.as_ref();
         let tags = earlier.map_or_else(Vec::new, |earlier| earlier.tags.clone());
+        let age = earlier.and_then(|earlier| earlier.age_ms);
         DestinationRequest {
             force: request.force,
             verify: request.verify,
@@ -153,8 +158,10 @@ impl<'a> Beginning<'a, '_> {
             earlier: Earlier {
                 into: request.earlier_into(),
                 tags,
+                age: age.map(Duration::from_millis),
             },
             node: shared.own.to_string().into_bytes(),
+            counted_as: counted_as.map(|giver| giver.to_string().into_bytes()),
             ..DestinationRequest::new(
                 place,
                 shared.places.sender_name(self.peer),
@@ -190,7 +197,8 @@ impl<'a> Beginning<'a, '_> {
         let may_hold = |by: &By, asked: &Text| rights.may_write(by, asked);
         let claims = &shared.config.claims;
         let entering = claims.enter_alone();
-        match claims.refuses(writes_to, Instant::now(), &may_hold) {
+        let asked = &self.request.destination;
+        match claims.refuses(writes_to, asked, Instant::now(), &may_hold) {
             None => Ok((prepared, Some(entering))),
             Some(no) => {
                 drop(entering);
@@ -205,7 +213,7 @@ impl<'a> Beginning<'a, '_> {
         let shared = self.shared;
         let writers = shared.config.writers.most;
         let needs = Needs::of_receiver(self.block_bytes, shared.streams_max, writers);
-        admit(shared, needs, self.request)
+        admit(shared, self.peer, needs, self.request)
     }
 
     fn receiver(

@@ -41,7 +41,7 @@ fn agent(home: &std::path::Path) -> Agent {
     Agent::start(config, listener).expect("an agent")
 }
 
-fn export(path: &std::path::Path) -> Export {
+pub(crate) fn export(path: &std::path::Path) -> Export {
     Export {
         name: "data".to_owned(),
         path: path.to_owned(),
@@ -51,6 +51,7 @@ fn export(path: &std::path::Path) -> Export {
         devices: false,
         require_mount: false,
         watched: Watched::default(),
+        bounds: crate::export::ExportBounds::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_api::job::ClaimId;
 use godwit_engine::Fence;
 
 /// The duration of a claim.
@@ -76,11 +77,22 @@ impl Entry {
 
 /// The validity of one member's transfers.
 pub(crate) struct MemberLease {
+    pub(crate) claim: ClaimId,
     pub(super) lease: Arc<Lease>,
     pub(super) entry: Entry,
 }
 
 impl MemberLease {
+    /// The lease of a member whose claim has ended.
+    #[cfg(test)]
+    pub(crate) fn ended(claim: ClaimId) -> Arc<Self> {
+        Arc::new(Self {
+            claim,
+            lease: Lease::new(Instant::now(), Duration::ZERO),
+            entry: Entry::new(),
+        })
+    }
+
     pub(crate) fn holds_at(&self, now: Instant) -> bool {
         !self.entry.0.load(Ordering::SeqCst) && self.lease.holds_at(now)
     }

@@ -1,9 +1,9 @@
-//! Makes the refusals of questions about a claim that has ended or was taken over. Does not decide.
+//! Makes the refusals that concern a claim: it has ended, was taken over, or keeps others out. Does not decide.
 
 use godwit_api::ask::{Refusal, code};
 use godwit_api::job::ClaimId;
 
-pub(super) fn no_such(claim: ClaimId) -> Refusal {
+pub(crate) fn no_such(claim: ClaimId) -> Refusal {
     let message =
         format!("the claim {claim} has ended at this node, or was never set; set it again");
     Refusal::new(code::NO_SUCH_CLAIM, message)
@@ -12,4 +12,13 @@ pub(super) fn no_such(claim: ClaimId) -> Refusal {
 pub(super) fn passed(epoch: u64) -> Refusal {
     let message = format!("the claim is in epoch {epoch}: a different controller has taken over");
     Refusal::new(code::NO_SUCH_CLAIM, message)
+}
+
+/// The message for a peer that asked for this place. It contains the peer's own name of the place: the claimed place may lie above it, or
+/// below it, and may have a name in an export that the peer may not use. The holder and the id stay secret, too.
+pub(super) fn claimed(asked: &[u8]) -> String {
+    let asked = String::from_utf8_lossy(asked);
+    format!(
+        "{asked}, or a place above or below it, is claimed for the members of a job; wait for that job, or cancel it"
+    )
 }

@@ -1,5 +1,6 @@
 //! Limits the number of claims of one holder, and decides which identities count as one holder. Does not store claims.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -7,7 +8,8 @@ use godwit_api::ask::{Refusal, code};
 use godwit_api::job::ClaimId;
 use godwit_net::IdentityId;
 
-use super::{CLAIMS_OF_ONE_MAX, Held, MEMBERS_OF_ONE_MAX, Wish};
+use super::marks::Remains;
+use super::{CLAIMS_MAX, CLAIMS_OF_ONE_MAX, Held, MEMBERS_OF_ONE_MAX, Wish};
 use crate::allow::Who;
 
 /// The peer that sets or changes a claim, and its rights.
@@ -36,16 +38,66 @@ impl By {
     }
 }
 
-/// Whether the holder of this claim has reached the limit of claims.
-pub(super) fn is_full_for(table: &HashMap<ClaimId, Held>, by: &By, now: Instant) -> bool {
-    let giver = giver_of(by);
+/// Whether the holder of this claim has reached the limit of claims. The mark of an ended claim counts as a claim. To make room, the holder's
+/// oldest ended claims lose their marks.
+pub(super) fn is_full_for(
+    table: &mut HashMap<ClaimId, Held>,
+    wish: &Wish,
+    now: Instant,
+    remains: &mut Remains,
+) -> bool {
+    let giver = giver_of(&wish.by);
     if giver.is_none() {
         return false;
     }
-    let of_one = table
-        .values()
-        .filter(|held| giver_of(&held.by) == giver && held.lease.holds_at(now));
-    of_one.count() >= CLAIMS_OF_ONE_MAX
+    let (mut living, mut marked) = (0, Vec::new());
+    for (claim, held) in table.iter() {
+        if *claim == wish.claim || giver_of(&held.by) != giver {
+            continue;
+        }
+        if held.lease.holds_at(now) {
+            living += 1;
+        } else if held.has_mark {
+            marked.push((held.lease.begin, *claim));
+        }
+    }
+    marked.sort_unstable();
+    let over = (living + marked.len() + 1).saturating_sub(CLAIMS_OF_ONE_MAX);
+    for (_, claim) in marked.iter().take(over) {
+        if let Some(held) = table.get_mut(claim) {
+            remains.leave(*claim, held);
+        }
+    }
+    living >= CLAIMS_OF_ONE_MAX
+}
+
+/// Drops an ended claim to make room for another one. Claims with a mark are the last to go, because their jobs fail without the mark. The
+/// holder with the most claims loses its oldest one first, so that no holder drops the claims of others.
+///
+/// # Errors
+/// All claims hold.
+pub(super) fn drop_ended(
+    table: &mut HashMap<ClaimId, Held>,
+    now: Instant,
+    remains: &mut Remains,
+) -> Result<(), Refusal> {
+    let mut counts: HashMap<Option<String>, usize> = HashMap::new();
+    for held in table.values() {
+        *counts.entry(giver_of(&held.by)).or_default() += 1;
+    }
+    let order = |(claim, held): (&ClaimId, &Held)| {
+        let count = counts.get(&giver_of(&held.by)).copied();
+        let of_holder = (held.has_mark, Reverse(count));
+        (!held.lease.holds_at(now)).then_some((of_holder, held.lease.begin, *claim))
+    };
+    let Some((_, _, next)) = table.iter().filter_map(order).min() else {
+        let message = format!(
+            "this node holds {CLAIMS_MAX} claims, which is the limit; release one that has ended"
+        );
+        return Err(Refusal::later(code::BUSY, message));
+    };
+    remains.drop_claim(table, next);
+    Ok(())
 }
 
 /// Whether the claims of this holder may have these members too. Former members count. To make room, the holder's oldest ended claims
@@ -54,6 +106,7 @@ pub(super) fn has_room_for_members(
     table: &mut HashMap<ClaimId, Held>,
     wish: &Wish,
     now: Instant,
+    remains: &mut Remains,
 ) -> bool {
     let giver = giver_of(&wish.by);
     let known = |held: &Held| held.members.len() + held.former.len();
@@ -80,7 +133,7 @@ pub(super) fn has_room_for_members(
         if over == 0 {
             break;
         }
-        table.remove(&claim);
+        remains.drop_claim(table, claim);
         over = over.saturating_sub(members);
     }
     true

@@ -1,15 +1,17 @@
 //! Decides whether two places are equal, or one lies below the other, even if a file system accepts several spellings of one name.
-//! Opens no files and follows no links. Uses the file system only when a place is created, never when places are compared.
+//! Opens only directories, and follows no links. Uses the file system only when a place is created, never when places are compared.
 
+mod case;
+mod directory;
 mod folded;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
+use case::Case;
+use directory::Directory;
 use folded::Folded;
 
 /// Longest place of a claim in bytes, as in a system call.
@@ -58,44 +60,40 @@ struct Step {
     folded: Folded,
     /// Device and inode; `None` if no file has the name.
     file: Option<(u64, u64)>,
-    /// Whether the directory treats another letter case of the name as the same file.
-    folds: bool,
+    /// How the directory treats other letter cases.
+    case: Case,
 }
 
 impl Step {
-    fn look(at: &Path, name: &[u8]) -> Self {
-        let file = file_at(at);
-        let other = swapped(name).map(|other| at.with_file_name(OsStr::from_bytes(&other)));
+    /// A name in `above`. `inherited` is the case of a directory that does not exist yet.
+    fn look(above: &Directory, name: &[u8], inherited: Option<Case>) -> Self {
+        let file = above.file(name);
+        let case = match (file, inherited) {
+            (Some(file), _) => Case::of_file(above, name, file),
+            (None, Some(case)) => case,
+            (None, None) => Case::of_directory(above),
+        };
         Self {
             name: name.into(),
             folded: Folded::of(name),
             file,
-            folds: file.is_some() && other.is_some_and(|other| file_at(&other) == file),
+            case,
         }
     }
 
-    /// Whether both are the same name of one directory. Letter case and the form of composed letters do not distinguish names if one of
-    /// them is free, or if the directory folds names: a file may have been made again since. Otherwise the files decide.
+    /// Whether both are the same name of one directory. If the directory is known to distinguish letter cases, names that differ in them are
+    /// two names. In other directories, letter case and the form of composed letters do not distinguish names if one name is free or the
+    /// directory folds names. A file may have been made again meanwhile. In all other cases the files decide.
     fn meets(&self, other: &Self) -> bool {
         if self.name == other.name || (self.file.is_some() && self.file == other.file) {
             return true;
         }
+        let (case, others) = (self.case, other.case);
         let are_two = self.file.is_some() && other.file.is_some();
-        (!are_two || self.folds || other.folds)
+        (!are_two || Case::folds(case, others))
+            && !Case::are_two(case, others, &self.name, &other.name)
             && self.folded.meets(&self.name, &other.folded, &other.name)
     }
-}
-
-fn file_at(path: &Path) -> Option<(u64, u64)> {
-    let there = fs::symlink_metadata(path).ok()?;
-    Some((there.dev(), there.ino()))
-}
-
-/// The name in another letter case, if it has one.
-fn swapped(name: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(name).ok()?;
-    let mut others = [text.to_uppercase(), text.to_lowercase()].into_iter();
-    others.find(|other| other != text).map(String::into_bytes)
 }
 
 /// An absolute path, in its state when it was examined.
@@ -114,16 +112,25 @@ impl Spot {
 
     /// Examines as many components of the path as a claim may have; more make no difference.
     fn look_at_first(path: &[u8]) -> Self {
-        let mut at = PathBuf::new();
-        let mut steps = Vec::new();
+        let (mut above, mut last) = (Directory::top(), None);
+        let (mut steps, mut bytes) = (Vec::new(), 0);
+        let mut missing = None;
         for component in Path::new(OsStr::from_bytes(path)).components() {
-            if steps.len() == PLACE_NAMES_MAX || at.as_os_str().len() > PLACE_BYTES_MAX {
+            let Component::Normal(name) = component else {
+                continue;
+            };
+            if steps.len() == PLACE_NAMES_MAX || bytes > PLACE_BYTES_MAX {
                 break;
             }
-            at.push(component);
-            if let Component::Normal(name) = component {
-                steps.push(Step::look(&at, name.as_bytes()));
+            let name = name.as_bytes();
+            if let Some(last) = last.replace(name) {
+                above = above.below(last);
             }
+            let step = Step::look(&above, name, missing);
+            // A directory that does not exist yet becomes like the one above it.
+            missing = missing.or_else(|| step.file.is_none().then_some(step.case));
+            bytes += name.len() + 1;
+            steps.push(step);
         }
         Self(steps.into())
     }
@@ -185,6 +192,8 @@ impl Spots {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn spot(path: &[u8]) -> Spot {
@@ -207,9 +216,33 @@ mod tests {
         assert!(meet("caf\u{e9}/x", "cafe\u{301}"));
         assert!(!meet("caf\u{e9}", "cafe\u{301}s"));
         fs::create_dir(directory.path().join("Data")).expect("made");
+        // The directory shows by the one name whether it distinguishes letter cases, also for names that do not exist.
+        let folds = directory.path().join("dATA").exists();
+        assert_eq!(meet("Data", "data/run"), folds);
+        assert_eq!(meet("new/Team/x", "new/team"), folds);
+        assert!(meet("caf\u{e9}/x", "cafe\u{301}"));
+        fs::create_dir(directory.path().join("caf\u{e9}")).expect("made");
+        let folds = directory.path().join("CAF\u{c9}").exists();
+        assert_eq!(meet("caf\u{e9}", "caf\u{c9}"), folds);
+        assert_eq!(meet("t\u{e9}", "t\u{c9}/x"), folds);
         fs::create_dir_all(directory.path().join("data")).expect("made");
         let entries = fs::read_dir(directory.path()).expect("read").count();
-        assert_eq!(meet("Data", "data/run"), entries == 1);
+        assert_eq!(meet("Data", "data/run"), entries == 2);
+    }
+
+    /// A peer that may make links must not learn by its claims what is outside of the export.
+    #[test]
+    fn a_place_below_a_link_does_not_show_what_is_there() {
+        let (directory, outside) = (tempfile::tempdir(), tempfile::tempdir());
+        let (directory, outside) = (directory.expect("made"), outside.expect("made"));
+        fs::create_dir(outside.path().join("Known")).expect("made");
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(outside.path(), &link).expect("made");
+        let below = |name: &str| spot(link.join(name).as_os_str().as_bytes());
+        for (one, other) in [("Known", "known"), ("Free", "free"), ("Known/x", "known/X")] {
+            assert!(below(one).overlaps(&below(other)), "{one}, {other}");
+        }
+        assert!(!below("Known").overlaps(&below("Free")));
     }
 
     #[test]
@@ -255,7 +288,10 @@ mod tests {
             name: name.as_bytes().into(),
             folded: Folded::of(name.as_bytes()),
             file: Some((1, inode)),
-            folds,
+            case: Case {
+                ascii: Some(folds),
+                all: Some(folds),
+            },
         };
         let claimed = step("Data", 1, true);
         assert!(claimed.meets(&step("data", 2, true)));
@@ -266,7 +302,17 @@ mod tests {
         let directory = tempfile::tempdir().expect("made");
         let at = directory.path().join("Data");
         fs::create_dir(&at).expect("made");
-        let folds = fs::symlink_metadata(directory.path().join("dATA")).is_ok();
-        assert_eq!(Step::look(&at, b"Data").folds, folds);
+        let folds = Some(fs::symlink_metadata(directory.path().join("dATA")).is_ok());
+        let found = spot(at.as_os_str().as_bytes());
+        assert_eq!(found.0.last().expect("a name").case.ascii, folds);
+        let free = Step {
+            file: None,
+            ..step("data", 1, true)
+        };
+        assert!(!step("Data", 1, false).meets(&Step {
+            case: Case::default(),
+            ..free.clone()
+        }));
+        assert!(free.meets(&step("DATA", 1, true)));
     }
 }

@@ -147,18 +147,32 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
         let other = table
             .set(wish(2, 1, path, 10), now, &anybody)
             .expect_err(path);
-        assert!(other.message.contains("is claimed for"), "{other}");
         let plain = format!("/srv/{path}").into_bytes();
-        let no = table.refuses(&spots(&plain), now, &anybody).expect(path);
+        let refused = |asked: &[u8]| table.refuses(&spots(&plain), asked, now, &anybody);
+        let no = refused(path.as_bytes()).expect(path);
         assert_eq!(no.code, ErrorCode::BUSY);
-        // A peer that asks for a place around this one does not learn its name.
+        // A peer hears only the name by which it asked.
         for said in [other.message, no.message] {
-            assert_eq!(said.contains("data/set"), path != "data", "{said}");
+            assert!(said.starts_with(&format!("{path}, or a place")), "{said}");
+            assert!(said.contains("is claimed for"), "{said}");
         }
+        let no = refused(b"team/sub").expect(path);
+        assert!(!no.message.contains("data"), "{}", no.message);
     }
+    // The claimed place has a different name in the export of the peer.
+    let team = Wish {
+        place: ClaimedPlace {
+            asked: "team/sub".into(),
+            absolute: b"/srv/data/set/team/sub".to_vec(),
+        },
+        spot: Spot::look(b"/srv/data/set/team/sub").expect("short"),
+        ..wish(2, 1, "team/sub", 10)
+    };
+    let no = table.set(team, now, &anybody).expect_err("claimed");
+    assert!(!no.message.contains("data"), "{no}");
     assert!(
         table
-            .refuses(&spots(b"/srv/data/other"), now, &anybody)
+            .refuses(&spots(b"/srv/data/other"), b"", now, &anybody)
             .is_none()
     );
     table
@@ -168,7 +182,7 @@ fn others_are_refused_the_place_and_do_not_hear_whose_it_is() {
     let after = now + Duration::from_secs(10);
     assert!(
         table
-            .refuses(&spots(b"/srv/data/set"), after, &anybody)
+            .refuses(&spots(b"/srv/data/set"), b"", after, &anybody)
             .is_none()
     );
     assert!(table.tags(after).is_empty());
@@ -266,10 +280,10 @@ fn a_claim_ends_with_the_right_of_its_holder_and_one_holder_leaves_room_for_othe
         .expect("the claim of before has ended");
 
     let there = spots(b"/srv/data/more");
-    assert!(table.refuses(&there, now, &without("a")).is_some());
-    assert!(table.refuses(&there, now, &without("q")).is_none());
+    assert!(table.refuses(&there, b"", now, &without("a")).is_some());
+    assert!(table.refuses(&there, b"", now, &without("q")).is_none());
     // The claim has ended permanently.
-    assert!(table.refuses(&there, now, &without("a")).is_none());
+    assert!(table.refuses(&there, b"", now, &without("a")).is_none());
 }
 
 /// The id of a claim can be guessed, so it is not enough to use the claim.
@@ -368,8 +382,8 @@ fn claims_of_a_node_of_the_site_end_with_its_membership() {
     set(5_001, "q").expect("room for another node");
     let there = spots(b"/srv/data/7/below");
     let without_b = without("b");
-    assert!(table.refuses(&there, now, &anybody).is_some());
-    assert!(table.refuses(&there, now, &without_b).is_none());
+    assert!(table.refuses(&there, b"", now, &anybody).is_some());
+    assert!(table.refuses(&there, b"", now, &without_b).is_none());
     // As an ordinary peer, the removed node cannot renew its claim.
     let mut id = [1; 16];
     id[..8].copy_from_slice(&8_usize.to_le_bytes());
@@ -404,7 +418,7 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     let hold = enter(now).ok().expect("a member");
     let there = spots(b"/srv/data/set/below");
     // Neither a transfer nor another claim gets the place.
-    assert!(table.refuses(&there, later(1), &unread).is_some());
+    assert!(table.refuses(&there, b"", later(1), &unread).is_some());
     let other = table.set(wish(2, 1, "data/set", 60), later(2), &unread);
     assert!(other.expect_err("it holds").retryable);
     table.look(later(3), &unread);
@@ -418,7 +432,7 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     assert!(enter(later(20)).is_ok());
     assert!(!hold.holds_at(later(20)));
     assert!(enter(later(20)).is_ok());
-    assert!(table.refuses(&there, later(20), &anybody).is_some());
+    assert!(table.refuses(&there, b"", later(20), &anybody).is_some());
     // One failed check does not end the claim; two in a row do.
     table.look(later(21), &without("q"));
     table.look(later(22), &anybody);

@@ -89,6 +89,8 @@ impl Admission {
         }
     }
 
+    /// The connection that closes to make room for a new connection from `address`: the oldest connection of the addresses that have
+    /// most. `address` counts among them only if it is at its limit, or alone has the most.
     fn makes_way(&self, address: IpAddr, known: bool) -> Option<u64> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         let rivals = || self.strangers.values().filter(|one| one.known == known);
@@ -99,19 +101,19 @@ impl Admission {
             true => self.bounds.per_known_address,
             false => self.bounds.per_address,
         };
-        let from = if counts.get(&address).is_some_and(|count| *count >= each) {
-            address
-        } else if rivals().count() >= self.bounds.all {
-            let (most, _) = counts
-                .iter()
-                .max_by_key(|(address, count)| (**count, **address))?;
-            *most
-        } else {
-            return None;
+        let own = counts.get(&address).copied().unwrap_or(0);
+        let most = counts.values().copied().max().unwrap_or(0);
+        let only_own = own == most && counts.values().filter(|count| **count == most).count() == 1;
+        let gives = |one: &IpAddr| match *one == address {
+            true => own >= each || only_own,
+            false => own < each && counts.get(one) == Some(&most),
         };
+        if own < each && rivals().count() < self.bounds.all {
+            return None;
+        }
         self.strangers
             .iter()
-            .filter(|(_, one)| one.known == known && one.address == from)
+            .filter(|(_, one)| one.known == known && gives(&one.address))
             .min_by_key(|(id, one)| (one.since, **id))
             .map(|(id, _)| *id)
     }
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_displaces_itself_and_a_known_address_has_places_of_its_own() {
+    fn a_flood_displaces_itself_and_a_known_address_has_reserved_places() {
         let start = Instant::now();
         let mut admission = Admission::new(BOUNDS);
         admission.know(address(9));
@@ -160,6 +162,22 @@ mod tests {
             let (_, displaced) = admission.admit(address((number % 5) as u8), at);
             assert_ne!(displaced, Some(friend));
             assert_ne!(displaced, Some(lonely));
+        }
+    }
+
+    #[test]
+    fn of_equal_addresses_the_oldest_connection_makes_way() {
+        let start = Instant::now();
+        let at = |number: u8| start + Duration::from_millis(number.into());
+        let mut admission = Admission::new(BOUNDS);
+        let first: Vec<u64> = (0..10)
+            .map(|number| admission.admit(address(number), at(number)).0)
+            .collect();
+        let (newest, displaced) = admission.admit(address(99), at(10));
+        assert_eq!(displaced, Some(first[0]));
+        for number in 50..59 {
+            let (_, displaced) = admission.admit(address(number), at(number));
+            assert_ne!(displaced, Some(newest), "{number}");
         }
     }
 

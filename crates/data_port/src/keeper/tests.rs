@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use godwit_api::grant::Mandate;
+use godwit_api::job::ClaimId;
 use godwit_api::record::{TransferDirection, TransferStart};
 use godwit_api::rest::Timestamp;
 use godwit_engine::session::Engine;
@@ -17,7 +18,7 @@ use godwit_tree::synthetic::NullSink;
 
 use super::*;
 use crate::allow::Who;
-use crate::claims::Spots;
+use crate::claims::{MemberLease, Spot, Spots};
 use crate::gate::{Gate, Limits};
 use crate::leave::Leave;
 use crate::session::HeldResources;
@@ -46,14 +47,15 @@ const STAYS: Patience = Patience {
 
 /// A transfer in a table, with one stream; the test is its client.
 fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<()>) {
-    running_for(table, Who::itself(owner()), "")
+    running_for(table, Who::itself(owner()), "", None)
 }
 
-/// A transfer in a table, as in `running`, opened by `who` with this label.
+/// A transfer in a table, as in `running`, opened by `who` with this label, and with this lease if it is a member's.
 fn running_for(
     table: &Table,
     who: Who,
     label: &str,
+    lease: Option<Arc<MemberLease>>,
 ) -> (Arc<Session>, Connection, std::thread::JoinHandle<()>) {
     let counters = Arc::new(Counters::default());
     let for_sink = Arc::clone(&counters);
@@ -94,7 +96,7 @@ fn running_for(
         job: label.to_owned(),
         heirs: HashSet::from([opener("b", None).peer]),
         writes_to: Spots::look(&[b"/data/run42".to_vec()]),
-        lease: None,
+        lease,
         fence: None,
         leave: Leave::unbound(who),
         wanted: None,
@@ -129,6 +131,7 @@ fn running_for(
         streams_wanted: 1,
         serving: Mutex::new(Some(0)),
         watch: Mutex::new(Watch::new(Instant::now())),
+        _receiving: None,
     });
     table.insert(&session);
     // The transfer reports its state as soon as it is served.
@@ -307,7 +310,7 @@ fn a_deserted_transfer_makes_way_by_its_owner_or_by_its_job_alone() {
         (&first, &opener("a", Some(2)), "job 7", false),
     ] {
         let table = Table::default();
-        let (session, near, thread) = running_for(&table, held.clone(), "job 7");
+        let (session, near, thread) = running_for(&table, held.clone(), "job 7", None);
         // The client is gone.
         drop(near);
         thread.join().unwrap();
@@ -317,4 +320,29 @@ fn a_deserted_transfer_makes_way_by_its_owner_or_by_its_job_alone() {
         session.engine.cancel("over");
         session.engine.join();
     }
+}
+
+/// The ended transfers of one job must not keep other jobs from their claims.
+#[test]
+fn a_fenced_transfer_is_awaited_only_by_its_claim_and_at_its_place() {
+    let table = Table::default();
+    let (own, other) = (ClaimId([1; 16]), ClaimId([2; 16]));
+    let lease = Some(MemberLease::ended(own));
+    let (session, near, thread) = running_for(&table, Who::itself(owner()), "", lease);
+    let spot = |path: &[u8]| Some(Spot::look(path).unwrap());
+    for (claim, place, awaits) in [
+        (own, None, true),
+        (own, spot(b"/data/run43"), true),
+        (other, None, false),
+        (other, spot(b"/data/run43"), false),
+        (other, spot(b"/data/run42/sub"), true),
+        (other, spot(b"/data"), true),
+    ] {
+        let awaited = table.has_fenced(claim, place.as_ref());
+        assert_eq!(awaited, awaits, "{claim:?}, {place:?}");
+    }
+    drop(near);
+    thread.join().unwrap();
+    session.engine.cancel("over");
+    session.engine.join();
 }

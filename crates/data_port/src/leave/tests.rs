@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use godwit_api::grant::{Grant, Mandate, Subject};
-use godwit_api::watched::Watched;
 use godwit_net::IdentityId;
 
 use super::*;
@@ -17,13 +16,7 @@ fn identity(letter: &str) -> IdentityId {
 fn export(name: &str) -> Export {
     Export {
         name: name.to_owned(),
-        path: "/nowhere".into(),
-        set_id: false,
-        owner: false,
-        security_xattrs: false,
-        devices: false,
-        require_mount: false,
-        watched: Watched::default(),
+        ..crate::begin::tests::export("/nowhere".as_ref())
     }
 }
 

@@ -8,8 +8,9 @@ use godwit_api::ask::code;
 use godwit_api::event::{Event, Status};
 use godwit_api::failure::FailureCode;
 use godwit_api::job::JobSpec;
+use godwit_worlds::DEADLINE;
 
-use crate::world::{DEADLINE, PART, World};
+use crate::world::{PART, World};
 
 #[test]
 fn a_claimed_destination_is_for_members_alone() {

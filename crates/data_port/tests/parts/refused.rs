@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt as _;
 
 use godwit_api::event::Status;
 use godwit_api::job::{Item, PartDigest};
+use godwit_worlds::Ended;
 
-use crate::heard::Ended;
 use crate::world::{PART, World};
 
 fn failed(ended: &Ended) -> Vec<(usize, String)> {
@@ -116,4 +116,25 @@ fn parts_that_are_no_parts_are_refused() {
     };
     assert_eq!(numbers, [0, 1, 3, 4], "{ended:?}");
     assert!(ended.digests(5)[2].is_some());
+}
+
+/// The closer of the claim would delete the source, so no member may begin to write there.
+#[test]
+fn a_member_is_refused_where_the_closer_would_delete_its_source() {
+    for deletes in [true, false] {
+        let world = World::new();
+        world.file("big", PART + 5000);
+        let items = world.parts("big");
+        fs::rename(world.path("from"), world.path("to/set/from")).expect("moved");
+        world.claim_all();
+        let mut spec = world.member(0, items, &[]);
+        spec.sources = vec!["to/set/from".parse().expect("an endpoint")];
+        if let Some(member) = &mut spec.member {
+            member.deletes = deletes;
+        }
+        let ended = world.run(spec);
+        let is_refused = ended.message().contains("inside the destination");
+        assert_eq!(is_refused, deletes, "{ended:?}");
+        assert_eq!(world.temporary().is_empty(), deletes, "{ended:?}");
+    }
 }

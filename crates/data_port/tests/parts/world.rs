@@ -6,59 +6,25 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use godwit_api::ask::{
     Answer, AskSites, ClaimPlace, Peer, Question, Refusal, ReleaseClaim, RenewClaim,
 };
-use godwit_api::event::EventSink;
-use godwit_api::failure::Failure;
-use godwit_api::grant::Grant;
-use godwit_api::job::{
-    ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, Member, PartDigest, Text,
-};
-use godwit_data_port::{
-    Announce, Asker, ClaimTable, Daemon, DaemonConfig, Export, Exported, Grants, Here,
-};
-use godwit_engine::limits;
-use godwit_engine::session::{Connector, Refusal as Refused};
-use godwit_engine::tuner::Bounds;
-use godwit_net::{Cipher, ClientTls, Identity, IdentityId, KnownPeers, PeerAddress, ServerTls};
+use godwit_api::job::{ClaimId, HeldPart, Item, JobKind, JobSpec, Member, PartDigest};
+use godwit_data_port::{Asker, ClaimTable, Daemon, Exported, Here};
+use godwit_net::{Cipher, ClientTls, Identity, IdentityId};
 use godwit_run::local::ExportedFiles;
-use godwit_run::{
-    AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
-};
+use godwit_run::{Env, Home};
 use godwit_store::{Confine, FsStorage, RelPath, Storage};
-
-use super::heard::{Ended, Heard, Running};
-
-/// Limit of any wait; an expected event happens much sooner.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
+use godwit_worlds::{
+    DEADLINE, Ended, Running, begin, copy, data_port, export, node_home, surroundings, trust,
+};
 
 /// The minimum length of a part.
 pub(crate) const PART: u64 = 256 << 20;
 
 pub(crate) const CLAIM: ClaimId = ClaimId([7; 16]);
-
-/// A connector that reaches no machine by ssh.
-struct Nowhere;
-
-impl Connectors for Nowhere {
-    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::usage("there are no other machines"))
-    }
-
-    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refused> {
-        Err(godwit_run::refusal_of(Failure::usage(
-            "there are no other machines",
-        )))
-    }
-
-    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
-        Ok(false)
-    }
-}
 
 /// A source, a destination, and two nodes that export it.
 pub(crate) struct World {
@@ -74,9 +40,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
-        for name in ["home", "node0", "node1"] {
-            Home::at(path(name)).make().expect("made");
-        }
+        Home::at(path("home")).make().expect("made");
         let own = Identity::load_or_create(&path("home")).expect("a key");
         for name in ["from", "to/set"] {
             fs::create_dir_all(path(name)).expect("made");
@@ -84,25 +48,13 @@ impl World {
         let claims = Arc::<ClaimTable>::default();
         let nodes = [0, 1].map(|number| {
             let home = path(&format!("node{number}"));
-            for name in ["journals", "spill"] {
-                fs::create_dir_all(home.join(name)).expect("made");
-            }
-            let identity = Identity::load_or_create(&home).expect("a key");
-            let line = format!("{} * read,write,delete", own.id());
-            let words: Vec<&str> = line.split(' ').collect();
-            let grant = Grant::of_words(&words).expect("a grant");
-            Grants::new(&home).add(&grant).expect("granted");
-            let mut config = config(&home, &path("to"), &identity);
+            let identity = node_home(&home, &own.id().to_string(), "read,write,delete");
+            let mut config = data_port(&home, &identity, vec![export("to", &path("to"))]);
             if number == 0 {
                 config.claims = Arc::clone(&claims);
             }
-            let daemon = Daemon::start(config, &identity);
-            let daemon = daemon.expect("started");
-            let address = daemon.addresses()[0];
-            let address = PeerAddress::new(&address.ip().to_string(), address.port());
-            KnownPeers::new(&path("home"))
-                .trust(&address, *identity.id())
-                .expect("trusted");
+            let daemon = Daemon::start(config, &identity).expect("started");
+            trust(&path("home"), &daemon, *identity.id());
             (daemon, *identity.id())
         });
         let tls = ClientTls::new(&own, &Cipher::ALL).expect("TLS");
@@ -186,21 +138,7 @@ impl World {
     /// A job from the source to the destination through a node.
     pub(crate) fn spec(&self, node: usize, settings: &[(&str, &str)]) -> JobSpec {
         let address = self.nodes[node].0.addresses()[0];
-        let settings = settings
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), vec![Text::from(*value)]));
-        JobSpec {
-            version: JOB_VERSION,
-            kind: JobKind::Copy,
-            sources: vec!["from".parse().expect("an endpoint")],
-            destination: format!("godwit://{address}/to/set/")
-                .parse()
-                .expect("an endpoint"),
-            settings: settings.collect(),
-            selection: None,
-            member: None,
-            items: Vec::new(),
-        }
+        copy("from", &format!("godwit://{address}/to/set/"), settings)
     }
 
     pub(crate) fn member(
@@ -259,35 +197,11 @@ impl World {
 
     fn begin_with(&self, spec: JobSpec, exports: Option<Arc<dyn ExportedFiles>>) -> Running {
         let env = Env {
-            process: Process::default(),
-            home: Home::at(self.path("home")),
             base: Some(self.directory.path().to_owned()),
             exports,
-            umask: 0o077,
-            started: Instant::now(),
-            alone: false,
-            retries_first: false,
-            connectors: Arc::new(Nowhere),
-            input: None,
-            output: None,
-            list: None,
-            kept_out: Vec::new(),
-            tells: None,
-            label: None,
-            mandate: None,
-            hides_names: false,
-            hides_contents: false,
-            attempts: None,
+            ..surroundings(&self.path("home"))
         };
-        let (heard, control) = (Arc::new(Heard::default()), Control::default());
-        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
-        let steered = control.clone();
-        let thread = thread::spawn(move || Runner::run(&spec, &env, &events, &steered));
-        Running {
-            heard,
-            control,
-            thread,
-        }
+        begin(spec, env)
     }
 
     #[track_caller]
@@ -414,47 +328,5 @@ fn same_contents(one: &Path, other: &Path) -> bool {
             return false;
         }
         at += read as u64;
-    }
-}
-
-fn export(name: &str, path: &Path) -> Export {
-    Export {
-        name: name.to_owned(),
-        path: path.to_owned(),
-        set_id: false,
-        owner: false,
-        security_xattrs: false,
-        devices: false,
-        require_mount: false,
-        watched: godwit_api::watched::Watched::default(),
-    }
-}
-
-fn config(home: &Path, to: &Path, identity: &Identity) -> DaemonConfig {
-    DaemonConfig {
-        process: Process::default(),
-        listen: vec!["127.0.0.1:0".parse().expect("an address")],
-        announce: Announce::None,
-        exports: vec![export("to", to)],
-        home: home.to_owned(),
-        rules: Arc::new(|| Ok(Arc::default())),
-        tls: ServerTls::new(identity, &Cipher::ALL).expect("TLS"),
-        plain_allowed: false,
-        handshake_deadline: DEADLINE,
-        connections_per_peer: 1024,
-        connections_max: 1024,
-        transfers_per_peer: 16,
-        transfers_max: 16,
-        stall_limit: DEADLINE,
-        pool_bytes: limits::POOL_BYTES,
-        readers: Bounds { least: 0, most: 4 },
-        writers: Bounds { least: 0, most: 4 },
-        keep_for: DEADLINE,
-        claims: Arc::default(),
-        jobs: None,
-        cluster: None,
-        web: None,
-        tells: Arc::new(|_| {}),
-        log: Arc::new(|_| {}),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use godwit_api::ask::MEMBERS_MAX;
+use godwit_api::ask::{MEMBERS_MAX, Mark};
 use godwit_net::IdentityId;
 
 use super::super::ClaimTable;
@@ -99,4 +99,44 @@ fn an_earlier_epoch_of_a_former_member_never_returns() {
         let refusal = set(*member, 5, &members).expect_err("passed");
         assert_eq!(refusal.code, code::NO_SUCH_CLAIM, "{member}");
     }
+}
+
+/// A peer may set claims that end at once as often as it likes. The job of another peer may be paused meanwhile.
+#[test]
+fn claims_of_one_holder_drop_no_claim_of_another() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let numbered = |number: usize| {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&number.to_le_bytes());
+        ClaimId(id)
+    };
+    // Each claim ends before the next one is set.
+    let set = |number: usize, by: &str| {
+        let begin = now + Duration::from_secs(2 * number as u64);
+        let wish = Wish {
+            claim: numbered(number),
+            ..wish(1, 1, &format!("data/{number}"), 1)
+        };
+        let set = table.set(of(identity(by), &[], wish), begin, &anybody);
+        set.expect("room");
+    };
+    let known = |number: usize| table.place_of(numbered(number));
+    set(0, "q");
+    set(1, "q");
+    let place = known(0).expect("set");
+    table.marked(numbered(0), &place.asked, Mark::Make, None);
+    let full = CLAIMS_MAX;
+    for number in 2..full + 40 {
+        set(number, "a");
+    }
+    assert_eq!(
+        [0, 1, 2, 41].map(|number| known(number).is_some()),
+        [true, true, false, false]
+    );
+    assert!(known(42).is_some());
+    for number in full + 40..full + 60 {
+        set(number, "b");
+    }
+    assert!(known(0).is_some() && known(1).is_some());
+    assert!(!table.has_remains(), "the mark of the paused job stays");
 }

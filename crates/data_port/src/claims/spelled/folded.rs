@@ -73,8 +73,8 @@ fn letters(mut text: &str) -> impl Iterator<Item = Letter<'_>> {
 }
 
 impl Letter<'_> {
-    /// Whether both may be forms of one letter. Only if one of the forms has marks can another form contain them in its character, which is
-    /// then not ASCII.
+    /// Whether both may be forms of one letter. A composed character contains marks, and is not ASCII. It can only be a form of a letter
+    /// that has marks.
     fn meets(&self, other: &Self) -> bool {
         let is_composed = |letter: &Self| !letter.base.is_ascii();
         let has_marks = !self.marks.is_empty() || !other.marks.is_empty();
