@@ -14,6 +14,8 @@ pub(crate) const LIST_MAX: usize = 64;
 /// Sources of one job; the specification has room for this many of usual length. A transfer that is not a job may have more, because no
 /// node stores its description.
 pub const SOURCES_MAX: usize = 1_024;
+/// Destinations of one job: as many as share the reads of a source, and one group of failures each.
+pub const DESTINATIONS_MAX: usize = 64;
 /// Groups of failed entries of a job: more than the failure catalogue has codes.
 pub(crate) const FAILURE_GROUPS_MAX: usize = 64;
 /// Paths that a group of failed entries names.
@@ -43,7 +45,7 @@ pub const ATTEMPTS_MAX: u32 = 1_000;
 pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
 /// Events that can be resumed: three hours at one per second.
 pub(crate) const EVENTS_KEPT: i64 = 10_000;
-/// Deliveries that wait for a webhook; beyond this number, the oldest delivery is deleted.
+/// Deliveries to all webhooks; beyond this number, the oldest of the webhooks with most deliveries are deleted.
 pub(crate) const DELIVERIES_KEPT: i64 = 10_000;
 /// Rows of each kind that one prune deletes: about 100 ms of work.
 pub(crate) const PRUNE_ROWS_MAX: i64 = 1_000;

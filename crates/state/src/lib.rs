@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use godwit_state::{
-//!     Actor, Command, JobOp, JobState, NewJob, Op, Options, StoredPlace, Replica, RetryPolicy, Runner, Timestamp,
+//!     Actor, Command, JobOp, JobState, JobQueue, NewJob, Op, Options, StoredPlace, Replica, RetryPolicy, Runner, Timestamp,
 //! };
 //!
 //! # let directory = tempfile::tempdir()?;
@@ -31,7 +31,7 @@
 //! replica.propose_blocking(Command::new(now, Actor::node("node1"), Op::Submit(Box::new(job))))?;
 //!
 //! // A node takes what is due. The claim names the epoch that the node saw, so of two nodes one gets the job.
-//! let job = replica.reader().due_jobs(now, 1, 1)?.remove(0);
+//! let job = JobQueue(&replica.reader()).due(now, 1, 1)?.remove(0);
 //! let runner = Runner { node: "node1".into(), instance: "a random text".into() };
 //! let claim = Op::Job(job.id.clone(), JobOp::Claim { runner, seen: job.epoch });
 //! replica.propose_blocking(Command::new(now, Actor::node("node1"), claim))?;
@@ -64,19 +64,20 @@ mod seal;
 mod store;
 
 pub use bounds::{
-    ATTEMPTS_MAX, AUDIT_OF_SITE_MAX, JOBS_OF_SITE_MAX, PAGE_BYTES, RULES_OF_ASKER_MAX,
-    RULES_OF_JOBS_MAX, SOURCES_MAX, SPEC_BYTES_MAX, SPEC_BYTES_OF_OWNER_MAX,
+    ATTEMPTS_MAX, AUDIT_OF_SITE_MAX, DESTINATIONS_MAX, JOBS_OF_SITE_MAX, PAGE_BYTES,
+    RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX, SPEC_BYTES_MAX, SPEC_BYTES_OF_OWNER_MAX,
     SPEC_BYTES_OF_SITE_MAX,
 };
 pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub use read::{
-    Agreed, AuditFilter, AuditLine, ById, Cursor, Delivered, Deliveries, DeliveryLine, HeldItems,
-    JobFilter, JobKinds, JobPage, Kept, PendingDelivery, Reader, WorkKind, Works,
+    Agreed, AuditFilter, AuditLine, ById, Cursor, Deliveries, DeliveryLine, Families, HeldItems,
+    JobAmounts, JobFilter, JobKinds, JobPage, JobQueue, Kept, PendingDelivery, Reader, WorkKind,
+    Works,
 };
 pub use replica::{
-    Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,
-    Restored, backup, recover, restore, set_aside,
+    Done, Ended, FollowError, Follower, Gate, Member, Members, OpenError, Options, ProposeError,
+    Readiness, Replica, Restored, backup, recover, restore, set_aside,
 };
 pub use store::{Batch, Position, Store};

@@ -223,10 +223,7 @@ fn shown(value: ValueRef<'_>) -> String {
 pub(crate) fn prepare(connection: &mut Connection, file: &Path) -> Result<(), Fault> {
     let fault = |error| Fault::sqlite_opening(file, error);
     let transaction = connection.transaction().map_err(fault)?;
-    for sealed in TABLES {
-        add_column(&transaction, sealed.table, "sum").map_err(fault)?;
-    }
-    add_column(&transaction, "applied", "sealed").map_err(fault)?;
+    add_columns(&transaction).map_err(fault)?;
     if is_sealed(&transaction).map_err(fault)? {
         check_all(&transaction, file)?;
     } else {
@@ -385,7 +382,7 @@ fn check_all(connection: &Connection, file: &Path) -> Result<(), Fault> {
 fn check_position(connection: &Connection, file: &Path) -> Result<(), Fault> {
     let differs: Option<bool> = connection
         .query_row(
-            "SELECT position <> '' AND json_extract(position, '$.index') IS NOT log_index FROM applied",
+            "SELECT CASE position WHEN '' THEN 0 ELSE json_extract(position, '$.index') IS NOT log_index END FROM applied",
             [],
             |row| row.get(0),
         )
@@ -406,6 +403,14 @@ fn has_column(connection: &Connection, table: &str, column: &str) -> rusqlite::R
         [table, column],
         |row| row.get(0),
     )
+}
+
+/// Adds the missing columns of checksums. Tables that a later version makes get theirs with that version.
+pub(crate) fn add_columns(connection: &Connection) -> rusqlite::Result<()> {
+    for sealed in TABLES {
+        add_column(connection, sealed.table, "sum")?;
+    }
+    add_column(connection, "applied", "sealed")
 }
 
 /// Older programs read and write tables with extra columns, so the version of the file stays: they can use snapshots of newer programs.

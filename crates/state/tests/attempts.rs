@@ -3,7 +3,8 @@
 mod support;
 
 use godwit_state::{
-    ATTEMPTS_MAX, FailureCode, JobOp, JobState, LEVEL_ATTEMPTS, LEVEL_TRY_NOW, Op, Outcome, Reason,
+    ATTEMPTS_MAX, FailureCode, JobOp, JobQueue, JobState, LEVEL_ATTEMPTS, LEVEL_TRY_NOW, Op,
+    Outcome, Reason,
 };
 use support::state::State;
 use support::{at, claim, finish, new_job};
@@ -54,7 +55,12 @@ fn a_job_that_waits_after_a_failure_is_tried_now() {
         };
         state.job(2, backoff).expect("backoff");
     };
-    let due = |state: &State, time| state.reader.due_jobs(at(time), 9, 9).expect("read").len();
+    let due = |state: &State, time| {
+        JobQueue(&state.reader)
+            .due(at(time), 9, 9)
+            .expect("read")
+            .len()
+    };
     let forbidden = |state: &mut State| {
         let error = state.job(3, JobOp::Retry).expect_err("refused");
         assert_eq!(error.code().as_str(), "forbidden_transition");

@@ -3,20 +3,23 @@
 
 mod support;
 
-use godwit_state::{Change, FEATURE_LEVEL, Learn, Op, Site, SiteNode, Target};
+use godwit_state::{AuditFilter, Change, FEATURE_LEVEL, Learn, Op, Peer, Site, SiteNode};
 use support::state::State;
+
+fn peer(name: &str, address: &str) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        identity: format!("gw1-{name}"),
+        addresses: vec![address.to_owned()],
+    }
+}
 
 /// A node of a site is believed for a time after the first node of the site has reported it. Only the first node reports other nodes.
 #[test]
 fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     const HOUR: i64 = 3_600_000;
     let mut state = State::new();
-    let target = |name: &str, address: &str| Target {
-        name: name.to_owned(),
-        identity: format!("gw1-{name}"),
-        addresses: vec![address.to_owned()],
-    };
-    let learn = |nodes: Vec<Target>, named: bool| {
+    let learn = |nodes: Vec<Peer>, named: bool| {
         Op::Learn(Box::new(Learn {
             site: "siteB".to_owned(),
             identity: "gw1-first".to_owned(),
@@ -39,12 +42,12 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
         let site = site(state);
         let nodes = site.believed(support::at(at));
         nodes
-            .map(|node| (node.name.clone(), node.addresses[0].clone()))
+            .map(|node| (node.peer.name.clone(), node.peer.addresses[0].clone()))
             .collect()
     };
     let pair = |name: &str, address: &str| (name.to_owned(), address.to_owned());
     state.op(0, put).expect("put");
-    let both = || vec![target("first", "1"), target("second", "2")];
+    let both = || vec![peer("first", "1"), peer("second", "2")];
     // An older program does not record when a node was reported.
     let error = state.op(1, learn(both(), true)).expect_err("newer");
     assert!(
@@ -59,18 +62,29 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "2")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
     // Another node only updates addresses.
-    let told = vec![target("second", "3"), target("third", "4")];
+    let told = vec![peer("second", "3"), peer("third", "4")];
     state.op(20 * HOUR, learn(told, false)).expect("told");
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "3")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
     // Nodes that the first node reports are believed from then on. Nodes that it no longer reports stay believed for their remaining time.
-    let named = vec![target("first", "1"), target("third", "4")];
+    let named = vec![peer("first", "1"), peer("third", "4")];
     state
         .op(21 * HOUR, learn(named.clone(), true))
         .expect("named");
     let now = [pair("third", "4"), pair("second", "3")];
     assert_eq!(believed(&state, 22 * HOUR), now);
     assert_eq!(believed(&state, 27 * HOUR), [pair("third", "4")]);
+    // The audit log has a line for the change, and none for the same nodes again.
+    let again = vec![peer("first", "5"), peer("third", "4")];
+    state.op(22 * HOUR, learn(again, true)).expect("named");
+    let lines = state.reader.audit(&AuditFilter::default(), 100);
+    let lines = lines.expect("read").into_iter();
+    let learned = lines.filter(|line| line.action == "site.learn");
+    let learned: Vec<_> = learned.map(|line| (line.at, line.actor)).collect();
+    assert_eq!(
+        learned,
+        [(support::at(21 * HOUR), "site:gw1-first".to_owned())]
+    );
     state.op(27 * HOUR, learn(named, true)).expect("named");
     assert_eq!(site(&state).nodes.len(), 2, "the others are forgotten");
 }
@@ -80,9 +94,7 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
 fn the_operator_alone_names_independent_nodes() {
     let mut state = State::new();
     let independent = |name: &str| SiteNode {
-        name: name.to_owned(),
-        identity: format!("gw1-{name}"),
-        addresses: vec![name.to_owned()],
+        peer: peer(name, name),
         named: None,
         independent: true,
     };
@@ -107,7 +119,7 @@ fn the_operator_alone_names_independent_nodes() {
     }
     state.op(2, put(vec![independent("second")])).expect("put");
     for named in [true, false] {
-        let told = |name: &str| Target {
+        let told = |name: &str| Peer {
             name: "other".to_owned(),
             identity: format!("gw1-{name}"),
             addresses: vec!["elsewhere".to_owned()],
@@ -123,7 +135,20 @@ fn the_operator_alone_names_independent_nodes() {
         let nodes: Vec<&SiteNode> = site.independent().collect();
         assert_eq!(nodes, [&independent("second")]);
         let year = 365 * 24 * 3_600_000;
-        let believed = site.believed(support::at(year)).map(|node| &*node.identity);
+        let believed = site
+            .believed(support::at(year))
+            .map(|node| &*node.peer.identity);
         assert_eq!(believed.collect::<Vec<_>>(), ["gw1-second"]);
     }
+}
+
+#[test]
+fn a_node_of_a_site_keeps_its_stored_form() {
+    let stored = r#"{"name":"b","identity":"gw1-b","addresses":["b:1"],"named":"2026-11-24T22:00:05.250Z","independent":true}"#;
+    let node: SiteNode = serde_json::from_str(stored).expect("read");
+    assert_eq!(node.peer, peer("b", "b:1"));
+    assert_eq!(serde_json::to_string(&node).expect("written"), stored);
+    let newer = stored.replace("independent", "of_a_newer_version");
+    let error = serde_json::from_str::<SiteNode>(&newer).expect_err("refused");
+    assert!(error.to_string().contains("of_a_newer_version"), "{error}");
 }

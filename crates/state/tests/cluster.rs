@@ -34,7 +34,7 @@ fn any_node_takes_a_command_and_all_have_it() {
             .iter()
             .all(|number| cluster.sites(*number).len() == 4)
     });
-    assert!(cluster.nodes[&13].check_ready().is_ok());
+    assert!(cluster.nodes[&13].readiness().check().is_ok());
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn the_smaller_half_of_a_partition_changes_nothing_and_says_what_is_needed() {
         "{error}"
     );
     wait_until("it knows", || {
-        let ready = cluster.nodes[&old].check_ready();
+        let ready = cluster.nodes[&old].readiness().check();
         ready.is_err_and(|error| error.to_string().contains("voters can be reached"))
     });
     assert!(
@@ -164,6 +164,7 @@ fn invite(id: &str, expires: i64) -> Command {
 fn join(invite: &str, name: &str, identity: &str) -> Command {
     command(Op::Join(Box::new(Join {
         hash: Secret::new(format!("hash-{invite}")),
+        secret: None,
         node: Node {
             name: name.to_owned(),
             identity: identity.to_owned(),
@@ -209,7 +210,7 @@ fn an_invitation_is_good_for_one_node_and_for_its_time() {
 }
 
 #[test]
-fn what_a_lost_or_removed_node_ran_returns_to_the_queue() {
+fn jobs_of_a_lost_or_removed_node_return_to_the_queue() {
     let cluster = Cluster::of_one();
     let node = &cluster.nodes[&1];
     node.propose_blocking(invite("a", 2_000)).expect("done");
@@ -313,7 +314,7 @@ fn a_member_that_is_restored_keeps_its_number_and_is_alone() {
     assert_eq!(restored.node.map(|node| node.number), Some(3));
     assert_eq!(restored.others, 1);
     cluster.open(3);
-    wait_until("it leads", || cluster.nodes[&3].check_ready().is_ok());
+    wait_until("it leads", || cluster.nodes[&3].readiness().check().is_ok());
     assert_eq!(cluster.sites(3), ["kept"]);
     let members = Members(&cluster.nodes[&3]).all();
     assert_eq!(members.keys().collect::<Vec<_>>(), [&3]);
@@ -334,7 +335,7 @@ fn the_last_survivor_is_made_the_only_voter() {
     let kept = godwit_state::recover(&directory, 3, Timestamp(5_000)).expect("recovered");
     assert!(kept.kept.is_some_and(|kept| kept.join("raft.db").exists()));
     cluster.open(3);
-    wait_until("it leads", || cluster.nodes[&3].check_ready().is_ok());
+    wait_until("it leads", || cluster.nodes[&3].readiness().check().is_ok());
     cluster.nodes[&3]
         .propose_blocking(site("later"))
         .expect("done");

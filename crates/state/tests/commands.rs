@@ -4,22 +4,12 @@
 mod support;
 
 use godwit_state::{
-    Actor, Agreed, AuditEntry, AuditFilter, Change, Command, Effect, FEATURE_LEVEL, FailureCode,
-    FailureGroup, Finish, JobFilter, JobOp, JobState, Op, Outcome, Placed, Prune, Reason, Secret,
-    Sighted, Site, Webhook,
+    Actor, Agreed, AttemptOutcome, AuditEntry, AuditFilter, AuditOutcome, Change, Command, Effect,
+    FEATURE_LEVEL, FailureCode, FailureGroup, Finish, JobFilter, JobOp, JobQueue, JobState, Op,
+    Outcome, Placed, Prune, Reason, Secret, Site, SiteAnswer, Webhook,
 };
 use support::state::State;
-use support::{at, claim, finish, job_command, new_job, runner, submit};
-
-fn backoff(epoch: u64, next: i64) -> JobOp {
-    JobOp::Backoff {
-        epoch,
-        reason: Reason::new(FailureCode::Unreachable, "siteB does not answer."),
-        next_attempt: at(next),
-        bytes: 10,
-        files: 1,
-    }
-}
+use support::{at, backoff, claim, finish, job_command, new_job, runner, submit};
 
 #[test]
 fn a_job_is_retried_until_its_policy_ends_it() {
@@ -35,8 +25,9 @@ fn a_job_is_retried_until_its_policy_ends_it() {
             state.state(),
             (JobState::Queued, Some("unreachable".to_owned()))
         );
-        assert!(state.reader.due_jobs(at(99), 1, 1).expect("due").is_empty());
-        assert_eq!(state.reader.due_jobs(at(100), 1, 1).expect("due").len(), 1);
+        let due = |now| JobQueue(&state.reader).due(at(now), 1, 1).expect("due");
+        assert!(due(99).is_empty());
+        assert_eq!(due(100).len(), 1);
     }
     state.job(3, claim(4)).expect("claim");
     state.job(4, backoff(5, 100)).expect("the last");
@@ -47,10 +38,11 @@ fn a_job_is_retried_until_its_policy_ends_it() {
     let attempts = state.reader.attempts("job").expect("read");
     assert_eq!(attempts.len(), 3);
     assert_eq!(
-        (attempts[0].moved.bytes, attempts[0].outcome.as_deref()),
-        (10, Some("backoff"))
+        (attempts[0].moved.bytes, attempts[0].outcome.clone()),
+        (10, Some(AttemptOutcome::Backoff))
     );
-    assert_eq!(attempts[2].outcome.as_deref(), Some("failed"));
+    let failed = AttemptOutcome::State(JobState::Failed);
+    assert_eq!(attempts[2].outcome, Some(failed));
 }
 
 #[test]
@@ -59,7 +51,10 @@ fn a_deadline_ends_a_job_that_waits_and_one_that_would_wait_beyond_it() {
     let mut job = new_job("job");
     job.deadline = Some(at(50));
     state.op(0, Op::Submit(Box::new(job))).expect("submit");
-    assert_eq!(state.reader.next_deadline().expect("read"), Some(at(50)));
+    assert_eq!(
+        JobQueue(&state.reader).next_deadline().expect("read"),
+        Some(at(50))
+    );
     state.job(1, claim(0)).expect("claim");
     state.job(2, backoff(1, 60)).expect("beyond the deadline");
     assert_eq!(
@@ -69,10 +64,11 @@ fn a_deadline_ends_a_job_that_waits_and_one_that_would_wait_beyond_it() {
     state.job(3, JobOp::Retry).expect("retry");
     let error = state.job(49, JobOp::Expire).expect_err("too early");
     assert_eq!(error.code().as_str(), "invalid");
-    assert_eq!(state.reader.expired_jobs(at(50)).expect("read").len(), 1);
+    let expired = |state: &State| JobQueue(&state.reader).expired(at(50)).expect("read");
+    assert_eq!(expired(&state).len(), 1);
     state.job(50, JobOp::Expire).expect("expire");
     assert_eq!(state.state().0, JobState::Failed);
-    assert!(state.reader.expired_jobs(at(50)).expect("read").is_empty());
+    assert!(expired(&state).is_empty());
     // A user who retries the job after its deadline wants it to run.
     state.job(51, JobOp::Retry).expect("retry");
     assert_eq!(
@@ -203,7 +199,7 @@ fn the_audit_log_has_what_users_wanted_and_what_became_of_it() {
     let refused = Op::Audit(AuditEntry {
         action: "login".to_owned(),
         object: "bob".to_owned(),
-        outcome: "wrong_password".to_owned(),
+        outcome: AuditOutcome::of_word("wrong_password"),
     });
     state.op(3, refused).expect("append");
     let all = state
@@ -370,7 +366,7 @@ fn webhooks_that_name_it_hear_of_sites_that_go_and_come() {
     };
     state.op(1, Op::Site(Change::Create(site))).expect("create");
     let sighted = |identity: &str, answers| {
-        Op::Sighted(Sighted {
+        Op::Sighted(SiteAnswer {
             site: "siteB".to_owned(),
             identity: identity.to_owned(),
             answers,

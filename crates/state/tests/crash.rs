@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use godwit_state::{AuditFilter, JobState, Options, Replica};
+use godwit_state::{AuditFilter, AuditOutcome, JobState, Options, Replica};
 use support::{claim, job_command, submit};
 
 /// Directory of the child's state. Without it, this test proposes a few commands and checks them itself.
@@ -149,7 +149,7 @@ fn assert_whole(directory: &Path, acknowledged: &BTreeMap<String, bool>) {
         let Some(last) = lines.last() else { break };
         filter.before = Some(last.seq);
         for line in lines {
-            assert_eq!(line.outcome, "ok", "{line:?}");
+            assert_eq!(line.outcome, AuditOutcome::Done, "{line:?}");
             let earlier = seen.insert(line.object.clone(), line.seq);
             assert!(earlier.is_none(), "applied twice: {line:?}");
         }

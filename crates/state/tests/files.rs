@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use godwit_state::{
-    Change, FaultKind, JobState, Op, OpenError, Options, Replica, Role, Secret, Setting, Store,
-    Timestamp, User, restore,
+    Change, FaultKind, JobState, Op, OpenError, Options, Position, Replica, Role, Secret, Setting,
+    Store, Timestamp, User, restore,
 };
 use rusqlite::Connection;
 use support::{claim, command, job_command, submit};
@@ -120,7 +120,7 @@ fn cut(directory: &Path, name: &str, part: u64) {
 }
 
 #[test]
-fn what_a_power_cut_takes_from_the_state_is_applied_again() {
+fn commands_lost_from_the_state_in_a_power_cut_are_applied_again() {
     for part in 0..16 {
         let directory = crashed(20);
         cut(directory.path(), "state.db", part);
@@ -316,6 +316,58 @@ fn a_damaged_backup_replaces_nothing() {
     restore(directory.path(), &copy, "gw1-own", Timestamp(0)).expect_err("missing");
     assert!(!copy.exists());
     open(directory.path());
+}
+
+/// A trigger would change what later commands do, at each node that gets a copy of the file.
+#[test]
+fn a_file_with_a_trigger_is_refused() {
+    const TRIGGER: &str = "CREATE TRIGGER hide AFTER INSERT ON audit BEGIN DELETE FROM audit; END";
+    let directory = crashed(20);
+    let copy = directory.path().join("backup");
+    let replica = open(directory.path());
+    replica.backup(&copy).expect("backup");
+    replica.shutdown();
+    let change = |file: &Path| {
+        let db = Connection::open(file).expect("open");
+        db.execute_batch(TRIGGER).expect("changed");
+    };
+    change(&copy);
+    let before = contents(directory.path());
+    let error = restore(directory.path(), &copy, "gw1-own", Timestamp(0)).expect_err("refused");
+    assert!(error.to_string().contains("the trigger hide"), "{error}");
+    assert!(before == contents(directory.path()), "files changed");
+    change(&directory.path().join("state.db"));
+    let damaged = |kind: &FaultKind| matches!(kind, FaultKind::Damaged(_));
+    assert_refused(directory.path(), "state.db", damaged, "the trigger hide");
+}
+
+/// The checksums of the copy are computed while changes of rows are recorded. The next change must not meet these records.
+#[test]
+fn a_store_goes_on_from_a_copy_without_checksums() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let copy = parent.path().join("backup");
+    let mut from = Store::open(&parent.path().join("from.db")).expect("open");
+    from.apply(1, &submit(0, "job"))
+        .expect("apply")
+        .expect("submit");
+    from.backup(&copy).expect("backup");
+    let db = Connection::open(&copy).expect("open");
+    db.execute("UPDATE applied SET sealed = 0", [])
+        .expect("changed");
+    drop(db);
+    let mut store = Store::open(&parent.path().join("state.db")).expect("open");
+    store.replace(&copy).expect("replaced");
+    let mut batch = store.batch().expect("a batch");
+    let next = Position {
+        index: 2,
+        ..Position::default()
+    };
+    batch.mark(&next).expect("marked");
+    batch.commit().expect("committed");
+    let before = store.dump().expect("dump");
+    drop(store);
+    let again = Store::open(&parent.path().join("state.db")).expect("open");
+    assert_eq!(again.dump().expect("dump"), before);
 }
 
 #[test]

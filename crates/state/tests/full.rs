@@ -177,7 +177,7 @@ fn fill_up() {
     };
     assert!(matches!(error, ProposeError::Ended(_)), "{error}");
     // From the first failed write on, the node is not ready.
-    let ready = replica.check_ready().expect_err("not ready");
+    let ready = replica.readiness().check().expect_err("not ready");
     assert!(ready.to_string().contains(".db: "), "{ready}");
     // The process learns that it must end, and why.
     let ended = wait(ended).to_string();

@@ -51,7 +51,7 @@ fn a_leader_without_room_hands_over_and_changes_go_on() {
     assert_eq!(cluster.leader(&[1, 2, 3]), 1);
     let filler = full.join("filler");
     std::fs::write(&filler, vec![1; 61 * MIB]).expect("filled");
-    // Each of them can make changes, whichever node was leader when it asked.
+    // Each of them can make changes, for each leader at the time of the request.
     for number in [1, 2, 3] {
         let name = format!("site{number}");
         cluster.nodes[&number]
@@ -59,7 +59,7 @@ fn a_leader_without_room_hands_over_and_changes_go_on() {
             .expect("changed");
     }
     assert_ne!(cluster.leader(&[2, 3]), 1);
-    let ready = cluster.nodes[&1].check_ready().expect_err("no room");
+    let ready = cluster.nodes[&1].readiness().check().expect_err("no room");
     assert!(ready.to_string().contains("make room"), "{ready}");
     wait_until("the full node has what was changed", || {
         cluster.sites(1) == ["site1", "site2", "site3"]
@@ -81,7 +81,7 @@ fn ask_all_the_time(cluster: &Arc<Cluster>) {
             thread::spawn(move || {
                 let end = Instant::now() + Duration::from_secs(2);
                 while Instant::now() < end {
-                    let _ = cluster.nodes[&4].check_ready();
+                    let _ = cluster.nodes[&4].readiness().check();
                 }
             })
         })
@@ -111,12 +111,15 @@ fn recover_is_no_advice_while_a_voter_answers() {
         let cluster = &cluster;
         let part = part.to_owned();
         move || {
-            let ready = cluster.nodes[&4].check_ready();
+            let ready = cluster.nodes[&4].readiness().check();
             ready.is_err_and(|error| error.to_string().contains(&part))
         }
     };
     wait_until("the majority is missed", says("1 of the 4 others"));
-    let error = cluster.nodes[&4].check_ready().expect_err("no majority");
+    let error = cluster.nodes[&4]
+        .readiness()
+        .check()
+        .expect_err("no majority");
     assert!(!error.to_string().contains("recover"), "{error}");
     ask_all_the_time(&cluster);
     cluster.cut(&[1, 2, 3, 4, 5]);

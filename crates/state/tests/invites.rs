@@ -14,6 +14,7 @@ use support::state::State;
 fn join(hash: &str, name: &str) -> Op {
     Op::Join(Box::new(Join {
         hash: Secret::new(hash),
+        secret: None,
         node: Node {
             addresses: Vec::new(),
             admins: Vec::new(),
@@ -162,7 +163,7 @@ fn a_revoked_invitation_admits_no_node_whatever_the_clock_says() {
     let lines = lines.expect("read").into_iter();
     let revocations = lines.filter(|line| line.action == "invite.remove");
     let seen: Vec<(String, String, String)> = revocations
-        .map(|line| (line.actor, line.object, line.outcome))
+        .map(|line| (line.actor, line.object, line.outcome.as_str().to_owned()))
         .collect();
     let line = |actor: &str, outcome: &str| {
         let [actor, object, outcome] = [actor, "invite/i", outcome].map(ToOwned::to_owned);
@@ -255,12 +256,13 @@ fn an_invitation_ends_with_an_expired_or_forgotten_token() {
 }
 
 #[test]
-fn a_used_invitation_of_an_older_state_readmits_nobody() {
+fn a_used_invitation_of_an_older_state_readmits_no_node() {
     let mut state = State::new();
     let invite = row(&[]);
     let join = || {
         Op::Join(Box::new(Join {
             hash: Secret::new("hash-i"),
+            secret: None,
             node: Node {
                 addresses: Vec::new(),
                 admins: Vec::new(),

@@ -98,6 +98,7 @@ fn a_node_joins_whose_program_is_of_the_level_or_of_the_next_one() {
             .expect("invited");
         let join = Join {
             hash,
+            secret: None,
             node: Node {
                 addresses: Vec::new(),
                 ..node(&format!("n{level}"), 0, level)

@@ -4,9 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, Change, Command, FailureCode, Invite,
-    Join, LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError, Prune, Reason, Role,
-    Schedule, Secret, Share, TakeWork, Token, User, WorkOp,
+    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, AuditOutcome, Change, Command,
+    FailureCode, Invite, Join, LEVEL_LEFT, Limit, LimitScope, Node, Op, PROPOSE, ProposeError,
+    Prune, Reason, Role, Schedule, Secret, Share, TakeWork, Token, User, WorkOp,
 };
 use serde_json::{Value, json};
 use support::air::{Cluster, address, wait_until};
@@ -34,6 +34,7 @@ fn a_removed_node_takes_its_invitations_along() {
     let join = |by: &str, name: &str| {
         Op::Join(Box::new(Join {
             hash: Secret::new(format!("hash-{by}")),
+            secret: None,
             node: Node {
                 addresses: Vec::new(),
                 admins: Vec::new(),
@@ -188,6 +189,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
     // An invalid invitation writes nothing either.
     let join = Op::Join(Box::new(Join {
         hash: Secret::new("guessed"),
+        secret: None,
         node: node("d", 0),
     }));
     let refused = propose(own(), join);
@@ -290,6 +292,7 @@ fn a_member_chooses_no_time() {
     propose_here(Op::Invite(Change::Create(invite)));
     let join = Op::Join(Box::new(Join {
         hash: Secret::new("late"),
+        secret: None,
         node: Node {
             addresses: Vec::new(),
             admins: Vec::new(),
@@ -304,7 +307,7 @@ fn a_member_chooses_no_time() {
     let entry = AuditEntry {
         action: "login".to_owned(),
         object: "ada".to_owned(),
-        outcome: "ok".to_owned(),
+        outcome: AuditOutcome::Done,
     };
     propose(-far, actor("anonymous", None, 1), Op::Audit(entry));
     let lines = target.reader().audit(&AuditFilter::default(), 1);
@@ -342,6 +345,7 @@ fn joins_without_a_good_invitation_leave_the_state_as_it_was() {
         for number in 0..60 {
             let join = Join {
                 hash: Secret::new(hash),
+                secret: None,
                 node: Node {
                     exports: exports.clone(),
                     ..node(&format!("n{number}"), 0)

@@ -3,7 +3,7 @@
 
 mod support;
 
-use godwit_state::{Delivered, FEATURE_LEVEL, FailureCode, JobOp, Moved, Op, Reason};
+use godwit_state::{FEATURE_LEVEL, FailureCode, JobAmounts, JobOp, Moved, Op, Reason};
 use support::state::State;
 use support::{at, claim, new_job};
 
@@ -13,13 +13,29 @@ fn moved(attempt: u32, bytes: u64, files: u64, again: u64) -> JobOp {
         moved: Moved {
             bytes,
             files,
-            again,
+            bytes_again: again,
         },
     }
 }
 
 #[test]
-fn what_attempts_moved_adds_up_however_they_ended() {
+fn the_log_keeps_its_spelling_of_amounts() {
+    let json = r#"{"moved":{"attempt":1,"moved":{"bytes":2,"files":3,"again":4}}}"#;
+    let op: JobOp = serde_json::from_str(json).expect("a command");
+    assert_eq!(op, moved(1, 2, 3, 4));
+    assert_eq!(serde_json::to_string(&op).expect("JSON"), json);
+    // The spelling of the API is another.
+    let amounts = Moved {
+        bytes: 2,
+        files: 3,
+        bytes_again: 4,
+    };
+    let json = serde_json::to_string(&amounts).expect("JSON");
+    assert_eq!(json, r#"{"bytes":2,"files":3,"bytes_again":4}"#);
+}
+
+#[test]
+fn amounts_of_attempts_add_up_for_each_kind_of_end() {
     let mut state = State::new();
     let job = Op::Submit(Box::new(new_job("job")));
     state.op(0, job).expect("submit");
@@ -51,10 +67,10 @@ fn what_attempts_moved_adds_up_however_they_ended() {
     let figures = |bytes, files, again| Moved {
         bytes,
         files,
-        again,
+        bytes_again: again,
     };
     assert_eq!(told, [figures(70, 3, 5), figures(20, 1, 1)]);
-    let sum = Delivered(&state.reader).of("job").expect("read");
+    let sum = JobAmounts(&state.reader).of("job").expect("read");
     assert_eq!(sum, figures(90, 4, 6));
 }
 
@@ -74,7 +90,7 @@ fn figures_beyond_all_measure_are_summed_up() {
     state
         .job(7, moved(2, u64::MAX, u64::MAX, u64::MAX))
         .expect("moved");
-    let delivered = Delivered(&state.reader);
+    let delivered = JobAmounts(&state.reader);
     let (all, ended) = (delivered.of("job"), delivered.ended("job"));
     let most = i64::MAX.unsigned_abs();
     assert!(all.expect("read").bytes > most);

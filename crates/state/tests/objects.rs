@@ -9,7 +9,7 @@ use godwit_state::{
     RuleSite, Schedule, Secret, Share, Site, Token, User, Webhook,
 };
 use support::state::State;
-use support::{alice, at, claim, command, finish, new_job, submit};
+use support::{alice, at, claim, command, finish, new_job, nightly, submit};
 
 fn user(name: &str, role: Role) -> User {
     User {
@@ -38,18 +38,7 @@ fn token(id: &str, user: &str, role: Role) -> Token {
 #[test]
 fn a_tick_fires_once() {
     let mut state = State::new();
-    let schedule = Schedule {
-        id: "nightly".to_owned(),
-        cron: "0 2 * * *".to_owned(),
-        time_zone: "Europe/Berlin".to_owned(),
-        owner: "alice".to_owned(),
-        role: None,
-        template: "{}".to_owned(),
-        disabled: false,
-        fired: None,
-        reason: None,
-        comment: String::new(),
-    };
+    let schedule = nightly();
     state
         .op(100, Op::Schedule(Change::Create(schedule.clone())))
         .expect("create");

@@ -4,8 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, AuditEntry, AuditFilter, Change, Command, CommandError, Invite, JobOp,
-    Join, Limit, LimitScope, NewPassword, Node, Op, PROPOSE, Role, Schedule, Secret, User,
+    AccessRight, AccessRule, AuditEntry, AuditFilter, AuditOutcome, Change, Command, CommandError,
+    Invite, JobOp, Join, Limit, LimitScope, NewPassword, Node, Op, PROPOSE, Role, Schedule, Secret,
+    User,
 };
 use serde_json::Value;
 use support::nodes::{actor, denied, done, job, node, say, submit, three, token, two_nodes, user};
@@ -198,7 +199,7 @@ fn a_node_acts_as_itself_and_makes_neither_users_nor_tokens() {
         Op::Audit(AuditEntry {
             action: "login".to_owned(),
             object: "ada".to_owned(),
-            outcome: "wrong_password".to_owned(),
+            outcome: AuditOutcome::of_word("wrong_password"),
         })
     };
     done(&mut state, node("anonymous"), audit());
@@ -342,6 +343,7 @@ fn no_user_is_called_as_a_node_or_an_account_of_a_machine() {
     for name in ["ada", "root", "site:gw1-x"] {
         let join = Join {
             hash: Secret::new("hash-i"),
+            secret: None,
             node: Node {
                 addresses: Vec::new(),
                 admins: Vec::new(),

@@ -6,8 +6,8 @@ mod support;
 use std::time::Instant;
 
 use godwit_state::{
-    ById, Change, Cursor, Job, JobFilter, JobOp, JobState, Op, Outcome, Position, Reader, Role,
-    Store, User,
+    ById, Change, Cursor, Finish, Job, JobFilter, JobOp, JobQueue, JobState, Op, Outcome, Position,
+    Reader, Role, Store, User,
 };
 use support::state::State;
 use support::{at, claim, command, finish, job_command, new_job};
@@ -275,15 +275,15 @@ fn each_filter_lists_what_a_plain_look_finds() {
     };
     timed("counts", &|| drop(reader.job_counts(None)));
     timed("due, 8 of each owner", &|| {
-        drop(reader.due_jobs(at(10), 8, 100))
+        drop(JobQueue(&reader).due(at(10), 8, 100))
     });
-    timed("next due", &|| drop(reader.next_due(at(10))));
-    timed("running", &|| drop(reader.running_jobs()));
+    timed("next due", &|| drop(JobQueue(&reader).next_due(at(10))));
+    timed("running", &|| drop(JobQueue(&reader).running()));
 
     let counts = reader.job_counts(None).expect("counts");
     let scheduled = (JobState::Scheduled, 100);
     assert!(counts.contains(&scheduled) && counts.contains(&(JobState::Running, 50)));
-    let due = reader.due_jobs(at(10), 8, 100).expect("due");
+    let due = JobQueue(&reader).due(at(10), 8, 100).expect("due");
     assert_eq!(
         due.len(),
         7 * 8 + 1,
@@ -295,10 +295,71 @@ fn each_filter_lists_what_a_plain_look_finds() {
             < (-pair[1].priority, pair[1].created, &pair[1].id)
     }));
     assert_eq!(
-        reader.next_due(at(10)).expect("next"),
+        JobQueue(&reader).next_due(at(10)).expect("next"),
         Some(at(1_000_000 + HISTORY))
     );
-    assert_eq!(reader.running_jobs().expect("running").len(), 50);
+    assert_eq!(JobQueue(&reader).running().expect("running").len(), 50);
+}
+
+#[test]
+fn a_page_ends_by_the_bytes_of_summaries() {
+    let mut state = State::new();
+    let summary = format!("{{\"words\":\"{}\"}}", "x".repeat(50 << 10));
+    for id in ["a", "b", "c"] {
+        let submit = Op::Submit(Box::new(new_job(id)));
+        state.op(1, submit).expect("submitted");
+        state.apply(&job_command(2, id, claim(0))).expect("claimed");
+        let JobOp::Finish(end) = finish(1, Outcome::Complete) else {
+            unreachable!("a job ends so");
+        };
+        let end = JobOp::Finish(Box::new(Finish {
+            summary: summary.clone(),
+            ..*end
+        }));
+        state.apply(&job_command(3, id, end)).expect("ended");
+    }
+    let filter = JobFilter {
+        bytes_max: Some(120 << 10),
+        ..JobFilter::default()
+    };
+    let page = |cursor: Option<&Cursor>| state.reader.jobs(&filter, cursor, 100).expect("a page");
+    let first = page(None);
+    assert_eq!(first.jobs.len(), 2);
+    let second = page(first.next.as_ref());
+    assert_eq!((second.jobs.len(), second.next), (1, None));
+}
+
+#[test]
+fn a_page_ends_by_the_bytes_of_reasons() {
+    let mut state = State::new();
+    for number in 0..40 {
+        let id = format!("job{number}");
+        let submit = Op::Submit(Box::new(new_job(&id)));
+        state.op(1, submit).expect("submitted");
+        state
+            .apply(&job_command(2, &id, claim(0)))
+            .expect("claimed");
+        let JobOp::Finish(mut end) = finish(1, Outcome::Failed) else {
+            unreachable!("a job ends so");
+        };
+        if let Some(reason) = &mut end.reason {
+            reason.text = "x".repeat(4_000);
+        }
+        let end = JobOp::Finish(end);
+        state.apply(&job_command(3, &id, end)).expect("ended");
+    }
+    let filter = JobFilter {
+        bytes_max: Some(100_000),
+        ..JobFilter::default()
+    };
+    let page = |cursor: Option<&Cursor>| state.reader.jobs(&filter, cursor, 100).expect("a page");
+    let first = page(None);
+    assert!((20..25).contains(&first.jobs.len()), "{}", first.jobs.len());
+    let second = page(first.next.as_ref());
+    assert_eq!(
+        (second.jobs.len() + first.jobs.len(), second.next),
+        (40, None)
+    );
 }
 
 #[test]

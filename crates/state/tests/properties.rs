@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use godwit_state::{
     Cause, Change, Code, Command, Job, JobFilter, JobOp, JobState, Op, Outcome, Position, Prune,
-    Reader, Reason, Schedule, Store, Webhook, allowed,
+    Reader, Reason, Store, Webhook, allowed,
 };
 use proptest::prelude::*;
-use support::{at, command, finish, job_command, new_job, runner};
+use support::{at, command, finish, job_command, new_job, nightly, runner};
 
 const JOBS: u8 = 6;
 
@@ -224,19 +224,7 @@ proptest! {
         let file = directory.path().join("state.db");
         let mut store = Store::open(&file).expect("open");
         let reader = Reader::new(file);
-        let schedule = Schedule {
-            id: "nightly".to_owned(),
-            cron: "0 2 * * *".to_owned(),
-            time_zone: "Europe/Berlin".to_owned(),
-            owner: "alice".to_owned(),
-            role: None,
-            template: "{}".to_owned(),
-            disabled: false,
-            fired: None,
-            reason: None,
-            comment: String::new(),
-        };
-        let mut commands = vec![command(0, Op::Schedule(Change::Create(schedule)))];
+        let mut commands = vec![command(0, Op::Schedule(Change::Create(nightly())))];
         store.apply(1, &commands[0]).expect("apply").expect("created");
         let mut jobs = BTreeMap::new();
         let mut ticks = BTreeSet::new();

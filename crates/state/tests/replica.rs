@@ -25,7 +25,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn what_is_acknowledged_is_there_after_reopening() {
+fn acknowledged_commands_are_there_after_reopening() {
     let directory = tempfile::tempdir().expect("a directory");
     let replica = open(directory.path());
     assert!(replica.is_leader());

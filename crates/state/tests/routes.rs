@@ -3,19 +3,9 @@
 
 mod support;
 
-use godwit_state::{Agreed, FEATURE_LEVEL, FailureCode, JobOp, Op, Reason, Route};
+use godwit_state::{Agreed, FEATURE_LEVEL, JobOp, Op, Route};
 use support::state::State;
-use support::{at, claim, new_job};
-
-fn backoff(epoch: u64, next: i64) -> JobOp {
-    JobOp::Backoff {
-        epoch,
-        reason: Reason::new(FailureCode::Unreachable, "siteB does not answer."),
-        next_attempt: at(next),
-        bytes: 10,
-        files: 1,
-    }
-}
+use support::{backoff, claim, new_job};
 
 #[test]
 fn the_first_attempt_decides_for_all_which_site_runs_the_job() {

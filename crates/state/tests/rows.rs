@@ -8,12 +8,12 @@ use std::path::Path;
 
 use godwit_state::{
     AccessRight, AccessRule, Change, FEATURE_LEVEL, FaultKind, Invite, JobState, Limit, LimitScope,
-    Op, OpenError, OpenWork, Options, Replica, Role, Schedule, Secret, Setting, Share, Site, Store,
-    Token, User, Webhook, WorkOp, WorkRoot,
+    Op, OpenError, OpenWork, Options, Replica, Role, Secret, Setting, Share, Site, Store, Token,
+    User, Webhook, WorkOp, WorkRoot,
 };
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use support::{at, claim, command, job_command, submit};
+use support::{at, claim, command, job_command, nightly, submit};
 
 fn open(directory: &Path) -> Replica {
     Replica::open(Options::new(directory)).expect("open")
@@ -193,18 +193,6 @@ fn objects() -> Vec<Op> {
         comment: String::new(),
         nodes: Vec::new(),
     };
-    let schedule = Schedule {
-        id: "nightly".to_owned(),
-        cron: "0 2 * * *".to_owned(),
-        time_zone: "Europe/Berlin".to_owned(),
-        owner: "alice".to_owned(),
-        role: None,
-        template: "{}".to_owned(),
-        disabled: false,
-        fired: None,
-        reason: None,
-        comment: String::new(),
-    };
     let limit = Limit {
         scope: LimitScope::Site,
         name: "siteB".to_owned(),
@@ -238,7 +226,7 @@ fn objects() -> Vec<Op> {
         Op::Token(Change::Create(token)),
         Op::Access(Change::Create(rule)),
         Op::Site(Change::Create(site)),
-        Op::Schedule(Change::Create(schedule)),
+        Op::Schedule(Change::Create(nightly())),
         Op::Limit(Change::Create(limit)),
         Op::Share(Change::Create(share)),
         Op::Setting(Change::Create(setting)),
@@ -381,7 +369,7 @@ fn a_row_that_changes_under_a_running_node_is_not_believed() {
     replica
         .propose_blocking(job_command(200, "job3", claim(0)))
         .expect_err("not applied");
-    replica.check_ready().expect_err("not ready any more");
+    replica.readiness().check().expect_err("not ready any more");
     replica.shutdown();
     assert_damaged(directory.path(), "row job3 of jobs");
 }
@@ -411,7 +399,7 @@ fn a_state_without_checksums_gets_them() {
 
 /// An older program leaves the checksums unchanged, and does not record up to which command they are valid.
 #[test]
-fn what_an_older_program_wrote_is_believed() {
+fn rows_written_by_an_older_program_are_accepted() {
     let directory = state();
     change(
         directory.path(),

@@ -12,7 +12,7 @@ mod tree;
 
 use godwit_state::{
     Closed, CommandError, Effect, FEATURE_LEVEL, Found, HeldItems, JobOp, Op, OpenWork, Outcome,
-    Pair, SetPairs, Settle, Settled, Settlement, TakeWork, Taken, Target, Task, WorkItem, WorkKind,
+    Pair, Peer, SetPairs, Settle, Settled, Settlement, TakeWork, Taken, Task, WorkItem, WorkKind,
     WorkOp, WorkRoot, Works,
 };
 use support::state::State;
@@ -46,7 +46,7 @@ fn set_pairs(epoch: u64, waits: bool, fenced: Vec<Taken>) -> WorkOp {
     };
     WorkOp::Pairs(Box::new(SetPairs {
         epoch,
-        targets: vec![Target {
+        targets: vec![Peer {
             name: "there".to_owned(),
             identity: "gw1-there".to_owned(),
             addresses: vec!["there:1".to_owned()],
@@ -310,7 +310,7 @@ fn a_part_that_fails_leaves_its_file_to_the_close() {
 }
 
 #[test]
-fn what_returned_is_settled_by_its_new_holder_alone() {
+fn returned_work_is_settled_only_by_its_new_holder() {
     let mut state = divided();
     let (first, items) = lease(&mut state, 1, "node1");
     let number = items[0].number;
@@ -461,7 +461,7 @@ fn commands_beyond_the_bounds_are_refused() {
 }
 
 #[test]
-fn a_job_that_ends_takes_its_work_along_and_may_be_divided_anew() {
+fn a_job_that_ends_removes_its_work_and_may_be_divided_again() {
     let mut state = divided();
     let (first, items) = lease(&mut state, 1, "node1");
     find(&mut state, items[0].number, first, vec![scan("d", 1_000)]);

@@ -3,120 +3,255 @@
 
 use rusqlite::{Connection, params};
 
-use super::jobs::{check_reason, clip, save, shift};
-use super::{Context, Stop, notices, sql, work};
+use super::jobs::{JobRow, check_reason, clip};
+use super::notices::Notices;
+use super::{Context, Stop, families, sql, work};
 use crate::bounds;
 use crate::model::{
-    Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Moved, Outcome, Reason,
-    Route, Runner, Timestamp, reason,
+    AttemptOutcome, Cause, CommandError, Effect, FailureGroup, Finish, JobState, Moved, Outcome,
+    Reason, Route, Runner, Timestamp, reason,
 };
-use crate::read::{job_by_id, job_route};
+use crate::read::job_route;
 
-/// From: queued, scheduled. To: scanning.
-pub(super) fn claim(
-    context: &Context<'_>,
-    job: &mut Job,
-    runner: &Runner,
-    seen: u64,
-) -> Result<(), Stop> {
-    bounds::name("node", &runner.node)?;
-    bounds::name("instance", &runner.instance)?;
-    fresh(job, seen)?;
-    shift(context, job, Cause::Claim, JobState::Scanning, None)?;
-    job.epoch += 1;
-    job.attempts += 1;
-    job.runner = Some(runner.clone());
-    job.next_attempt = None;
-    job.started = job.started.or(Some(context.at));
-    context
-        .db
-        .prepare_cached(
-            "INSERT INTO attempts (job, number, epoch, node, started, bytes, files) \
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0)",
-        )?
-        .execute(params![
-            job.id,
-            job.attempts,
-            sql(job.epoch),
-            runner.node,
-            context.at.0
-        ])?;
-    Ok(())
-}
+impl JobRow<'_> {
+    /// From: queued, scheduled. To: scanning.
+    pub(super) fn claim(&mut self, runner: &Runner, seen: u64) -> Result<(), Stop> {
+        bounds::name("node", &runner.node)?;
+        bounds::name("instance", &runner.instance)?;
+        self.check_epoch(seen)?;
+        self.shift(Cause::Claim, JobState::Scanning, None)?;
+        self.job.epoch += 1;
+        self.job.attempts += 1;
+        self.job.runner = Some(runner.clone());
+        self.job.next_attempt = None;
+        self.job.started = self.job.started.or(Some(self.context.at));
+        self.context
+            .db
+            .prepare_cached(
+                "INSERT INTO attempts (job, number, epoch, node, started, bytes, files) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, 0, 0)",
+            )?
+            .execute(params![
+                self.job.id,
+                self.job.attempts,
+                sql(self.job.epoch),
+                runner.node,
+                self.context.at.0
+            ])?;
+        Ok(())
+    }
 
-/// From: scanning, running, verifying. To: the same state.
-pub(super) fn report(
-    context: &Context<'_>,
-    job: &mut Job,
-    epoch: u64,
-    state: JobState,
-    why: Option<&Reason>,
-) -> Result<(), Stop> {
-    fresh(job, epoch)?;
-    if let Some(why) = why {
+    /// From: scanning, running, verifying. To: the same state.
+    pub(super) fn report(
+        &mut self,
+        epoch: u64,
+        state: JobState,
+        why: Option<&Reason>,
+    ) -> Result<(), Stop> {
+        self.check_epoch(epoch)?;
+        if let Some(why) = why {
+            check_reason(why)?;
+        }
+        Ok(self.shift(Cause::Report, state, why.cloned())?)
+    }
+
+    /// Records whether the sources go into the destination, as the attempt found out. Does not change the state of the job.
+    pub(super) fn placed(&self, epoch: u64, into: bool, tag: u64) -> Result<(), Stop> {
+        self.check_epoch(epoch)?;
+        if !self.job.state.moves() {
+            return Err(
+                CommandError::forbidden(&self.job.id, self.job.state, Cause::Report).into(),
+            );
+        }
+        self.context
+            .db
+            .prepare_cached(
+                "UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2",
+            )?
+            .execute(params![
+                self.job.id,
+                self.job.attempts,
+                into,
+                tag.cast_signed()
+            ])?;
+        Ok(())
+    }
+
+    /// Records the site that runs the transfer, the asker under which that site knows the job, and which independent nodes have the job. Does
+    /// not change the state of the job. Refuses a route or nodes that differ from the earlier ones.
+    pub(super) fn route(
+        &self,
+        epoch: u64,
+        route: Route,
+        (asker, at): (Option<&str>, &[String]),
+    ) -> Result<(), Stop> {
+        self.check_epoch(epoch)?;
+        if let Some(asker) = asker {
+            bounds::name("asker", asker)?;
+        }
+        // A job has two sites.
+        bounds::count("at", at.len(), 2)?;
+        for node in at {
+            bounds::name("at", node)?;
+            if node.contains(' ') {
+                return Err(CommandError::invalid("at", "an identity has no space").into());
+            }
+        }
+        if !self.job.state.moves() {
+            return Err(
+                CommandError::forbidden(&self.job.id, self.job.state, Cause::Report).into(),
+            );
+        }
+        if let Some(earlier) = job_route(self.context.db, &self.job.id)? {
+            if earlier.route != route {
+                let what = format!("was decided before: {}", earlier.route.name());
+                return Err(CommandError::invalid("route", what).into());
+            }
+            // A site may have lost nodes meanwhile.
+            let is_other = |node: &String| !earlier.at.contains(node);
+            if !earlier.at.is_empty() && at.iter().any(is_other) {
+                let what = format!("was decided before: {}", earlier.at.join(", "));
+                return Err(CommandError::invalid("at", what).into());
+            }
+        }
+        self.context
+            .db
+            .prepare_cached("UPDATE attempts SET route = ?3 WHERE job = ?1 AND number = ?2")?
+            .execute(params![
+                self.job.id,
+                self.job.attempts,
+                route.as_row(asker, at)
+            ])?;
+        Ok(())
+    }
+
+    /// From: scanning, running, verifying. To: queued, or failed if the policy allows no other attempt.
+    pub(super) fn backoff(
+        &mut self,
+        epoch: u64,
+        why: &Reason,
+        next_attempt: Timestamp,
+        moved: Moved,
+    ) -> Result<(), Stop> {
+        self.check_epoch(epoch)?;
         check_reason(why)?;
+        if self
+            .job
+            .retry
+            .retries_max
+            .is_some_and(|max| self.job.retries >= max)
+        {
+            let text = format!(
+                "The job used up its retries ({}). {}",
+                self.job.retries, why.text
+            );
+            let why = Reason::new(reason::RETRIES_EXHAUSTED, clip(text));
+            return self.leave(Cause::Expire, JobState::Failed, why, moved);
+        }
+        if let Some(deadline) = self
+            .job
+            .deadline
+            .filter(|deadline| next_attempt > *deadline)
+        {
+            let text = format!(
+                "The deadline {} comes before the next attempt. {}",
+                deadline.utc(),
+                why.text
+            );
+            let why = Reason::new(reason::DEADLINE_PASSED, clip(text));
+            return self.leave(Cause::Expire, JobState::Failed, why, moved);
+        }
+        let why = why.clone();
+        self.leave(Cause::Backoff, JobState::Queued, why, moved)?;
+        self.job.retries += 1;
+        self.job.next_attempt = Some(next_attempt);
+        Ok(())
     }
-    Ok(shift(context, job, Cause::Report, state, why.cloned())?)
-}
 
-/// Records whether the sources go into the destination, as the attempt found out. Does not change the state of the job.
-pub(super) fn placed(
-    db: &Connection,
-    job: &Job,
-    epoch: u64,
-    into: bool,
-    tag: u64,
-) -> Result<(), Stop> {
-    fresh(job, epoch)?;
-    if !job.state.moves() {
-        return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
+    /// From: scanning, running, verifying. To: complete, partial, failed.
+    pub(super) fn finish(&mut self, finish: &Finish) -> Result<(), Stop> {
+        self.check_epoch(finish.epoch)?;
+        bounds::spec("summary", &finish.summary)?;
+        let why = match (&finish.reason, finish.outcome) {
+            (Some(why), _) => {
+                check_reason(why)?;
+                why.clone()
+            }
+            (None, Outcome::Complete) => Reason::new(reason::COMPLETE, "The whole job is done."),
+            (None, _) => {
+                return Err(CommandError::invalid(
+                    "reason",
+                    "only a complete job may have no reason",
+                )
+                .into());
+            }
+        };
+        let moved = Moved {
+            bytes: finish.bytes,
+            files: finish.files,
+            bytes_again: 0,
+        };
+        let to = finish.outcome.state();
+        self.leave(Cause::Finish, to, why, moved)?;
+        self.job.summary = Some(finish.summary.clone());
+        failures(self.context.db, &self.job.id, &finish.failures)
     }
-    db.prepare_cached(
-        "UPDATE attempts SET goes_into = ?3, tag = ?4 WHERE job = ?1 AND number = ?2",
-    )?
-    .execute(params![job.id, job.attempts, into, tag.cast_signed()])?;
-    Ok(())
-}
 
-/// Records the site that runs the transfer, the asker under which that site knows the job, and which independent nodes have the job. Does
-/// not change the state of the job. Refuses a route or nodes that differ from the earlier ones.
-pub(super) fn route(
-    db: &Connection,
-    job: &Job,
-    epoch: u64,
-    route: Route,
-    (asker, at): (Option<&str>, &[String]),
-) -> Result<(), Stop> {
-    fresh(job, epoch)?;
-    if let Some(asker) = asker {
-        bounds::name("asker", asker)?;
+    /// From: queued, scheduled, paused. To: failed.
+    pub(super) fn deny(&mut self, seen: u64, why: &Reason) -> Result<(), Stop> {
+        self.check_epoch(seen)?;
+        check_reason(why)?;
+        self.stop(Cause::Deny, JobState::Failed, why.clone())
     }
-    // A job has two sites.
-    bounds::count("at", at.len(), 2)?;
-    for node in at {
-        bounds::name("at", node)?;
-        if node.contains(' ') {
-            return Err(CommandError::invalid("at", "an identity has no space").into());
+
+    /// Stops a job in any state that is not final. To: paused, cancelled, failed.
+    pub(super) fn stop(&mut self, cause: Cause, to: JobState, why: Reason) -> Result<(), Stop> {
+        self.leave(cause, to, why, Moved::default())
+    }
+
+    /// Moves a job to a state without a runner, and ends its attempt if there is one.
+    fn leave(&mut self, cause: Cause, to: JobState, why: Reason, moved: Moved) -> Result<(), Stop> {
+        let outcome = match cause {
+            Cause::Backoff => AttemptOutcome::Backoff,
+            Cause::Restart => AttemptOutcome::Restart,
+            _ => AttemptOutcome::State(to),
+        };
+        if self.job.state.moves() {
+            self.context
+                .db
+                .prepare_cached(
+                    "UPDATE attempts SET ended = ?3, outcome = ?4, reason_code = ?5, reason_text = ?6, \
+                     bytes = max(bytes, ?7), files = max(files, ?8) WHERE job = ?1 AND number = ?2",
+                )?
+                .execute(params![
+                    self.job.id,
+                    self.job.attempts,
+                    self.context.at.0,
+                    outcome.as_str(),
+                    why.code.as_str(),
+                    why.text,
+                    sql(moved.bytes),
+                    sql(moved.files)
+                ])?;
         }
+        self.shift(cause, to, Some(why))?;
+        self.job.epoch += 1;
+        self.job.runner = None;
+        self.job.next_attempt = None;
+        Ok(())
     }
-    if !job.state.moves() {
-        return Err(CommandError::forbidden(&job.id, job.state, Cause::Report).into());
-    }
-    if let Some(earlier) = job_route(db, &job.id)? {
-        if earlier.route != route {
-            let what = format!("was decided before: {}", earlier.route.name());
-            return Err(CommandError::invalid("route", what).into());
+
+    /// Refuses a command that was made for an earlier epoch of the job.
+    fn check_epoch(&self, seen: u64) -> Result<(), CommandError> {
+        if self.job.epoch == seen {
+            return Ok(());
         }
-        // A site may have lost nodes meanwhile.
-        let is_other = |node: &String| !earlier.at.contains(node);
-        if !earlier.at.is_empty() && at.iter().any(is_other) {
-            let what = format!("was decided before: {}", earlier.at.join(", "));
-            return Err(CommandError::invalid("at", what).into());
-        }
+        Err(CommandError::Stale {
+            id: self.job.id.clone(),
+            given: seen,
+            now: self.job.epoch,
+        })
     }
-    db.prepare_cached("UPDATE attempts SET route = ?3 WHERE job = ?1 AND number = ?2")?
-        .execute(params![job.id, job.attempts, route.as_row(asker, at)])?;
-    Ok(())
 }
 
 /// Notes the amounts that an attempt moved, ended or not. Does not change the state of the job.
@@ -129,99 +264,14 @@ pub(super) fn moved(db: &Connection, job: &str, attempt: u32, moved: Moved) -> R
     if changed == 0 {
         return Err(CommandError::not_found("attempt", &attempt.to_string()).into());
     }
-    if moved.again > 0 {
+    if moved.bytes_again > 0 {
         db.prepare_cached(
             "INSERT INTO sent_again (job, number, bytes) VALUES (?1, ?2, ?3) \
                  ON CONFLICT (job, number) DO UPDATE SET bytes = max(bytes, ?3)",
         )?
-        .execute(params![job, attempt, sql(moved.again)])?;
+        .execute(params![job, attempt, sql(moved.bytes_again)])?;
     }
     Ok(())
-}
-
-/// From: scanning, running, verifying. To: queued, or failed if the policy allows no other attempt.
-pub(super) fn backoff(
-    context: &Context<'_>,
-    job: &mut Job,
-    epoch: u64,
-    why: &Reason,
-    next_attempt: Timestamp,
-    moved: Moved,
-) -> Result<(), Stop> {
-    fresh(job, epoch)?;
-    check_reason(why)?;
-    if job.retry.retries_max.is_some_and(|max| job.retries >= max) {
-        let text = format!(
-            "The job used up its retries ({}). {}",
-            job.retries, why.text
-        );
-        let why = Reason::new(reason::RETRIES_EXHAUSTED, clip(text));
-        return leave(context, job, Cause::Expire, JobState::Failed, why, moved);
-    }
-    if let Some(deadline) = job.deadline.filter(|deadline| next_attempt > *deadline) {
-        let text = format!(
-            "The deadline {} comes before the next attempt. {}",
-            deadline.utc(),
-            why.text
-        );
-        let why = Reason::new(reason::DEADLINE_PASSED, clip(text));
-        return leave(context, job, Cause::Expire, JobState::Failed, why, moved);
-    }
-    let why = why.clone();
-    leave(context, job, Cause::Backoff, JobState::Queued, why, moved)?;
-    job.retries += 1;
-    job.next_attempt = Some(next_attempt);
-    Ok(())
-}
-
-/// From: scanning, running, verifying. To: complete, partial, failed.
-pub(super) fn finish(context: &Context<'_>, job: &mut Job, finish: &Finish) -> Result<(), Stop> {
-    fresh(job, finish.epoch)?;
-    bounds::spec("summary", &finish.summary)?;
-    let why = match (&finish.reason, finish.outcome) {
-        (Some(why), _) => {
-            check_reason(why)?;
-            why.clone()
-        }
-        (None, Outcome::Complete) => Reason::new(reason::COMPLETE, "The whole job is done."),
-        (None, _) => {
-            return Err(
-                CommandError::invalid("reason", "only a complete job may have no reason").into(),
-            );
-        }
-    };
-    let moved = Moved {
-        bytes: finish.bytes,
-        files: finish.files,
-        again: 0,
-    };
-    let to = finish.outcome.state();
-    leave(context, job, Cause::Finish, to, why, moved)?;
-    job.summary = Some(finish.summary.clone());
-    failures(context.db, &job.id, &finish.failures)
-}
-
-/// From: queued, scheduled, paused. To: failed.
-pub(super) fn deny(
-    context: &Context<'_>,
-    job: &mut Job,
-    seen: u64,
-    why: &Reason,
-) -> Result<(), Stop> {
-    fresh(job, seen)?;
-    check_reason(why)?;
-    stop(context, job, Cause::Deny, JobState::Failed, why.clone())
-}
-
-/// Stops a job in any state that is not final. To: paused, cancelled, failed.
-pub(super) fn stop(
-    context: &Context<'_>,
-    job: &mut Job,
-    cause: Cause,
-    to: JobState,
-    why: Reason,
-) -> Result<(), Stop> {
-    leave(context, job, cause, to, why, Moved::default())
 }
 
 /// Returns the jobs of earlier runs of the node to the queue. From: scanning, running, verifying. To: queued.
@@ -265,70 +315,21 @@ fn requeue(
         .collect::<Result<_, _>>()?;
     let mut jobs = 0;
     for id in ids {
-        let Some(mut job) = job_by_id(context.db, &id)? else {
+        let Some(mut row) = JobRow::find(context, &id)? else {
             continue;
         };
         let (cause, to) = (Cause::Restart, JobState::Queued);
-        leave(context, &mut job, cause, to, why.clone(), Moved::default())?;
-        save(context.db, &job)?;
-        notices::job(context, &job, true)?;
+        row.leave(cause, to, why.clone(), Moved::default())?;
+        row.save()?;
+        Notices(context).job(&row.job, true)?;
+        families::follow(context, &row.job)?;
         jobs += 1;
     }
     Ok(Effect::Restarted { jobs })
 }
 
-/// Moves a job to a state without a runner, and ends its attempt if there is one.
-fn leave(
-    context: &Context<'_>,
-    job: &mut Job,
-    cause: Cause,
-    to: JobState,
-    why: Reason,
-    moved: Moved,
-) -> Result<(), Stop> {
-    let outcome = match cause {
-        Cause::Backoff => "backoff",
-        Cause::Restart => "restart",
-        _ => to.name(),
-    };
-    if job.state.moves() {
-        context
-            .db
-            .prepare_cached(
-                "UPDATE attempts SET ended = ?3, outcome = ?4, reason_code = ?5, reason_text = ?6, \
-                 bytes = max(bytes, ?7), files = max(files, ?8) WHERE job = ?1 AND number = ?2",
-            )?
-            .execute(params![
-                job.id,
-                job.attempts,
-                context.at.0,
-                outcome,
-                why.code.as_str(),
-                why.text,
-                sql(moved.bytes),
-                sql(moved.files)
-            ])?;
-    }
-    shift(context, job, cause, to, Some(why))?;
-    job.epoch += 1;
-    job.runner = None;
-    job.next_attempt = None;
-    Ok(())
-}
-
-/// Refuses a command that was made for an earlier epoch of the job.
-fn fresh(job: &Job, given: u64) -> Result<(), CommandError> {
-    if job.epoch == given {
-        return Ok(());
-    }
-    Err(CommandError::Stale {
-        id: job.id.clone(),
-        given,
-        now: job.epoch,
-    })
-}
-
-fn failures(db: &Connection, id: &str, groups: &[FailureGroup]) -> Result<(), Stop> {
+/// Replaces the failed entries of a job.
+pub(super) fn failures(db: &Connection, id: &str, groups: &[FailureGroup]) -> Result<(), Stop> {
     bounds::count("failures", groups.len(), bounds::FAILURE_GROUPS_MAX)?;
     db.prepare_cached("DELETE FROM failures WHERE job = ?1")?
         .execute([id])?;

@@ -3,14 +3,16 @@
 
 use rusqlite::{Connection, params};
 
+use super::notices::Notices;
 use super::origin::SITE;
-use super::{Context, Stop, counts_what_is_left, knows_origin, notices, sql, work};
+use super::{Context, Stop, counts_what_is_left, knows_origin, sql, work};
 use crate::bounds::{
     self, AUDIT_OF_SITE_MAX, JOBS_OF_SITE_MAX, PRUNE_ROWS_MAX, SPEC_BYTES_OF_SITE_MAX,
 };
 use crate::model::Object as _;
 use crate::model::{
-    AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Timestamp, Token, Topic,
+    AccessRule, Actor, AuditEntry, AuditOutcome, Effect, Invite, Prune, Role, Timestamp, Token,
+    Topic,
 };
 use crate::read::{job_by_id, node_by_number};
 
@@ -24,7 +26,7 @@ const LINES_EACH: i64 = 100;
 pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect, Stop> {
     bounds::name("action", &entry.action)?;
     bounds::text("object", &entry.object)?;
-    bounds::name("outcome", &entry.outcome)?;
+    bounds::name("outcome", entry.outcome.as_str())?;
     write(
         context.db,
         context.at,
@@ -43,7 +45,7 @@ pub(super) fn write(
     actor: &Actor,
     action: &str,
     object: &str,
-    outcome: &str,
+    outcome: &AuditOutcome,
 ) -> Result<(), rusqlite::Error> {
     let via = match actor.via {
         // If its own command removed the node, the node has no row any more.
@@ -63,7 +65,7 @@ pub(super) fn write(
         actor.role.map(Role::name),
         cut(action),
         cut(object),
-        cut(outcome),
+        cut(outcome.as_str()),
         actor.remote.as_deref().map(cut),
         actor.request.as_deref().map(cut),
         via
@@ -127,7 +129,7 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
     let more = work || jobs >= full || audit == full || deliveries == full;
     if jobs > 0 {
         let body = serde_json::json!({ "jobs": jobs }).to_string();
-        notices::event(context, Topic::History, "jobs", &body)?;
+        Notices(context).event(Topic::History, "jobs", &body)?;
     }
     Ok(Effect::Pruned {
         jobs,
@@ -148,7 +150,8 @@ fn rows(db: &Connection, delete: &str, before: Option<Timestamp>) -> Result<u64,
 fn prune_jobs(db: &Connection, before: Timestamp) -> Result<u64, Stop> {
     let ids: Vec<String> = db
         .prepare_cached(
-            "SELECT id FROM jobs WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, id LIMIT ?2",
+            "SELECT id FROM jobs WHERE ended IS NOT NULL AND ended < ?1 AND NOT EXISTS (\
+             SELECT 1 FROM objects WHERE kind = 'child' AND objects.id = jobs.id) ORDER BY ended, id LIMIT ?2",
         )?
         .query_map(params![before.0, PRUNE_ROWS_MAX], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
@@ -162,7 +165,8 @@ fn prune_owners(db: &Connection, owners: &[(String, Timestamp)]) -> Result<u64, 
         let left = PRUNE_ROWS_MAX - sql(deleted);
         let ids: Vec<String> = db
             .prepare_cached(
-                "SELECT id FROM jobs WHERE owner = ?1 AND created <= ?2 AND ended IS NOT NULL ORDER BY created, id LIMIT ?3",
+                "SELECT id FROM jobs WHERE owner = ?1 AND created <= ?2 AND ended IS NOT NULL AND NOT EXISTS (\
+                 SELECT 1 FROM objects WHERE kind = 'child' AND objects.id = jobs.id) ORDER BY created, id LIMIT ?3",
             )?
             .query_map(params![owner, before.0, left], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
@@ -214,6 +218,8 @@ fn delete_jobs(db: &Connection, ids: &[String]) -> Result<u64, Stop> {
             "DELETE FROM failures WHERE job = ?1",
             "DELETE FROM job_specs WHERE job = ?1",
             "DELETE FROM job_kinds WHERE job = ?1",
+            // Children stay as ordinary jobs, and are deleted next.
+            "DELETE FROM objects WHERE kind = 'child' AND lookup = ?1",
             "DELETE FROM jobs WHERE id = ?1",
         ] {
             db.prepare_cached(delete)?.execute([id])?;

@@ -3,92 +3,97 @@
 
 use rusqlite::Connection;
 
-use super::{Context, Stop, knows_origin, nodes, objects};
+use super::objects::{self, Objects};
+use super::{Context, Stop, knows_origin, nodes};
 use crate::model::{
     Change, CommandError, Effect, Invite, LEVEL_INVITES, Names, Node, Object as _, Role, Timestamp,
     Token, TokenOrigin, User,
 };
 use crate::read::{committed_level, object_by_id};
 
-/// Makes or revokes an invitation. It ends with the node, the user and the tokens that made it.
-pub(super) fn change(context: &Context<'_>, change: &Change<Invite>) -> Result<Effect, Stop> {
-    if !knows_origin(context.db)? {
-        return objects::change(context, change);
-    }
-    let names_all = committed_level(context.db)? >= LEVEL_INVITES;
-    match change {
-        Change::Create(invite) => {
-            let is_of_user = context.actor.role.is_some();
-            let invite = Invite {
-                created: names_all.then_some(context.at),
-                ended: None,
-                used: None,
-                via: context.actor.via,
-                by: (is_of_user && names_all).then(|| context.actor.name.clone()),
-                ..invite.clone()
-            };
-            objects::change(context, &Change::Create(invite))
+/// The rows of invitations, as a command changes them.
+#[derive(Clone, Copy)]
+pub(super) struct Invites<'a>(pub(super) &'a Context<'a>);
+
+impl Invites<'_> {
+    /// Makes or revokes an invitation. It ends with the node, the user and the tokens that made it.
+    pub(super) fn change(&self, change: &Change<Invite>) -> Result<Effect, Stop> {
+        if !knows_origin(self.0.db)? {
+            return Objects(self.0).change(change);
         }
-        Change::Put(_) => {
-            Err(CommandError::invalid("invite", "an invitation cannot be changed").into())
-        }
-        Change::Remove(id) if names_all => revoke(context, id),
-        Change::Remove(_) => objects::change(context, change),
-    }
-}
-
-/// Ends an invitation by which no node has joined. A member stays even if its invitation ends.
-fn revoke(context: &Context<'_>, id: &str) -> Result<Effect, Stop> {
-    let invite = object_by_id::<Invite>(context.db, id)?
-        .ok_or_else(|| CommandError::not_found(Invite::KIND, id))?;
-    let used = invite.used.as_ref();
-    let joined = used.map(|by| nodes::by_lookup::<Node>(context.db, by));
-    if let Some(node) = joined.transpose()?.flatten() {
-        let what = format!(
-            "the node {0} has joined with this invitation; to remove the node: godwit cluster remove {0}",
-            node.name
-        );
-        return Err(CommandError::invalid("invite", what).into());
-    }
-    end(context, invite)
-}
-
-/// Ends an invitation. Its row stays until the history is deleted, so that the holder of its secret can learn that it has ended.
-fn end(context: &Context<'_>, invite: Invite) -> Result<Effect, Stop> {
-    if committed_level(context.db)? < LEVEL_INVITES {
-        return objects::change(context, &Change::<Invite>::Remove(invite.id));
-    }
-    let ended = invite
-        .ended
-        .or_else(|| Some(invite.expires.min(context.at)));
-    objects::put(context, &Invite { ended, ..invite })
-}
-
-/// Ends the invitations of a removed node: those that it made, and those by which it joined.
-pub(super) fn burn(context: &Context<'_>, name: &str) -> Result<(), Stop> {
-    let Some(node) = object_by_id::<Node>(context.db, name)? else {
-        return Ok(());
-    };
-    for invite in objects::all::<Invite>(context.db)? {
-        let joined_by = invite.used.as_deref() == Some(node.identity.as_str());
-        if joined_by || invite.via == Some(node.number) {
-            end(context, invite)?;
+        let names_all = committed_level(self.0.db)? >= LEVEL_INVITES;
+        match change {
+            Change::Create(invite) => {
+                let is_of_user = self.0.actor.role.is_some();
+                let invite = Invite {
+                    created: names_all.then_some(self.0.at),
+                    ended: None,
+                    used: None,
+                    via: self.0.actor.via,
+                    by: (is_of_user && names_all).then(|| self.0.actor.name.clone()),
+                    ..invite.clone()
+                };
+                Objects(self.0).change(&Change::Create(invite))
+            }
+            Change::Put(_) => {
+                Err(CommandError::invalid("invite", "an invitation cannot be changed").into())
+            }
+            Change::Remove(id) if names_all => self.revoke(id),
+            Change::Remove(_) => Objects(self.0).change(change),
         }
     }
-    Ok(())
-}
 
-/// Ends the unused invitations that a removed user or a revoked token made. A node that has joined may still repeat its join.
-pub(super) fn end_of(context: &Context<'_>, is_of: impl Fn(&Invite) -> bool) -> Result<(), Stop> {
-    if committed_level(context.db)? < LEVEL_INVITES {
-        return Ok(());
-    }
-    for invite in objects::all::<Invite>(context.db)? {
-        if invite.used.is_none() && is_of(&invite) {
-            end(context, invite)?;
+    /// Ends an invitation by which no node has joined. A member stays even if its invitation ends.
+    fn revoke(&self, id: &str) -> Result<Effect, Stop> {
+        let invite = object_by_id::<Invite>(self.0.db, id)?
+            .ok_or_else(|| CommandError::not_found(Invite::KIND, id))?;
+        let used = invite.used.as_ref();
+        let joined = used.map(|by| nodes::by_lookup::<Node>(self.0.db, by));
+        if let Some(node) = joined.transpose()?.flatten() {
+            let what = format!(
+                "the node {0} has joined with this invitation; to remove the node: godwit cluster remove {0}",
+                node.name
+            );
+            return Err(CommandError::invalid("invite", what).into());
         }
+        self.end(invite)
     }
-    Ok(())
+
+    /// Ends an invitation. Its row stays until the history is deleted, so that the holder of its secret can learn that it has ended.
+    fn end(&self, invite: Invite) -> Result<Effect, Stop> {
+        if committed_level(self.0.db)? < LEVEL_INVITES {
+            return Objects(self.0).change(&Change::<Invite>::Remove(invite.id));
+        }
+        let ended = invite.ended.or_else(|| Some(invite.expires.min(self.0.at)));
+        Objects(self.0).put(&Invite { ended, ..invite })
+    }
+
+    /// Ends the invitations of a removed node: those that it made, and those by which it joined.
+    pub(super) fn burn(&self, name: &str) -> Result<(), Stop> {
+        let Some(node) = object_by_id::<Node>(self.0.db, name)? else {
+            return Ok(());
+        };
+        for invite in objects::all::<Invite>(self.0.db)? {
+            let joined_by = invite.used.as_deref() == Some(node.identity.as_str());
+            if joined_by || invite.via == Some(node.number) {
+                self.end(invite)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the unused invitations that a removed user or a revoked token made. A node that has joined may still repeat its join.
+    pub(super) fn end_of(&self, is_of: impl Fn(&Invite) -> bool) -> Result<(), Stop> {
+        if committed_level(self.0.db)? < LEVEL_INVITES {
+            return Ok(());
+        }
+        for invite in objects::all::<Invite>(self.0.db)? {
+            if invite.used.is_none() && is_of(&invite) {
+                self.end(invite)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether the invitation was revoked or has expired.

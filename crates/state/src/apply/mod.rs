@@ -2,6 +2,7 @@
 //! no clock and draws no random number. Does not begin or commit transactions.
 
 mod claims;
+mod families;
 mod history;
 mod invites;
 mod jobs;
@@ -9,7 +10,10 @@ mod nodes;
 mod notices;
 mod objects;
 mod origin;
+mod schedules;
 mod sites;
+mod tokens;
+mod users;
 mod work;
 
 pub(crate) use origin::SITE;
@@ -17,11 +21,18 @@ pub(crate) use origin::SITE;
 use rusqlite::{Connection, ErrorCode};
 
 use crate::model::{
-    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, Invite, LEVEL_FIRST,
-    LEVEL_LEFT, LEVEL_ORIGIN, Op, Timestamp,
+    Actor, Applied, AuditOutcome, COMMAND_VERSION, Command, CommandError, Effect, Invite,
+    LEVEL_FIRST, LEVEL_LEFT, LEVEL_ORIGIN, Op, Timestamp,
 };
 use crate::read::committed_level;
 use crate::seal;
+use invites::Invites;
+use notices::Notices;
+use objects::Objects;
+use schedules::Schedules;
+use sites::Sites;
+use tokens::Tokens;
+use users::Users;
 
 /// The context of a command that is being applied.
 pub(crate) struct Context<'a> {
@@ -102,6 +113,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
     }
     match &command.op {
         Op::Submit(job) => jobs::submit(&context, job, None),
+        Op::SubmitFamily(new) => families::submit(&context, new),
         Op::Job(id, op) => jobs::change(&context, id, op),
         Op::Work(id, op) => work::change(&context, id, op),
         Op::Restart(runner) => claims::restart(&context, runner),
@@ -109,27 +121,27 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Join(join) => nodes::join(&context, join),
         Op::Node(change) => nodes::change(&context, change),
         Op::Level(level) => nodes::raise(&context, *level),
-        Op::Invite(change) => invites::change(&context, change),
+        Op::Invite(change) => Invites(&context).change(change),
         Op::Prune(prune) => history::prune(&context, prune),
-        Op::Site(change) => sites::change(&context, change),
-        Op::Learn(learn) => sites::learn(&context, learn),
-        Op::Sighted(seen) => sites::sighted(&context, seen),
-        Op::Schedule(change) => objects::schedule(&context, change),
+        Op::Site(change) => Sites(&context).change(change),
+        Op::Learn(learn) => Sites(&context).learn(learn),
+        Op::Sighted(seen) => Sites(&context).sighted(seen),
+        Op::Schedule(change) => Schedules(&context).change(change),
         Op::Fired {
             schedule,
             tick,
             job,
             reason,
-        } => objects::fired(&context, schedule, *tick, job.as_deref(), reason.as_ref()),
-        Op::User(change) => objects::user(&context, change),
-        Op::Password(new) => objects::password(&context, new),
-        Op::Token(change) => objects::token(&context, change),
-        Op::Access(change) => sites::rule(&context, change),
-        Op::Limit(change) => objects::change(&context, change),
-        Op::Share(change) => objects::change(&context, change),
-        Op::Webhook(change) => objects::change(&context, change),
-        Op::Delivery(delivery) => notices::delivered(&context, delivery),
-        Op::Setting(change) => objects::change(&context, change),
+        } => Schedules(&context).fired(schedule, *tick, job.as_deref(), reason.as_ref()),
+        Op::User(change) => Users(&context).change(change),
+        Op::Password(new) => Users(&context).password(new),
+        Op::Token(change) => Tokens(&context).change(change),
+        Op::Access(change) => Sites(&context).rule(change),
+        Op::Limit(change) => Objects(&context).change(change),
+        Op::Share(change) => Objects(&context).change(change),
+        Op::Webhook(change) => Objects(&context).change(change),
+        Op::Delivery(delivery) => Notices(&context).delivered(delivery),
+        Op::Setting(change) => Objects(&context).change(change),
         Op::Audit(entry) => history::append(&context, entry),
     }
 }
@@ -160,11 +172,11 @@ pub(crate) fn audit(
         return Ok(());
     }
     let outcome = match applied {
-        Ok(_) => "ok",
-        Err(error) => error.code().as_str(),
+        Ok(_) => AuditOutcome::Done,
+        Err(error) => AuditOutcome::Refused(error.code().into()),
     };
     let (action, object) = (command.op.action(), command.op.object());
-    history::write(db, command.at, &command.actor, &action, &object, outcome)
+    history::write(db, command.at, &command.actor, &action, &object, &outcome)
 }
 
 /// Whether a follower may propose the command.

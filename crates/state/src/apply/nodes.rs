@@ -3,10 +3,14 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Context, Stop, claims, invites, knows_origin, objects, sites};
+use super::invites::{self, Invites};
+use super::objects::{self, Objects};
+use super::sites::Sites;
+use super::{Context, Stop, claims, history, knows_origin};
 use crate::model::{
-    Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, LEVEL_NAMED, Names, Node, Object, Role,
-    Timestamp, User, check_node, level_trouble,
+    AuditOutcome, Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, LEVEL_MEMBERS,
+    LEVEL_NAMED, Names, Node, Object, Op, Timestamp, User, check_node, level_trouble,
+    stands_for_account,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -30,9 +34,9 @@ pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
         ..join.node.clone()
     };
     let (name, number) = (node.name.clone(), node.number);
-    objects::change(context, &Change::Create(node))?;
+    Objects(context).change(&Change::Create(node))?;
     invite.used = Some(join.node.identity.clone());
-    objects::change(context, &Change::Put(invite))?;
+    Objects(context).change(&Change::Put(invite))?;
     Ok(Effect::Joined { name, number })
 }
 
@@ -74,8 +78,8 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
     join.node.check()?;
     if knows_origin {
         check_node(&join.node.name)?;
-        let told = !join.node.addresses.is_empty() || !join.node.admins.is_empty();
-        if told || join.node.draining || join.node.voter {
+        let has_more = !join.node.addresses.is_empty() || !join.node.admins.is_empty();
+        if has_more || join.node.draining || join.node.voter {
             let what = "a joining node may send only its name, exports, version and level";
             return Err(CommandError::invalid("node", what).into());
         }
@@ -98,35 +102,95 @@ pub(crate) fn check_join(db: &Connection, join: &Join, at: Timestamp) -> Result<
 /// Changes a node. Its number and identity stay. The jobs of a removed node return to the queue.
 pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Effect, Stop> {
     match change {
+        Change::Create(_) if has_bounds(context.db)? => {
+            let what = "a node joins by an invitation";
+            Err(CommandError::invalid("node", what).into())
+        }
         Change::Create(node) | Change::Put(node) => {
             let earlier = object_by_id::<Node>(context.db, &node.name)?;
             let other = by_lookup::<Node>(context.db, &node.identity)?;
             let same = earlier.as_ref().is_none_or(|earlier| {
                 earlier.identity == node.identity && earlier.number == node.number
             });
-            if !same || other.is_some_and(|other| other.name != node.name) {
+            let is_other = |other: &Node| other.name != node.name;
+            let has_bounds = has_bounds(context.db)?;
+            let rows = objects::all::<Node>(context.db)?;
+            let mut others = rows.iter().filter(|row| is_other(row));
+            let takes_number = has_bounds && others.any(|other| other.number == node.number);
+            if !same || takes_number || other.as_ref().is_some_and(is_other) {
                 let (kind, id) = (Node::KIND.to_owned(), node.name.clone());
                 return Err(CommandError::Conflict { kind, id }.into());
             }
-            let effect = objects::change(context, change)?;
+            let effect = match has_bounds {
+                true => {
+                    let row = bounded(context, node, earlier.as_ref(), &rows)?;
+                    Objects(context).change(&Change::Put(row))?
+                }
+                false => Objects(context).change(change)?,
+            };
             end_accounts(context, earlier.as_ref())?;
             Ok(effect)
         }
         Change::Remove(name) => {
             claims::lost(context, name, false)?;
             if knows_origin(context.db)? {
-                invites::burn(context, name)?;
+                Invites(context).burn(name)?;
             }
             let earlier = object_by_id::<Node>(context.db, name)?;
-            let effect = objects::change(context, change)?;
+            let effect = Objects(context).change(change)?;
             end_accounts(context, earlier.as_ref())?;
             Ok(effect)
         }
     }
 }
 
+/// Whether the cluster has reached the level from which the rows of nodes have bounds.
+fn has_bounds(db: &Connection) -> Result<bool, Stop> {
+    Ok(committed_level(db)? >= LEVEL_MEMBERS)
+}
+
+/// The row that a change makes. A user changes the two wishes alone, and a report of the leader does not change them: both may have read
+/// an older row. So a late report brings no removed node back. Only the row of a cluster's first node is made without a join.
+fn bounded(
+    context: &Context<'_>,
+    node: &Node,
+    earlier: Option<&Node>,
+    rows: &[Node],
+) -> Result<Node, Stop> {
+    let Some(row) = earlier else {
+        return match rows.is_empty() {
+            true => without_users(node, rows, context),
+            false => Err(CommandError::not_found(Node::KIND, &node.name).into()),
+        };
+    };
+    let with_wishes = |of: &Node, wishes: &Node| Node {
+        draining: wishes.draining,
+        voter: wishes.voter,
+        ..of.clone()
+    };
+    match context.actor.role {
+        Some(_) => Ok(with_wishes(row, node)),
+        None => without_users(&with_wishes(node, row), rows, context),
+    }
+}
+
+/// The row without accounts that are users already.
+fn without_users(node: &Node, rows: &[Node], context: &Context<'_>) -> Result<Node, Stop> {
+    let names = Names::of(rows);
+    let mut admitted = node.clone();
+    admitted.admins.clear();
+    for account in &node.admins {
+        let user = object_by_id::<User>(context.db, account)?;
+        if names.may_report(&node.name, account, user.as_ref()) {
+            admitted.admins.push(account.clone());
+        }
+    }
+    Ok(admitted)
+}
+
 /// Disables the users for accounts of a machine if no node lists these accounts. Otherwise an ordinary user of this name would be an
-/// admin at every machine with an account of the same name.
+/// admin at every machine with an account of the same name. From [`LEVEL_MEMBERS`] on, a row lists no account with an earlier user, and
+/// only the account can make its user. So the accounts made these users themselves.
 fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Stop> {
     let Some(earlier) = earlier else {
         return Ok(());
@@ -140,10 +204,30 @@ fn end_accounts(context: &Context<'_>, earlier: Option<&Node>) -> Result<(), Sto
             continue;
         }
         let user = object_by_id::<User>(context.db, account)?;
-        let stood = |user: &User| user.role == Role::Admin && user.password.is_none();
-        if let Some(user) = user.filter(stood) {
-            let disabled = true;
-            objects::change(context, &Change::Put(User { disabled, ..user }))?;
+        let Some(user) = user.filter(stands_for_account) else {
+            continue;
+        };
+        let is_audited = has_bounds(context.db)?;
+        if is_audited && user.disabled {
+            continue;
+        }
+        let change = Change::Put(User {
+            disabled: true,
+            ..user
+        });
+        Objects(context).change(&change)?;
+        if is_audited {
+            let op = Op::User(change);
+            let (action, object) = (op.action(), op.object());
+            let done = AuditOutcome::Done;
+            history::write(
+                context.db,
+                context.at,
+                context.actor,
+                &action,
+                &object,
+                &done,
+            )?;
         }
     }
     Ok(())
@@ -173,7 +257,7 @@ pub(super) fn raise(context: &Context<'_>, level: u32) -> Result<Effect, Stop> {
         )?
         .execute([level])?;
     if now < LEVEL_NAMED && level >= LEVEL_NAMED {
-        sites::begin_belief(context)?;
+        Sites(context).begin_belief()?;
     }
     Ok(Effect::Done)
 }

@@ -7,12 +7,12 @@
 
 use rusqlite::Connection;
 
-use super::Stop;
+use super::{Stop, objects};
 use crate::model::{
-    AccessRule, Actor, Change, Command, CommandError, JobOp, Node, Op, Prune, Role, Schedule,
-    Timestamp, Token, User, Webhook, WorkOp,
+    AccessRule, Actor, Change, Command, CommandError, JobOp, LEVEL_EARLIER_AMOUNTS, LEVEL_MEMBERS,
+    Names, Node, Op, Prune, Role, Schedule, Site, Timestamp, Token, User, Webhook, WorkOp,
 };
-use crate::read::{attempt_node, job_by_id, node_by_number, object_by_id};
+use crate::read::{attempt_node, committed_level, job_by_id, node_by_number, object_by_id};
 
 /// Prefix of the names of other sites for which a node acts.
 pub(crate) const SITE: &str = "site:";
@@ -40,11 +40,22 @@ pub(super) fn check_follower(db: &Connection, number: u64, command: &Command) ->
         let what = format!("{} in the name of another node", command.op.action());
         return no(&node, what);
     }
+    if command.actor.role.is_some() && !is_of_api(db, &command.op)? {
+        return no(&node, for_no_user(&command.op));
+    }
+    if let Op::Join(join) = &command.op
+        && committed_level(db)? >= LEVEL_MEMBERS
+        && !join.is_proven()
+    {
+        let what = "a join without the secret of its invitation";
+        return no(&node, what.to_owned());
+    }
     check(db, number, command)
 }
 
-/// Whether the node acts on its own work: it leases, settles and returns its own items, and controls the work of jobs that it runs. A
-/// leader checks this before the command is in the log, so all replicas apply the same command, even with different program versions.
+/// Whether the node acts on its own work: it leases, settles and returns its own items, and controls the work of jobs that it runs. The
+/// leader checks this before the command is in the log. From [`LEVEL_MEMBERS`] on, the state checks it, too: between the two another node
+/// may claim the job.
 fn works_itself(db: &Connection, node: &Node, id: &str, op: &WorkOp) -> Result<bool, Stop> {
     Ok(match op {
         WorkOp::Open(_) | WorkOp::Pairs(_) => {
@@ -86,6 +97,76 @@ fn is_of_leader(command: &Command, node: &Node) -> bool {
         }
 }
 
+/// Whether the API proposes such a command for a user. This is the complete list: a node has no other command in the name of a user,
+/// whatever the role of the user.
+fn is_of_api(db: &Connection, op: &Op) -> Result<bool, Stop> {
+    Ok(match op {
+        Op::Audit(_)
+        | Op::Submit(_)
+        | Op::SubmitFamily(_)
+        | Op::Password(_)
+        | Op::User(_)
+        | Op::Schedule(_)
+        | Op::Limit(_)
+        | Op::Share(_)
+        | Op::Webhook(_)
+        | Op::Token(Change::Create(_) | Change::Remove(_))
+        | Op::Invite(Change::Create(_) | Change::Remove(_))
+        | Op::Node(Change::Remove(_))
+        | Op::Site(Change::Remove(_))
+        | Op::Access(Change::Remove(_)) => true,
+        Op::Job(_, op) => op.by_user(),
+        Op::Node(Change::Put(new)) => is_wish(db, new)?,
+        Op::Site(Change::Create(new) | Change::Put(new)) => is_of_operator(new),
+        Op::Access(Change::Create(new) | Change::Put(new)) => {
+            let earlier = object_by_id::<AccessRule>(db, &new.id)?;
+            new.job.is_none() && earlier.is_none_or(|earlier| earlier.job.is_none())
+        }
+        Op::Node(Change::Create(_))
+        | Op::Token(Change::Put(_))
+        | Op::Invite(Change::Put(_))
+        | Op::Work(..)
+        | Op::Restart(_)
+        | Op::Lost(_)
+        | Op::Join(_)
+        | Op::Level(_)
+        | Op::Learn(_)
+        | Op::Sighted(_)
+        | Op::Fired { .. }
+        | Op::Delivery(_)
+        | Op::Prune(_)
+        | Op::Setting(_) => false,
+    })
+}
+
+/// Whether the row is that of a member, and differs only in the wishes of an operator. From [`LEVEL_MEMBERS`] on, the state takes nothing
+/// else from the command, so the row of a node that lags may be older.
+fn is_wish(db: &Connection, new: &Node) -> Result<bool, Stop> {
+    let Some(row) = object_by_id::<Node>(db, &new.name)? else {
+        return Ok(false);
+    };
+    if committed_level(db)? >= LEVEL_MEMBERS {
+        return Ok(row.number == new.number && row.identity == new.identity);
+    }
+    let (draining, voter) = (new.draining, new.voter);
+    let wished = Node {
+        draining,
+        voter,
+        ..row
+    };
+    Ok(wished == *new)
+}
+
+/// Whether an operator named all nodes of the site. Only answers of the site name others, and only for a time.
+fn is_of_operator(site: &Site) -> bool {
+    let mut nodes = site.nodes.iter();
+    nodes.all(|node| node.independent && node.named.is_none())
+}
+
+fn for_no_user(op: &Op) -> String {
+    format!("users may not request {}", op.action())
+}
+
 /// The user must exist with that role at this moment, and the role must permit the request.
 fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) -> Result<(), Stop> {
     let name = &actor.name;
@@ -98,18 +179,29 @@ fn for_user(db: &Connection, node: &Node, actor: &Actor, role: Role, op: &Op) ->
             return no(node, format!("{name} is {is}, not {}", role.name()));
         }
         Some(_) => {}
-        // A node that has not reported its accounts yet may act for an admin of its machine.
-        None if is_account || (node.admins.is_empty() && role == Role::Admin) => {}
+        None if is_account || (role == Role::Admin && may_be_account(db, node, name)?) => {}
         None => return no(node, format!("there is no user {name}")),
     }
+    if committed_level(db)? >= LEVEL_MEMBERS && !is_of_api(db, op)? {
+        return no(node, for_no_user(op));
+    }
     let Some(least) = least(db, actor, role, op)? else {
-        return no(node, format!("users may not request {}", op.action()));
+        return no(node, for_no_user(op));
     };
     if role < least {
         let what = format!("{} of {name} needs {}", op.action(), least.name());
         return no(node, what);
     }
     Ok(())
+}
+
+/// Whether a node that has not reported its accounts yet may act for an admin of its machine. From [`LEVEL_MEMBERS`] on, the account is one
+/// of another node, too, or the node waits a moment: otherwise it could act under any name, also under that of another node.
+fn may_be_account(db: &Connection, node: &Node, name: &str) -> Result<bool, Stop> {
+    if !node.admins.is_empty() || committed_level(db)? < LEVEL_MEMBERS {
+        return Ok(node.admins.is_empty());
+    }
+    Ok(Names::of(&objects::all::<Node>(db)?).is_account(name))
 }
 
 /// The lowest role that this request of a user needs; None if no user may make it.
@@ -119,6 +211,8 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
     Ok(Some(match op {
         Op::Audit(_) => Role::Viewer,
         Op::Submit(job) if is_own(&job.owner) => Role::Operator,
+        // The children have the owner of their parent.
+        Op::SubmitFamily(new) if is_own(&new.parent.owner) => Role::Operator,
         Op::Job(id, op) if op.by_user() => {
             let job = job_by_id(db, id)?;
             own_or_admin(job.is_none_or(|job| is_own(&job.owner)), Role::Operator)
@@ -154,6 +248,7 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
         | Op::Setting(_) => Role::Admin,
         Op::Password(_)
         | Op::Submit(_)
+        | Op::SubmitFamily(_)
         | Op::Job(..)
         | Op::Work(..)
         | Op::Restart(_)
@@ -214,6 +309,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         Op::Job(id, JobOp::Moved { attempt, .. }) => {
             let ran_by = attempt_node(db, id, *attempt)?;
             ran_by.is_none_or(|ran_by| ran_by == node.name)
+                || (committed_level(db)? >= LEVEL_EARLIER_AMOUNTS && runs(db, id, node)?)
         }
         Op::Job(_, op) => !op.by_user(),
         // Access rules for jobs.
@@ -224,8 +320,8 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
             schedule
                 .is_none_or(|schedule| job.as_ref().is_none_or(|job| job.owner == schedule.owner))
         }
-        Op::Work(..)
-        | Op::Lost(_)
+        Op::Work(id, op) => committed_level(db)? < LEVEL_MEMBERS || works_itself(db, node, id, op)?,
+        Op::Lost(_)
         | Op::Join(_)
         | Op::Node(Change::Put(_))
         | Op::Level(_)
@@ -234,6 +330,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         | Op::Sighted(_)
         | Op::Audit(_) => true,
         Op::Submit(_)
+        | Op::SubmitFamily(_)
         | Op::Node(_)
         | Op::Invite(_)
         | Op::Site(_)
@@ -247,6 +344,12 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         | Op::Delivery(_)
         | Op::Setting(_) => false,
     })
+}
+
+/// Whether the node runs the job now.
+fn runs(db: &Connection, id: &str, node: &Node) -> Result<bool, Stop> {
+    let runner = job_by_id(db, id)?.and_then(|job| job.runner);
+    Ok(runner.is_some_and(|runner| runner.node == node.name))
 }
 
 /// Another site may have its own jobs, and access rules for jobs.

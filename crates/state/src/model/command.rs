@@ -9,9 +9,9 @@ use godwit_model::millis;
 
 use super::prune::Prune;
 use super::{
-    AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Moved, Node, Object, Outcome,
-    Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting, Share, Site, StoredPlace,
-    Target, Timestamp, Token, User, Webhook, WorkOp,
+    AccessRule, Actor, AuditOutcome, FailureGroup, Invite, JobState, Join, Limit, Moved, NewFamily,
+    Node, Object, Outcome, Peer, Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting,
+    Share, Site, StoredPlace, Timestamp, Token, User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -62,6 +62,8 @@ impl fmt::Display for Command {
 pub enum Op {
     /// Submits a job.
     Submit(Box<NewJob>),
+    /// Submits a job with several destinations.
+    SubmitFamily(Box<NewFamily>),
     /// Changes the job with that id.
     Job(String, JobOp),
     /// Changes the divided work of the job with that id.
@@ -85,7 +87,7 @@ pub enum Op {
     /// A site has reported its nodes. No effect if the name belongs to another site now.
     Learn(Box<Learn>),
     /// The leader found that a site stopped or resumed answering.
-    Sighted(Sighted),
+    Sighted(SiteAnswer),
     /// Changes a schedule.
     Schedule(Change<Schedule>),
     /// Submits the job of a schedule's tick, once for each tick.
@@ -170,7 +172,7 @@ pub struct NewJob {
 /// Whether a site that jobs wait for is responding.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sighted {
+pub struct SiteAnswer {
     /// Name of the site.
     pub site: String,
     /// The identity that was dialled.
@@ -241,6 +243,7 @@ pub enum JobOp {
         /// Number of the attempt, from 1.
         attempt: u32,
         /// Amounts of the attempt.
+        #[serde(with = "super::job::LoggedMoved")]
         moved: Moved,
     },
     /// The runner ends the job.
@@ -331,7 +334,7 @@ pub struct Learn {
     /// Identity of the site, as known to the learning node.
     pub identity: String,
     /// Nodes of the site.
-    pub nodes: Vec<Target>,
+    pub nodes: Vec<Peer>,
     /// The node that the operator named reported these nodes. Any other node only updates addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
@@ -358,8 +361,8 @@ pub struct AuditEntry {
     pub action: String,
     /// Object of the action.
     pub object: String,
-    /// `ok`, or the code of the refusal.
-    pub outcome: String,
+    /// How the request ended.
+    pub outcome: AuditOutcome,
 }
 
 impl Op {
@@ -375,6 +378,7 @@ impl Op {
         }
         match self {
             Self::Submit(job) => job.id.clone(),
+            Self::SubmitFamily(new) => new.parent.id.clone(),
             Self::Job(id, _) | Self::Work(id, _) => id.clone(),
             Self::Restart(runner) => runner.node.clone(),
             Self::Lost(node) => format!("{}/{node}", Node::KIND),
@@ -413,13 +417,13 @@ impl Op {
             format!("{kind}.{what}")
         }
         match self {
-            Self::Submit(_) => "job.submit".to_owned(),
+            Self::Submit(_) | Self::SubmitFamily(_) => "job.submit".to_owned(),
             Self::Job(_, op) => format!("job.{}", op.name()),
             Self::Work(_, op) => format!("work.{}", op.name()),
             Self::Restart(_) => "node.restart".to_owned(),
             Self::Lost(_) => "node.lost".to_owned(),
             Self::Learn(_) => "site.learn".to_owned(),
-            Self::Sighted(Sighted { answers: true, .. }) => "site.back".to_owned(),
+            Self::Sighted(SiteAnswer { answers: true, .. }) => "site.back".to_owned(),
             Self::Sighted(_) => "site.away".to_owned(),
             Self::Join(_) => "node.join".to_owned(),
             Self::Level(_) => "cluster.level".to_owned(),

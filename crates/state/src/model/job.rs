@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use godwit_model::{JobState, Reason, Timestamp, millis};
+use godwit_model::{AttemptOutcome, JobState, Moved, Reason, Timestamp, millis};
 
 use super::RetryPolicy;
 
@@ -210,38 +210,14 @@ impl Outcome {
     }
 }
 
-/// Amounts that an attempt, or all attempts of a job, moved.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Moved {
-    /// Bytes that arrived.
-    pub bytes: u64,
-    /// Completed files.
-    pub files: u64,
-    /// Bytes that were sent more than once.
-    pub again: u64,
-}
-
-impl Moved {
-    /// The sum of both.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            files: self.files.saturating_add(other.files),
-            again: self.again.saturating_add(other.again),
-        }
-    }
-
-    /// The difference; 0 if the other is larger.
-    #[must_use]
-    pub const fn minus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(other.bytes),
-            files: self.files.saturating_sub(other.files),
-            again: self.again.saturating_sub(other.again),
-        }
-    }
+/// The spelling of [`Moved`] in the log, which is older than the one in the API.
+#[derive(Deserialize, Serialize)]
+#[serde(remote = "Moved", deny_unknown_fields)]
+pub(super) struct LoggedMoved {
+    bytes: u64,
+    files: u64,
+    #[serde(rename = "again")]
+    bytes_again: u64,
 }
 
 /// One attempt of a job.
@@ -259,11 +235,12 @@ pub struct Attempt {
     /// When the attempt ended.
     #[serde(with = "millis::option")]
     pub ended: Option<Timestamp>,
-    /// Outcome: a state, `backoff` or `restart`.
-    pub outcome: Option<String>,
+    /// How the attempt ended.
+    pub outcome: Option<AttemptOutcome>,
     /// Reason of the outcome.
     pub reason: Option<Reason>,
     /// Amounts of the attempt.
+    #[serde(with = "LoggedMoved")]
     pub moved: Moved,
 }
 

@@ -16,7 +16,10 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   of removed users ([`LEVEL_LEFT`]).
 /// - 5: nodes of sites are believed for a limited time ([`LEVEL_NAMED`]).
 /// - 6: sites of independent nodes ([`LEVEL_INDEPENDENT`]), divided closes ([`LEVEL_CLOSES`]), roles of jobs ([`LEVEL_ROLES`]), a limit of
-///   attempts ([`LEVEL_ATTEMPTS`]), attempts before their time ([`LEVEL_TRY_NOW`]), and makers of invitations and tokens ([`LEVEL_INVITES`]).
+///   attempts ([`LEVEL_ATTEMPTS`]), attempts before their time ([`LEVEL_TRY_NOW`]), and makers of invitations and tokens
+///   ([`LEVEL_INVITES`]). Learned nodes have lines in the audit log ([`LEVEL_LEARN_AUDITED`]), and
+///   a node reports amounts of lost attempts ([`LEVEL_EARLIER_AMOUNTS`]). A node's row has bounds ([`LEVEL_MEMBERS`]), and each webhook
+///   gets its portion of all deliveries ([`LEVEL_DELIVERIES`]). A job may have several destinations ([`LEVEL_DESTINATIONS`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -68,9 +71,26 @@ pub const LEVEL_ATTEMPTS: u32 = 6;
 /// From this level on, a user can start the next attempt of a job that waits after a failure.
 pub const LEVEL_TRY_NOW: u32 = 6;
 
-/// From this level on, an invitation records its time, its user and the tokens of the request, and ends with each of them. The row of an
+/// From this level on, an invitation records its time, its user and the tokens of the request, and expires with any of them. The row of
+/// an
 /// ended invitation stays. A token may name its maker ([`TokenOrigin::By`]). Older programs cannot read them.
 pub const LEVEL_INVITES: u32 = 6;
+
+/// From this level on, the audit log has a line when other nodes of a site are believed.
+pub const LEVEL_LEARN_AUDITED: u32 = 6;
+
+/// From this level on, the node that runs a job may report amounts of earlier attempts at other nodes.
+pub const LEVEL_EARLIER_AMOUNTS: u32 = 6;
+
+/// From this level on, a node proposes for a user only what its API offers, and a join only with the secret of the invitation. A change of
+/// a node by a user sets its two wishes alone. A row is made by a join, and no two nodes have one number.
+pub const LEVEL_MEMBERS: u32 = 6;
+
+/// From this level on, many deliveries to one webhook delete none to another.
+pub const LEVEL_DELIVERIES: u32 = 6;
+
+/// From this level on, a job may have several destinations ([`Op::SubmitFamily`]).
+pub const LEVEL_DESTINATIONS: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
@@ -134,6 +154,8 @@ impl Op {
             {
                 LEVEL_INVITES
             }
+            Self::Join(join) if join.secret.is_some() => LEVEL_MEMBERS,
+            Self::SubmitFamily(_) => LEVEL_DESTINATIONS,
             Self::Password(_) => LEVEL_PASSWORD,
             Self::Sighted(_) => LEVEL_SIGHTED,
             Self::Prune(prune) if !prune.of_owners.is_empty() => LEVEL_LEFT,

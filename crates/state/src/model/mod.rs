@@ -4,6 +4,7 @@
 mod command;
 mod effect;
 mod event;
+mod family;
 mod id;
 mod job;
 mod level;
@@ -19,22 +20,27 @@ mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
-    JobOp, Learn, NewJob, NewPassword, Op, Sighted,
+    JobOp, Learn, NewJob, NewPassword, Op, SiteAnswer,
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
-pub use godwit_model::{Code, FailureCode, FailureGroup, JobState, Reason, Timestamp};
+pub use family::{Child, NewFamily};
+pub use godwit_model::{
+    AttemptOutcome, AuditOutcome, Code, FailureCode, FailureGroup, JobState, Moved, Peer, Reason,
+    Timestamp,
+};
 pub use id::sortable_id;
 pub(crate) use job::NotedRoute;
-pub use job::{Attempt, Job, Moved, Outcome, Placed, Route, Runner, StoredPlace, reason};
+pub use job::{Attempt, Job, Outcome, Placed, Route, Runner, StoredPlace, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_ATTEMPTS, LEVEL_CLOSES, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_INVITES,
-    LEVEL_LEFT, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST, LEVEL_ROLES,
-    LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_TRY_NOW, level_trouble,
+    FEATURE_LEVEL, LEVEL_ATTEMPTS, LEVEL_CLOSES, LEVEL_DELIVERIES, LEVEL_DESTINATIONS,
+    LEVEL_EARLIER_AMOUNTS, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_INVITES, LEVEL_LEARN_AUDITED,
+    LEVEL_LEFT, LEVEL_MEMBERS, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_REST,
+    LEVEL_ROLES, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_TRY_NOW, level_trouble,
 };
 pub use looked::Looked;
 pub use name::Names;
-pub(crate) use name::check_node;
+pub(crate) use name::{check_node, stands_for_account};
 pub use node::{FormerNode, Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, BELIEVED_HOURS, Limit, LimitScope, LimitWindow, Object, Role,
@@ -47,7 +53,7 @@ pub use secret::Secret;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
 pub use work::{
     CLOSE_SHARES_MAX, Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX,
-    SetPairs, Settle, Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Target, Task,
-    WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath,
-    WorkRoot, WorkTargets,
+    SetPairs, Settle, Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Task, WORK_LIST_MAX,
+    WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath, WorkRoot,
+    WorkTargets,
 };

@@ -42,6 +42,28 @@ impl Names {
         name == "root" || self.accounts.iter().any(|account| account == name)
     }
 
+    /// Whether a node may report this account as an admin of its machine, given the user of the name. A user keeps its name and role, unless
+    /// it stands for an account that a node has reported before. A new account has the name of no other party. The row of a cluster's
+    /// first node may have any accounts.
+    #[must_use]
+    pub fn may_report(&self, node: &str, account: &str, user: Option<&User>) -> bool {
+        let is_reported = self.nodes.is_empty() || self.is_account(account);
+        match user {
+            _ if account == "root" => true,
+            Some(user) => is_reported && stands_for_account(user),
+            None => is_reported || account == node || self.owner_of(account).is_none(),
+        }
+    }
+
+    /// The party other than a user and an account to which the name belongs.
+    fn owner_of(&self, name: &str) -> Option<&'static str> {
+        match name {
+            _ if self.nodes.iter().any(|node| node == name) => Some("a node"),
+            _ if name.starts_with("site:") => Some("another site"),
+            _ => WORDS.contains(&name).then_some("the node itself"),
+        }
+    }
+
     /// Checks that the user may act under its name. A name that belongs to another party is refused. An account of a machine is an admin
     /// without a password, and so is the user that stands for it.
     ///
@@ -50,21 +72,14 @@ impl Names {
     pub fn check_acting(&self, user: &User) -> Result<(), CommandError> {
         let name = &user.name;
         if self.is_account(name) {
-            let stands_for = user.role == Role::Admin && user.password.is_none();
-            return match stands_for {
+            return match stands_for_account(user) {
                 true => Ok(()),
                 false => Err(taken(name, ACCOUNT)),
             };
         }
-        if self.nodes.contains(name) {
-            return Err(taken(name, "a node"));
-        }
-        if name.starts_with("site:") {
-            return Err(taken(name, "another site"));
-        }
-        match WORDS.contains(&name.as_str()) {
-            true => Err(taken(name, "the node itself")),
-            false => Ok(()),
+        match self.owner_of(name) {
+            Some(owner) => Err(taken(name, owner)),
+            None => Ok(()),
         }
     }
 
@@ -87,7 +102,7 @@ impl Names {
         self.check_made_by(user, actor)
     }
 
-    /// Checks that `actor` may make the user or a token of the user. Only an account of a machine may do so for itself.
+    /// Checks that `actor` may make the user or a token of the user. Only an account of a machine may make its own user and tokens.
     ///
     /// # Errors
     /// The name belongs to another party.
@@ -98,6 +113,11 @@ impl Names {
             false => Ok(()),
         }
     }
+}
+
+/// Whether the user has the rights of an account of a machine: an admin without a password.
+pub(crate) fn stands_for_account(user: &User) -> bool {
+    user.role == Role::Admin && user.password.is_none()
 }
 
 /// Checks the name of a joining node.
@@ -163,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_a_name_of_its_own() {
+    fn invalid_and_reserved_user_names_are_refused() {
         for name in ["alice", "a.b-c_d+e@example.org", "_svc", "0", "uid-1000"] {
             let made = names().check_user(&user(name, Role::Viewer, Some("x")), None, "bob");
             assert_eq!(made, Ok(()), "{name}");
@@ -237,6 +257,37 @@ mod tests {
             };
             assert_eq!(put(&disabled), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn a_reported_account_takes_no_user_over() {
+        let admin = user("carol", Role::Admin, None);
+        let viewer = user("bob", Role::Viewer, Some("x"));
+        let may = |account: &str, user: Option<&User>| names().may_report("dtn3", account, user);
+        assert!(may("svc", None));
+        assert!(!may("carol", Some(&admin)));
+        assert!(!may("bob", Some(&viewer)));
+        let of_account = user("godwit", Role::Admin, None);
+        assert!(may("godwit", Some(&of_account)));
+        let same_name = user("godwit", Role::Viewer, Some("x"));
+        assert!(!may("godwit", Some(&same_name)));
+        assert!(may("root", Some(&user("root", Role::Viewer, None))));
+        // A node that was alone had no row when its account made its user.
+        let alone = Names::default();
+        assert!(alone.may_report("node1", "godwit", Some(&of_account)));
+        assert!(!alone.may_report("node1", "bob", Some(&viewer)));
+    }
+
+    #[test]
+    fn a_reported_account_has_the_name_of_no_other_party() {
+        for account in ["dtn2", "site:gw1-a", "api", "webhooks", "anonymous"] {
+            assert!(!names().may_report("dtn3", account, None), "{account}");
+        }
+        // Its node has that name, or another node has reported the account before.
+        assert!(names().may_report("dtn2", "dtn2", None));
+        let mut reported = names();
+        reported.accounts.push("dtn2".to_owned());
+        assert!(reported.may_report("dtn3", "dtn2", None));
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub struct Invite {
     /// When the invitation ends.
     #[serde(with = "millis")]
     pub expires: Timestamp,
-    /// When the invitation was made. The state sets this field from [`LEVEL_INVITES`](super::LEVEL_INVITES) on.
+    /// When the invitation was made. None if the state was below [`LEVEL_INVITES`](super::LEVEL_INVITES) then.
     #[serde(
         default,
         with = "millis::option",
@@ -131,6 +131,14 @@ pub struct Invite {
     pub tokens: Vec<String>,
 }
 
+impl Invite {
+    /// The stored digest of the secret of an invitation. A secret has 160 random bits, so its digest does not reveal it.
+    #[must_use]
+    pub fn hash_of(secret: &str) -> Secret {
+        Secret::new(blake3::hash(secret.as_bytes()).to_hex().to_string())
+    }
+}
+
 impl Object for Invite {
     const KIND: &'static str = "invite";
     fn id(&self) -> String {
@@ -155,6 +163,19 @@ impl Object for Invite {
 pub struct Join {
     /// Digest of the invitation's secret.
     pub hash: Secret,
+    /// The secret itself, on its way to the leader. The log never contains it, because the secret is still useful if the state refuses the
+    /// join. From [`LEVEL_MEMBERS`](super::LEVEL_MEMBERS) on, the leader takes no join of another node without it: each member reads the
+    /// digests in the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<Secret>,
     /// The node. The state sets its number and the time of joining.
     pub node: Node,
+}
+
+impl Join {
+    /// Whether the join contains the secret of its invitation.
+    pub(crate) fn is_proven(&self) -> bool {
+        let secret = self.secret.as_ref();
+        secret.is_some_and(|secret| Invite::hash_of(secret.expose()) == self.hash)
+    }
 }

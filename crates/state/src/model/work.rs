@@ -11,8 +11,7 @@ mod path;
 use serde::{Deserialize, Serialize};
 
 use super::looked::is_zero;
-use super::{CommandError, FailureGroup, Looked, Reason, Runner};
-use crate::bounds;
+use super::{FailureGroup, Looked, Peer, Reason, Runner};
 pub use path::WorkPath;
 
 /// Most finds of one command, and most items of one settlement.
@@ -120,38 +119,13 @@ pub struct SetPairs {
     /// Epoch of the controller.
     pub epoch: u64,
     /// The nodes of the destination, at most [`TARGETS_MAX`]: those that members may send to, and those whose claim may still be valid.
-    pub targets: Vec<Target>,
+    pub targets: Vec<Peer>,
     /// Each node that may lease items.
     pub pairs: Vec<Pair>,
     /// A node of the destination is unreachable, and its claim may still be valid. Meanwhile no file is assembled, and no tree is closed.
     pub waits: bool,
     /// Items taken from nodes of the source whose late writes are no longer possible.
     pub fenced: Vec<Taken>,
-}
-
-/// A node of the destination.
-#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Target {
-    /// Name, for people.
-    pub name: String,
-    /// Identity that the node proves.
-    pub identity: String,
-    /// Addresses of its data port, in the order in which they are dialled.
-    pub addresses: Vec<String>,
-}
-
-impl Target {
-    /// Checks the bounds.
-    pub(crate) fn check(&self) -> Result<(), CommandError> {
-        bounds::name("name", &self.name)?;
-        bounds::name("identity", &self.identity)?;
-        bounds::count("addresses", self.addresses.len(), bounds::LIST_MAX)?;
-        for address in &self.addresses {
-            bounds::text("address", address)?;
-        }
-        Ok(())
-    }
 }
 
 /// The receivers of a node of the source.
@@ -181,7 +155,7 @@ pub struct Taken {
 #[serde(default)]
 pub struct WorkTargets {
     /// The nodes of the destination.
-    pub nodes: Vec<Target>,
+    pub nodes: Vec<Peer>,
     /// A node of the destination is unreachable, and its claim may still be valid.
     pub waits: bool,
     /// Items taken from nodes of the source that may still write them.

@@ -71,6 +71,14 @@ impl Log {
         Ok((purged, last))
     }
 
+    /// The highest term in the log.
+    pub(crate) fn term(&self) -> io::Result<u64> {
+        let vote: Option<VoteOf<Types>> = self.shared.mark(&self.shared.lock(), VOTE)?;
+        let (_, last) = self.ends()?;
+        let of_last = last.map_or(0, |last| last.committed_leader_id().term);
+        Ok(vote.map_or(0, |vote| vote.leader_id().term).max(of_last))
+    }
+
     /// Starts the log after an entry that is contained in a restored state, with a vote of the same term.
     pub(crate) fn begin_after(&self, last: LogId, vote: VoteOf<Types>) -> io::Result<()> {
         self.shared.write(|connection| {

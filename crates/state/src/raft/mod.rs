@@ -2,9 +2,11 @@
 //! network. It is private to this crate; `replica` is its interface.
 
 mod hearing;
+mod incoming;
 mod log;
 mod machine;
 mod network;
+mod plausible;
 #[cfg(test)]
 mod suite;
 
@@ -18,10 +20,12 @@ use crate::model::{Applied, Command};
 use crate::store::Position;
 
 pub(crate) use hearing::Hearing;
+pub(crate) use incoming::{Incoming, STOPPED_AFTER};
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;
 pub(crate) use network::{APPEND, Network, ROOM, say};
 pub use network::{Answer, NoPeers, PROPOSE, Peers, is_short};
+pub(crate) use plausible::NUMBER_MAX;
 
 openraft::declare_raft_types!(
     /// The types of the consensus library for this crate.
@@ -58,6 +62,22 @@ impl Guard {
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }
+}
+
+/// Greatest term that a recovery keeps: an election each second for 136 years. A node with a changed program sent a greater one.
+const TERM_KEPT_MAX: u64 = 1 << 32;
+
+/// The entry after which a node continues alone. Its term is that of the entry, or 1 if no further elections fit. `None` if no further
+/// index fits.
+pub(crate) fn begins_after(last: LogId) -> Option<LogId> {
+    let leader = last.committed_leader_id();
+    let term = match leader.term <= TERM_KEPT_MAX {
+        true => leader.term,
+        false => 1,
+    };
+    let of_term = VoteOf::<Types>::new_committed(term, leader.node_id);
+    let kept = LogId::new(*of_term.leader_id(), last.index);
+    (last.index <= NUMBER_MAX).then_some(kept)
 }
 
 /// A vote of the term of an entry, so that the next election has a later term.

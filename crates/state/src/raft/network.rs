@@ -24,16 +24,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Types;
 use super::machine::SnapshotFile;
+use super::plausible::Standing;
 use crate::model::COMMAND_BYTES_MAX;
 
 /// Bytes of entries in one message, as JSON. One entry of the maximum length fits.
 const APPEND_BYTES_MAX: usize = COMMAND_BYTES_MAX + (16 << 10);
 
 /// Bytes of a snapshot in one message, before encoding as text.
-pub(crate) const PIECE_BYTES: usize = 384 << 10;
+pub(crate) const CHUNK_BYTES: usize = 384 << 10;
 
 /// Time limit for one piece of a snapshot.
-const PIECE_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const CHUNK_WITHIN: Duration = Duration::from_secs(30);
 
 /// Entries of the log, and heartbeats.
 pub(crate) const APPEND: &str = "append";
@@ -87,7 +88,7 @@ impl Peers for NoPeers {
 /// A piece of a snapshot. Pieces are sent in order; the reply to the last one is the answer of the consensus.
 #[derive(Deserialize, Serialize)]
 #[serde(bound = "")]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     pub(crate) vote: VoteOf<Types>,
     pub(crate) meta: SnapshotMetaOf<Types>,
     pub(crate) offset: u64,
@@ -196,6 +197,17 @@ impl RaftNetworkV2<Types> for Voter {
         let answer = self.ask(APPEND, &rpc, option.soft_ttl()).await?;
         Ok(match answer {
             AppendEntriesResponse::Success if cut => AppendEntriesResponse::PartialSuccess(last),
+            AppendEntriesResponse::HigherVote(vote) => {
+                check_vote(rpc.vote, vote)?;
+                answer
+            }
+            // Only this method makes it: a voter stores all entries or none.
+            AppendEntriesResponse::PartialSuccess(_) => {
+                return Err(false_answer(&io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the voter has stored a part of the entries",
+                )));
+            }
             answer => answer,
         })
     }
@@ -205,7 +217,8 @@ impl RaftNetworkV2<Types> for Voter {
         rpc: VoteRequest<Types>,
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
-        self.ask(VOTE, &rpc, option.soft_ttl()).await
+        let answer = self.ask(VOTE, &rpc, option.soft_ttl()).await?;
+        check_response(&rpc, answer)
     }
 
     async fn pre_vote(
@@ -213,7 +226,8 @@ impl RaftNetworkV2<Types> for Voter {
         rpc: VoteRequest<Types>,
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
-        self.ask(PRE_VOTE, &rpc, option.soft_ttl()).await
+        let answer = self.ask(PRE_VOTE, &rpc, option.soft_ttl()).await?;
+        check_response(&rpc, answer)
     }
 
     async fn transfer_leader(
@@ -239,16 +253,19 @@ impl RaftNetworkV2<Types> for Voter {
                 let read = read.await.map_err(io::Error::other).and_then(|read| read);
                 let (data, total) =
                     read.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))?;
-                let piece = Piece {
+                let piece = Chunk {
                     vote,
                     meta: snapshot.meta.clone(),
                     offset,
                     total,
                     data: BASE64.encode(&data),
                 };
-                let taken = self.ask(SNAPSHOT, &piece, PIECE_WITHIN).await?;
+                let taken = self.ask(SNAPSHOT, &piece, CHUNK_WITHIN).await?;
                 match taken {
-                    Taken::Whole(response) => return Ok(response),
+                    Taken::Whole(response) => {
+                        check_vote(vote, response.vote)?;
+                        return Ok(response);
+                    }
                     Taken::Next(next) => offset = next,
                 }
             }
@@ -260,13 +277,94 @@ impl RaftNetworkV2<Types> for Voter {
     }
 }
 
+/// Refuses a vote in an answer that no election can follow.
+fn check_vote(asked: VoteOf<Types>, answered: VoteOf<Types>) -> Result<(), RPCError<Types>> {
+    let own = Standing::of_asker(asked);
+    own.check_vote(answered)
+        .map_err(|error| false_answer(&error))
+}
+
+fn check_response(
+    asked: &VoteRequest<Types>,
+    answer: VoteResponse<Types>,
+) -> Result<VoteResponse<Types>, RPCError<Types>> {
+    check_vote(asked.vote, answer.vote)?;
+    if let Some(last) = answer.last_log_id {
+        let own = Standing::of_asker(asked.vote);
+        own.check_id(last).map_err(|error| false_answer(&error))?;
+    }
+    Ok(answer)
+}
+
+fn false_answer(error: &io::Error) -> RPCError<Types> {
+    RPCError::Network(NetworkError::new(error))
+}
+
 /// A piece of the file, and the length of the file.
 fn read_piece(path: &Path, offset: u64) -> io::Result<(Vec<u8>, u64)> {
     use std::io::{Read as _, Seek as _, SeekFrom};
     let mut file = std::fs::File::open(path)?;
     let total = file.metadata()?.len();
     file.seek(SeekFrom::Start(offset))?;
-    let mut data = Vec::with_capacity(PIECE_BYTES);
-    file.take(PIECE_BYTES as u64).read_to_end(&mut data)?;
+    let mut data = Vec::with_capacity(CHUNK_BYTES);
+    file.take(CHUNK_BYTES as u64).read_to_end(&mut data)?;
     Ok((data, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// A voter that gives one answer to all messages.
+    #[derive(Debug)]
+    struct Liar(Value);
+
+    impl Peers for Liar {
+        fn call(&self, _: u64, _: &str, _: &'static str, _: Vec<u8>, _: Duration) -> Answer {
+            let answer = serde_json::to_vec(&self.0);
+            Box::pin(async move { Ok(answer?) })
+        }
+    }
+
+    fn voter(answer: Value) -> Voter {
+        Voter {
+            number: 2,
+            peers: Arc::new(Liar(answer)),
+            address: "node-2".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_answer_cannot_use_up_the_terms() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime");
+        let option = || RPCOption::new(Duration::from_secs(1));
+        let vote = VoteOf::<Types>::new_committed(5, 1);
+        let appended = |answer: Value| {
+            let rpc = AppendEntriesRequest {
+                vote,
+                prev_log_id: None,
+                entries: Vec::new(),
+                leader_commit: None,
+            };
+            runtime.block_on(voter(answer).append_entries(rpc, option()))
+        };
+        let voted = |answer: Value| {
+            let rpc = VoteRequest::new(vote, None);
+            runtime.block_on(voter(answer).vote(rpc, option()))
+        };
+        let of_term =
+            |term: u64| json!({"leader_id": {"term": term, "node_id": 2}, "committed": false});
+        let response =
+            |term: u64| json!({"vote": of_term(term), "vote_granted": false, "last_log_id": null});
+        for term in [u64::MAX, 1 << 49, 1 << 21] {
+            appended(json!({"HigherVote": of_term(term)})).expect_err("impossible");
+            voted(response(term)).expect_err("impossible");
+        }
+        let far = json!({"leader_id": {"term": 5, "node_id": 2}, "index": u64::MAX});
+        appended(json!({"PartialSuccess": far})).expect_err("not stored");
+        appended(json!({"HigherVote": of_term(9)})).expect("a later election");
+        voted(response(9)).expect("a later election");
+    }
 }

@@ -2,7 +2,7 @@
 //! See `lists` for single objects and whole kinds.
 
 use super::Reader;
-use super::row::{object, unsigned};
+use super::row::{object, to_u64};
 use crate::fault::Fault;
 use crate::model::Object;
 use crate::seal::select_objects;
@@ -55,7 +55,7 @@ impl ById<'_> {
         let select = "SELECT count(*) FROM objects WHERE kind = ?1 AND id >= ?2 AND id < ?3";
         self.0.with(|db| {
             db.prepare_cached(select)?
-                .query_row([T::KIND, prefix, &behind(prefix)], |row| unsigned(row, 0))
+                .query_row([T::KIND, prefix, &behind(prefix)], |row| to_u64(row, 0))
         })
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use super::Reader;
-use super::row::{time, unsigned};
+use super::row::{time, to_u64};
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
 use crate::model::Timestamp;
@@ -52,21 +52,26 @@ pub struct DeliveryLine {
 pub struct Deliveries<'a>(pub(super) &'a Reader);
 
 impl Deliveries<'_> {
-    /// Deliveries that are due at `now`.
+    /// Deliveries that are due at `now`, at most `each` of one webhook. Without this bound, deliveries of one webhook could hide those of all others.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<PendingDelivery>, Fault> {
-        let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+    pub fn due(&self, now: Timestamp, each: usize) -> Result<Vec<PendingDelivery>, Fault> {
+        let each = i64::try_from(each).unwrap_or(i64::MAX);
+        let limit = i64::try_from(PAGE_ROWS_MAX).unwrap_or(i64::MAX);
         self.0.with(|db| {
-            db.prepare_cached(
-                &format!("SELECT {DELIVERIES_AND_SUM} FROM deliveries \
-                 WHERE next_attempt IS NOT NULL AND next_attempt <= ?1 ORDER BY next_attempt, id LIMIT ?2"),
-            )?
-            .query_map(params![now.0, limit], |row| {
+            db.prepare_cached(&format!(
+                "SELECT {DELIVERIES_AND_SUM} FROM deliveries WHERE id IN (\
+                     SELECT id FROM (\
+                         SELECT id, row_number() OVER (PARTITION BY webhook ORDER BY next_attempt, id) AS place \
+                         FROM deliveries WHERE next_attempt IS NOT NULL AND next_attempt <= ?1\
+                     ) WHERE place <= ?2\
+                 ) ORDER BY next_attempt, id LIMIT ?3"
+            ))?
+            .query_map(params![now.0, each, limit], |row| {
                 seal::check("deliveries", row)?;
                 Ok(PendingDelivery {
-                    id: unsigned(row, 0)?,
+                    id: to_u64(row, 0)?,
                     webhook: row.get(1)?,
                     job: row.get(2)?,
                     event: row.get(3)?,
@@ -92,7 +97,7 @@ impl Deliveries<'_> {
             )?
             .query_map(params![webhook, limit], |row| {
                 Ok(DeliveryLine {
-                    id: unsigned(row, 0)?,
+                    id: to_u64(row, 0)?,
                     job: row.get(1)?,
                     event: row.get(2)?,
                     at: Timestamp(row.get(3)?),

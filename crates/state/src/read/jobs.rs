@@ -1,16 +1,16 @@
-//! Owns reading of single jobs, of counts, and of lists for a scheduler.
-//! Does not decide which job runs next: the node does.
+//! Owns reading of single jobs, their attempts, and counts.
+//! Does not read which jobs are due: `queue` does.
 
 use rusqlite::{OptionalExtension as _, params};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
 use super::{Reader, committed_level, job_by_id, job_route, job_spec, node_by_number};
 use crate::apply::{self, sql};
-use crate::bounds::{PAGE_ROWS_MAX, SPEC_BYTES_MAX};
+use crate::bounds::SPEC_BYTES_MAX;
 use crate::fault::Fault;
 use crate::model::{
-    Attempt, DELAY_MAX_MS, FailureGroup, Invite, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Moved,
-    Placed, Route, Timestamp,
+    Attempt, FailureGroup, Invite, Job, JobState, LEVEL_LEFT, LEVEL_ORIGIN, Moved, Placed, Route,
+    Timestamp,
 };
 use crate::seal;
 
@@ -65,10 +65,10 @@ impl Reader {
             let mut rows = again.query([id])?;
             while let Some(row) = rows.next()? {
                 let number: u32 = row.get(0)?;
-                let bytes = row::unsigned(row, 1)?;
+                let bytes = row::to_u64(row, 1)?;
                 let of = |attempt: &&mut Attempt| attempt.number == number;
                 if let Some(attempt) = attempts.iter_mut().find(of) {
-                    attempt.moved.again = bytes;
+                    attempt.moved.bytes_again = bytes;
                 }
             }
             Ok(attempts)
@@ -87,7 +87,7 @@ impl Reader {
         })
     }
 
-    /// Number of jobs in each state that has any, of one owner or of all.
+    /// Number of jobs by state, of one owner or of all owners. States without jobs are left out.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -102,92 +102,13 @@ impl Reader {
         };
         let counts: Vec<(String, u64)> = self.with(|db| {
             db.prepare_cached(select)?
-                .query_map([owner], |row| Ok((row.get(0)?, row::unsigned(row, 1)?)))?
+                .query_map([owner], |row| Ok((row.get(0)?, row::to_u64(row, 1)?)))?
                 .collect()
         })?;
         Ok(counts
             .into_iter()
             .filter_map(|(name, count)| Some((JobState::from_name(&name)?, count)))
             .collect())
-    }
-
-    /// Jobs that are due at `now`: at most `each` per owner, by priority and age, `limit` in total. If a next attempt is further ahead
-    /// than any delay, the clock was set back, and the job is due too.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn due_jobs(&self, now: Timestamp, each: u32, limit: usize) -> Result<Vec<Job>, Fault> {
-        let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
-        self.with(|db| {
-            db.prepare_cached(&format!(
-                "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER \
-                 (PARTITION BY owner ORDER BY priority DESC, created, id) AS place FROM jobs INDEXED BY jobs_due \
-                 WHERE state IN ('queued', 'scheduled') AND (due <= ?1 OR (next_attempt > ?1 + ?4 AND \
-                 coalesce(not_before, 0) <= ?1))) WHERE place <= ?2) \
-                 ORDER BY priority DESC, created, id LIMIT ?3"
-            ))?
-            .query_map(params![now.0, each, limit, sql(DELAY_MAX_MS)], row::job)?
-            .collect()
-        })
-    }
-
-    /// The next time after `now` at which a waiting job becomes due.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
-        self.with(|db| {
-            db.prepare_cached(
-                "SELECT due FROM jobs WHERE state IN ('queued', 'scheduled') AND due > ?1 ORDER BY due LIMIT 1",
-            )?
-            .query_row([now.0], |row| row.get(0).map(Timestamp))
-            .optional()
-        })
-    }
-
-    /// Jobs that have not ended and whose deadline is `now` or earlier.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn expired_jobs(&self, now: Timestamp) -> Result<Vec<Job>, Fault> {
-        self.some(
-            "deadline IS NOT NULL AND ended IS NULL AND deadline <= ?1 ORDER BY deadline, id",
-            now.0,
-        )
-    }
-
-    /// The earliest deadline of a job that has not ended.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn next_deadline(&self) -> Result<Option<Timestamp>, Fault> {
-        self.with(|db| {
-            db.prepare_cached(
-                "SELECT min(deadline) FROM jobs WHERE deadline IS NOT NULL AND ended IS NULL",
-            )?
-            .query_row([], |row| row::time(row, 0))
-        })
-    }
-
-    /// Jobs that nodes run, by node.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn running_jobs(&self) -> Result<Vec<Job>, Fault> {
-        self.some(
-            "runner_node IS NOT NULL AND ended IS ?1 ORDER BY runner_node, id",
-            None::<i64>,
-        )
-    }
-
-    fn some(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Vec<Job>, Fault> {
-        self.with(|db| {
-            db.prepare_cached(&format!(
-                "SELECT {JOB_COLUMNS} FROM jobs WHERE {condition} LIMIT {PAGE_ROWS_MAX}"
-            ))?
-            .query_map([value], row::job)?
-            .collect()
-        })
     }
 }
 
@@ -223,7 +144,21 @@ impl Kept<'_> {
             db.prepare_cached(
                 "SELECT coalesce(sum(octet_length(spec)), 0) FROM jobs JOIN job_specs ON job = id WHERE owner = ?1",
             )?
-            .query_row([owner], |row| row::unsigned(row, 0))
+            .query_row([owner], |row| row::to_u64(row, 0))
+        })
+    }
+
+    /// Bytes of the descriptions of an owner's jobs that wait or are paused.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn waiting_bytes(self, owner: &str) -> Result<u64, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT coalesce(sum(octet_length(spec)), 0) FROM jobs JOIN job_specs ON job = id \
+                 WHERE owner = ?1 AND state IN ('queued', 'scheduled', 'paused')",
+            )?
+            .query_row([owner], |row| row::to_u64(row, 0))
         })
     }
 
@@ -234,8 +169,8 @@ impl Kept<'_> {
     /// When the database cannot be read.
     pub fn surplus(self, most: u64) -> Result<Vec<(String, Timestamp)>, Fault> {
         self.0.with(|db| {
-            let pages: u64 = db.pragma_query_value(None, "page_count", |row| row::unsigned(row, 0))?;
-            let page: u64 = db.pragma_query_value(None, "page_size", |row| row::unsigned(row, 0))?;
+            let pages: u64 = db.pragma_query_value(None, "page_count", |row| row::to_u64(row, 0))?;
+            let page: u64 = db.pragma_query_value(None, "page_size", |row| row::to_u64(row, 0))?;
             // If the database is smaller, the jobs need not be examined.
             if committed_level(db)? < LEVEL_LEFT || pages.saturating_mul(page) <= most {
                 return Ok(Vec::new());
@@ -258,9 +193,9 @@ impl Kept<'_> {
 
 /// Amounts that jobs have moved.
 #[derive(Clone, Copy, Debug)]
-pub struct Delivered<'a>(pub &'a Reader);
+pub struct JobAmounts<'a>(pub &'a Reader);
 
-impl Delivered<'_> {
+impl JobAmounts<'_> {
     /// Sum over the attempts of a job that have ended or reported amounts.
     ///
     /// # Errors
@@ -287,9 +222,9 @@ impl Delivered<'_> {
             )?;
             let each = rows.query_map(params![id, ended], |row| {
                 Ok(Moved {
-                    bytes: row::unsigned(row, 0)?,
-                    files: row::unsigned(row, 1)?,
-                    again: row::unsigned(row, 2)?,
+                    bytes: row::to_u64(row, 0)?,
+                    files: row::to_u64(row, 1)?,
+                    bytes_again: row::to_u64(row, 2)?,
                 })
             })?;
             each.into_iter()

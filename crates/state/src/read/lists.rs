@@ -3,12 +3,12 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::row::{bad, object, unsigned};
+use super::row::{bad, object, to_u64};
 use super::{Deliveries, Reader, object_by_id};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{Event, Object, Timestamp, Topic};
+use crate::model::{AuditOutcome, Event, Object, Timestamp, Topic};
 use crate::seal::select_objects;
 
 /// Selects lines of the audit log.
@@ -39,8 +39,8 @@ pub struct AuditLine {
     pub action: String,
     /// Object of the action.
     pub object: String,
-    /// `ok`, or the code of the refusal.
-    pub outcome: String,
+    /// How the request ended.
+    pub outcome: AuditOutcome,
     /// Address of the sender.
     pub remote: Option<String>,
     /// Id of the request.
@@ -70,7 +70,7 @@ impl Reader {
         })
     }
 
-    /// The objects of a kind with that second key: a token by its hash, sites by identity, access rules by subject.
+    /// The objects of a kind with this second key: the hash of a token, the identity of a site, the subject of an access rule.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -90,7 +90,7 @@ impl Reader {
         self.with(|db| {
             let index = db
                 .prepare_cached("SELECT log_index FROM applied")?
-                .query_row([], |row| unsigned(row, 0))
+                .query_row([], |row| to_u64(row, 0))
                 .optional()?;
             Ok(index.unwrap_or(0))
         })
@@ -103,7 +103,7 @@ impl Reader {
     pub fn last_event(&self) -> Result<u64, Fault> {
         self.with(|db| {
             db.prepare_cached("SELECT ifnull(max(seq), 0) FROM events")?
-                .query_row([], |row| unsigned(row, 0))
+                .query_row([], |row| to_u64(row, 0))
         })
     }
 
@@ -114,7 +114,7 @@ impl Reader {
     pub fn first_event(&self) -> Result<u64, Fault> {
         self.with(|db| {
             db.prepare_cached("SELECT ifnull(min(seq), 0) FROM events")?
-                .query_row([], |row| unsigned(row, 0))
+                .query_row([], |row| to_u64(row, 0))
         })
     }
 
@@ -132,8 +132,8 @@ impl Reader {
             .query_map(params![sql(after), limit], |row| {
                 let topic: String = row.get(3)?;
                 Ok(Event {
-                    seq: unsigned(row, 0)?,
-                    index: unsigned(row, 1)?,
+                    seq: to_u64(row, 0)?,
+                    index: to_u64(row, 1)?,
                     at: Timestamp(row.get(2)?),
                     topic: Topic::from_name(&topic)
                         .ok_or_else(|| bad(3, format!("no topic: {topic:?}").into()))?,
@@ -178,13 +178,13 @@ impl Reader {
                     ],
                     |row| {
                         Ok(AuditLine {
-                            seq: unsigned(row, 0)?,
+                            seq: to_u64(row, 0)?,
                             at: Timestamp(row.get(1)?),
                             actor: row.get(2)?,
                             role: row.get(3)?,
                             action: row.get(4)?,
                             object: row.get(5)?,
-                            outcome: row.get(6)?,
+                            outcome: AuditOutcome::of_word(row.get_ref(6)?.as_str()?),
                             remote: row.get(7)?,
                             request: row.get(8)?,
                             via: row.get(9)?,

@@ -3,9 +3,11 @@
 
 mod by_id;
 mod deliveries;
+mod families;
 mod jobs;
 mod lists;
 mod page;
+mod queue;
 mod row;
 mod work;
 
@@ -18,9 +20,12 @@ use crate::fault::{Fault, FaultKind};
 
 pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
-pub use jobs::{Agreed, Delivered, JobKinds, Kept};
+pub use families::Families;
+pub(crate) use families::{children_of, is_parent, parent_of};
+pub use jobs::{Agreed, JobAmounts, JobKinds, Kept};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
+pub use queue::JobQueue;
 pub(crate) use row::{
     attempt_node, committed_level, job_by_id, job_route, job_spec, node_by_number, object_by_id,
 };

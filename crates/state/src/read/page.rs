@@ -13,7 +13,7 @@ use super::row::{self, JOB_COLUMNS};
 use crate::apply::SITE;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{Job, JobState, Timestamp};
+use crate::model::{Child, Job, JobState, Object as _, Timestamp};
 
 /// Selects jobs. Each part that is set restricts the list.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -28,13 +28,15 @@ pub struct JobFilter {
     pub site: Option<String>,
     /// Substring of the label; case-sensitive.
     pub label: Option<String>,
+    /// Parent of a child.
+    pub parent: Option<String>,
     /// Submitted at this time or later.
     pub since: Option<Timestamp>,
     /// Submitted before this time.
     pub until: Option<Timestamp>,
     /// Excludes the jobs of other sites.
     pub of_users: bool,
-    /// Most bytes of places and labels of a page. A page has at least one job.
+    /// Most bytes of places, labels, reasons and summaries of a page. A page has at least one job.
     pub bytes_max: Option<usize>,
 }
 
@@ -112,11 +114,13 @@ impl Reader {
     }
 }
 
-/// Bytes of the user-chosen parts.
+/// Bytes of the parts that users and other sites choose.
 fn bytes_of(job: &Job) -> usize {
     let places = job.sources.iter().chain([&job.destination]);
     let places = places.map(|place| place.site.len() + place.path.len());
-    job.label.len() + places.sum::<usize>()
+    let summary = job.summary.as_ref().map_or(0, String::len);
+    let reason = job.reason.as_ref().map_or(0, |reason| reason.text.len());
+    job.label.len() + places.sum::<usize>() + summary + reason
 }
 
 /// Finds ids by an index that contains all filtered columns, by one search for each state if that helps, and then reads those jobs.
@@ -133,7 +137,10 @@ fn select(
     states.sort();
     states.dedup();
     // By site and by id, one search covers all states, because those indexes are not ordered by state.
-    let in_one = states.is_empty() || filter.site.is_some() || filter.id_prefix.is_some();
+    let in_one = states.is_empty()
+        || filter.site.is_some()
+        || filter.id_prefix.is_some()
+        || filter.parent.is_some();
     let searches: Vec<&[JobState]> = if in_one {
         vec![&states]
     } else {
@@ -181,7 +188,22 @@ fn search(
         format!("?{}", values.len())
     };
     let mut conditions = Vec::new();
-    let (table, created, id) = if let Some(site) = &filter.site {
+    let (table, created, id) = if let Some(parent) = &filter.parent {
+        let kind = bind(Value::Text(Child::KIND.to_owned()));
+        conditions.push(format!("c.kind = {kind}"));
+        conditions.push(format!("c.lookup = {}", bind(Value::Text(parent.clone()))));
+        if let Some(site) = &filter.site {
+            conditions.push(format!(
+                "j.id IN (SELECT job FROM job_sites WHERE site = {})",
+                bind(Value::Text(site.clone()))
+            ));
+        }
+        (
+            "objects c CROSS JOIN jobs j ON j.id = c.id",
+            "j.created",
+            "j.id",
+        )
+    } else if let Some(site) = &filter.site {
         conditions.push(format!("s.site = {}", bind(Value::Text(site.clone()))));
         (
             "job_sites s CROSS JOIN jobs j ON j.id = s.job",

@@ -6,11 +6,12 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
 use crate::model::{
-    Attempt, Job, JobState, LEVEL_FIRST, Moved, Node, NotedRoute, Object, Reason, Runner, Timestamp,
+    Attempt, AttemptOutcome, Job, JobState, LEVEL_FIRST, Moved, Node, NotedRoute, Object, Reason,
+    Runner, Timestamp,
 };
 use crate::seal::{self, select_objects};
 
-/// Columns of a job, in the order in which [`job`] reads them: all, and the checksum.
+/// Columns of a job, in the order in which [`job`] reads them. They are all columns, the checksum too.
 pub(crate) const JOB_COLUMNS: &str = seal::JOBS_AND_SUM;
 
 /// Columns of an attempt, in the order in which [`attempt`] reads them.
@@ -39,7 +40,7 @@ pub(crate) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         retry: json(row, 13)?,
         attempts: row.get(14)?,
         retries: row.get(15)?,
-        epoch: unsigned(row, 16)?,
+        epoch: to_u64(row, 16)?,
         runner: runner
             .zip(instance)
             .map(|(node, instance)| Runner { node, instance }),
@@ -59,16 +60,19 @@ pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     seal::check("attempts", row)?;
     Ok(Attempt {
         number: row.get(0)?,
-        epoch: unsigned(row, 1)?,
+        epoch: to_u64(row, 1)?,
         node: row.get(2)?,
         started: Timestamp(row.get(3)?),
         ended: time(row, 4)?,
-        outcome: row.get(5)?,
+        outcome: row
+            .get_ref(5)?
+            .as_str_or_null()?
+            .map(AttemptOutcome::of_word),
         reason: reason(row.get(6)?, row.get(7)?),
         moved: Moved {
-            bytes: unsigned(row, 8)?,
-            files: unsigned(row, 9)?,
-            again: 0,
+            bytes: to_u64(row, 8)?,
+            files: to_u64(row, 9)?,
+            bytes_again: 0,
         },
     })
 }
@@ -91,7 +95,7 @@ pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Jo
         .optional()
 }
 
-/// The site that runs the transfer of a job, if decided, the asker that was last recorded with it, and the independent nodes of the job.
+/// The site that runs the transfer of a job, if decided; the asker last recorded with that site; and the independent nodes of the job.
 pub(crate) fn job_route(db: &Connection, id: &str) -> rusqlite::Result<Option<NotedRoute>> {
     let mut statement = db.prepare_cached(&format!(
         "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 AND route IS NOT NULL ORDER BY number"
@@ -179,7 +183,7 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlit
     serde_json::from_str(&text).map_err(|error| bad(column, error.into()))
 }
 
-pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn to_u64(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|error| bad(column, error.into()))
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::Reader;
-use super::row::{json, unsigned};
+use super::row::{json, to_u64};
 use crate::fault::Fault;
 use crate::model::Work;
 use crate::seal;
@@ -102,16 +102,20 @@ impl Works<'_> {
 
     /// The unsettled items of the job's work, counted by kind and by holder. Reads all of them.
     ///
+    /// SQLite fails if a sum is too large, and two files may have 8 EiB each. So it adds the two halves of each number.
+    ///
     /// # Errors
     /// When the state cannot be read.
     pub fn open_items(self, job: &str) -> Result<Vec<HeldItems>, Fault> {
         self.0.with(|db| {
             db.prepare_cached(
-                "SELECT kind, state, node, count(*), sum(CASE kind WHEN 1 THEN bytes ELSE 0 END) \
+                "SELECT kind, state, node, count(*), sum(CASE kind WHEN 1 THEN bytes >> 32 ELSE 0 END), \
+                 sum(CASE kind WHEN 1 THEN bytes & 4294967295 ELSE 0 END) \
                  FROM work JOIN work_items ON work = id WHERE job = ?1 AND state < 3 \
                  GROUP BY kind, state, node ORDER BY kind DESC, state, node",
             )?
             .query_map([job], |row| {
+                let (high, low) = (to_u64(row, 4)?, to_u64(row, 5)?);
                 Ok(HeldItems {
                     kind: match row.get::<_, i64>(0)? {
                         0 => WorkKind::Assemble,
@@ -121,8 +125,8 @@ impl Works<'_> {
                     },
                     waits: row.get::<_, i64>(1)? == 2,
                     node: row.get(2)?,
-                    items: unsigned(row, 3)?,
-                    part_bytes: unsigned(row, 4)?,
+                    items: to_u64(row, 3)?,
+                    part_bytes: high.saturating_mul(1 << 32).saturating_add(low),
                 })
             })?
             .collect()
@@ -138,7 +142,7 @@ impl Works<'_> {
             db.prepare_cached(
                 "SELECT count(*) FROM work JOIN work_items ON work = id WHERE job = ?1",
             )?
-            .query_row([job], |row| unsigned(row, 0))
+            .query_row([job], |row| to_u64(row, 0))
         })
     }
 }
@@ -155,14 +159,14 @@ fn work(row: &Row<'_>) -> rusqlite::Result<Work> {
     let trouble: Option<String> = row.get(5)?;
     Ok(Work {
         job: row.get(0)?,
-        epoch: unsigned(row, 1)?,
+        epoch: to_u64(row, 1)?,
         claim: row.get(2)?,
         roots: json(row, 3)?,
         pairs: json(row, 4)?,
         trouble: trouble.map(|_| json(row, 5)).transpose()?,
         closed: json(row, 6)?,
-        open: unsigned(row, 7)?,
-        closes: unsigned(row, 8)?,
+        open: to_u64(row, 7)?,
+        closes: to_u64(row, 8)?,
         counts: json(row, 9)?,
         targets: json(row, 10)?,
     })

@@ -1,9 +1,10 @@
-//! Records which other voters answered recently. Does not carry messages; it wraps the carrier.
+//! Records which other voters answered recently, and sends nothing once the gate is closed. Does not carry messages; it wraps the carrier.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Gate;
 use crate::raft::{Answer, Peers};
 
 /// A voter that has been silent for this long may be gone.
@@ -39,6 +40,7 @@ impl LastContacts {
 pub(super) struct Noting {
     pub(super) peers: Arc<dyn Peers>,
     pub(super) heard: LastContacts,
+    pub(super) gate: Gate,
 }
 
 impl Peers for Noting {
@@ -50,10 +52,15 @@ impl Peers for Noting {
         message: Vec<u8>,
         within: Duration,
     ) -> Answer {
+        if let Err(closed) = self.gate.check_message() {
+            return Box::pin(async { Err(closed) });
+        }
         let answer = self.peers.call(to, address, kind, message, within);
-        let heard = self.heard.clone();
+        let (heard, gate) = (self.heard.clone(), self.gate.clone());
         Box::pin(async move {
             let answer = answer.await?;
+            // Votes and receipts that arrive late count for nothing.
+            gate.check_message()?;
             heard.mark(to);
             Ok(answer)
         })

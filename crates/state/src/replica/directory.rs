@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::fault::{Fault, FaultKind};
-use crate::raft::{Guard, Log, read_position};
+use crate::raft::{Guard, Log, NUMBER_MAX, read_position};
 use crate::store::{Store, make_directory};
 
 /// How long to wait for the lock of another process. A killed process holds it until its last write ends.
@@ -100,6 +100,12 @@ impl Directory {
     pub(super) fn check_together(&self, log: &Log, store: &Store) -> Result<(), Fault> {
         let io = |error| Fault::io(&self.log(), error);
         let apart = |what: String| Err(Fault::new(&self.path, FaultKind::Apart(what)));
+        let term = log.term().map_err(io)?;
+        if term > NUMBER_MAX {
+            return apart(format!(
+                "raft.db has the impossible term {term}, which another node sent; continue alone with `godwit cluster recover`"
+            ));
+        }
         let (purged, last) = log.ends().map_err(io)?;
         let (applied, _) = read_position(store.position()?.as_ref()).map_err(io)?;
         let index = |log_id: Option<crate::raft::LogId>| log_id.map(|log_id| log_id.index);

@@ -50,6 +50,9 @@ pub enum ProposeError {
         /// The leader's reason.
         why: String,
     },
+    /// Another node was made the only one of this cluster, and this node ends. Nothing was changed.
+    #[error("the cluster has continued without this node: {0}")]
+    LeftBehind(String),
     /// Too many proposals wait. Nothing was changed.
     #[error("too many changes wait for the disk; try again later")]
     Busy,
@@ -134,12 +137,12 @@ mod tests {
         assert!(ended.to_string().contains("/srv/op"));
         let said = ProposeError::Ended(ended).words();
         assert!(
-            said.contains("Restart the node") && !said.contains("/home"),
+            said.contains("Restart the node") && !said.contains("/srv"),
             "{said}"
         );
         let said = ProposeError::Fault(fault).words();
         assert!(
-            said.contains("make room") && !said.contains("/home"),
+            said.contains("make room") && !said.contains("/srv"),
             "{said}"
         );
     }

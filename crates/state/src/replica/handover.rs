@@ -1,5 +1,5 @@
 //! Hands leadership over when the leader has too little disk space, to a voter with enough. Does not refuse
-//! commands: `Replica::check_ready` and proposals do.
+//! commands: `Readiness` and proposals do.
 
 use std::path::PathBuf;
 use std::sync::Arc;

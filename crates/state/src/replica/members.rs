@@ -63,7 +63,7 @@ impl Members<'_> {
         let within = self.0.options.propose_within;
         self.0.handle().block_on(async move {
             let added = tokio::time::timeout(within, raft.add_learner(number, node, false)).await;
-            told(added)
+            outcome(added)
         })
     }
 
@@ -90,14 +90,14 @@ impl Members<'_> {
         let within = self.0.options.propose_within;
         self.0.handle().block_on(async move {
             // A former voter stays a learner.
-            told(tokio::time::timeout(within, raft.change_membership(change, true)).await)
+            outcome(tokio::time::timeout(within, raft.change_membership(change, true)).await)
         })
     }
 }
 
 type Trouble = RaftError<Types, ClientWriteError<Types>>;
 
-fn told<T>(changed: Result<Result<T, Trouble>, Elapsed>) -> Result<(), String> {
+fn outcome<T>(changed: Result<Result<T, Trouble>, Elapsed>) -> Result<(), String> {
     match changed {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(words(&error)),

@@ -5,43 +5,48 @@
 //! replicas that apply the same commands have the same rows. Proposals that arrive during a sync of the log share the next one. A follower
 //! sends proposals to the leader (`propose`). When a file fails, the consensus ends, `Replica::ended` resolves, and the process must end.
 
+mod admission;
 mod answering;
 mod directory;
 mod error;
 mod follow;
+mod gate;
 mod handover;
 mod members;
 mod options;
-mod origin;
 mod propose;
+mod readiness;
 mod restore;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use openraft::async_runtime::WatchReceiver as _;
 use openraft::errors::Fatal;
-use openraft::{BasicNode, Config, Instant as _, SnapshotPolicy};
+use openraft::{BasicNode, Config, SnapshotPolicy};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
 
+use self::admission::Admission;
 use self::answering::{LastContacts, Noting};
 use self::directory::Directory;
 use self::handover::Handover;
 use crate::fault::Fault;
-use crate::model::{COMMAND_BYTES_MAX, Command, CommandError, Effect, LEVEL_FIRST};
-use crate::raft::{Guard, Hearing, Log, Machine, Network, Raft, Types};
-use crate::read::{Agreed, Reader};
+use crate::model::{Command, Effect};
+use crate::raft::{Guard, Hearing, Incoming, Log, Machine, Network, Raft, STOPPED_AFTER, Types};
+use crate::read::Reader;
 use crate::store::{Store, copy_into};
 
 pub use error::{Ended, OpenError, ProposeError};
 pub use follow::{FollowError, Follower};
+pub use gate::Gate;
 pub use members::{Member, Members};
 pub use options::Options;
+pub use readiness::Readiness;
 pub use restore::{Restored, backup, recover, restore, set_aside};
 
 /// Concurrent proposals; others wait. With commands of the maximum length, the proposals take 128 MiB.
@@ -50,9 +55,6 @@ const PROPOSALS_MAX: usize = 128;
 /// Longest time for the only voter to win its election and apply its log. The log is cut every 5,000 commands, of which a slow disk applies
 /// 500 a second.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-
-/// A leader counts as lost if it has not been heard for this long, or has not heard a majority.
-const LEADERLESS_AFTER: Duration = Duration::from_secs(4);
 
 /// Commands after which a snapshot is written and the log is cut.
 const SNAPSHOT_EVERY: u64 = 5_000;
@@ -81,8 +83,8 @@ pub struct Replica {
     hearing: Hearing,
     /// Records which other voters answer.
     answering: LastContacts,
-    /// When the leader was last heard.
-    heard: Mutex<Option<Instant>>,
+    admission: Admission,
+    readiness: Readiness,
     options: Options,
 }
 
@@ -97,6 +99,7 @@ impl Replica {
         options.peers = Arc::new(Noting {
             peers: options.peers,
             heard: answering.clone(),
+            gate: options.gate.clone(),
         });
         let directory = Directory::lock(&options.directory)?;
         directory.check_restored()?;
@@ -137,15 +140,26 @@ impl Replica {
             free_bytes_min: options.free_bytes_min,
         };
         runtime.spawn(handover.run());
+        let reader = Arc::new(Reader::new(directory.state()));
+        let readiness = Readiness::new(
+            raft.clone(),
+            &directory,
+            Arc::clone(&reader),
+            answering.clone(),
+            options.clone(),
+        );
+        let file = directory.incoming();
+        let incoming = Incoming::new(file, options.free_bytes_min, STOPPED_AFTER);
         Ok(Self {
             raft,
             runtime: Some(runtime),
             answering,
-            reader: Arc::new(Reader::new(directory.state())),
+            admission: Admission::new(Arc::clone(&reader), &options),
+            readiness,
+            reader,
             applied,
             permits: Arc::new(Semaphore::new(PROPOSALS_MAX)),
-            hearing: Hearing::new(directory.incoming()),
-            heard: Mutex::new(None),
+            hearing: Hearing::new(incoming),
             directory,
             options,
         })
@@ -160,8 +174,8 @@ impl Replica {
         &self,
         mut command: Command,
     ) -> impl Future<Output = Result<Done, ProposeError>> + Send + 'static {
-        let checked = origin::stamp(self, self.options.voter, &mut command)
-            .and_then(|()| self.check(&command));
+        let checked = (self.admission.stamp(self.options.voter, &mut command))
+            .and_then(|()| self.admission.check(&command));
         let (handle, proposal) = (self.handle().clone(), propose::Proposal::of(self, command));
         async move {
             checked?;
@@ -183,7 +197,13 @@ impl Replica {
     /// Whether this voter leads.
     #[must_use]
     pub fn is_leader(&self) -> bool {
-        self.raft.is_leader()
+        self.takes_part() && self.raft.is_leader()
+    }
+
+    /// Whether this node still takes part in its cluster. Claims of a node that was left behind do not hold.
+    #[must_use]
+    pub fn takes_part(&self) -> bool {
+        self.options.gate.is_open()
     }
 
     /// Number and address of the leader, as far as this voter knows.
@@ -195,6 +215,12 @@ impl Replica {
         let membership = metrics.membership_config.membership();
         let node = membership.get_node(&leader)?;
         Some((leader, node.addr.clone()))
+    }
+
+    /// Whether this replica accepts commands now.
+    #[must_use]
+    pub const fn readiness(&self) -> &Readiness {
+        &self.readiness
     }
 
     /// A reader of this replica's state.
@@ -279,12 +305,12 @@ impl Replica {
                 format!("the message is for node number {to}, but this node is number {own}");
             return Err(io::Error::new(io::ErrorKind::NotConnected, what));
         }
-        self.answering.mark(from);
+        self.options.gate.check_message()?;
+        self.readiness.contacted(from);
         self.handle().block_on(async {
             if let Some(answer) = self.hearing.hear(&self.raft, from, kind, message).await {
                 if kind == crate::raft::APPEND && answer.is_ok() {
-                    let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-                    *heard = Some(Instant::now());
+                    self.readiness.led();
                 }
                 return answer;
             }
@@ -297,89 +323,6 @@ impl Replica {
             .as_ref()
             .expect("the runtime is taken only when the replica ends")
             .handle()
-    }
-
-    /// Checks that a command would be accepted now: there is a leader with a majority, and the disk has enough space.
-    ///
-    /// # Errors
-    /// The reason why not.
-    pub fn check_ready(&self) -> Result<(), ProposeError> {
-        self.check_files()?;
-        self.check_leader()?;
-        self.check_room()
-    }
-
-    /// Checks that the disk of this node accepts commands: its files have no fault, and there is enough space.
-    ///
-    /// # Errors
-    /// The reason why not.
-    pub fn check_disk(&self) -> Result<(), ProposeError> {
-        self.check_files()?;
-        self.check_room()
-    }
-
-    fn check_files(&self) -> Result<(), ProposeError> {
-        // The consensus ends with the first failing file, and the process soon after.
-        if let Some(fault) = self.directory.guard().fault() {
-            return Err(ProposeError::Ended(Ended(fault.to_owned())));
-        }
-        Ok(self.reader.soundness.check(&self.directory.state())?)
-    }
-
-    /// Refuses commands that the state would refuse, before they are in the log.
-    fn check(&self, command: &Command) -> Result<(), ProposeError> {
-        let bytes = serde_json::to_vec(command).map_or(usize::MAX, |json| json.len());
-        if bytes > COMMAND_BYTES_MAX {
-            return Err(ProposeError::TooLarge { bytes });
-        }
-        // A node that cannot read the command would end. The state refuses the command too, but only when the command is already in the
-        // log.
-        let needs = command.level();
-        if needs > LEVEL_FIRST {
-            let level = Agreed(&self.reader).level()?;
-            if needs > level {
-                return Err(ProposeError::Refused(CommandError::below(needs, level)));
-            }
-        }
-        origin::check_join(self, command)?;
-        origin::check_zone(self, command)
-    }
-
-    /// Checks that there is a leader with a majority, as far as this node knows.
-    fn check_leader(&self) -> Result<(), ProposeError> {
-        let (voters, leads, acked) = {
-            // Do not borrow the metrics twice: the second borrow would wait for a change that waits for the first one, and the consensus
-            // would stop.
-            let metrics = self.raft.metrics();
-            let metrics = metrics.borrow_watched();
-            let membership = metrics.membership_config.membership();
-            (
-                membership.voter_ids().count(),
-                metrics.state.is_leader(),
-                metrics.last_quorum_acked,
-            )
-        };
-        if leads {
-            let recent = acked.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER);
-            return match voters < 2 || recent {
-                true => Ok(()),
-                false => Err(self.no_majority()),
-            };
-        }
-        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        match heard.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER) {
-            true => Ok(()),
-            false if voters == 0 => Err(ProposeError::NotLeader { leader: None }),
-            false => Err(self.no_majority()),
-        }
-    }
-
-    fn no_majority(&self) -> ProposeError {
-        propose::no_majority(&self.raft, self.options.voter, &self.answering)
-    }
-
-    fn check_room(&self) -> Result<(), ProposeError> {
-        propose::check_room(&self.options.directory, self.options.free_bytes_min)
     }
 }
 

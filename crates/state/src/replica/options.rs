@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::origin;
+use super::{Gate, admission};
 use crate::model::{FEATURE_LEVEL, Timestamp};
 use crate::raft::{NoPeers, Peers};
 
@@ -33,6 +33,8 @@ pub struct Options {
     pub zone_trouble: fn(&str) -> Option<String>,
     /// The clock of a leader for commands that another node proposes.
     pub now: fn() -> Timestamp,
+    /// Closed when the cluster continues without this node.
+    pub gate: Gate,
 }
 
 impl Options {
@@ -48,7 +50,8 @@ impl Options {
             joins: false,
             level: FEATURE_LEVEL,
             zone_trouble: |_| None,
-            now: origin::machine_time,
+            now: admission::machine_time,
+            gate: Gate::default(),
         }
     }
 }

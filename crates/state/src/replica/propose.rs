@@ -11,8 +11,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::answering::LastContacts;
-use super::{Done, Ended, ProposeError, Replica, ended, origin};
-use crate::model::{Command, CommandError, Effect};
+use super::{Done, Ended, Gate, ProposeError, Replica, admission, ended};
+use crate::model::{Command, CommandError, Effect, Op};
 use crate::raft::{Guard, PROPOSE, Peers, ROOM, Raft, say};
 use crate::store::free_bytes;
 
@@ -27,6 +27,7 @@ pub(super) struct Proposal {
     applied: watch::Receiver<u64>,
     guard: Arc<Guard>,
     answering: LastContacts,
+    gate: Gate,
     number: u64,
     within: Duration,
     directory: PathBuf,
@@ -66,6 +67,7 @@ impl Proposal {
             applied: replica.applied.clone(),
             guard: replica.directory.guard(),
             answering: replica.answering.clone(),
+            gate: replica.options.gate.clone(),
             number: replica.options.voter,
             within: replica.options.propose_within,
             directory: replica.options.directory.clone(),
@@ -106,6 +108,9 @@ impl Proposal {
     }
 
     async fn try_here(&self) -> Tried {
+        if let Err(closed) = self.gate.check() {
+            return Tried::Ended(Err(closed));
+        }
         // Another node may become leader meanwhile. Commits of other voters arrive here in any case.
         if self.raft.is_leader()
             && let Err(full) = check_room(&self.directory, self.free_bytes_min)
@@ -115,8 +120,11 @@ impl Proposal {
                 _ => Tried::Again(full),
             };
         }
-        let written = timeout(self.within, self.raft.client_write(self.command.clone())).await;
+        let command = for_log(&self.command);
+        let written = timeout(self.within, self.raft.client_write(command)).await;
         Tried::Ended(match written {
+            // Other voters that were left behind may have accepted the change.
+            Ok(Ok(_)) if !self.gate.is_open() => Err(ProposeError::Unknown),
             Ok(Ok(response)) => {
                 let index = response.log_id.index;
                 let effect = response.data.map_err(ProposeError::Refused);
@@ -168,6 +176,15 @@ impl Proposal {
     }
 }
 
+/// The command as the log keeps it: without the secret of an invitation.
+fn for_log(command: &Command) -> Command {
+    let mut logged = command.clone();
+    if let Op::Join(join) = &mut logged.op {
+        join.secret = None;
+    }
+    logged
+}
+
 /// Checks that a directory has free space for changes.
 pub(super) fn check_room(directory: &Path, free_bytes_min: u64) -> Result<(), ProposeError> {
     let free = free_bytes(directory)?;
@@ -199,7 +216,7 @@ pub(super) async fn hear(
     message: &[u8],
 ) -> io::Result<Vec<u8>> {
     if kind == ROOM {
-        let can = replica.check_room().is_ok() && replica.directory.guard().fault().is_none();
+        let can = replica.readiness.can_lead();
         return Ok(serde_json::to_vec(&can)?);
     }
     if kind != PROPOSE {
@@ -207,10 +224,11 @@ pub(super) async fn hear(
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
     let mut command: Command = serde_json::from_slice(message)?;
-    origin::set_time((replica.options.now)(), &mut command);
-    let checked = origin::stamp(replica, from, &mut command)
-        .and_then(|()| origin::check(replica, from, &command))
-        .and_then(|()| replica.check(&command));
+    admission::set_time((replica.options.now)(), &mut command);
+    let admission = &replica.admission;
+    let checked = (admission.stamp(from, &mut command))
+        .and_then(|()| admission.check_follower(from, &command))
+        .and_then(|()| admission.check(&command));
     let told = match checked {
         Ok(()) => {
             let proposal = Proposal::of(replica, command);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::directory::Directory;
 use crate::fault::{Fault, FaultKind};
 use crate::model::{Actor, Change, Command, FormerNode, Node, Op, Timestamp};
-use crate::raft::{Log, only_voter, read_position, vote_of};
+use crate::raft::{Log, begins_after, only_voter, read_position, vote_of};
 use crate::read::Reader;
 use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_directory};
 
@@ -151,11 +151,21 @@ fn prepare(directory: &Directory, copy: &Path, new: &Path, number: u64) -> Resul
         let what = "the backup holds no command".to_owned();
         return Err(Fault::new(copy, FaultKind::Apart(what)));
     };
+    let Some(log_id) = begins_after(log_id) else {
+        let what = format!(
+            "its last command has the impossible number {}",
+            log_id.index
+        );
+        return Err(Fault::new(copy, FaultKind::Damaged(what)));
+    };
     let alone = only_voter(log_id, number).map_err(|error| Fault::io(copy, error.into()))?;
+    let text = serde_json::to_string(&log_id);
+    let text = text.map_err(|error| Fault::io(copy, error.into()))?;
     let mut batch = store.batch()?;
     batch.mark(&Position {
+        index: position.index,
+        log_id: text,
         membership: alone,
-        ..position
     })?;
     batch.commit()?;
     drop(store);

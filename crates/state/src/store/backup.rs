@@ -36,6 +36,8 @@ impl Store {
         run(&from, &mut self.connection, &self.file)?;
         schema::STATE.migrate(&mut self.connection, &self.file)?;
         seal::prepare(&mut self.connection, &self.file)?;
+        // This connection records changed rows also while it computes missing checksums. No such record may remain for the next command.
+        seal::seal(&self.connection).map_err(|error| Fault::sqlite(&self.file, error))?;
         self.sync()
     }
 }
@@ -66,6 +68,7 @@ pub(crate) fn check_copy(copy: &Path) -> Result<Position, Fault> {
         return Err(Fault::new(copy, FaultKind::Foreign));
     }
     check_integrity(&connection, copy)?;
+    schema::STATE.check_parts(&connection, copy)?;
     seal::check_copy(&connection, copy)?;
     let position = position(&connection).map_err(|error| Fault::sqlite_opening(copy, error))?;
     Ok(position.unwrap_or_default())

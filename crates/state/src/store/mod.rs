@@ -267,8 +267,11 @@ pub(crate) fn open_database(
     // Until the file has passed its check, closing it must not move SQLite's log into it.
     let leave_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     connection.set_db_config(leave_log, true).map_err(fault)?;
-    schema.check(&connection, file)?;
+    let version = schema.check(&connection, file)?;
     check_integrity(&connection, file)?;
+    if version > 0 {
+        schema.check_parts(&connection, file)?;
+    }
     connection.set_db_config(leave_log, false).map_err(fault)?;
     connection
         .pragma_update(None, "journal_mode", "WAL")

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use godwit_state::{
-    Actor, Answer, Change, Command, Members, Op, Options, Peers, Replica, Site, Timestamp,
+    Actor, Answer, Change, Command, Gate, Members, Op, Options, Peers, Replica, Site, Timestamp,
 };
 use tempfile::TempDir;
 
@@ -25,13 +25,13 @@ struct Air {
 
 /// The carrier of one replica.
 #[derive(Debug)]
-struct Way {
+struct Carrier {
     air: Air,
     own: String,
     from: u64,
 }
 
-impl Peers for Way {
+impl Peers for Carrier {
     fn call(
         &self,
         number: u64,
@@ -61,6 +61,8 @@ pub(crate) struct Cluster {
     /// Free space that replicas need.
     free_bytes_min: u64,
     pub(crate) nodes: BTreeMap<u64, Arc<Replica>>,
+    /// The gates of all nodes.
+    pub(crate) gates: BTreeMap<u64, Gate>,
 }
 
 pub(crate) fn address(number: u64) -> String {
@@ -78,6 +80,7 @@ impl Cluster {
             homes,
             free_bytes_min,
             nodes: BTreeMap::new(),
+            gates: BTreeMap::new(),
         };
         cluster.open(1);
         cluster
@@ -87,14 +90,17 @@ impl Cluster {
         self.open_at(number, address(number));
     }
 
-    /// Opens a replica at an address that another one may have had.
+    /// Opens a replica at an address. Another replica may have had this address before.
     pub(crate) fn open_at(&mut self, number: u64, own: String) {
+        let gate = Gate::default();
+        self.gates.insert(number, gate.clone());
         let options = Options {
+            gate,
             voter: number,
             address: own.clone(),
             joins: number != 1,
             free_bytes_min: self.free_bytes_min,
-            peers: Arc::new(Way {
+            peers: Arc::new(Carrier {
                 air: self.air.clone(),
                 own: own.clone(),
                 from: number,
@@ -151,9 +157,9 @@ impl Cluster {
 
     pub(crate) fn leader(&self, among: &[u64]) -> u64 {
         let mut found = None;
-        wait_until("somebody leads", || {
+        wait_until("a leader", || {
             found = among.iter().copied().find(|number| {
-                self.nodes[number].check_ready().is_ok() && self.nodes[number].is_leader()
+                self.nodes[number].readiness().check().is_ok() && self.nodes[number].is_leader()
             });
             found.is_some()
         });

@@ -7,8 +7,8 @@ pub(crate) mod nodes;
 pub(crate) mod state;
 
 use godwit_state::{
-    Actor, Code, Command, Finish, JobOp, NewJob, Op, Outcome, Reason, RetryPolicy, Role, Runner,
-    StoredPlace, Timestamp,
+    Actor, Code, Command, FailureCode, Finish, JobOp, NewJob, Op, Outcome, Reason, RetryPolicy,
+    Role, Runner, Schedule, StoredPlace, Timestamp,
 };
 
 /// The base time of all tests.
@@ -88,4 +88,31 @@ pub(crate) fn finish(epoch: u64, outcome: Outcome) -> JobOp {
         files: 1,
         failures: Vec::new(),
     }))
+}
+
+/// The end of an attempt that is tried again.
+pub(crate) fn backoff(epoch: u64, next: i64) -> JobOp {
+    JobOp::Backoff {
+        epoch,
+        reason: Reason::new(FailureCode::Unreachable, "siteB does not answer."),
+        next_attempt: at(next),
+        bytes: 10,
+        files: 1,
+    }
+}
+
+/// A schedule that fires each night.
+pub(crate) fn nightly() -> Schedule {
+    Schedule {
+        id: "nightly".to_owned(),
+        cron: "0 2 * * *".to_owned(),
+        time_zone: "Europe/Berlin".to_owned(),
+        owner: "alice".to_owned(),
+        role: None,
+        template: "{}".to_owned(),
+        disabled: false,
+        fired: None,
+        reason: None,
+        comment: String::new(),
+    }
 }

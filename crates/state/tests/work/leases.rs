@@ -88,7 +88,7 @@ fn no_node_gets_more_than_an_even_share_of_what_waits() {
 }
 
 /// The work of two files, all of whose scans are done.
-fn of_two_files(is_raised: bool) -> State {
+fn scanned_job_of_two_files(is_raised: bool) -> State {
     let mut state = State::new();
     if is_raised {
         raise(&mut state);
@@ -121,7 +121,7 @@ fn of_two_files(is_raised: bool) -> State {
 #[test]
 fn a_close_that_must_wait_for_another_one_is_not_ready() {
     for is_raised in [true, false] {
-        let mut state = of_two_files(is_raised);
+        let mut state = scanned_job_of_two_files(is_raised);
         let is_ready = |state: &State| {
             let works = Works(&state.reader);
             let work = works.of("job").expect("read").expect("open");
@@ -135,4 +135,16 @@ fn a_close_that_must_wait_for_another_one_is_not_ready() {
         let (_, items) = lease(&mut state, 1, "node2");
         assert_eq!(items.is_empty(), is_raised, "{items:?}");
     }
+}
+
+#[test]
+fn files_of_the_largest_size_have_a_sum() {
+    let mut state = divided();
+    let (first, items) = lease(&mut state, 1, "node1");
+    let largest = i64::MAX.cast_unsigned();
+    let found = ["one", "two"].map(|path| file(path, largest)).to_vec();
+    find(&mut state, items[0].number, first, found);
+    let open = Works(&state.reader).open_items("job").expect("read");
+    let parts = open.iter().find(|items| items.kind == WorkKind::Part);
+    assert_eq!(parts.expect("parts").part_bytes, 2 * largest);
 }

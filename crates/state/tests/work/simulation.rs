@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use godwit_state::{
-    Closed, Command, Effect, FEATURE_LEVEL, Found, JobOp, Op, OpenWork, Pair, Reader, SetPairs,
-    Settle, Settled, Settlement, Store, TakeWork, Target, Task, Work, WorkItem, WorkOp, WorkPath,
+    Closed, Command, Effect, FEATURE_LEVEL, Found, JobOp, Op, OpenWork, Pair, Peer, Reader,
+    SetPairs, Settle, Settled, Settlement, Store, TakeWork, Task, Work, WorkItem, WorkOp, WorkPath,
     WorkRoot, Works,
 };
 
@@ -134,7 +134,7 @@ impl World<'_> {
         });
         let set = SetPairs {
             epoch: self.epoch,
-            targets: vec![Target {
+            targets: vec![Peer {
                 name: "there".to_owned(),
                 identity: "gw1-there".to_owned(),
                 addresses: Vec::new(),

@@ -13,10 +13,11 @@ use std::cmp::Reverse;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Context, Stop, notices, sql};
+use super::notices::Notices;
+use super::{Context, Stop, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Effect, Job, LEVEL_CLOSES, LEVEL_REST, OpenWork, Pair, ROOTS_MAX, SetPairs,
+    CommandError, Effect, Job, LEVEL_CLOSES, LEVEL_REST, OpenWork, Pair, Peer, ROOTS_MAX, SetPairs,
     TARGETS_MAX, TakeWork, Taken, Task, WorkItem, WorkOp, WorkPart, WorkPath,
 };
 use crate::read::{committed_level, job_by_id};
@@ -33,8 +34,8 @@ const LEASED_MAX: usize = 256;
 const PART_BYTES: std::ops::RangeInclusive<u64> = 1..=1 << 50;
 /// Nodes of the source of one job.
 const PAIRS_MAX: usize = 1_024;
-/// Most numbers of a sight, by which nodes compare their sources.
-const SIGHT_MAX: usize = 64;
+/// Most numbers of an observation, by which nodes compare their sources.
+const OBSERVATION_MAX: usize = 64;
 /// Items that the end of a job removes at once; the rest is deleted with old history.
 const REMOVED_MAX: i64 = 10_000;
 
@@ -50,7 +51,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
         WorkOp::Pairs(set) => {
             let job = moving(context.db, &work, set.epoch)?;
             set_pairs(&mut work, set)?;
-            notices::job(context, &job, false)?;
+            Notices(context).job(&job, false)?;
             Effect::Done
         }
         WorkOp::Decline { epoch, node, why } => {
@@ -62,7 +63,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
             targets.declined.push((node.clone(), why.clone()));
             bounds::count("nodes that decline", targets.declined.len(), PAIRS_MAX)?;
             work.work.pairs.retain(|pair| pair.node != *node);
-            notices::job(context, &job, false)?;
+            Notices(context).job(&job, false)?;
             Effect::Done
         }
         WorkOp::Lease(take) => {
@@ -73,8 +74,8 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
             number,
             lease,
             finds,
-        } => settle::found(context.db, &mut work, (*number, *lease), finds)?,
-        WorkOp::Settle(told) => settle::settle(context, &mut work, told)?,
+        } => settle::add_finds(context.db, &mut work, (*number, *lease), finds)?,
+        WorkOp::Settle(ends) => settle::settle(context, &mut work, ends)?,
         WorkOp::Return { node } => {
             bounds::name("node", node)?;
             let items = rows::return_of(context.db, node, Some(work.id), None)?;
@@ -150,7 +151,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
         bounds::text("source", &root.source)?;
         bounds::text("file", root.file.as_deref().unwrap_or_default())?;
         bounds::text("destination", &root.destination)?;
-        bounds::count("sight", root.sight.len(), SIGHT_MAX)?;
+        bounds::count("sight", root.sight.len(), OBSERVATION_MAX)?;
     }
     let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
     check_epoch(&job, open.epoch)?;
@@ -187,7 +188,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
         add_closes(context.db, &mut work, State::Waits)?;
         work.save(context.db)?;
     }
-    notices::job(context, &job, false)?;
+    Notices(context).job(&job, false)?;
     Ok(Effect::Done)
 }
 
@@ -212,11 +213,21 @@ fn add_closes(db: &Connection, work: &mut WorkRow, state: State) -> Result<(), S
     Ok(())
 }
 
+fn check_target(target: &Peer) -> Result<(), Stop> {
+    bounds::name("name", &target.name)?;
+    bounds::name("identity", &target.identity)?;
+    bounds::count("addresses", target.addresses.len(), bounds::LIST_MAX)?;
+    for address in &target.addresses {
+        bounds::text("address", address)?;
+    }
+    Ok(())
+}
+
 fn set_pairs(work: &mut WorkRow, set: &SetPairs) -> Result<(), Stop> {
     bounds::count("pairs", set.pairs.len(), PAIRS_MAX)?;
     bounds::count("targets", set.targets.len(), TARGETS_MAX)?;
     for target in &set.targets {
-        target.check()?;
+        check_target(target)?;
     }
     for pair in &set.pairs {
         bounds::name("node", &pair.node)?;
@@ -364,10 +375,10 @@ fn check_epoch(job: &Job, epoch: u64) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn stale(id: &str, given: u64, now: u64) -> CommandError {
+fn stale(id: &str, seen: u64, now: u64) -> CommandError {
     CommandError::Stale {
         id: id.to_owned(),
-        given,
+        given: seen,
         now,
     }
 }

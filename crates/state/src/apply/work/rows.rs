@@ -119,8 +119,8 @@ impl WorkRow {
             .query_row([job], |row| {
                 Ok(Self {
                     id: row.get(0)?,
-                    part_bytes: unsigned(row, 1)?,
-                    next: unsigned(row, 2)?,
+                    part_bytes: to_u64(row, 1)?,
+                    next: to_u64(row, 2)?,
                     work,
                 })
             })?;
@@ -249,8 +249,8 @@ pub(super) fn parts_of(db: &Connection, work: i64, assemble: u64) -> Result<Vec<
         .query_map(params![work, sql(assemble)], |row| {
             seal::check("work_items", row)?;
             Ok(WorkPart {
-                offset: unsigned(row, 5)?,
-                bytes: unsigned(row, 7)?,
+                offset: to_u64(row, 5)?,
+                bytes: to_u64(row, 7)?,
                 digest: row.get::<_, Option<String>>("digest")?.unwrap_or_default(),
             })
         })?
@@ -404,7 +404,7 @@ pub(super) fn return_of(
 fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
     seal::check("work_items", row)?;
     Ok(Row {
-        number: unsigned(row, 0)?,
+        number: to_u64(row, 0)?,
         kind: match row.get::<_, i64>(1)? {
             0 => Kind::Assemble,
             1 => Kind::Part,
@@ -419,20 +419,20 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         },
         root: row.get(3)?,
         path: row.get(4)?,
-        piece: unsigned(row, 5)?,
-        pieces: unsigned(row, 6)?,
-        bytes: unsigned(row, 7)?,
+        piece: to_u64(row, 5)?,
+        pieces: to_u64(row, 6)?,
+        bytes: to_u64(row, 7)?,
         generation: row.get::<_, i64>(8)?.cast_unsigned(),
-        parent: unsigned(row, 9)?,
-        waits: unsigned(row, 10)?,
-        failed: unsigned(row, 11)?,
+        parent: to_u64(row, 9)?,
+        waits: to_u64(row, 10)?,
+        failed: to_u64(row, 11)?,
         lease: row.get::<_, Option<i64>>(12)?.map(i64::cast_unsigned),
         node: row.get(13)?,
         instance: row.get(14)?,
     })
 }
 
-fn unsigned(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<u64> {
+fn to_u64(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)?.max(0).cast_unsigned())
 }
 

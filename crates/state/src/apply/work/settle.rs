@@ -20,7 +20,7 @@ const PATH_BYTES_MAX: usize = 4_096;
 const CLOSED_BYTES_MAX: usize = 192 << 10;
 
 /// Adds the finds of the scan of an item, if the node still holds the item.
-pub(super) fn found(
+pub(super) fn add_finds(
     db: &Connection,
     work: &mut WorkRow,
     (number, lease): (u64, u64),
@@ -168,19 +168,19 @@ fn part_bytes(least: u64, bytes: u64) -> u64 {
 pub(super) fn settle(
     context: &Context<'_>,
     work: &mut WorkRow,
-    told: &Settle,
+    ends: &Settle,
 ) -> Result<Effect, Stop> {
-    bounds::count("items", told.items.len(), WORK_LIST_MAX)?;
-    if let Some(trouble) = &told.trouble {
+    bounds::count("items", ends.items.len(), WORK_LIST_MAX)?;
+    if let Some(trouble) = &ends.trouble {
         super::super::jobs::check_reason(trouble)?;
     }
     let (mut items, mut settled) = (0, 0_u64);
-    for one in &told.items {
+    for one in &ends.items {
         let row = rows::find(context.db, work.id, one.number)?.filter(|row| {
             row.state == State::Leased
-                && row.lease == Some(told.lease)
-                && row.node.as_ref() == Some(&told.runner.node)
-                && row.instance.as_ref() == Some(&told.runner.instance)
+                && row.lease == Some(ends.lease)
+                && row.node.as_ref() == Some(&ends.runner.node)
+                && row.instance.as_ref() == Some(&ends.runner.instance)
         });
         let Some(row) = row else {
             continue;
@@ -189,22 +189,22 @@ pub(super) fn settle(
         settled += u64::from(item(context.db, work, &row, &one.outcome)?);
     }
     // A program of an earlier level does not report that a transfer was cut off.
-    if settled > 0 || (items > 0 && told.looked.is_some()) {
+    if settled > 0 || (items > 0 && ends.looked.is_some()) {
         let counts = &mut work.work.counts;
-        counts.files = counts.files.saturating_add(told.files);
-        counts.bytes = counts.bytes.saturating_add(told.bytes);
-        counts.looked = counts.looked.plus(told.looked.unwrap_or_default());
+        counts.files = counts.files.saturating_add(ends.files);
+        counts.bytes = counts.bytes.saturating_add(ends.bytes);
+        counts.looked = counts.looked.plus(ends.looked.unwrap_or_default());
     }
-    if told.cut {
+    if ends.cut {
         let taken = &mut work.work.targets.taken;
-        taken.retain(|taken| taken.node != told.runner.node);
+        taken.retain(|taken| taken.node != ends.runner.node);
         taken.push(Taken {
-            node: told.runner.node.clone(),
+            node: ends.runner.node.clone(),
             index: context.index,
         });
     }
     if items > 0 {
-        work.work.trouble.clone_from(&told.trouble);
+        work.work.trouble.clone_from(&ends.trouble);
     }
     if work.work.open == 0 {
         rows::free_closes(context.db, work.id)?;

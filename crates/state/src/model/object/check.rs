@@ -26,24 +26,18 @@ impl Object for Site {
             bounds::name("addresses", address)?;
         }
         bounds::count("nodes", self.nodes.len(), TARGETS_MAX)?;
-        for SiteNode {
-            name,
-            identity,
-            addresses,
-            ..
-        } in &self.nodes
-        {
-            bounds::name("name", name)?;
-            bounds::name("identity", identity)?;
-            bounds::count("addresses", addresses.len(), bounds::LIST_MAX)?;
-            for address in addresses {
+        for SiteNode { peer, .. } in &self.nodes {
+            bounds::name("name", &peer.name)?;
+            bounds::name("identity", &peer.identity)?;
+            bounds::count("addresses", peer.addresses.len(), bounds::LIST_MAX)?;
+            for address in &peer.addresses {
                 bounds::name("addresses", address)?;
             }
         }
         let mut identities = BTreeSet::from([&self.identity]);
         if !self
             .independent()
-            .all(|node| identities.insert(&node.identity))
+            .all(|node| identities.insert(&node.peer.identity))
         {
             let what = "each independent node has an identity that no other node of the site has";
             return Err(CommandError::invalid("nodes", what));

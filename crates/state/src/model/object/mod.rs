@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use godwit_model::millis;
 
-use super::{CommandError, Reason, Secret, Timestamp};
+use super::{CommandError, Peer, Reason, Secret, Timestamp};
 use crate::bounds;
 
 pub use origin::TokenOrigin;
@@ -107,12 +107,9 @@ pub struct Site {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteNode {
-    /// Name, for people.
-    pub name: String,
-    /// Identity that the node proves.
-    pub identity: String,
-    /// Addresses of its data port, in the order in which they are dialled.
-    pub addresses: Vec<String>,
+    /// The node as others reach it.
+    #[serde(flatten)]
+    pub peer: Peer,
     /// When the node that the operator named last reported this node; `None` below [`LEVEL_NAMED`](super::LEVEL_NAMED).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<Timestamp>,
@@ -142,7 +139,7 @@ impl Site {
 
     /// The other nodes that count as nodes of the site at a given time, besides the first node that the operator named.
     pub fn believed(&self, at: Timestamp) -> impl Iterator<Item = &SiteNode> {
-        let is_other = |node: &&SiteNode| node.identity != self.identity;
+        let is_other = |node: &&SiteNode| node.peer.identity != self.identity;
         self.nodes
             .iter()
             .filter(is_other)

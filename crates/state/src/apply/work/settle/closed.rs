@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::bounds::FAILURE_GROUPS_MAX;
+use crate::bounds::{FAILURE_GROUPS_MAX, SPEC_BYTES_MAX};
 use crate::model::{Closed, FailureGroup};
 
 /// Most examples of a group of failures.
@@ -19,7 +19,11 @@ pub(super) fn add(all: &mut Vec<Closed>, closed: &Closed) {
     };
     sum.files = sum.files.saturating_add(closed.files);
     sum.bytes = sum.bytes.saturating_add(closed.bytes);
-    sum.summary = summary(&sum.summary, &closed.summary);
+    // The closes of one root may be thousands. Those of real programs have the same fields.
+    let both = summary(&sum.summary, &closed.summary);
+    if both.len() <= SPEC_BYTES_MAX {
+        sum.summary = both;
+    }
     for group in &closed.failures {
         add_group(&mut sum.failures, group);
     }
@@ -132,5 +136,17 @@ mod tests {
             panic!("{all:?}");
         };
         assert_eq!((group.count, group.examples.len()), (7, EXAMPLES_MAX));
+    }
+
+    #[test]
+    fn the_reports_of_one_root_do_not_grow_without_bound() {
+        let mut all = Vec::new();
+        for number in 0..100 {
+            let name = format!("{number}-{}", "x".repeat(10_000));
+            let summary = format!(r#"{{"status":"complete","{name}":1}}"#);
+            add(&mut all, &closed(0, &summary, 0));
+        }
+        assert!(all[0].summary.len() <= SPEC_BYTES_MAX);
+        assert_eq!(all[0].files, 100);
     }
 }

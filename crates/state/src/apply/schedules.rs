@@ -1,0 +1,84 @@
+//! Owns the schedules: which of their ticks have fired, and their end with the user. Does not decide when a tick is due: the leader does.
+
+use super::objects::Objects;
+use super::{Context, Stop, counts_what_is_left, jobs};
+use crate::model::{
+    Change, CommandError, Effect, NewJob, Object as _, Reason, Schedule, Timestamp, reason,
+};
+use crate::read::object_by_id;
+use crate::seal::{object_body, select_objects};
+
+/// The rows of schedules, as a command changes them.
+#[derive(Clone, Copy)]
+pub(super) struct Schedules<'a>(pub(super) &'a Context<'a>);
+
+impl Schedules<'_> {
+    /// A changed schedule keeps its last fired tick; a new one fires for later ticks only. A change clears the reason of the last skipped tick.
+    pub(super) fn change(&self, change: &Change<Schedule>) -> Result<Effect, Stop> {
+        let with_fired = |schedule: &Schedule| -> Result<Schedule, Stop> {
+            let earlier = object_by_id::<Schedule>(self.0.db, &schedule.id)?;
+            let fired = earlier.map_or(Some(self.0.at), |earlier| earlier.fired);
+            Ok(Schedule {
+                fired,
+                reason: None,
+                ..schedule.clone()
+            })
+        };
+        let change = match change {
+            Change::Create(schedule) => Change::Create(with_fired(schedule)?),
+            Change::Put(schedule) => Change::Put(with_fired(schedule)?),
+            Change::Remove(id) => Change::Remove(id.clone()),
+        };
+        Objects(self.0).change(&change)
+    }
+
+    /// Submits the job of a tick, and remembers the tick. A tick without a job keeps its reason.
+    pub(super) fn fired(
+        &self,
+        id: &str,
+        tick: Timestamp,
+        job: Option<&NewJob>,
+        why: Option<&Reason>,
+    ) -> Result<Effect, Stop> {
+        let mut schedule = object_by_id::<Schedule>(self.0.db, id)?
+            .ok_or_else(|| CommandError::not_found(Schedule::KIND, id))?;
+        // The removal of its owner may have disabled the schedule since the leader checked it.
+        if schedule.disabled && counts_what_is_left(self.0.db)? {
+            return Err(CommandError::invalid("schedule", "the schedule is disabled").into());
+        }
+        if schedule.fired.is_some_and(|fired| fired >= tick) {
+            let schedule = id.to_owned();
+            return Err(CommandError::AlreadyFired { schedule }.into());
+        }
+        if let Some(why) = why {
+            jobs::check_reason(why)?;
+        }
+        schedule.fired = Some(tick);
+        schedule.reason = why.filter(|_| job.is_none()).cloned();
+        Objects(self.0).put(&schedule)?;
+        match job {
+            Some(job) => jobs::submit(self.0, job, Some(id)),
+            None => Ok(Effect::Done),
+        }
+    }
+
+    /// Disables the schedules of a removed user.
+    pub(super) fn disable_of(&self, owner: &str) -> Result<(), Stop> {
+        let schedules: Vec<String> = self
+            .0
+            .db
+            .prepare_cached(select_objects!("kind = ?1 ORDER BY id"))?
+            .query_map([Schedule::KIND], object_body)?
+            .collect::<Result<_, _>>()?;
+        for body in schedules {
+            let mut schedule: Schedule = serde_json::from_str(&body)?;
+            if schedule.owner == owner && !schedule.disabled {
+                let text = format!("The user {owner} was removed, so the schedule was disabled.");
+                schedule.disabled = true;
+                schedule.reason = Some(Reason::new(reason::USER_REMOVED, text));
+                Objects(self.0).put(&schedule)?;
+            }
+        }
+        Ok(())
+    }
+}

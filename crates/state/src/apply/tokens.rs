@@ -1,0 +1,88 @@
+//! Owns the tokens of users: making and revoking them. Does not own the secrets, of which the rows have digests.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::invites::Invites;
+use super::objects::{self, Objects};
+use super::{Context, Stop, knows_origin};
+use crate::model::{
+    Change, CommandError, Effect, LEVEL_PASSWORD, Names, Node, Object as _, Token, TokenOrigin,
+    User,
+};
+use crate::read::{committed_level, object_by_id};
+use crate::seal::{object_body, select_objects};
+
+/// The rows of tokens, as a command changes them.
+#[derive(Clone, Copy)]
+pub(super) struct Tokens<'a>(pub(super) &'a Context<'a>);
+
+impl Tokens<'_> {
+    /// A token is made once, with at most the role of its user, and revoked once.
+    pub(super) fn change(&self, change: &Change<Token>) -> Result<Effect, Stop> {
+        match change {
+            Change::Create(token) => {
+                let user = object_by_id::<User>(self.0.db, &token.user)?
+                    .ok_or_else(|| CommandError::not_found(User::KIND, &token.user))?;
+                if user.disabled {
+                    return Err(CommandError::invalid("user", "the user is disabled").into());
+                }
+                if knows_origin(self.0.db)? {
+                    let names = Names::of(&objects::all::<Node>(self.0.db)?);
+                    names.check_made_by(&user, &self.0.actor.name)?;
+                }
+                if token.role > user.role {
+                    let what = format!("user {} is {} only", user.name, user.role.name());
+                    return Err(CommandError::invalid("role", what).into());
+                }
+                let other: Option<String> = self
+                    .0
+                    .db
+                    .prepare_cached("SELECT id FROM objects WHERE kind = ?1 AND lookup = ?2")?
+                    .query_row(params![Token::KIND, token.hash.expose()], |row| row.get(0))
+                    .optional()?;
+                if let Some(id) = other {
+                    let kind = Token::KIND.to_owned();
+                    return Err(CommandError::Conflict { kind, id }.into());
+                }
+                Objects(self.0).change(&Change::Create(Token {
+                    created: self.0.at,
+                    revoked: None,
+                    ..token.clone()
+                }))
+            }
+            Change::Put(_) => Err(CommandError::invalid("token", "tokens do not change").into()),
+            Change::Remove(id) => {
+                let mut token = object_by_id::<Token>(self.0.db, id)?
+                    .ok_or_else(|| CommandError::not_found(Token::KIND, id))?;
+                token.revoked = token.revoked.or(Some(self.0.at));
+                Invites(self.0).end_of(|invite| invite.tokens.contains(id))?;
+                Objects(self.0).put(&token)
+            }
+        }
+    }
+
+    /// Revokes the tokens that a user got by signing in, except those to keep.
+    pub(super) fn revoke_sign_ins(&self, user: &str, keep: &[String]) -> Result<(), Stop> {
+        let by_origin = committed_level(self.0.db)? >= LEVEL_PASSWORD;
+        let ends = |scope: &str| match TokenOrigin::of_scope(scope) {
+            Some(origin) if by_origin => origin.is_sign_in(),
+            _ => !scope.is_empty(),
+        };
+        let tokens: Vec<String> = self
+            .0
+            .db
+            .prepare_cached(select_objects!(
+                "kind = ?1 AND json_extract(body, '$.user') = ?2 ORDER BY id"
+            ))?
+            .query_map([Token::KIND, user], object_body)?
+            .collect::<Result<_, _>>()?;
+        for body in tokens {
+            let mut token: Token = serde_json::from_str(&body)?;
+            if token.revoked.is_none() && ends(&token.scope) && !keep.contains(&token.id) {
+                token.revoked = Some(self.0.at);
+                Objects(self.0).put(&token)?;
+            }
+        }
+        Ok(())
+    }
+}

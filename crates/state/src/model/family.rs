@@ -1,0 +1,39 @@
+//! Owns jobs with several destinations: a parent, and a child for each destination. An ordinary job has neither.
+//! Derives no state; `apply` does.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CommandError, NewJob, Object};
+
+/// A submitted job with several destinations.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewFamily {
+    /// The job that no node runs; its state follows from its children. Its destination is that of the first child.
+    pub parent: NewJob,
+    /// An ordinary job for each destination.
+    pub children: Vec<NewJob>,
+}
+
+/// The parent of a child.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Child {
+    /// Id of the child.
+    pub job: String,
+    /// Id of the parent.
+    pub parent: String,
+}
+
+impl Object for Child {
+    const KIND: &'static str = "child";
+    fn id(&self) -> String {
+        self.job.clone()
+    }
+    fn lookup(&self) -> Option<String> {
+        Some(self.parent.clone())
+    }
+    fn check(&self) -> Result<(), CommandError> {
+        Ok(())
+    }
+}

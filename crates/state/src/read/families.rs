@@ -1,0 +1,72 @@
+//! Owns reading of jobs with several destinations: parents and their children.
+//! Derives nothing.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::Reader;
+use super::row::{self, JOB_COLUMNS, object_by_id};
+use crate::fault::Fault;
+use crate::model::{Child, Job, JobState, Object as _};
+
+/// Parents and children among the jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct Families<'a>(pub &'a Reader);
+
+impl Families<'_> {
+    /// The children of a job in the order of its destinations; none of an ordinary job.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn children(self, parent: &str) -> Result<Vec<Job>, Fault> {
+        self.0.with(|db| children_of(db, parent))
+    }
+
+    /// The parent of a job, if it has one.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn parent(self, job: &str) -> Result<Option<String>, Fault> {
+        self.0.with(|db| parent_of(db, job))
+    }
+
+    /// Number of children of a job, and of those that are complete; `None` of an ordinary job.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn count(self, parent: &str) -> Result<Option<(u64, u64)>, Fault> {
+        self.0.with(|db| {
+            let counts = db
+                .prepare_cached(
+                    "SELECT count(*), coalesce(sum(j.state = ?3), 0) FROM objects c JOIN jobs j ON j.id = c.id \
+                     WHERE c.kind = ?1 AND c.lookup = ?2",
+                )?
+                .query_row(params![Child::KIND, parent, JobState::Complete.name()], |row| {
+                    Ok((row::to_u64(row, 0)?, row::to_u64(row, 1)?))
+                })?;
+            Ok((counts.0 > 0).then_some(counts))
+        })
+    }
+}
+
+/// The children of a job in the order of its destinations.
+pub(crate) fn children_of(db: &Connection, parent: &str) -> rusqlite::Result<Vec<Job>> {
+    db.prepare_cached(&format!(
+        "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM objects WHERE kind = ?1 AND lookup = ?2) ORDER BY id"
+    ))?
+    .query_map(params![Child::KIND, parent], row::job)?
+    .collect()
+}
+
+/// Whether a job has children.
+pub(crate) fn is_parent(db: &Connection, job: &str) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT 1 FROM objects WHERE kind = ?1 AND lookup = ?2 LIMIT 1")?
+        .query_row(params![Child::KIND, job], |_| Ok(()))
+        .optional()
+        .map(|found| found.is_some())
+}
+
+/// The parent of a job, if it has one.
+pub(crate) fn parent_of(db: &Connection, job: &str) -> rusqlite::Result<Option<String>> {
+    let child = object_by_id::<Child>(db, job)?;
+    Ok(child.map(|child| child.parent))
+}

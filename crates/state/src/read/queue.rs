@@ -1,0 +1,96 @@
+//! Owns the questions of a scheduler: which jobs are due, run, or are past their deadline, and when that changes next.
+//! Starts nothing.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::Reader;
+use super::row::{self, JOB_COLUMNS};
+use crate::apply::sql;
+use crate::bounds::PAGE_ROWS_MAX;
+use crate::fault::Fault;
+use crate::model::{DELAY_MAX_MS, Job, Timestamp};
+
+/// Jobs that a scheduler looks for.
+#[derive(Clone, Copy, Debug)]
+pub struct JobQueue<'a>(pub &'a Reader);
+
+impl JobQueue<'_> {
+    /// Jobs that are due at `now`: at most `each` per owner, by priority and age, `limit` in total. If a next attempt is further ahead
+    /// than any delay, the clock was set back, and the job is due too.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn due(self, now: Timestamp, each: u32, limit: usize) -> Result<Vec<Job>, Fault> {
+        let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        self.0.with(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER \
+                 (PARTITION BY owner ORDER BY priority DESC, created, id) AS place FROM jobs INDEXED BY jobs_due \
+                 WHERE state IN ('queued', 'scheduled') AND (due <= ?1 OR (next_attempt > ?1 + ?4 AND \
+                 coalesce(not_before, 0) <= ?1))) WHERE place <= ?2) \
+                 ORDER BY priority DESC, created, id LIMIT ?3"
+            ))?
+            .query_map(params![now.0, each, limit, sql(DELAY_MAX_MS)], row::job)?
+            .collect()
+        })
+    }
+
+    /// The next time after `now` at which a waiting job becomes due.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn next_due(self, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT due FROM jobs WHERE state IN ('queued', 'scheduled') AND due > ?1 ORDER BY due LIMIT 1",
+            )?
+            .query_row([now.0], |row| row.get(0).map(Timestamp))
+            .optional()
+        })
+    }
+
+    /// Jobs that have not ended and whose deadline is `now` or earlier.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn expired(self, now: Timestamp) -> Result<Vec<Job>, Fault> {
+        self.some(
+            "deadline IS NOT NULL AND ended IS NULL AND deadline <= ?1 ORDER BY deadline, id",
+            now.0,
+        )
+    }
+
+    /// The earliest deadline of a job that has not ended.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn next_deadline(self) -> Result<Option<Timestamp>, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT min(deadline) FROM jobs WHERE deadline IS NOT NULL AND ended IS NULL",
+            )?
+            .query_row([], |row| row::time(row, 0))
+        })
+    }
+
+    /// Jobs that nodes run, by node.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn running(self) -> Result<Vec<Job>, Fault> {
+        self.some(
+            "runner_node IS NOT NULL AND ended IS ?1 ORDER BY runner_node, id",
+            None::<i64>,
+        )
+    }
+
+    fn some(self, condition: &str, value: impl rusqlite::ToSql) -> Result<Vec<Job>, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {JOB_COLUMNS} FROM jobs WHERE {condition} LIMIT {PAGE_ROWS_MAX}"
+            ))?
+            .query_map([value], row::job)?
+            .collect()
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Decides whether this node would accept a command now: it takes part, its files are sound, its disk has space, and there is a leader
+//! with a majority. Proposes nothing.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use openraft::Instant as _;
+use openraft::async_runtime::WatchReceiver as _;
+
+use super::answering::LastContacts;
+use super::directory::Directory;
+use super::propose::{check_room, no_majority};
+use super::{Ended, Options, ProposeError};
+use crate::raft::{Guard, Raft};
+use crate::read::Reader;
+
+/// A leader counts as lost if it has not been heard for this long, or has not heard a majority.
+const LEADERLESS_AFTER: Duration = Duration::from_secs(4);
+
+/// The conditions under which a replica accepts commands.
+#[derive(Debug)]
+pub struct Readiness {
+    raft: Raft,
+    guard: Arc<Guard>,
+    reader: Arc<Reader>,
+    /// The file of the state.
+    state: PathBuf,
+    /// Records which other voters answer.
+    answering: LastContacts,
+    /// When the leader was last heard.
+    heard: Mutex<Option<Instant>>,
+    options: Options,
+}
+
+impl Readiness {
+    pub(super) fn new(
+        raft: Raft,
+        directory: &Directory,
+        reader: Arc<Reader>,
+        answering: LastContacts,
+        options: Options,
+    ) -> Self {
+        Self {
+            raft,
+            guard: directory.guard(),
+            reader,
+            state: directory.state(),
+            answering,
+            heard: Mutex::new(None),
+            options,
+        }
+    }
+
+    /// Checks that a command would be accepted now: there is a leader with a majority, and the disk has enough space.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn check(&self) -> Result<(), ProposeError> {
+        self.options.gate.check()?;
+        self.check_files()?;
+        self.check_leader()?;
+        self.check_room()
+    }
+
+    /// Checks that the disk of this node accepts commands: its files have no fault, and there is enough space.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn check_disk(&self) -> Result<(), ProposeError> {
+        self.check_files()?;
+        self.check_room()
+    }
+
+    /// Whether this node could lead: its files have no fault, and there is enough space.
+    pub(super) fn can_lead(&self) -> bool {
+        self.check_room().is_ok() && self.guard.fault().is_none()
+    }
+
+    /// Another node has sent a message.
+    pub(super) fn contacted(&self, from: u64) {
+        self.answering.mark(from);
+    }
+
+    /// The leader has sent entries, or a heartbeat.
+    pub(super) fn led(&self) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        *heard = Some(Instant::now());
+    }
+
+    fn check_files(&self) -> Result<(), ProposeError> {
+        // The consensus ends with the first failing file, and the process soon after.
+        if let Some(fault) = self.guard.fault() {
+            return Err(ProposeError::Ended(Ended(fault.to_owned())));
+        }
+        Ok(self.reader.soundness.check(&self.state)?)
+    }
+
+    /// Checks that there is a leader with a majority, as far as this node knows.
+    fn check_leader(&self) -> Result<(), ProposeError> {
+        let (voters, leads, acked) = {
+            // Do not borrow the metrics twice: the second borrow would wait for a change that waits for the first one, and the consensus
+            // would stop.
+            let metrics = self.raft.metrics();
+            let metrics = metrics.borrow_watched();
+            let membership = metrics.membership_config.membership();
+            (
+                membership.voter_ids().count(),
+                metrics.state.is_leader(),
+                metrics.last_quorum_acked,
+            )
+        };
+        if leads {
+            let recent = acked.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER);
+            return match voters < 2 || recent {
+                true => Ok(()),
+                false => Err(self.no_majority()),
+            };
+        }
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        match heard.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER) {
+            true => Ok(()),
+            false if voters == 0 => Err(ProposeError::NotLeader { leader: None }),
+            false => Err(self.no_majority()),
+        }
+    }
+
+    fn no_majority(&self) -> ProposeError {
+        no_majority(&self.raft, self.options.voter, &self.answering)
+    }
+
+    fn check_room(&self) -> Result<(), ProposeError> {
+        check_room(&self.options.directory, self.options.free_bytes_min)
+    }
+}

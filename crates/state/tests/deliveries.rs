@@ -1,0 +1,78 @@
+//! Tests that many deliveries to one webhook take nothing from another, and that a webhook has a bounded owner.
+//! See `objects` for the deliveries of a job.
+
+mod support;
+
+use godwit_state::{
+    Change, Command, CommandError, Delivery, FEATURE_LEVEL, JobOp, Op, ProposeError, Secret,
+    Webhook,
+};
+use support::air::Cluster;
+use support::state::State;
+use support::{alice, at, submit};
+
+/// More than the state keeps for all webhooks.
+const MANY: i64 = 11_000;
+
+fn hook(id: &str, events: &[&str]) -> Op {
+    Op::Webhook(Change::Create(Webhook {
+        id: id.to_owned(),
+        url: "https://example.org".to_owned(),
+        events: events.iter().map(|name| (*name).to_owned()).collect(),
+        owner: None,
+        secret: Secret::new("key"),
+        disabled: false,
+    }))
+}
+
+#[test]
+fn a_webhook_with_many_deliveries_leaves_room_for_another() {
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    state.op(0, hook("good", &["queued"])).expect("created");
+    state.apply(&submit(1, "first")).expect("submitted");
+    let quiet = Op::Webhook(Change::Put(Webhook {
+        events: vec!["failed".to_owned()],
+        ..state.reader.object("good").expect("read").expect("there")
+    }));
+    state.op(2, quiet).expect("changed");
+    state.op(2, hook("slow", &[])).expect("created");
+    state.apply(&submit(3, "job")).expect("submitted");
+    for n in 0..MANY / 2 {
+        state.job(4 + n, JobOp::Pause).expect("paused");
+        state.job(4 + n, JobOp::Resume).expect("resumed");
+    }
+    let due = state.reader.deliveries().due(at(MANY), 2).expect("due");
+    let webhooks: Vec<&str> = due.iter().map(|one| one.webhook.as_str()).collect();
+    assert_eq!(webhooks, ["good", "slow", "slow"]);
+    let end = |id: u64| {
+        Op::Delivery(Delivery {
+            id,
+            next_attempt: None,
+            status: "200".to_owned(),
+        })
+    };
+    // The oldest of the many made way.
+    state.op(MANY, end(2)).expect_err("deleted");
+    state.op(MANY, end(due[1].id)).expect("kept");
+    state.op(MANY, end(due[0].id)).expect("kept");
+}
+
+#[test]
+fn the_owner_of_a_webhook_has_the_length_of_a_name() {
+    let cluster = Cluster::of_one();
+    let of = |owner: &str| {
+        let Op::Webhook(Change::Create(webhook)) = hook("hook", &[]) else {
+            panic!("a webhook");
+        };
+        let owner = Some(owner.to_owned());
+        let put = Op::Webhook(Change::Put(Webhook { owner, ..webhook }));
+        cluster.nodes[&1].propose_blocking(Command::new(at(0), alice(), put))
+    };
+    of("otto").expect("put");
+    let refused = of(&"x".repeat(256)).expect_err("too long");
+    let ProposeError::Refused(CommandError::Invalid { field, .. }) = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(field, "owner");
+}

@@ -1,0 +1,331 @@
+//! Tests jobs with several destinations: a parent follows its children, and a change of the parent changes them.
+//! See `commands` for ordinary jobs.
+
+mod support;
+
+use godwit_state::{
+    CommandError, Effect, FEATURE_LEVEL, FailureCode, Families, Job, JobChange, JobFilter, JobOp,
+    JobQueue, JobState, NewFamily, Op, Outcome, Prune, Reason,
+};
+use support::state::State;
+use support::{at, claim, finish, job_command, new_job, place};
+
+const PARENT: &str = "f0";
+
+/// A parent with three children.
+fn family() -> NewFamily {
+    let child = |number: u8| {
+        let mut new = new_job(&format!("f{number}"));
+        new.destination = place("siteB", &format!("/archive/{number}"));
+        new
+    };
+    let mut parent = new_job(PARENT);
+    parent.destination = place("siteB", "/archive/1");
+    parent.idempotency_key = Some("night".to_owned());
+    NewFamily {
+        parent,
+        children: (1..=3).map(child).collect(),
+    }
+}
+
+fn submit(new: NewFamily) -> Op {
+    Op::SubmitFamily(Box::new(new))
+}
+
+/// A state with that family.
+fn state() -> State {
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    state.op(1, submit(family())).expect("submitted");
+    state
+}
+
+fn job(state: &State, id: &str) -> Job {
+    state.reader.job(id).expect("read").expect("there")
+}
+
+fn change(state: &mut State, id: &str, op: JobOp) -> Result<Effect, CommandError> {
+    state.apply(&job_command(10, id, op))
+}
+
+fn states(state: &State) -> [JobState; 4] {
+    ["f0", "f1", "f2", "f3"].map(|id| job(state, id).state)
+}
+
+/// Claims a child and ends it.
+fn end(state: &mut State, id: &str, outcome: Outcome) {
+    let epoch = job(state, id).epoch;
+    change(state, id, claim(epoch)).expect("claimed");
+    change(state, id, finish(epoch + 1, outcome)).expect("ended");
+}
+
+#[test]
+fn children_are_due_and_a_parent_never_is() {
+    let mut state = state();
+    let ids = |state: &State, now| -> Vec<String> {
+        let due = JobQueue(&state.reader).due(at(now), 10, 10);
+        due.expect("read").into_iter().map(|job| job.id).collect()
+    };
+    assert_eq!(ids(&state, 1), ["f1", "f2", "f3"]);
+    assert_eq!(ids(&state, 1 << 40), ["f1", "f2", "f3"]);
+    let change_of_label = JobOp::Change(JobChange {
+        label: Some("night".to_owned()),
+        ..JobChange::default()
+    });
+    change(&mut state, PARENT, change_of_label).expect("changed");
+    assert_eq!(job(&state, "f2").label, "night");
+    assert_eq!(ids(&state, 1), ["f1", "f2", "f3"]);
+    let epoch = job(&state, PARENT).epoch;
+    for op in [claim(epoch), JobOp::Expire] {
+        change(&mut state, PARENT, op).expect_err("no node runs it");
+    }
+    let families = Families(&state.reader);
+    assert_eq!(families.count(PARENT).expect("read"), Some((3, 0)));
+    assert_eq!(families.count("f1").expect("read"), None);
+    assert_eq!(
+        families.parent("f1").expect("read").as_deref(),
+        Some(PARENT)
+    );
+    let filter = JobFilter {
+        parent: Some(PARENT.to_owned()),
+        ..JobFilter::default()
+    };
+    let page = state.reader.jobs(&filter, None, 10).expect("read");
+    assert_eq!(page.jobs.len(), 3);
+}
+
+#[test]
+fn a_parent_is_complete_when_all_are() {
+    let mut state = state();
+    assert_eq!(job(&state, PARENT).state, JobState::Queued);
+    change(&mut state, "f1", claim(0)).expect("claimed");
+    let parent = job(&state, PARENT);
+    assert_eq!((parent.state, parent.reason), (JobState::Scanning, None));
+    assert_eq!(parent.started, Some(at(10)));
+    change(&mut state, "f1", finish(1, Outcome::Complete)).expect("ended");
+    assert_eq!(job(&state, PARENT).state, JobState::Queued);
+    end(&mut state, "f2", Outcome::Complete);
+    end(&mut state, "f3", Outcome::Complete);
+    let parent = job(&state, PARENT);
+    assert_eq!(
+        (parent.state, parent.ended),
+        (JobState::Complete, Some(at(10)))
+    );
+    assert_eq!(
+        Families(&state.reader).count(PARENT).expect("read"),
+        Some((3, 3))
+    );
+    change(&mut state, PARENT, JobOp::Retry).expect_err("nothing is left");
+}
+
+#[test]
+fn a_partial_parent_says_which_are_not_complete_and_retries_only_those() {
+    use JobState::{Complete, Queued};
+    let mut state = state();
+    end(&mut state, "f1", Outcome::Complete);
+    end(&mut state, "f2", Outcome::Failed);
+    change(&mut state, "f3", JobOp::Cancel { comment: None }).expect("cancelled");
+    let parent = job(&state, PARENT);
+    assert_eq!(parent.state, JobState::Partial);
+    let text = parent.reason.expect("a reason").text;
+    assert!(
+        text.starts_with("1 of 3 destinations are complete."),
+        "{text}"
+    );
+    assert!(text.contains("job f2"), "{text}");
+    // A viewer of the reason may not know the places.
+    assert!(!text.contains("archive"), "{text}");
+    let groups = state.reader.failures(PARENT).expect("read");
+    let places: Vec<&String> = groups.iter().flat_map(|group| &group.examples).collect();
+    assert_eq!(places, ["siteB:/archive/2", "siteB:/archive/3"]);
+    change(&mut state, PARENT, JobOp::Retry).expect("again");
+    assert_eq!(states(&state), [Queued, Complete, Queued, Queued]);
+    assert!(state.reader.failures(PARENT).expect("read").is_empty());
+    end(&mut state, "f2", Outcome::Complete);
+    end(&mut state, "f3", Outcome::Complete);
+    assert_eq!(job(&state, PARENT).state, Complete);
+}
+
+#[test]
+fn a_change_of_a_parent_changes_the_children_that_allow_it() {
+    use JobState::{Cancelled, Complete, Paused, Queued};
+    let mut state = state();
+    end(&mut state, "f1", Outcome::Complete);
+    change(&mut state, "f3", JobOp::Pause).expect("alone");
+    assert_eq!(states(&state), [Queued, Complete, Queued, Paused]);
+    change(&mut state, PARENT, JobOp::Pause).expect("the rest");
+    assert_eq!(states(&state), [Paused, Complete, Paused, Paused]);
+    change(&mut state, PARENT, JobOp::Pause).expect_err("all are");
+    let faster = JobOp::Change(JobChange {
+        limit: Some(1_000),
+        priority: Some(7),
+        label: None,
+    });
+    change(&mut state, PARENT, faster).expect("changed");
+    let limits = ["f0", "f1", "f2", "f3"].map(|id| job(&state, id).limit);
+    assert_eq!(limits, [Some(1_000), None, Some(1_000), Some(1_000)]);
+    change(&mut state, PARENT, JobOp::Resume).expect("resumed");
+    assert_eq!(states(&state), [Queued, Complete, Queued, Queued]);
+    change(&mut state, PARENT, JobOp::Cancel { comment: None }).expect("cancelled");
+    let ended = [JobState::Partial, Complete, Cancelled, Cancelled];
+    assert_eq!(states(&state), ended);
+}
+
+#[test]
+fn a_family_is_added_whole_or_not_at_all() {
+    let mut state = State::new();
+    let below = state.op(0, submit(family())).expect_err("an old level");
+    assert!(below.to_string().contains("cluster level"), "{below}");
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let mut one = family();
+    one.children.truncate(1);
+    let mut many = family();
+    many.children = (1..=65).map(|n| new_job(&format!("f{n:03}"))).collect();
+    let mut foreign = family();
+    foreign.children[2].owner = "eve".to_owned();
+    let mut long = family();
+    for child in &mut long.children {
+        child.spec = format!("\"{}\"", "x".repeat(100 << 10));
+    }
+    let mut unsorted = family();
+    unsorted.children.reverse();
+    let mut bad = family();
+    bad.children[2].limit = Some(0);
+    for new in [one, many, foreign, long, unsorted, bad] {
+        state.op(1, submit(new)).expect_err("refused");
+    }
+    let all = state.reader.jobs(&JobFilter::default(), None, 10);
+    assert!(all.expect("read").jobs.is_empty());
+    state.op(2, submit(family())).expect("submitted");
+    // The same submission again, and the same key of an ordinary job.
+    let again = state.op(3, submit(family())).expect_err("a key");
+    assert!(
+        matches!(&again, CommandError::Duplicate { job, same: true } if job == PARENT),
+        "{again}"
+    );
+}
+
+#[test]
+fn a_deadline_ends_the_children_and_so_the_parent() {
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let mut new = family();
+    for job in new.children.iter_mut().chain([&mut new.parent]) {
+        job.deadline = Some(at(50));
+    }
+    state.op(1, submit(new)).expect("submitted");
+    let expired = JobQueue(&state.reader).expired(at(50)).expect("read");
+    let ids: Vec<&str> = expired.iter().map(|job| &*job.id).collect();
+    assert_eq!(ids, ["f1", "f2", "f3"]);
+    for id in ids {
+        state
+            .apply(&job_command(50, id, JobOp::Expire))
+            .expect("expired");
+    }
+    let parent = job(&state, PARENT);
+    assert_eq!(parent.state, JobState::Failed);
+    let code = parent.reason.expect("a reason").code;
+    assert_eq!(code.known(), Some(FailureCode::DeadlinePassed));
+}
+
+#[test]
+fn history_keeps_the_children_of_a_parent_that_goes_on() {
+    let mut state = state();
+    let prune = |millis: i64| {
+        Op::Prune(Prune {
+            jobs_before: Some(at(millis)),
+            ..Prune::default()
+        })
+    };
+    end(&mut state, "f1", Outcome::Complete);
+    state.op(1_000, prune(500)).expect("pruned");
+    assert_eq!(job(&state, "f1").state, JobState::Complete);
+    change(&mut state, PARENT, JobOp::Cancel { comment: None }).expect("cancelled");
+    for _ in 0..2 {
+        state.op(1_000, prune(500)).expect("pruned");
+    }
+    let all = state.reader.jobs(&JobFilter::default(), None, 10);
+    assert!(all.expect("read").jobs.is_empty());
+    assert_eq!(Families(&state.reader).parent("f1").expect("read"), None);
+}
+
+/// The rule, written once more.
+fn expected(children: &[JobState]) -> JobState {
+    use JobState::{Cancelled, Complete, Failed, Partial, Paused, Queued, Running, Scanning};
+    for open in [Running, Scanning, Queued, Paused] {
+        if children.contains(&open) {
+            return open;
+        }
+    }
+    let complete = children.iter().filter(|state| **state == Complete).count();
+    match complete {
+        _ if complete == children.len() => Complete,
+        1.. => Partial,
+        0 if children.contains(&Partial) => Partial,
+        0 if children.contains(&Failed) => Failed,
+        0 => Cancelled,
+    }
+}
+
+#[test]
+fn a_parent_follows_any_sequence_of_changes() {
+    let mut random: u64 = 0x1234_5678_9abc_def1;
+    let mut draw = move |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let mut state = state();
+    let mut done = 0;
+    for step in 0..600 {
+        let id = format!("f{}", draw(4));
+        let epoch = job(&state, &id).epoch;
+        let op = match draw(9) {
+            0 | 1 => claim(epoch),
+            2 => JobOp::Report {
+                epoch,
+                state: JobState::Running,
+                reason: None,
+            },
+            3 => finish(epoch, Outcome::Complete),
+            4 => finish(
+                epoch,
+                [Outcome::Partial, Outcome::Failed][usize::from(draw(2) == 0)],
+            ),
+            5 => JobOp::Pause,
+            6 => JobOp::Resume,
+            7 => JobOp::Cancel { comment: None },
+            _ => JobOp::Retry,
+        };
+        // A complete child stays so; a new family goes on.
+        if states(&state)[1..]
+            .iter()
+            .all(|state| *state == JobState::Complete)
+        {
+            state = self::state();
+        }
+        let applied = state.apply(&job_command(step, &id, op));
+        done += usize::from(applied.is_ok());
+        let now = states(&state);
+        assert_eq!(now[0], expected(&now[1..]), "step {step}: {now:?}");
+        let parent = job(&state, PARENT);
+        assert_eq!(parent.ended.is_some(), parent.state.ended());
+        assert!(parent.runner.is_none());
+    }
+    assert!(done > 50, "{done} changes were made");
+}
+
+#[test]
+fn an_owner_who_is_removed_leaves_no_parent_that_goes_on() {
+    let mut state = state();
+    let why = Reason::new(FailureCode::AccessDenied, "The owner is gone.");
+    for id in ["f1", "f2", "f3"] {
+        let deny = JobOp::Deny {
+            seen: 0,
+            reason: why.clone(),
+        };
+        change(&mut state, id, deny).expect("denied");
+    }
+    assert_eq!(job(&state, PARENT).state, JobState::Failed);
+}
