@@ -9,13 +9,13 @@ use godwit_api::ask::{
 use godwit_api::endpoint::is_memory;
 use godwit_api::rest::NodeState;
 use godwit_state::{
-    Actor, Agreed, Command, CommandError, Effect, Fault, FormerNode, Join, Node, Object as _, Op,
-    ProposeError, Timestamp, User, level_trouble,
+    Actor, Agreed, Command, CommandError, Effect, Fault, FormerNode, Invite, Join, LEVEL_MEMBERS,
+    Node, Object as _, Op, ProposeError, Secret, Timestamp, User, level_trouble,
 };
 
 use crate::carrier::peer_at;
-use crate::keeper::as_said;
-use crate::{Cluster, Shared, invite, known, unread};
+use crate::leader::as_said;
+use crate::{Cluster, Shared, known, unread};
 
 impl AnswerCluster for Cluster {
     fn answer(&self, asker: &str, question: ClusterQuestion) -> Result<ClusterAnswer, Refusal> {
@@ -32,7 +32,7 @@ impl AnswerCluster for Cluster {
             }
             ClusterQuestion::Status { of } => {
                 // Messages of the log are still accepted: they correct a node that only seems to be removed.
-                if shared.is_strange(Instant::now()) {
+                if shared.membership.is_strange(Instant::now()) {
                     return Err(Shared::not_a_node(asker));
                 }
                 shared.admit(asker, &of)?;
@@ -71,7 +71,7 @@ impl Cluster {
     /// The state cannot be read.
     pub fn has_member(&self, identity: &str) -> Result<bool, Fault> {
         // A node that was removed has no members.
-        let is_strange = self.shared.is_strange(Instant::now());
+        let is_strange = self.shared.membership.is_strange(Instant::now());
         Ok(!is_strange && self.shared.number_of(identity)?.is_some())
     }
 }
@@ -87,14 +87,15 @@ impl Shared {
         if number(&self.config.identity)?.is_some() {
             return number(identity);
         }
-        // A node that joined receives the state in pieces, and the rows of the other nodes arrive before its own row. Until its own row is
-        // there, it also knows the others by the list that it got when it joined. A node with neither its row nor the list was removed, and
-        // has no members. So was a node without a row that the other nodes refuse: its removal precedes the first entry of the log.
-        let told = self.told();
-        if told.is_empty() || self.is_strange(Instant::now()) {
+        // A node that joined receives the state in pieces, and the rows of the other nodes arrive before its own row. Until it has its
+        // own row, it also knows the others from the list that it got when it joined. A node with neither its row nor the list was
+        // removed, and has no members. A node without a row that the other nodes refuse was removed, too: its removal precedes the first entry of the
+        // log.
+        let known_at_join = self.membership.known_at_join();
+        if known_at_join.is_empty() || self.membership.is_strange(Instant::now()) {
             return Ok(None);
         }
-        let listed = told.iter().find(|node| node.identity == identity);
+        let listed = known_at_join.iter().find(|node| node.identity == identity);
         Ok(number(identity)?.or_else(|| listed.map(|node| node.number)))
     }
 
@@ -233,8 +234,12 @@ impl Cluster {
             joined: Timestamp(0),
             admins: Vec::new(),
         };
+        let level = Agreed(&shared.config.replica.reader()).level();
+        // An older leader does not read it.
+        let proves = level.map_err(unread)? >= LEVEL_MEMBERS;
         let op = Op::Join(Box::new(Join {
-            hash: invite::digest(&wish.secret),
+            hash: Invite::hash_of(&wish.secret),
+            secret: proves.then(|| Secret::new(wish.secret)),
             node,
         }));
         let actor = Actor::node(shared.config.home.name.clone());

@@ -29,8 +29,8 @@ pub struct ClusterHome {
     pub number: u64,
     /// Name of the node.
     pub name: String,
-    /// The other nodes at the time of joining. With them this node finds the leader until it has its own row. After that the
-    /// list has only the node itself: the rows alone then list the nodes.
+    /// The other nodes at the time of joining. This node asks them for the leader until the state has its row. After that the list has
+    /// only the node itself, and the state lists the nodes.
     pub nodes: Vec<KnownNode>,
 }
 
@@ -103,7 +103,7 @@ impl ClusterHome {
         self
     }
 
-    /// The file of the same node after its row has arrived.
+    /// The file as it is after the row of this node has arrived.
     pub(crate) fn has_row(self, itself: KnownNode) -> Self {
         Self {
             nodes: vec![itself],

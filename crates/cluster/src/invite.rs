@@ -5,9 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD;
-use godwit_state::{
-    Actor, Change, Command, Invite, Op, ProposeError, Secret, Timestamp, sortable_id,
-};
+use godwit_state::{Actor, Change, Command, Invite, Op, ProposeError, Timestamp, sortable_id};
 
 use crate::Cluster;
 
@@ -65,14 +63,9 @@ pub struct Invited {
     pub token: Token,
 }
 
-/// The stored form of a secret. A secret has 160 random bits, so its digest does not reveal it.
-pub(crate) fn digest(secret: &str) -> Secret {
-    Secret::new(blake3::hash(secret.as_bytes()).to_hex().to_string())
-}
-
 impl Cluster {
-    /// Makes an invitation that is valid until `expires`, for one node. It ends with each of the tokens. Blocks until the state contains
-    /// the invitation.
+    /// Makes an invitation that is valid until `expires`, for one node. The invitation ends when any of the tokens ends. Blocks until the
+    /// state contains the invitation.
     ///
     /// # Errors
     /// The state cannot be changed.
@@ -96,7 +89,7 @@ impl Cluster {
         let id = sortable_id(now, random);
         let invite = Invite {
             id: id.clone(),
-            hash: digest(&secret),
+            hash: Invite::hash_of(&secret),
             expires,
             created: None,
             ended: None,

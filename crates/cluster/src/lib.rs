@@ -16,8 +16,12 @@ mod home;
 mod invite;
 mod join;
 mod keeper;
+mod lacks;
+mod leader;
 mod live;
-mod sights;
+mod membership;
+mod observations;
+mod recovered;
 mod status;
 mod voters;
 
@@ -26,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use godwit_api::ask::{AskSites, KnownNode, Peer, Refusal, code};
 use godwit_api::rest::NodeResources;
@@ -37,13 +41,11 @@ pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
 pub use invite::{Invited, Token};
 pub use join::{JoinError, Joining, join};
-pub use sights::Look;
+pub use observations::Look;
+pub use recovered::ask_for_recovery;
 
-/// Number of beats for which a row that lacks an export has no effect: a row follows the announcement of its node.
-const LACKS_FOR: u32 = 2;
-
-/// A node that all nodes have refused for this time was removed. Nodes announce themselves each second.
-const STRANGE_AFTER: Duration = Duration::from_secs(10);
+use lacks::Lacks;
+use membership::Membership;
 
 /// Configuration of [`Cluster`].
 pub struct ClusterConfig {
@@ -69,6 +71,8 @@ pub struct ClusterConfig {
     pub sites: Arc<dyn AskSites>,
     /// Returns the current time.
     pub now: fn() -> Timestamp,
+    /// Called when a recovery made another node the only one of this cluster.
+    pub left_behind: Arc<dyn Fn(&str) + Send + Sync>,
     /// Returns the resources of this node.
     pub resources: Arc<dyn Fn() -> NodeResources + Send + Sync>,
     /// Examines the exports of this node.
@@ -88,15 +92,11 @@ pub(crate) struct Shared {
     pub(crate) config: ClusterConfig,
     /// Addresses of the data port, once it listens.
     addresses: Mutex<Vec<String>>,
-    /// The other nodes when this one joined; empty after the row of this node arrived.
-    told: Mutex<Vec<KnownNode>>,
+    pub(crate) membership: Membership,
     /// The nodes that live, as far as this node learned as the leader.
     pub(crate) live: live::Live,
-    pub(crate) sights: sights::Sights,
-    /// Number of beats for which the row of this node has lacked each of its exports.
-    lacks: Mutex<BTreeMap<String, u32>>,
-    /// Time since when all nodes that answer have refused this node as a stranger.
-    strange_since: Mutex<Option<Instant>>,
+    pub(crate) observations: observations::Observations,
+    pub(crate) lacks: Lacks,
     pub(crate) stopping: AtomicBool,
 }
 
@@ -107,13 +107,12 @@ impl Cluster {
         let others = config.home.nodes.iter();
         let others = others.filter(|node| node.identity != config.identity);
         let shared = Shared {
-            told: Mutex::new(others.cloned().collect()),
+            membership: Membership::new(others.cloned().collect()),
             config,
             addresses: Mutex::default(),
             live: live::Live::default(),
-            sights: sights::Sights::default(),
-            lacks: Mutex::default(),
-            strange_since: Mutex::default(),
+            observations: observations::Observations::default(),
+            lacks: Lacks::default(),
             stopping: AtomicBool::new(false),
         };
         Self {
@@ -134,10 +133,14 @@ impl Cluster {
             .spawn(move || keeper::run(&shared))?;
         *self.thread() = Some(thread);
         let shared = Arc::clone(&self.shared);
-        // No thread joins it: see `Sights::follow`.
+        // No thread joins it: see `Observations::follow`.
         std::thread::Builder::new()
-            .name("gw-sights".to_owned())
-            .spawn(move || shared.sights.follow(&shared.config.look, &shared.stopping))?;
+            .name("gw-observations".to_owned())
+            .spawn(move || {
+                shared
+                    .observations
+                    .follow(&shared.config.look, &shared.stopping)
+            })?;
         Ok(())
     }
 
@@ -181,34 +184,10 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The other nodes when this one joined; empty after the row of this node arrived.
-    pub(crate) fn told(&self) -> std::sync::MutexGuard<'_, Vec<KnownNode>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records whether the last announcement was refused because this node does not belong to the cluster.
-    pub(crate) fn note_strange(&self, is_strange: bool, now: Instant) {
-        let mut since = self.strange_since();
-        *since = is_strange.then(|| since.unwrap_or(now));
-    }
-
-    /// Whether this node was removed although its state does not show it: a disconnected node gets no more entries of the log. A node that
-    /// has just joined may be a stranger to a node that lags, but only for a moment.
-    pub(crate) fn is_strange(&self, now: Instant) -> bool {
-        let since = *self.strange_since();
-        since.is_some_and(|since| now.saturating_duration_since(since) >= STRANGE_AFTER)
-    }
-
-    fn strange_since(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.strange_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets the nodes known from joining after the row of this node has arrived, in memory and in the file. Otherwise nodes that were
     /// removed since then would count as nodes if this node is removed later.
-    pub(crate) fn forget_told(&self) -> Result<(), String> {
-        if self.told().is_empty() {
+    pub(crate) fn forget_known_at_join(&self) -> Result<(), String> {
+        if self.membership.known_at_join().is_empty() {
             return Ok(());
         }
         let rows = self.config.replica.reader();
@@ -219,7 +198,7 @@ impl Shared {
         let home = self.config.home.clone().has_row(self.known());
         home.write(&self.config.directory)
             .map_err(|error| error.to_string())?;
-        self.told().clear();
+        self.membership.known_at_join().clear();
         Ok(())
     }
 
@@ -232,35 +211,6 @@ impl Shared {
         };
         let exports = self.config.exports.iter();
         exports.filter(|name| !hangs(name)).cloned().collect()
-    }
-
-    /// Makes this node refuse its exports that are missing in its row: the leader has found that their file systems are different. An
-    /// export that has not answered lately is missing because this node left it out.
-    pub(crate) fn mark_odd(&self) {
-        let Ok(rows) = self.config.replica.reader().objects::<Node>() else {
-            return;
-        };
-        let own = rows
-            .iter()
-            .find(|row| row.number == self.config.home.number);
-        for name in &self.config.exports {
-            let is_listed = own.is_none_or(|row| row.exports.contains(name));
-            let is_odd = rows.len() > 1 && !is_listed;
-            let mut lacks = self.lacks.lock().unwrap_or_else(PoisonError::into_inner);
-            let times = lacks.entry(name.clone()).or_default();
-            *times = if is_odd { times.saturating_add(1) } else { 0 };
-            let is_odd = *times > LACKS_FOR;
-            drop(lacks);
-            let Some(watched) = self.config.watched.get(name) else {
-                continue;
-            };
-            if is_odd && !watched.is_odd() {
-                (self.config.log)(&format!(
-                    "cluster: the export {name} is a different file system here than at most nodes, or is not mounted; requests for this export are refused until the file system is mounted as at the other nodes"
-                ));
-            }
-            watched.set_odd(is_odd);
-        }
     }
 
     /// This node, with the addresses at which others reach it.
@@ -334,4 +284,8 @@ pub(crate) fn known(node: &Node) -> KnownNode {
 pub(crate) fn unread(_: Fault) -> Refusal {
     let message = "the node that was asked cannot read its state now; its log says why";
     Refusal::later(code::IO, message)
+}
+
+pub(crate) fn words(error: impl ToString) -> String {
+    error.to_string()
 }

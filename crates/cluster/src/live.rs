@@ -1,5 +1,6 @@
-//! Owns the contacts of the leader with the nodes: when the leader heard each node, and its last announcement. Kept in memory: a new
-//! leader hears every node within a second or two. The new leader knows from the announcements of the previous leader which nodes lived
+//! Owns the contacts of the leader with the nodes: when the leader heard each node, and its last announcement. The table is in memory:
+//! every node reports to a new leader within a second or two. The new leader knows from the announcements of the previous leader which
+//! nodes lived
 //! recently.
 
 use std::collections::{HashMap, HashSet};
@@ -29,6 +30,8 @@ pub(crate) struct Contacts {
     reporter: Option<u64>,
     /// Nodes that were reported as lost and have been silent since.
     told: HashSet<u64>,
+    /// Accounts that nodes reported and that are ignored, because users or other nodes have these names.
+    ignored: HashMap<u64, Vec<String>>,
 }
 
 pub(crate) struct Entry {
@@ -62,7 +65,7 @@ impl Contacts {
     }
 
     /// Records that a leader heard the node at this time in the past.
-    pub(crate) fn told(&mut self, number: u64, age: Duration, now: Instant) {
+    pub(crate) fn seen_by_leader(&mut self, number: u64, age: Duration, now: Instant) {
         let Some(at) = now.checked_sub(age) else {
             return;
         };
@@ -72,7 +75,7 @@ impl Contacts {
 
     /// Records that this leader lives and has reported the times of the others.
     pub(crate) fn reported(&mut self, leader: u64, now: Instant) {
-        self.told(leader, Duration::ZERO, now);
+        self.seen_by_leader(leader, Duration::ZERO, now);
         self.reporter = Some(leader);
     }
 
@@ -123,6 +126,12 @@ impl Contacts {
         self.is_lost(number, now) && self.told.insert(number)
     }
 
+    /// Records the ignored accounts of a node. Returns whether they are others than before.
+    pub(crate) fn ignore(&mut self, number: u64, accounts: &[String]) -> bool {
+        let before = self.ignored.insert(number, accounts.to_vec());
+        !accounts.is_empty() && before.as_deref() != Some(accounts)
+    }
+
     /// The state did not accept the report, so it must be sent again.
     pub(crate) fn tell_again(&mut self, number: u64) {
         self.told.remove(&number);
@@ -133,6 +142,7 @@ impl Contacts {
         self.nodes.retain(|number, _| is_node(*number));
         self.seen.retain(|number, _| is_node(*number));
         self.told.retain(|number| is_node(*number));
+        self.ignored.retain(|number, _| is_node(*number));
     }
 }
 
@@ -168,7 +178,7 @@ mod tests {
         let mut heard = Contacts::default();
         assert!(
             !heard.is_lost(2, after(100)),
-            "who does not lead knows nothing"
+            "only the leader knows of losses"
         );
         heard.leads(true, start);
         heard.hear(said(2), after(1));
@@ -181,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn a_new_leader_knows_who_lived_a_moment_ago() {
+    fn a_new_leader_knows_the_nodes_that_lived_a_moment_ago() {
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
         let mut heard = Contacts::default();
         // The earlier leader, number 1, heard node 2 two seconds ago; then the leader dies.
-        heard.told(1, Duration::ZERO, after(10));
-        heard.told(2, Duration::from_secs(2), after(10));
+        heard.seen_by_leader(1, Duration::ZERO, after(10));
+        heard.seen_by_leader(2, Duration::from_secs(2), after(10));
         heard.leads(true, after(11));
         assert_eq!(heard.age(2, after(11)), Some(Duration::from_secs(3)));
         assert_eq!(heard.age(3, after(11)), None);
@@ -207,8 +217,8 @@ mod tests {
         let start = Instant::now();
         let after = |tenths: u64| start + Duration::from_millis(tenths * 100);
         let mut heard = Contacts::default();
-        heard.told(2, Duration::from_millis(900), after(10));
-        heard.told(3, Duration::from_millis(5_100), after(10));
+        heard.seen_by_leader(2, Duration::from_millis(900), after(10));
+        heard.seen_by_leader(3, Duration::from_millis(5_100), after(10));
         heard.reported(1, after(10));
         let silent = |tenths| [1, 2, 3].map(|number| heard.is_silent(number, after(tenths)));
         assert_eq!(silent(10), [false, false, true]);

@@ -7,10 +7,10 @@ use godwit_api::ask::{Answer, ClusterAnswer, ClusterQuestion, Question, Refusal}
 use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NodeState};
 use godwit_state::{
     Actor, Agreed, Change, Command, CommandError, JobFilter, Member, Members, Node, Object as _,
-    Op, ProposeError,
+    Op, ProposeError, Replica,
 };
 
-use crate::{Cluster, Shared, peer, unread};
+use crate::{Cluster, peer, unread};
 
 /// Time within which the leader must report the state of the cluster.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
@@ -47,7 +47,7 @@ impl Cluster {
                 let home = &shared.config.home;
                 // The leader learns of the disk of this node a second later.
                 let disk = shared.disk_problem();
-                if let Some(why) = shared.config.replica.check_ready().err()
+                if let Some(why) = shared.config.replica.readiness().check().err()
                     && disk.is_none()
                 {
                     view.problem.get_or_insert_with(|| why.words());
@@ -66,10 +66,10 @@ impl Cluster {
     pub(crate) fn view_here(&self) -> Result<ClusterView, Refusal> {
         let shared = &self.shared;
         let rows = shared.nodes().map_err(unread)?;
-        let running = running(shared).map_err(unread)?;
+        let running = running(&shared.config.replica).map_err(unread)?;
         let members = Members(&shared.config.replica).all();
         let leads = shared.config.replica.is_leader();
-        let problem = shared.config.replica.check_ready().err();
+        let problem = shared.config.replica.readiness().check().err();
         let leader = shared.leader().filter(|_| problem.is_none());
         let now = Instant::now();
         let last = shared.config.replica.applied_index();
@@ -79,15 +79,15 @@ impl Cluster {
                 let member = members.get(&row.number);
                 let own = row.number == shared.config.home.number;
                 let running = running.get(&row.name).copied().unwrap_or(0);
-                let heard = shared.live.lock();
-                let entry = heard.of(row.number).filter(|_| leads);
-                let age = heard.age(row.number, now);
+                let live = shared.live.lock();
+                let entry = live.of(row.number).filter(|_| leads);
+                let age = live.age(row.number, now);
                 let heard_ms = age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-                let is_silent = heard.is_silent(row.number, now);
-                let is_lost = (is_silent || heard.is_lost(row.number, now)) && !own;
+                let is_silent = live.is_silent(row.number, now);
+                let is_lost = (is_silent || live.is_lost(row.number, now)) && !own;
                 let resources = entry.map(|entry| entry.said.resources.clone());
                 let said = entry.and_then(|entry| entry.said.problem.clone());
-                drop(heard);
+                drop(live);
                 let state = Known {
                     own,
                     is_lost,
@@ -206,9 +206,9 @@ impl Cluster {
 }
 
 /// The number of jobs that each node runs.
-fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault> {
+fn running(replica: &Replica) -> Result<HashMap<String, u64>, godwit_state::Fault> {
     let mut counts = HashMap::new();
-    let reader = shared.config.replica.reader();
+    let reader = replica.reader();
     let filter = JobFilter::moving();
     for job in reader.jobs(&filter, None, COUNTED_MAX)?.jobs {
         if let Some(runner) = job.runner {
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_new_leader_calls_no_node_up_that_it_has_not_heard() {
-        let heard = |own, is_heard| Known {
+        let known = |own, is_heard| Known {
             own,
             is_lost: false,
             is_member: true,
@@ -259,12 +259,12 @@ mod tests {
             draining: false,
             running: 0,
         };
-        assert_eq!(heard(false, false).state(), NodeState::Unknown);
-        assert_eq!(heard(false, true).state(), NodeState::Up);
-        assert_eq!(heard(true, false).state(), NodeState::Up);
+        assert_eq!(known(false, false).state(), NodeState::Unknown);
+        assert_eq!(known(false, true).state(), NodeState::Up);
+        assert_eq!(known(true, false).state(), NodeState::Up);
         let lost = Known {
             is_lost: true,
-            ..heard(false, false)
+            ..known(false, false)
         };
         assert_eq!(lost.state(), NodeState::Lost);
     }

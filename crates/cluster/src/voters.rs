@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_got_the_state_does_not_vote() {
+    fn a_node_without_the_state_does_not_vote() {
         let mut all = [node(1, true), node(2, false), node(3, false)];
         all[2].fit = false;
         assert_eq!(chosen(&all), [1]);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_wanted_votes() {
+    fn a_preferred_node_votes() {
         let mut all = [node(1, true), node(2, true), node(3, true), node(4, false)];
         all[3].wanted = true;
         assert_eq!(chosen(&all), [1, 2, 4]);

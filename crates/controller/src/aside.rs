@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use godwit_api::ask::{NodeFault, Peer};
-use godwit_api::failure::{Code, FailureCode};
+use godwit_api::failure::FailureCode;
 use godwit_state::Reason;
 
 use crate::batch::clip;
@@ -26,13 +26,13 @@ const WAIT: Duration = Duration::from_secs(20);
 const WAIT_MAX: Duration = Duration::from_mins(2);
 /// A node that is tried again, and is not reported for this long, is used like any other.
 const PROVEN_AFTER: Duration = Duration::from_secs(60);
-/// Nodes that are remembered, and reports of one worker that are read.
+/// Most nodes that are remembered, and most reports of one worker that are read.
 const NODES_MAX: usize = 256;
 
 /// A node that was reported.
 #[derive(Debug)]
 struct Node {
-    code: Code,
+    code: FailureCode,
     /// Until then it is aside, and after that it is tried.
     until: Duration,
     wait: Duration,
@@ -72,7 +72,8 @@ impl Aside {
     }
 
     fn reported(&mut self, now: Duration, fault: &NodeFault, name: &str) {
-        let code = fault.code.clone();
+        // A member may be newer: its code has no meaning here.
+        let code = fault.code.known().unwrap_or(FailureCode::Other);
         let wait = match self.nodes.get(&fault.at) {
             // The report is about a try that began before.
             Some(node) if now < node.until => return,
@@ -81,9 +82,9 @@ impl Aside {
             None => WAIT,
         };
         self.decided.push(format!(
-            "the node {name} of the destination is set aside for {} s, and its items go to the others: {}",
+            "the node {name} of the destination is set aside for {} s, as long as others can write: {}",
             wait.as_secs(),
-            why(&code)
+            why(code)
         ));
         let until = now + wait;
         let node = Node { code, until, wait };
@@ -101,7 +102,7 @@ impl Aside {
         std::mem::take(&mut self.decided)
     }
 
-    /// The nodes that are aside now among these, with the reason of the first one; None if all of them are.
+    /// Those of the given nodes that are set aside now, with the reason of the first; None if all given nodes are set aside.
     pub(crate) fn shown<'a>(
         &self,
         now: Duration,
@@ -113,8 +114,8 @@ impl Aside {
         if used.is_empty() {
             return None;
         }
-        let code = |peer: &&Peer| Some(self.nodes.get(&peer.identity)?.code.clone());
-        let of = |peer: &&Peer| Some(format!("{}: {}", peer.name, why(&code(peer)?)));
+        let code = |peer: &&Peer| Some(self.nodes.get(&peer.identity)?.code);
+        let of = |peer: &&Peer| Some(format!("{}: {}", peer.name, why(code(peer)?)));
         let first = aside.first().and_then(code)?;
         let nodes: Vec<String> = aside.iter().filter_map(of).collect();
         Some(Reason::new(first, clip(&nodes.join("; "))))
@@ -122,15 +123,13 @@ impl Aside {
 }
 
 /// The meaning of a fault, without names of entries: users of other sites may read it.
-fn why(code: &Code) -> &'static str {
-    match code.known() {
-        Some(FailureCode::NoSpace) => "its storage or a quota is full",
-        Some(FailureCode::ReadOnly) => "its file system is read-only",
-        Some(FailureCode::SyncFailed) => "its storage does not make data durable",
-        Some(FailureCode::JournalUnusable | FailureCode::SpillUnusable) => {
-            "it cannot write its journals"
-        }
-        Some(FailureCode::DestinationUnusable) => "it cannot use the destination",
+fn why(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::NoSpace => "its storage or a quota is full",
+        FailureCode::ReadOnly => "its file system is read-only",
+        FailureCode::SyncFailed => "its storage does not make data durable",
+        FailureCode::JournalUnusable | FailureCode::SpillUnusable => "it cannot write its journals",
+        FailureCode::DestinationUnusable => "it cannot use the destination",
         _ => "its storage reports errors",
     }
 }
@@ -152,7 +151,7 @@ mod tests {
         names.iter().map(peer).collect()
     }
 
-    /// The worker `by` has reported `node` so many times.
+    /// The number of reports on `node` by the worker `by`.
     fn hear(aside: &mut Aside, now: u64, by: &str, node: &str, times: u32) {
         let told = Traffic {
             node: by.to_owned(),

@@ -5,7 +5,8 @@ mod lack;
 mod region;
 mod report;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use godwit_api::PORT_DEFAULT;
@@ -14,27 +15,29 @@ use godwit_api::event::Event;
 use godwit_api::failure::{Code, Failure, FailureCode};
 use godwit_api::host::HostPort;
 use godwit_api::job::{
-    ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, ListForm, Member, Selection, Text,
+    ClaimId, HeldPart, Imposed, Item, JOB_VERSION, JobKind, JobSpec, ListForm, Member, Selection,
+    Text, TypedTexts,
 };
-use godwit_api::rest::Place;
 use godwit_api::settings::{Scope, Setting};
-use godwit_state::{FailureGroup, Reason, Settled, Settlement, Task, WorkItem, WorkRoot};
+use godwit_state::{FailureGroup, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot};
 
 pub(crate) use region::names_of;
-pub use report::summed;
-pub(crate) use report::{closed, name_holder, with_unread};
+pub(crate) use report::{add_unread, closed, name_holder};
+pub use report::{notes, summed};
 
 /// Groups of failures that a close reports, and examples and bytes of texts in each.
 const GROUPS_MAX: usize = 40;
 const EXAMPLES_MAX: usize = 8;
 const TEXT_BYTES_MAX: usize = 400;
 
-/// The setting that names the manifest, and those that make no sense without one.
+/// Stands for the file of the manifest in a summary.
 const MANIFEST: &str = "manifest";
-const ABOUT_MANIFESTS: [&str; 3] = [MANIFEST, "manifest-sorted", "sign"];
+
+/// Settings about the manifest, which the close alone writes.
+const ABOUT_MANIFESTS: [&str; 2] = ["manifest-sorted", "sign"];
 
 /// How long one transfer retries on its own.
-const ONE_TRY: &str = "4s";
+const ONE_TRY: Duration = Duration::from_secs(4);
 
 /// Properties that all transfers of a job share.
 #[derive(Clone, Debug)]
@@ -42,13 +45,13 @@ pub struct Base {
     /// Kind of the job.
     pub kind: JobKind,
     /// Settings of the job.
-    pub settings: BTreeMap<String, Vec<Text>>,
+    pub settings: TypedTexts,
     /// The job deletes entries that the source does not have.
     pub deletes: bool,
     /// Patterns that select entries.
     pub selection: Option<Selection>,
     /// The file at this node for the manifest, if the job writes one. The close of the tree writes it.
-    pub manifest: Option<Vec<Text>>,
+    pub manifest: Option<PathBuf>,
     /// How long a node keeps trying to move its items while no try works.
     pub retry_for: Duration,
 }
@@ -63,7 +66,7 @@ pub(crate) struct To {
 }
 
 impl To {
-    /// Of a transfer that is described and never made.
+    /// The destination of a transfer that is described and never run.
     pub(crate) fn nowhere() -> Self {
         Self {
             address: "localhost".to_owned(),
@@ -103,20 +106,18 @@ impl ItemTransfer<'_> {
             settings.remove("delete-before");
             settings.remove("max-delete");
         }
-        if let Some(file) = &self.base.manifest {
-            settings.insert(MANIFEST.to_owned(), file.clone());
-        }
-        self.spec(self.base.kind, settings, self.base.selection.clone(), true)
+        let mut spec = self.spec(self.base.kind, settings, self.base.selection.clone(), true)?;
+        spec.imposed.manifest.clone_from(&self.base.manifest);
+        Ok(spec)
     }
 
     fn spec(
         &self,
         kind: JobKind,
-        mut settings: BTreeMap<String, Vec<Text>>,
+        settings: TypedTexts,
         selection: Option<Selection>,
         closer: bool,
     ) -> Result<JobSpec, Failure> {
-        of_one_try(&mut settings, &self.to);
         let (source, destination) = match &self.root.file {
             // The close of a file looks at the file alone, not at the directory.
             Some(name) if closer => (
@@ -141,12 +142,13 @@ impl ItemTransfer<'_> {
                 region: None,
             }),
             items: Vec::new(),
+            imposed: of_one_try(&self.to),
         })
     }
 }
 
 /// The settings of a job that a copy has. The close applies the settings that only a synchronisation has.
-pub(crate) fn copy_settings(base: &Base) -> BTreeMap<String, Vec<Text>> {
+pub(crate) fn copy_settings(base: &Base) -> TypedTexts {
     let mut settings = base.settings.clone();
     let is_kept = |name: &str| !ABOUT_MANIFESTS.contains(&name);
     settings.retain(|name, _| Setting::find(Scope::Cp, name).is_some() && is_kept(name));
@@ -154,12 +156,11 @@ pub(crate) fn copy_settings(base: &Base) -> BTreeMap<String, Vec<Text>> {
 }
 
 /// Makes a transfer end early, because another try may go to another node, and gives it its share of the limit.
-pub(crate) fn of_one_try(settings: &mut BTreeMap<String, Vec<Text>>, to: &To) {
-    settings.insert("retry-for".to_owned(), vec![Text::from(ONE_TRY)]);
-    settings.remove("limit");
-    if to.limit > 0 {
-        let limit = Text::from(to.limit.to_string().as_str());
-        settings.insert("limit".to_owned(), vec![limit]);
+pub(crate) fn of_one_try(to: &To) -> Imposed {
+    Imposed {
+        limit: Some(to.limit),
+        retry_for: Some(ONE_TRY),
+        ..Imposed::default()
     }
 }
 
@@ -171,12 +172,15 @@ pub(crate) fn source_of(root: &WorkRoot) -> Endpoint {
 /// A path at a destination node, export first, as an endpoint.
 pub(crate) fn root_endpoint(address: &str, path: &str) -> Result<Endpoint, Failure> {
     let node = HostPort::parse(address, PORT_DEFAULT).map_err(Failure::usage)?;
-    let place: Place = format!("x:/{path}").parse().map_err(Failure::usage)?;
+    let named = NodePlace::from_wire(path.as_bytes()).map_err(Failure::usage)?;
+    let NodePlace::Export { name, path, .. } = named else {
+        return Err(Failure::usage("memory has no paths"));
+    };
     Ok(Endpoint::Remote(Remote {
         node,
         place: NodePlace::Export {
-            name: place.export,
-            path: place.path,
+            name,
+            path,
             directory: false,
             contents: false,
         },
@@ -227,9 +231,18 @@ pub(crate) struct BatchOutcome {
     items: HashMap<usize, Option<Option<String>>>,
     groups: BTreeMap<Code, FailureGroup>,
     bytes_total: Option<u64>,
+    /// Notes of the transfer, for the log of the job.
+    notes: BTreeSet<String>,
     /// An entry of the source could not be read.
     pub(crate) is_unread: bool,
 }
+
+/// Most notes that a transfer reports, and bytes of each.
+const NOTES_MAX: usize = 8;
+const NOTE_BYTES_MAX: usize = 300;
+
+/// A close reports its notes while those of earlier closes are fewer. The state keeps the sum.
+const NOTES_OF_JOB_MAX: usize = 64;
 
 /// The side of a fault, as events name it.
 const SOURCE: &str = "source";
@@ -246,6 +259,10 @@ impl BatchOutcome {
                 self.items.insert(failed.number, None);
             }
             Event::Progress(progress) => self.bytes_total = progress.bytes_total,
+            Event::Note { message } if self.notes.len() < NOTES_MAX => {
+                let end = message.floor_char_boundary(NOTE_BYTES_MAX);
+                self.notes.insert(message[..end].to_owned());
+            }
             Event::Failed(failed) => {
                 let code = failed.code.clone();
                 let code = code.unwrap_or_else(|| FailureCode::Other.into());
@@ -255,6 +272,14 @@ impl BatchOutcome {
             }
             _ => {}
         }
+    }
+
+    /// Leaves out the notes if the closes of the job have reported many.
+    pub(crate) fn bounded(mut self, work: &Work) -> Self {
+        if notes(work).len() >= NOTES_OF_JOB_MAX {
+            self.notes.clear();
+        }
+        self
     }
 
     fn failed(&mut self, code: &Code, message: &str, path: &[u8]) {
@@ -275,7 +300,7 @@ impl BatchOutcome {
         }
     }
 
-    /// The same items are tried again, and what fails again is heard again.
+    /// The same items are tried again, and entries that fail again are reported again.
     pub(crate) fn forget_failures(&mut self) {
         self.items.retain(|_, digest| digest.is_some());
         self.groups.clear();

@@ -11,8 +11,8 @@ use std::time::Duration;
 use godwit_api::ask::{Mark, Peer, Refusal, code};
 use godwit_api::failure::Code;
 
-/// How long a claim lasts without renewal: four times the interval of renewals. A node that is lost holds the end of the job back for
-/// at most two of these.
+/// How long a claim lasts without renewal: four times the interval of renewals. A lost node delays the end of the job by at most two of
+/// these periods.
 pub(crate) const LEASE: Duration = Duration::from_secs(8);
 /// How long a claim lasts after a question that only tests whether the node answers: the shortest time that a node accepts.
 pub(crate) const PROBE_LEASE: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ enum Marked {
     No,
     /// It is there, until the claim is released.
     Made,
-    /// It cannot be made, so one node is used.
+    /// The mark cannot be made, so only one node is used.
     Never,
 }
 

@@ -20,7 +20,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Place;
 use godwit_state::{
-    Agreed, Effect, LEVEL_REST, Op, OpenWork, Reason, Work, WorkOp, WorkRoot, Works,
+    Agreed, Effect, LEVEL_REST, Op, OpenWork, Reader, Reason, Work, WorkOp, WorkRoot, Works,
 };
 
 use self::asking::Asking;
@@ -40,9 +40,9 @@ use crate::{Believed, Node};
 pub struct Order<'a> {
     /// Id of the job.
     pub job: &'a str,
-    /// Id by which the destination knows the access of the job: another one than here for a job of another node.
+    /// Id by which the destination knows the access of the job. For a guest job it differs from the id here.
     pub known_as: &'a str,
-    /// The access of the other nodes was given by this one, which takes it back at the end.
+    /// This node gave the access of the other nodes, and revokes it at the end.
     pub gives_access: bool,
     /// Epoch of the job that this controller claimed.
     pub epoch: u64,
@@ -154,7 +154,7 @@ impl Driver<'_> {
         let is_taken_over = work.is_some();
         let was_over = work.as_ref().is_some_and(Work::is_done);
         let earlier: Vec<Peer> = match &work {
-            Some(work) => work.targets.nodes.iter().map(peer).collect(),
+            Some(work) => work.targets.nodes.clone(),
             None => Vec::new(),
         };
         let (claim, roots, serving, earlier) = match work {
@@ -273,43 +273,16 @@ impl Driver<'_> {
                 seen(work);
             }
             self.look(sight, work.as_ref());
-            if sight.members.is_empty() && !sight.declined.is_empty() {
-                let declined = work.iter().flat_map(|work| &work.targets.declined);
-                // These may pass, and the next attempt asks all nodes again.
-                let passing = [FailureCode::PeerBusy, FailureCode::Io];
-                let mut passing = declined.filter(|(_, why)| why.code.is_one_of(&passing));
-                if let Some((_, why)) = passing.next() {
-                    let code = why.code.known().unwrap_or(FailureCode::Io);
-                    return Err(Failure::new(code, why.text.clone()));
-                }
-                let message = "no node sees the same source as the node that began the job; the log of the job says what each node sees";
-                return Err(Failure::new(FailureCode::NoSource, message));
+            if let Some(failure) = without_members(sight, work.as_ref()) {
+                return Err(failure);
             }
             asking.ask_due(sight);
             let crew: Vec<String> = sight.crew().map(|mate| mate.name.clone()).collect();
             let ready = sight.targets(&self.site);
             let all: Vec<Peer> = sight.claims.all().cloned().collect();
-            let at = sight.now();
-            let holds = |node: &str| Works(&reader).holds(self.order.job, node).unwrap_or(true);
             // Earlier, no node has a worker that could report anything.
-            if is_open && !ready.is_empty() {
-                // A worker of an older program would keep its lease while it rests.
-                let level = Agreed(&reader).level().unwrap_or(0);
-                sight.watch.may_rest(level >= LEVEL_REST);
-                let (watch, rates) = (&mut sight.watch, &mut sight.rates);
-                let mut told = Vec::new();
-                let traffic = || {
-                    told = rates.saw((self.order.traffic)());
-                    told.clone()
-                };
-                watch.look(at, &crew, traffic, holds);
-                self.hear_faults(sight, &told);
-            } else {
-                sight.watch.pause();
-            }
-            for decided in sight.watch.decided() {
-                (self.order.note)(&decided);
-            }
+            let is_watched = is_open && !ready.is_empty();
+            self.watch(sight, &reader, is_watched.then_some(&*crew));
             let resting: Vec<String> = sight.watch.resting().cloned().collect();
             let is_fenced = sight.claims.all_know(sight.claims.order());
             let ring = Ring {
@@ -372,6 +345,30 @@ impl Driver<'_> {
         }
     }
 
+    /// Looks at the traffic of the crew, and decides which nodes rest.
+    fn watch(&self, sight: &mut Picture, reader: &Reader, crew: Option<&[String]>) {
+        let at = sight.now();
+        let holds = |node: &str| Works(reader).holds(self.order.job, node).unwrap_or(true);
+        if let Some(crew) = crew {
+            // A worker of an older program would keep its lease while it rests.
+            let level = Agreed(reader).level().unwrap_or(0);
+            sight.watch.may_rest(level >= LEVEL_REST);
+            let (watch, rates) = (&mut sight.watch, &mut sight.rates);
+            let mut told = Vec::new();
+            let traffic = || {
+                told = rates.saw((self.order.traffic)());
+                told.clone()
+            };
+            watch.look(at, crew, traffic, holds);
+            self.hear_faults(sight, &told);
+        } else {
+            sight.watch.pause();
+        }
+        for decided in sight.watch.decided() {
+            (self.order.note)(&decided);
+        }
+    }
+
     /// Reads the crew, and the leases taken from nodes.
     fn look(&self, sight: &mut Picture, work: Option<&Work>) {
         let now = Instant::now();
@@ -429,7 +426,7 @@ impl Driver<'_> {
         }
     }
 
-    /// None if the state refuses, because the claim of the job has ended: the next call of `goes_on` says so.
+    /// None if the state refuses because the claim of the job has ended. The next call of `goes_on` then returns false.
     fn insist(&self, op: WorkOp) -> Option<Effect> {
         let op = Op::Work(self.order.job.to_owned(), op);
         let effect = self.node.insist(&op, self.goes_on);
@@ -440,11 +437,19 @@ impl Driver<'_> {
     }
 }
 
-/// A node of the destination as others reach it.
-pub(crate) fn peer(target: &godwit_state::Target) -> Peer {
-    Peer {
-        name: target.name.clone(),
-        addresses: target.addresses.clone(),
-        identity: target.identity.clone(),
+/// The failure of a job that all nodes of the source have declined.
+fn without_members(sight: &Picture, work: Option<&Work>) -> Option<Failure> {
+    if !sight.members.is_empty() || sight.declined.is_empty() {
+        return None;
     }
+    let declined = work.into_iter().flat_map(|work| &work.targets.declined);
+    // These may pass, and the next attempt asks all nodes again.
+    let passing = [FailureCode::PeerBusy, FailureCode::Io];
+    let mut passing = declined.filter(|(_, why)| why.code.is_one_of(&passing));
+    if let Some((_, why)) = passing.next() {
+        let code = why.code.known().unwrap_or(FailureCode::Io);
+        return Some(Failure::new(code, why.text.clone()));
+    }
+    let message = "no node sees the same source as the node that began the job; the log of the job says what each node sees";
+    Some(Failure::new(FailureCode::NoSource, message))
 }

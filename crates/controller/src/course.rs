@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use godwit_api::ask::{Peer, Refusal};
 use godwit_api::failure::FailureCode;
-use godwit_state::{Pair, SetPairs, Taken, Target, Work};
+use godwit_state::{Pair, SetPairs, Taken, Work};
 
 use crate::claims::Standing;
 use crate::rates::Rates;
@@ -68,17 +68,17 @@ pub(crate) fn next(
     }
 }
 
-/// Inputs of the pairs of nodes, as far as the controller decides them.
+/// Inputs of the pairing of nodes that the controller decides.
 pub(crate) struct Ring<'a> {
     /// Epoch of the controller.
     pub(crate) epoch: u64,
     /// Nodes of the source by their names.
     pub(crate) crew: &'a [String],
-    /// Those of them that begin nothing for now.
+    /// Nodes of the crew that begin no items for now.
     pub(crate) resting: &'a [String],
     /// Limit of the job in bytes per second; 0 is none.
     pub(crate) limit: u64,
-    /// Among how many nodes the limit is divided; not 0.
+    /// Number of nodes that share the limit; not 0.
     pub(crate) sharing: usize,
     /// Nodes of the destination that take members in.
     pub(crate) ready: &'a [Peer],
@@ -98,7 +98,6 @@ impl Ring<'_> {
     /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those, by the
     /// rates of nodes ([`Rates::spread`]). The limit is in equal shares. A resting node finishes its lease and takes nothing more.
     pub(crate) fn pairs(self) -> SetPairs {
-        let targets: Vec<Target> = self.all.iter().map(target).collect();
         let places: Vec<u32> = self
             .ready
             .iter()
@@ -149,13 +148,13 @@ impl Ring<'_> {
                 true => Vec::new(),
                 false => pairs.collect(),
             },
-            targets,
+            targets: self.all.to_vec(),
             waits: self.waits,
             fenced: self.fenced,
         }
     }
 
-    /// The one node of the destination that a node was paired with, among those that are ready.
+    /// The node of the destination that `node` was paired with, if it is ready.
     fn sent_to(&self, node: &str, ready: &[&str]) -> Option<usize> {
         let before = self.before?;
         let pair = before.pairs.iter().find(|pair| pair.node == node)?;
@@ -164,14 +163,6 @@ impl Ring<'_> {
         };
         let target = before.targets.nodes.get(usize::try_from(*place).ok()?)?;
         ready.iter().position(|one| *one == target.identity)
-    }
-}
-
-fn target(peer: &Peer) -> Target {
-    Target {
-        name: peer.name.clone(),
-        identity: peer.identity.clone(),
-        addresses: peer.addresses.clone(),
     }
 }
 
@@ -244,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_sends_to_nobody_and_its_share_is_divided_among_the_others() {
+    fn a_resting_node_sends_nothing_and_the_others_divide_its_share() {
         let crew: Vec<String> = ["s0", "s1", "s2"].map(ToOwned::to_owned).to_vec();
         let ready = ["a", "b"].map(peer);
         let set = Ring {
@@ -282,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fenced_is_told() {
+    fn fenced_work_is_reported() {
         let mut wanted = ring(1, &["a"], &["a"], 0);
         let work = work(&wanted);
         wanted.fenced.push(Taken {

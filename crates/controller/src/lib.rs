@@ -38,10 +38,10 @@ use std::time::Duration;
 
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Effect, Op, ProposeError, Replica, Runner as RunnerName, Target, Timestamp,
+    Actor, Command, Effect, Op, Peer, ProposeError, Replica, Runner as RunnerName, Timestamp,
 };
 
-pub use batch::{Base, summed};
+pub use batch::{Base, notes, summed};
 pub use census::census;
 pub use control::{End, Mate, Order, control};
 pub use sending::Flight;
@@ -53,7 +53,7 @@ pub use worker::Worker;
 const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
 
 /// Makes the surroundings of a transfer that may go to these nodes.
-pub type MakeEnv = dyn Fn(&[Target]) -> Env + Send + Sync;
+pub type MakeEnv = dyn Fn(&[Peer]) -> Env + Send + Sync;
 
 /// Services that a node gives to its controllers and workers.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use godwit_api::endpoint::{Endpoint, NodePlace, Remote, is_memory};
 use godwit_api::failure::Failure;
 use godwit_api::host::HostPort;
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
-use godwit_state::WorkRoot;
+use godwit_state::{Looked, WorkRoot};
 
 use crate::Order;
 use crate::batch::{Base, To, copy_settings, of_one_try};
@@ -14,7 +14,7 @@ use crate::batch::{Base, To, copy_settings, of_one_try};
 /// The name of the bytes among the items of the job, and in place of the digest of each part.
 pub(crate) const BYTES: &str = "memory";
 
-/// The root of a job from memory to memory; None of any other.
+/// The root of a job from memory to memory; None for any other job.
 pub(crate) fn root(order: &Order<'_>) -> Option<WorkRoot> {
     let [source] = order.sources else {
         return None;
@@ -41,10 +41,17 @@ pub(crate) fn bytes_of(root: &WorkRoot) -> Result<u64, Failure> {
     }
 }
 
-/// The transfer of so many bytes from memory.
-pub(crate) fn share(base: &Base, to: &To, bytes: u64) -> Result<JobSpec, Failure> {
-    let mut settings = copy_settings(base);
-    of_one_try(&mut settings, to);
+/// The work of such a job: one file of these bytes.
+pub(crate) fn found(bytes: u64) -> Looked {
+    Looked {
+        found_files: 1,
+        found_bytes: bytes,
+        ..Looked::default()
+    }
+}
+
+/// A transfer of this number of bytes from memory.
+pub(crate) fn memory_transfer(base: &Base, to: &To, bytes: u64) -> Result<JobSpec, Failure> {
     let node = HostPort::parse(&to.address, PORT_DEFAULT).map_err(Failure::usage)?;
     let place = NodePlace::Null;
     Ok(JobSpec {
@@ -52,9 +59,10 @@ pub(crate) fn share(base: &Base, to: &To, bytes: u64) -> Result<JobSpec, Failure
         kind: JobKind::Copy,
         sources: vec![Endpoint::Memory { bytes }],
         destination: Endpoint::Remote(Remote { node, place }),
-        settings,
+        settings: copy_settings(base),
         selection: None,
         member: None,
         items: Vec::new(),
+        imposed: of_one_try(to),
     })
 }

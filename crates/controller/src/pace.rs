@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use godwit_run::walk::PART_BYTES;
 
-/// Scans of the first lease, and of the largest; as many parts of the least length. Each lease costs one transfer.
+/// Number of scans in the first lease, and in the largest lease. Each lease costs one transfer.
 const SIZE_FIRST: u32 = 1;
 const SIZE_MAX: u32 = 16;
 /// A lease is as much as the node moves in this time, and at most twice the one before. No node may hold much while others wait.
@@ -20,7 +20,8 @@ const TELLS_FILES: u64 = 256;
 const TELLS_BYTES: u64 = 16 << 20;
 /// The rate of the other nodes is measured over this time, so that a blocked node is soon ignored.
 const WINDOW: Duration = Duration::from_secs(15);
-/// A node leaves an item to the others if it would take this many times as long as they take for all the rest, and this much longer.
+/// A node leaves an item to the other nodes if it needs this many times as long for it as they need for all remaining items, and this
+/// much longer.
 const TIMES: f64 = 1.1;
 const SLACK_SECONDS: f64 = 1.0;
 /// A node takes one in this many of its share of the rest at once.
@@ -68,7 +69,7 @@ pub(crate) struct Pace {
     /// Bytes that this node moves in a second; None before the first lease with some.
     own_rate: Option<f64>,
     own_settled: u64,
-    /// Items of others that were settled by a time.
+    /// Items of other nodes that were settled until a given time.
     seen: VecDeque<(Duration, u64)>,
 }
 
@@ -170,7 +171,7 @@ impl Pace {
         })
     }
 
-    /// Items that the others settle in a second. If they had settled none at the start of the window, half of their leases count.
+    /// Items that the others settle in a second. If the others have settled no items since the start of the window, half of their leases count.
     fn rate_of_others(&self, now: Duration, held: u64) -> f64 {
         let (Some((from, before)), Some((_, after))) = (self.seen.front(), self.seen.back()) else {
             return 0.0;

@@ -132,7 +132,7 @@ impl Mapping<'_> {
 
     /// Identity of a source, as this node sees it.
     fn look_at(&self, root: &WorkRoot) -> Result<Vec<u64>, String> {
-        let sight = self.walk(root)?.sight(None);
+        let sight = self.walk(root)?.observe(None);
         sight.map_err(|failure| failure.message)
     }
 

@@ -57,7 +57,7 @@ pub(crate) struct Destination {
     pub(crate) path: Text,
     /// Id by which the destination knows the access of the job.
     pub(crate) known_as: String,
-    /// The access of the other nodes was given by this one, which takes it back at the end.
+    /// This node gave the access of the other nodes, and revokes it at the end.
     pub(crate) gives_access: bool,
     /// The job by its earlier controllers, which gave access, too.
     pub(crate) earlier: Vec<Mandate>,
@@ -68,9 +68,9 @@ pub(crate) struct Destination {
 /// The answers of nodes of the destination that were asked to admit another node.
 #[derive(Debug, Default)]
 pub(crate) struct LetIn {
-    /// Identities of those that do.
+    /// Identities of nodes that admit it.
     pub(crate) at: HashSet<String>,
-    /// Those that do not, and why.
+    /// Nodes that refuse it, with the reason.
     pub(crate) refused: Vec<(Peer, Refusal)>,
 }
 
@@ -233,7 +233,7 @@ impl Destination {
     /// Has these nodes of the destination admit another node for this job, with the rights of this node.
     ///
     /// # Errors
-    /// None of them admits it.
+    /// No gate admits the node.
     pub(crate) fn let_in(&self, gates: &[Peer], mate: &Mate) -> Result<LetIn, Refusal> {
         let answers: Vec<(&Peer, Result<(), Refusal>)> = thread::scope(|scope| {
             let asked: Vec<_> = gates

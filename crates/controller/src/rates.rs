@@ -2,8 +2,8 @@
 //! Reads no clock and asks no node.
 //!
 //! A node reports how fast it sends, and where to. The rate of a source is its best one. The rate of a destination is the best sum of all
-//! that was sent there at a time. Both are lower bounds. So once nodes are seen to be unequal, each fast source is tried at a second
-//! destination, too. Then the fastest sources choose first, each the destination with the least load for its rate.
+//! that was sent there at a time. Both are lower bounds. Once nodes are seen to be unequal, each fast source is therefore tried at a
+//! second destination, too. Then the fastest sources choose first, each the destination with the least load for its rate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,7 +182,7 @@ impl Rates {
             .collect()
     }
 
-    /// The same among destinations none of which is left out.
+    /// Does the same among destinations, and leaves none of them out.
     fn among(
         &self,
         sources: &[&str],
@@ -334,8 +334,8 @@ fn filled(rates: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
     rates.into_iter().map(|rate| rate.unwrap_or(mean)).collect()
 }
 
-/// The place of each source among the open ones. Sources keep their place while another one is left out. Of several places, a source keeps
-/// the one that it sends to.
+/// Assigns an open place of the destination to each source: its index in `open`. While another place is left out, a source keeps its place.
+/// Of several places, a source keeps the one that it sends to.
 fn ring(sent: &[Option<usize>], places: usize, open: &[usize]) -> Vec<usize> {
     let sources = sent.len();
     let of = |at: usize| {
@@ -356,7 +356,7 @@ fn ring(sent: &[Option<usize>], places: usize, open: &[usize]) -> Vec<usize> {
     ring.into_iter().flatten().collect()
 }
 
-/// Gives each destination a source: the slowest one that shares its destination.
+/// Gives each idle destination a source: the slowest source that shares its destination with others.
 fn leave_none_out(wanted: &mut [usize], places: usize, fastest_first: &[usize]) {
     for empty in 0..places {
         if wanted.contains(&empty) {

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use godwit_api::event::{EventSink, Limited, Summary};
 use godwit_api::failure::{Culprit, Failure, FailureCode, Retry};
 use godwit_api::job::JobSpec;
-use godwit_api::rest::{ChannelView, MovedView};
-use godwit_run::{Control, GivenList, Runner};
-use godwit_state::{Target, Work, Works};
+use godwit_api::rest::{ChannelView, Moved};
+use godwit_run::{Control, NameList, Runner};
+use godwit_state::{Peer, Work, Works};
 
 use crate::Node;
 use crate::batch::{BatchOutcome, To};
@@ -68,7 +68,7 @@ impl Sending<'_> {
     pub(crate) fn transfer(
         &self,
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
-        list: Option<GivenList>,
+        list: Option<NameList>,
         brings: bool,
     ) -> Sent {
         let heard = Arc::new(ProgressSink::new(self.flight));
@@ -138,7 +138,7 @@ impl Sending<'_> {
             if ended.is_ok() {
                 self.at_fault.extend(faults.found(Some(fault)));
             }
-            let is_untried = |one: &Target| !tried.contains_key(&one.identity);
+            let is_untried = |one: &Peer| !tried.contains_key(&one.identity);
             let is_early = |most: Duration| began.elapsed() < most;
             let passes = |failure: &Failure| match failure.code {
                 FailureCode::AccessDenied | FailureCode::BusyDestination => {
@@ -168,24 +168,14 @@ impl Sending<'_> {
             thread::sleep(wait);
             wait = (wait * 2).min(TRY_AGAIN_MAX);
         }
-        let nobody = || {
-            let message = "no node of the destination accepts data";
-            Err(Failure::new(FailureCode::Unreachable, message))
-        };
-        Sent {
-            gives_back: false,
-            cut: last.is_some(),
-            // The failures of an earlier try are forgotten, so its end is not the end of the items.
-            ended: last.and_then(Result::err).map_or_else(nobody, Err),
-            heard: std::mem::take(&mut *heard.lock()),
-        }
+        without_end(last, std::mem::take(&mut *heard.lock()))
     }
 
     /// Ends a try if no pair names its node any more, or if this node has another pair early in the try. Also if patience is over, or if
     /// the node cannot write. In each case another node to send to must exist.
     fn watch(
         &self,
-        target: &Target,
+        target: &Peer,
         control: &Control,
         (mut patience, may_move): (Option<Patience>, bool),
         (is_over, heard, faults): (&AtomicBool, &ProgressSink, &Faults),
@@ -232,7 +222,7 @@ impl Sending<'_> {
     }
 
     /// Whether `is_it` holds for a node of the destination to which any node sends now.
-    fn takes(&self, is_it: &dyn Fn(&Target) -> bool) -> bool {
+    fn takes(&self, is_it: &dyn Fn(&Peer) -> bool) -> bool {
         let reader = self.node.replica.reader();
         let work = Works(&reader).of(self.job);
         let Ok(Some(work)) = work else {
@@ -241,13 +231,13 @@ impl Sending<'_> {
         named(&work).any(is_it)
     }
 
-    /// Whether any node sends to a node of the destination with a lesser fault than this one, by the faults of the lease so far.
+    /// Whether another node of the destination, to which any node may send, had a lesser fault than `fault` in this lease.
     fn is_better(&self, faults: &Faults, fault: u8) -> bool {
         fault > 0 && self.takes(&|one| faults.of(&one.identity) < fault)
     }
 
     /// Whether the controller now names other nodes of the destination for this node, one of them without a fault.
-    fn is_moved(&self, target: &Target, faults: &Faults) -> bool {
+    fn is_moved(&self, target: &Peer, faults: &Faults) -> bool {
         let reader = self.node.replica.reader();
         let Ok(Some(work)) = Works(&reader).of(self.job) else {
             return false;
@@ -261,13 +251,14 @@ impl Sending<'_> {
         })
     }
 
-    fn begin_flight(&self, target: &Target, closes: bool) {
+    fn begin_flight(&self, target: &Peer, closes: bool) {
         let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
         *flight = Flight {
             to: target.identity.clone(),
             to_name: target.name.clone(),
             closes,
             earlier: flight.moved(),
+            written_before: flight.written(),
             ..Flight::default()
         };
     }
@@ -299,10 +290,10 @@ impl Sending<'_> {
                 places.push(other);
             }
         }
-        let tries = |target: &Target| tried.get(&target.identity).copied().unwrap_or(0);
+        let tries = |target: &Peer| tried.get(&target.identity).copied().unwrap_or(0);
         let targets = places.iter().filter_map(|place| target_at(&work, *place));
         // The first of the targets with the fewest tries.
-        let order = |target: &&Target| (faults.of(&target.identity), tries(target));
+        let order = |target: &&Peer| (faults.of(&target.identity), tries(target));
         let Some(target) = targets.min_by_key(order) else {
             return Chosen::Later;
         };
@@ -319,12 +310,12 @@ impl Sending<'_> {
     }
 }
 
-fn target_at(work: &Work, place: u32) -> Option<&Target> {
+fn target_at(work: &Work, place: u32) -> Option<&Peer> {
     work.targets.nodes.get(usize::try_from(place).ok()?)
 }
 
 /// The nodes of the destination to which any node sends.
-fn named(work: &Work) -> impl Iterator<Item = &Target> {
+fn named(work: &Work) -> impl Iterator<Item = &Peer> {
     let places = work.pairs.iter().flat_map(|pair| pair.to.iter());
     places.filter_map(|place| target_at(work, *place))
 }
@@ -343,7 +334,7 @@ impl Drop for Ends<'_> {
 pub(crate) struct Sent {
     pub(crate) ended: Result<Summary, Failure>,
     pub(crate) heard: BatchOutcome,
-    /// A try was cut: what it sent may still be written.
+    /// A try was cut: its sent bytes may still be written.
     pub(crate) cut: bool,
     /// Other nodes shall move the items, and nothing else is wrong.
     pub(crate) gives_back: bool,
@@ -351,12 +342,27 @@ pub(crate) struct Sent {
 
 /// Where a transfer goes now.
 enum Chosen {
-    /// To a node of the destination, one of these.
-    To(To, Target, Vec<Target>),
+    /// The node of the destination to send to, and all nodes that it was chosen from.
+    To(To, Peer, Vec<Peer>),
     /// The controller has to decide.
     Later,
     /// The work is another controller's.
     Never,
+}
+
+/// The end of a transfer that no node of the destination takes.
+fn without_end(last: Option<Result<Summary, Failure>>, heard: BatchOutcome) -> Sent {
+    let nobody = || {
+        let message = "no node of the destination accepts data";
+        Err(Failure::new(FailureCode::Unreachable, message))
+    };
+    Sent {
+        gives_back: false,
+        cut: last.is_some(),
+        // The failures of an earlier try are forgotten, so its end is not the end of the items.
+        ended: last.and_then(Result::err).map_or_else(nobody, Err),
+        heard,
+    }
 }
 
 /// The transfer of a node for a job now, until it is settled.
@@ -373,9 +379,13 @@ pub struct Flight {
     /// Files that it has moved so far.
     pub files: u64,
     /// Amounts of this try.
-    pub(crate) delivered: MovedView,
+    pub(crate) delivered: Moved,
     /// Amounts of earlier tries of the same items.
-    pub(crate) earlier: MovedView,
+    pub(crate) earlier: Moved,
+    /// Bytes that this try has written at its destination, safe or not.
+    pub(crate) written: u64,
+    /// The same of all earlier tries of the worker.
+    pub(crate) written_before: u64,
     /// Figures of the stages in the last seconds.
     pub stages: BTreeMap<String, f64>,
     /// The stage that limits the transfer.
@@ -391,7 +401,13 @@ pub struct Flight {
 impl Flight {
     /// Bytes and files that are safe at the destination, over all tries.
     #[must_use]
-    pub fn moved(&self) -> MovedView {
+    pub fn moved(&self) -> Moved {
         self.delivered.plus(self.earlier)
+    }
+
+    /// Bytes that the worker has written at destinations so far.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written_before.saturating_add(self.written)
     }
 }

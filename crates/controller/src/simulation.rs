@@ -243,7 +243,7 @@ impl World {
         flows
     }
 
-    /// Runs a job of so many items to its end.
+    /// Runs a job of this number of items to its end.
     pub(crate) fn run(&self, items: u64) -> Course {
         let mut sources: Vec<Source> = self.sources.iter().map(|_| Source::default()).collect();
         let mut aside = Aside::default();

@@ -1,4 +1,4 @@
-//! Owns the one rule by which a node counts as one of a site: it confirms that it is of the site, however it was named.
+//! Owns the only rule by which a node counts as a node of a site: the node itself confirms it.
 //! Dials no node: the caller supplies the function that asks a node.
 
 use std::collections::HashSet;
@@ -31,9 +31,9 @@ const ADDRESSES_MAX: usize = 16;
 /// Identities of the nodes of a site that are believed.
 #[derive(Clone, Debug, Default)]
 pub struct Believed {
-    /// Of the node that was named with the site. That one alone names nodes that are not believed yet.
+    /// Identity of the node that was named with the site. That one alone names nodes that are not believed yet.
     pub first: String,
-    /// Of others, that it has named before.
+    /// Identities of other nodes that this node has named before.
     pub others: HashSet<String>,
     /// All nodes of a site of independent nodes, the first one included. They share one file system and no cluster: each speaks for itself
     /// alone, and has separate grants.
@@ -56,8 +56,9 @@ fn question(path: &Text, of: Option<&Peer>) -> Question {
     }
 }
 
-/// The named nodes that belong to the site of `known`. A site that names nodes of other sites would use the rights of the asker there. So
-/// each node has to confirm that it is of the site, unless its identity is `trusted`. The site chooses the addresses: few are dialled at a
+/// The named nodes that belong to the site of `known`. Without a check a site could name nodes of other sites, and so use the asker's
+/// rights there. Therefore each node has to confirm its site, unless its identity is `trusted`.
+/// The site chooses the addresses: few are dialled at a
 /// time, for a bounded time, and no more after some that lead to no such node.
 pub fn of_site(
     mut named: Vec<Peer>,

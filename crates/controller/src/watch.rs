@@ -1,8 +1,9 @@
 //! Decides which nodes of the source rest because more of them oversubscribe the path, and among how many a limit is divided.
 //! Reads no clock and asks no node: reports and their times are arguments.
 //!
-//! All nodes send at first. If much has to be sent again, one in eight of them, or one, rests for a while. If the others move as much
-//! without it, it keeps resting (MemzNet: more streams than the path carries cost rate). Now and then the resting nodes are tried again. If
+//! All nodes send at first. If many bytes are resent, one in eight nodes, at least one, rests for a while. If the other nodes move as
+//! much as before, the node keeps resting (MemzNet: more streams than the path carries cost rate). Now and then the resting nodes are
+//! tried again. If
 //! a node is lost, or nothing moves, all send.
 
 use std::collections::BTreeMap;

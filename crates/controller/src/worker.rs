@@ -21,12 +21,12 @@ use godwit_api::ask::NodeFault;
 use godwit_api::event::Summary;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
-use godwit_api::sight::is_same_sight;
-use godwit_run::GivenList;
+use godwit_api::observation::is_same_directory;
+use godwit_run::NameList;
 use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_state::{
-    Effect, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork, Task, Work, WorkItem,
-    WorkKind, WorkOp, Works,
+    Effect, LEVEL_CLOSES, LEVEL_MOVED, Looked, Op, Pair, Settle, Settled, Settlement, TakeWork,
+    Task, Work, WorkItem, WorkKind, WorkOp, Works,
 };
 
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, item_of, settlements};
@@ -34,7 +34,7 @@ use crate::pace::{Left, Pace, Took};
 use crate::sending::{AtFault, Flight, Sending, Steering};
 use crate::{Node, measure};
 pub(crate) use count::found_by;
-use leased::{Brought, Leased, back, is_paced, trouble};
+use leased::{LeaseOutcome, Leased, back, is_paced, trouble};
 #[cfg(test)]
 pub(crate) use reads::OTHERS_FIRST;
 pub(crate) use reads::{Reads, Verdict};
@@ -245,12 +245,12 @@ impl JobContext<'_> {
                 root,
                 items,
             };
-            let bare = self.way(&leased, To::nowhere())?;
+            let bare = self.transfer_of(&leased, To::nowhere())?;
             let bare = bare.members(Vec::new(), false)?;
             let env = (self.node.make_env)(&[]);
             let walk = Walk::open(&bare, &env, WalkLimits::default())?;
-            let sight = walk.sight(Some(&one.sight))?;
-            if !is_same_sight(&one.sight, &sight) {
+            let sight = walk.observe(Some(&one.sight))?;
+            if !is_same_directory(&one.sight, &sight) {
                 let message = format!(
                     "/{} is a different directory here than at the node that began the job: the export is a different file system, or is not mounted; mount it as at the other nodes",
                     one.source
@@ -338,14 +338,16 @@ impl JobContext<'_> {
                 bytes: brought.bytes,
                 trouble: brought.trouble,
                 cut: brought.cut,
-                looked: self.tells_looks().then_some(brought.looked),
+                looked: self.knows(LEVEL_MOVED).then_some(brought.looked),
             }));
             // From now on the state counts it.
-            *self
-                .shared
-                .flight
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = Flight::default();
+            let flight = self.shared.flight.lock();
+            let mut flight = flight.unwrap_or_else(PoisonError::into_inner);
+            *flight = Flight {
+                written_before: flight.written(),
+                ..Flight::default()
+            };
+            drop(flight);
             // The settlement is proposed once even if the state stops the job; otherwise the lease returns.
             let op = Op::Work(self.job.to_owned(), settle);
             self.node.insist(&op, &|| self.goes_on());
@@ -353,7 +355,7 @@ impl JobContext<'_> {
         (took, unread)
     }
 
-    fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<ItemTransfer<'a>, Failure> {
+    fn transfer_of<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<ItemTransfer<'a>, Failure> {
         let claim: ClaimId = leased.work.claim.parse().map_err(Failure::local)?;
         Ok(ItemTransfer {
             base: self.base,
@@ -379,11 +381,11 @@ impl JobContext<'_> {
         }
     }
 
-    /// Walks the scans among the items, reports finds for other leases, and moves all else by one transfer.
-    fn members(&self, leased: &Leased<'_>) -> Result<Brought, Failure> {
+    /// Carries out leased items: walks those that are scans, and reports the found entries as new items. One transfer moves all others.
+    fn members(&self, leased: &Leased<'_>) -> Result<LeaseOutcome, Failure> {
         let items = leased.items;
         let bare = self
-            .way(leased, To::nowhere())?
+            .transfer_of(leased, To::nowhere())?
             .members(Vec::new(), false)?;
         let mut names = Vec::new();
         let mut failed = Vec::new();
@@ -400,7 +402,11 @@ impl JobContext<'_> {
             };
             if walk.is_none() {
                 let env = (self.node.make_env)(&[]);
-                walk = Some(Walk::open(&bare, &env, WalkLimits::default())?);
+                let opened = Walk::open(&bare, &env, WalkLimits::default())?;
+                walk = Some(match self.knows(LEVEL_CLOSES) {
+                    true => opened,
+                    false => opened.without_files(),
+                });
             }
             let one = leased.root_of().and_then(|root| root.file.as_deref());
             let walked = walk.as_ref().map(|walk| match one {
@@ -424,13 +430,16 @@ impl JobContext<'_> {
             }
         }
         let work: Vec<_> = items.iter().filter_map(item_of).collect();
-        let mut brought = Brought::default();
+        let mut brought = LeaseOutcome::default();
         let (mut heard, mut is_over) = (BatchOutcome::default(), true);
         let mut ended = None;
         if !work.is_empty() || !names.is_empty() {
             let is_listed = !names.is_empty();
-            let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);
-            let list = is_listed.then(|| GivenList::in_memory(names));
+            let make = |to: To| {
+                self.transfer_of(leased, to)?
+                    .members(work.clone(), is_listed)
+            };
+            let list = is_listed.then(|| NameList::in_memory(names));
             let sent = self.sending().transfer(&make, list, true);
             (heard, brought.cut) = (sent.heard, sent.cut);
             match sent.ended {

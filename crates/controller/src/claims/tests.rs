@@ -155,7 +155,7 @@ fn a_node_that_sees_another_place_never_takes_the_place_of_the_good_one() {
         round(&mut claims, second * SECOND, odd(false));
     }
     assert_eq!(ready(&claims), ["a"]);
-    // The good one is away, and lost to its own cluster.
+    // The good node does not answer, and its cluster has lost it.
     for second in 5..70 {
         round(&mut claims, second * SECOND, odd(true));
         assert!(ready(&claims).is_empty(), "at {second} s");

@@ -1,5 +1,5 @@
 //! Threads that ask the nodes of the destination for one controller, and outlive it if a node does not answer.
-//! Decides nothing: `claims` says which questions are due, and the controller hears the answers.
+//! Decides nothing: `claims` decides which questions are due, and the controller takes the answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub(super) struct Member {
     pub(super) is_let_in: bool,
     /// It is this node, which may write wherever the job may.
     pub(super) is_own: bool,
-    /// The independent nodes that were asked last, and those that let it in: each has separate grants.
+    /// The independent nodes that were last asked, and below those that let this node in. Each has separate grants.
     pub(super) asked: HashSet<String>,
     pub(super) at: HashSet<String>,
     /// The nodes whose refusals were noted.

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Nodes with links of so many Mbit/s, whose rates are those of their links.
+/// Nodes with links of these rates in Mbit/s. A node is as fast as its link.
 struct Net {
     sources: Vec<f64>,
     targets: Vec<f64>,
@@ -31,7 +31,7 @@ impl Net {
         rates
     }
 
-    /// The sums of all rates second by second, with leases of so many seconds, and how often pairs changed. Rates differ by `noise`; with
+    /// Returns the sum of all rates in each second, and the number of changed pairs. A lease lasts `lease` seconds. Rates differ by `noise`; with
     /// `moves` a running transfer follows its pair at once.
     fn run(&self, seconds: usize, lease: usize, noise: f64, moves: bool) -> (Vec<f64>, usize) {
         let (sources, targets) = (

@@ -1,9 +1,9 @@
 //! Judges nodes of the destination that cannot write: which node is better for the same items, and which one is at fault.
 //! Asks no node, and sets none aside: `aside` does.
 //!
-//! A full disk, a read-only mount or an I/O error may be of one node, or of the file system that all nodes share. So the items go to
-//! another node first. An I/O error may also be of one entry. So a node is at fault for that only if another one then has no such fault with
-//! the same items.
+//! The cause of a full disk, a read-only mount or an I/O error may be one node, or the file system that all nodes share. So the items go to
+//! another node first. One damaged entry may also cause an I/O error. So a node is at fault only if another node brings the same items
+//! without an I/O error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -76,8 +76,8 @@ impl Faults {
         self.met.get(node).copied().map_or(0, severity)
     }
 
-    /// The nodes at fault, each once: those that can write nothing, and at the end those that were worse than the last one, which had a fault
-    /// of this severity.
+    /// The nodes at fault, each once. They are the nodes that can write nothing. With `end`, the severity of the last node's fault, they
+    /// are also all nodes with a worse fault.
     pub(crate) fn found(&self, end: Option<u8>) -> Vec<(String, FailureCode)> {
         let least = end.unwrap_or(SOME);
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +96,7 @@ impl AtFault {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another node brought what this one could not.
+    /// Records the fault of a node: another node brought the data that this node could not bring.
     pub(crate) fn add(&self, node: &str, code: FailureCode) {
         let code = Code::from(code);
         let mut all = self.lock();

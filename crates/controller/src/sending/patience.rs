@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn who_brings_next_to_nothing_is_left_and_who_is_slow_is_not() {
+    fn a_source_that_delivers_almost_nothing_is_left_and_a_slow_one_is_not() {
         assert_eq!(left_after(0, 0, 0), Some(20));
         assert_eq!(left_after(0, 0, 1), Some(11));
         assert_eq!(left_after(2, 0, 1), Some(41));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_steps_is_waited_for() {
+    fn data_that_arrives_in_steps_is_waited_for() {
         let mut patience = Patience::new(0, 0);
         let over = (1..200).find(|at| {
             // A large batch each nine seconds.

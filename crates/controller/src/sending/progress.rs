@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use godwit_api::event::{Channel, Event, EventSink, Summary};
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::{ChannelView, MovedView};
+use godwit_api::rest::ChannelView;
 
 use super::{Flight, faults};
 use crate::batch::BatchOutcome;
@@ -15,7 +15,7 @@ pub(super) struct ProgressSink {
     /// The worst fault of the destination in this try.
     fault: Mutex<Option<FailureCode>>,
     flight: Arc<Mutex<Flight>>,
-    /// Where there are several, with the rate of each.
+    /// The channels, each with its rate, if there are several.
     channels: Mutex<Vec<Channel>>,
 }
 
@@ -69,12 +69,10 @@ impl EventSink for ProgressSink {
                 closes: flight.closes,
                 bytes: progress.bytes,
                 files: progress.files,
-                delivered: MovedView {
-                    bytes: progress.moved.bytes,
-                    files: progress.moved.files,
-                    bytes_again: progress.moved.again,
-                },
+                delivered: progress.moved,
                 earlier: flight.earlier,
+                written: progress.written.max(flight.written),
+                written_before: flight.written_before,
                 bytes_per_second: progress.bytes_per_second.unwrap_or(0.0),
                 streams: progress.streams,
                 stages: progress.stages.clone(),
@@ -85,12 +83,8 @@ impl EventSink for ProgressSink {
         // A cancelled try has moved some data since its last progress.
         if let Event::Summary(Summary::Transfer(summary)) = &event {
             let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
-            let last = flight.delivered;
-            flight.delivered = MovedView {
-                bytes: summary.bytes.unwrap_or(0).max(last.bytes),
-                files: summary.files.max(last.files),
-                bytes_again: summary.resent_bytes.max(last.bytes_again),
-            };
+            flight.delivered = flight.delivered.max(summary.moved());
+            flight.written = flight.written.max(flight.delivered.bytes);
         }
         if let Some(code) = faults::of_event(&event) {
             self.hear_fault(code);
@@ -121,5 +115,6 @@ mod tests {
         sink.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
         let moved = flight.lock().expect("no panic").moved();
         assert_eq!((moved.files, moved.bytes), (18, 1_800));
+        assert_eq!(flight.lock().expect("no panic").written(), 1_800);
     }
 }

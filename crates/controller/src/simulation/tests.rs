@@ -35,9 +35,7 @@ fn links(rates: &[f64]) -> Vec<f64> {
 
 /// The longest time of a job whose links need `best`. A part is held by one node alone, which may be the slowest one at the end.
 ///
-/// With 1.15 and 3 s, six of nine jobs in large parts are too slow: 23 parts take 68 s, and the links need 38 s. It was tried that a slow
-/// node gives its last part to an idle one. That takes 10 s off those 68 s, and 2 % off the mean of 400 random jobs, so it was not kept.
-/// Most of the time is lost because a source sends to one destination at a time.
+/// `docs/decisions/last-parts.md` says why parts do not meet 1.15 × `best` + 3 s.
 fn most(kind: Kind, best: f64) -> f64 {
     let held = if kind.are_parts { 25.0 } else { 3.0 };
     1.15 * best + held

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A path that carries `capacity` bytes a second; data beyond that is lost, and costs rate.
+/// A path that carries `capacity` bytes a second; data beyond that is lost, which lowers the rate.
 struct Path {
     capacity: f64,
     each: f64,
@@ -197,7 +197,7 @@ fn when_those_that_send_are_lost_those_that_rest_send() {
     assert!(!rests(&alive.node));
     assert_eq!(two.iter().filter(|node| rests(node)).count(), 1);
     assert_eq!(watch.sharing(), 1);
-    // The watch does not even learn that the other one is lost.
+    // The watch does not learn that the other node is lost.
     let mut watch = Watch::new();
     run(&mut watch, &mut path, &two, 0..300);
     assert_eq!(watch.resting().count(), 1);
@@ -225,7 +225,7 @@ fn where_the_path_widens_nodes_that_rest_send_again() {
 }
 
 #[test]
-fn who_tells_nothing_and_holds_nothing_has_no_share_of_the_limit() {
+fn a_silent_node_without_work_has_no_share_of_the_limit() {
     let (mut watch, crew) = (Watch::new(), crew(3));
     let told = |nodes: &[String]| {
         let of = |node: &String| Traffic {
@@ -248,7 +248,7 @@ fn who_tells_nothing_and_holds_nothing_has_no_share_of_the_limit() {
 }
 
 #[test]
-fn who_is_to_rest_has_its_share_until_it_has_ended() {
+fn a_resting_node_keeps_its_share_until_it_has_ended() {
     let (mut watch, crew) = (Watch::new(), crew(2));
     let second = until_one_rests(&mut watch, &crew);
     assert_eq!(watch.sharing(), 2);
@@ -258,7 +258,7 @@ fn who_is_to_rest_has_its_share_until_it_has_ended() {
 }
 
 #[test]
-fn while_nobody_sends_nobody_is_called_silent() {
+fn a_stream_is_not_silent_while_no_stream_sends() {
     let (mut watch, crew) = (Watch::new(), crew(2));
     let told = |second| lossy(&Watch::new(), &crew, second);
     watch.look(Duration::from_secs(1), &crew, || told(1), |_| false);
@@ -269,7 +269,7 @@ fn while_nobody_sends_nobody_is_called_silent() {
 }
 
 #[test]
-fn with_older_programs_nobody_rests() {
+fn with_older_programs_no_node_rests() {
     let (mut watch, crew) = (Watch::new(), crew(4));
     watch.may_rest(false);
     for second in 0..600 {
@@ -280,7 +280,7 @@ fn with_older_programs_nobody_rests() {
 }
 
 #[test]
-fn who_holds_something_has_not_ended() {
+fn a_node_that_holds_work_has_not_ended() {
     let (mut watch, crew) = (Watch::new(), crew(2));
     let second = until_one_rests(&mut watch, &crew);
     // It has no stream between two transfers.

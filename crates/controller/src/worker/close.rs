@@ -8,7 +8,7 @@ use std::thread;
 use godwit_api::event::Summary;
 use godwit_api::failure::Failure;
 use godwit_api::job::{Region, Text};
-use godwit_run::GivenList;
+use godwit_run::NameList;
 use godwit_run::walk::{Tally, Unread, Walk, WalkLimits};
 use godwit_state::{
     CLOSE_SHARES_MAX, Closed, Found, Looked, Settled, Settlement, Task, Work, WorkItem, WorkOp,
@@ -16,21 +16,21 @@ use godwit_state::{
 };
 
 use self::refusal::{is_last, is_too_old, refused, was_refused};
-use super::leased::{Brought, Leased, back};
+use super::leased::{LeaseOutcome, Leased, back};
 use super::memory::nothing_left;
 use super::reads::Verdict;
 use super::{JobContext, LOOK_EVERY};
-use crate::batch::{To, closed, name_holder, names_of, with_unread};
+use crate::batch::{BatchOutcome, To, add_unread, closed, name_holder, names_of};
 use crate::sending::Sent;
 
-/// A close with more entries is divided. One with fewer takes a part of a second.
+/// A close with more entries is divided. A smaller close takes less than a second.
 const REGION_ENTRIES: u64 = 10_000;
 
 /// Most shares that a close leaves to others at once.
 const FAN: u32 = 16;
 
 impl JobContext<'_> {
-    /// The work as it is with this lease. An earlier read may lack the last settlements, and with them a scan that failed.
+    /// The work as of this lease. An earlier read may lack the last settlements, which may report a failed scan.
     pub(super) fn as_leased(&self, lease: u64) -> Option<Work> {
         let replica = &self.node.replica;
         while replica.applied_index() < lease {
@@ -45,7 +45,11 @@ impl JobContext<'_> {
     }
 
     /// Finishes a tree, or the region of an item. Leaves regions of a large tree to others first.
-    pub(super) fn close(&self, leased: &Leased<'_>, item: &WorkItem) -> Result<Brought, Failure> {
+    pub(super) fn close(
+        &self,
+        leased: &Leased<'_>,
+        item: &WorkItem,
+    ) -> Result<LeaseOutcome, Failure> {
         // A source that was unmounted meanwhile would be an empty tree.
         self.look(leased.work)?;
         let (region, unread) = match self.region(leased, &item.task)? {
@@ -64,19 +68,20 @@ impl JobContext<'_> {
             }
         };
         if region.as_ref().is_some_and(|one| one.within.is_empty()) {
-            let closed = with_unread(nothing_left(leased.root)?, &unread)?;
-            return Ok(Brought {
-                settled: settled(item, closed),
-                ..Brought::default()
+            let (mut summary, mut heard) = (nothing_left(), BatchOutcome::default());
+            add_unread(&mut summary, &mut heard, &unread);
+            return Ok(LeaseOutcome {
+                settled: settled(item, closed(leased.root, &summary, heard)),
+                ..LeaseOutcome::default()
             });
         }
         let mut sent = self.finish(leased, region.as_ref());
         if region.is_some() && is_too_old(&sent.ended) {
             if !is_last(&item.task) {
-                return Ok(Brought {
-                    settled: settled(item, refused(leased.root)?),
+                return Ok(LeaseOutcome {
+                    settled: settled(item, refused(leased.root)),
                     cut: sent.cut,
-                    ..Brought::default()
+                    ..LeaseOutcome::default()
                 });
             }
             sent = self.finish(leased, None);
@@ -85,7 +90,7 @@ impl JobContext<'_> {
             Ok(ended) => ended,
             Err(failure) => {
                 let why = self.goes_on().then_some(&failure);
-                return Ok(Brought {
+                return Ok(LeaseOutcome {
                     cut: true,
                     ..back(leased.items, why)
                 });
@@ -94,22 +99,23 @@ impl JobContext<'_> {
         let is_faulty = sent.heard.is_unread;
         let verdict = self.judge(leased, is_faulty, !is_faulty);
         if verdict != Verdict::Keep {
-            return Ok(Brought {
+            return Ok(LeaseOutcome {
                 cut: sent.cut,
                 unread: verdict,
                 ..back(leased.items, None)
             });
         }
         name_holder(&mut ended, &self.node.runner.node);
-        let mut brought = Brought::default();
+        let mut brought = LeaseOutcome::default();
         if let Summary::Transfer(summary) = &ended {
             self.count(&mut brought, Some(summary));
         }
-        let heard = sent.heard.with_lack(&ended, &leased.work.counts);
-        Ok(Brought {
+        let mut heard = sent.heard.with_lack(&ended, &leased.work.counts);
+        add_unread(&mut ended, &mut heard, &unread);
+        Ok(LeaseOutcome {
             settled: settled(
                 item,
-                with_unread(closed(leased.root, &ended, heard), &unread)?,
+                closed(leased.root, &ended, heard.bounded(leased.work)),
             ),
             cut: sent.cut,
             // The summary of a close counts its deliveries.
@@ -128,12 +134,12 @@ impl JobContext<'_> {
         let deletes = deletes(leased.work);
         match region {
             None => {
-                let make = |to: To| self.way(leased, to)?.close(deletes);
+                let make = |to: To| self.transfer_of(leased, to)?.close(deletes);
                 self.sending().transfer(&make, None, false)
             }
             Some(region) => {
-                let make = |to: To| self.way(leased, to)?.region(region, deletes);
-                let list = GivenList::in_memory(names_of(region));
+                let make = |to: To| self.transfer_of(leased, to)?.region(region, deletes);
+                let list = NameList::in_memory(names_of(region));
                 self.sending().transfer(&make, Some(list), false)
             }
         }
@@ -159,11 +165,11 @@ impl JobContext<'_> {
                 false => none(),
             };
         }
-        // The close around it sees what is in a share of a directory.
+        // The close of the parent directory handles the entries in a share.
         if flat && shares > 1 {
             return none();
         }
-        let bare = self.way(leased, To::nowhere())?;
+        let bare = self.transfer_of(leased, To::nowhere())?;
         let bare = bare.members(Vec::new(), false)?;
         let walk = Walk::open(&bare, &(self.node.make_env)(&[]), WalkLimits::default())?;
         let whole = || region(vec![Text(path.to_vec())]);
@@ -214,7 +220,7 @@ enum Part {
     Left(Found),
 }
 
-/// The rest that a close of this directory, or of one share of the directories in it, leaves to others.
+/// The work that a close leaves to other nodes. The close is of this directory, or of one share of the directories in it.
 fn left(tally: &Tally, path: &[u8], shares: u32) -> Option<Found> {
     let directories = tally.directories.as_slice();
     let fan = u32::try_from(directories.len()).unwrap_or(FAN).min(FAN);

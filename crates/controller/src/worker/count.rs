@@ -4,19 +4,18 @@
 use std::sync::PoisonError;
 
 use godwit_api::event::TransferSummary;
-use godwit_api::rest::MovedView;
 use godwit_run::walk::Walked;
-use godwit_state::{Agreed, LEVEL_MOVED, Looked};
+use godwit_state::{Agreed, Looked};
 
 use super::JobContext;
-use super::leased::Brought;
+use super::leased::LeaseOutcome;
 use crate::sending::Flight;
 
 impl JobContext<'_> {
-    /// Whether all nodes of the cluster know the field `looked`.
-    pub(super) fn tells_looks(&self) -> bool {
-        let level = Agreed(&self.node.replica.reader()).level();
-        level.is_ok_and(|level| level >= LEVEL_MOVED)
+    /// Whether all nodes of the cluster know what came with this level.
+    pub(super) fn knows(&self, level: u32) -> bool {
+        let all = Agreed(&self.node.replica.reader()).level();
+        all.is_ok_and(|all| all >= level)
     }
 
     pub(super) fn flight(&self) -> Flight {
@@ -25,14 +24,10 @@ impl JobContext<'_> {
     }
 
     /// Counts the amounts of a transfer. For a transfer that was cut, only the last progress has them.
-    pub(super) fn count(&self, brought: &mut Brought, ended: Option<&TransferSummary>) {
+    pub(super) fn count(&self, brought: &mut LeaseOutcome, ended: Option<&TransferSummary>) {
         let flight = self.flight();
         let moved = match ended {
-            Some(summary) => flight.earlier.plus(MovedView {
-                bytes: summary.bytes.unwrap_or(0),
-                files: summary.files,
-                bytes_again: summary.resent_bytes,
-            }),
+            Some(summary) => flight.earlier.plus(summary.moved()),
             None => flight.moved(),
         };
         (brought.files, brought.bytes) = (moved.files, moved.bytes);

@@ -9,7 +9,7 @@ use crate::batch::clip;
 
 /// Outcome of the items of one root.
 #[derive(Default)]
-pub(super) struct Brought {
+pub(super) struct LeaseOutcome {
     pub(super) settled: Vec<Settled>,
     pub(super) files: u64,
     pub(super) bytes: u64,
@@ -42,15 +42,15 @@ impl<'a> Leased<'a> {
 }
 
 /// All items return.
-pub(super) fn back(items: &[WorkItem], why: Option<&Failure>) -> Brought {
+pub(super) fn back(items: &[WorkItem], why: Option<&Failure>) -> LeaseOutcome {
     let settled = items.iter().map(|item| Settled {
         number: item.number,
         outcome: Settlement::Back {},
     });
-    Brought {
+    LeaseOutcome {
         settled: settled.collect(),
         trouble: why.map(trouble),
-        ..Brought::default()
+        ..LeaseOutcome::default()
     }
 }
 

@@ -3,19 +3,20 @@
 
 use godwit_api::event::{Status, Summary, TransferSummary};
 use godwit_api::failure::Failure;
-use godwit_state::{Closed, Found, Settled, Settlement, Task, WorkOp, WorkPath};
+use godwit_state::{Found, Settled, Settlement, Task, WorkOp, WorkPath};
 
-use super::leased::{Brought, Leased, back, trouble};
+use super::leased::{LeaseOutcome, Leased, back, trouble};
 use super::{JobContext, To, measure};
+use crate::batch::{BatchOutcome, closed};
 
 impl JobContext<'_> {
     /// Cuts the bytes into parts, or transfers the leased parts.
-    pub(super) fn measure(&self, leased: &Leased<'_>) -> Result<Brought, Failure> {
+    pub(super) fn measure(&self, leased: &Leased<'_>) -> Result<LeaseOutcome, Failure> {
         let root = leased
             .root_of()
             .ok_or_else(|| Failure::usage("the job has no such root"))?;
         let whole = measure::bytes_of(root)?;
-        let mut brought = Brought::default();
+        let mut brought = LeaseOutcome::default();
         let mut share = 0;
         for item in leased.items {
             let outcome = match &item.task {
@@ -32,6 +33,7 @@ impl JobContext<'_> {
                     if whole > 0 && !self.tell(found) {
                         return Ok(back(leased.items, None));
                     }
+                    brought.looked = brought.looked.plus(measure::found(whole));
                     Settlement::Done { digest: None }
                 }
                 Task::Part { bytes, .. } => {
@@ -42,10 +44,13 @@ impl JobContext<'_> {
                 }
                 Task::Assemble { .. } => {
                     brought.files += 1;
+                    brought.looked.done_files += 1;
                     Settlement::Done { digest: None }
                 }
                 Task::Close {} | Task::Region { .. } => {
-                    Settlement::Closed(Box::new(nothing_left(leased.root)?))
+                    let none = BatchOutcome::default();
+                    let closed = closed(leased.root, &nothing_left(), none);
+                    Settlement::Closed(Box::new(closed))
                 }
             };
             let number = item.number;
@@ -54,18 +59,19 @@ impl JobContext<'_> {
         if share == 0 {
             return Ok(brought);
         }
-        let make = |to: To| measure::share(self.base, &to, share);
+        let make = |to: To| measure::memory_transfer(self.base, &to, share);
         let sent = self.sending().transfer(&make, None, true);
         match sent.ended {
             Ok(Summary::Transfer(summary)) => {
                 brought.bytes = summary.bytes.unwrap_or(0);
+                brought.looked.done_bytes = brought.bytes;
                 Ok(brought)
             }
             Ok(Summary::Verify(_)) => Ok(back(leased.items, None)),
             Err(failure) => {
                 let is_trouble = self.goes_on() && !sent.gives_back;
                 let why = is_trouble.then(|| trouble(&failure));
-                Ok(Brought {
+                Ok(LeaseOutcome {
                     trouble: why,
                     ..back(leased.items, None)
                 })
@@ -74,18 +80,11 @@ impl JobContext<'_> {
     }
 }
 
-/// The report of a close that has nothing left to do: no files, no bytes, no failures.
-pub(super) fn nothing_left(root: u32) -> Result<Closed, Failure> {
-    let summary = Summary::Transfer(Box::new(TransferSummary {
+/// The summary of a close that has nothing left to do: no files, no bytes, no failures.
+pub(super) fn nothing_left() -> Summary {
+    Summary::Transfer(Box::new(TransferSummary {
         status: Status::Complete,
         began: true,
         ..TransferSummary::default()
-    }));
-    Ok(Closed {
-        root,
-        files: 0,
-        bytes: 0,
-        summary: serde_json::to_string(&summary).map_err(Failure::local)?,
-        failures: Vec::new(),
-    })
+    }))
 }

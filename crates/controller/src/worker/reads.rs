@@ -1,9 +1,9 @@
-//! Gives the items of a lease back whose source this node could not read, so that another node reads them. A node that reads nothing
+//! Returns those items of a lease whose source this node could not read, so that another node reads them. A node that reads nothing
 //! leaves the job to the others.
 //! Reads nothing.
 //!
 //! An I/O error may be of the mount of this node, or of an entry that no node can read. So items return once from a node that reads others.
-//! If they come again, their entries have failed, and the close looks at them.
+//! If the items come again, their entries have failed, and the close looks at them.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_state::{Reason, WorkOp};
 
-use super::leased::{Brought, Leased, back};
+use super::leased::{LeaseOutcome, Leased, back};
 use super::{JobContext, LOOK_EVERY};
 
 /// Leases in a row without anything read, after which a node declines.
@@ -94,7 +94,7 @@ impl JobContext<'_> {
     }
 
     /// The items return, if a source that could not be opened is the fault of this node.
-    pub(super) fn unopened(&self, leased: &Leased<'_>, failure: &Failure) -> Option<Brought> {
+    pub(super) fn unopened(&self, leased: &Leased<'_>, failure: &Failure) -> Option<LeaseOutcome> {
         let is_of_source = [
             FailureCode::Io,
             FailureCode::NoSource,
@@ -105,7 +105,7 @@ impl JobContext<'_> {
         }
         match self.judge(leased, true, false) {
             Verdict::Keep => None,
-            verdict => Some(Brought {
+            verdict => Some(LeaseOutcome {
                 unread: verdict,
                 ..back(leased.items, None)
             }),

@@ -10,6 +10,7 @@ use godwit_state::{Closed, Task, Work};
 use serde_json::{Map, Value};
 
 use super::super::memory::nothing_left;
+use crate::batch::{BatchOutcome, closed};
 
 /// Field of a summary: regions that the destination refused.
 const REFUSED: &str = "regions_refused";
@@ -28,15 +29,17 @@ pub(super) fn is_last(task: &Task) -> bool {
 }
 
 /// The report of a refused region.
-pub(super) fn refused(root: u32) -> Result<Closed, Failure> {
-    let closed = nothing_left(root)?;
-    let mut summary: Map<String, Value> =
-        serde_json::from_str(&closed.summary).map_err(Failure::local)?;
-    summary.insert(REFUSED.to_owned(), 1.into());
-    Ok(Closed {
-        summary: Value::Object(summary).to_string(),
+pub(super) fn refused(root: u32) -> Closed {
+    let summary = nothing_left();
+    let closed = closed(root, &summary, BatchOutcome::default());
+    let mut noted = serde_json::to_value(summary).unwrap_or_default();
+    if let Value::Object(fields) = &mut noted {
+        fields.insert(REFUSED.to_owned(), 1.into());
+    }
+    Closed {
+        summary: noted.to_string(),
         ..closed
-    })
+    }
 }
 
 /// Whether the destination has refused a region of a root.

@@ -1,4 +1,4 @@
-//! Tests that a close goes by the counts of its lease, with a real replica.
+//! Tests, with a real replica, that a close uses the counts of its lease.
 //! Brings nothing.
 
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
 use godwit_state::{
-    Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, Replica, RetryPolicy, Runner, SetPairs,
-    Settle, Settled, Settlement, StoredPlace, TakeWork, Target, Timestamp, WorkItem, WorkOp,
+    Effect, JobOp, NewJob, Op, OpenWork, Options, Pair, Peer, Replica, RetryPolicy, Runner,
+    SetPairs, Settle, Settled, Settlement, StoredPlace, TakeWork, Timestamp, WorkItem, WorkOp,
     WorkRoot, Works,
 };
 
@@ -70,7 +70,7 @@ fn divided(node: &Node) {
     };
     let pairs = SetPairs {
         epoch: 1,
-        targets: vec![Target {
+        targets: vec![Peer {
             name: "there".to_owned(),
             identity: "gw1-there".to_owned(),
             addresses: vec!["there:1".to_owned()],
@@ -124,7 +124,7 @@ fn base() -> Base {
     }
 }
 
-/// Leases the only scan to the other node, which settles it so.
+/// Leases the only scan to the other node, which settles it with this result.
 fn scanned(node: &Node, outcome: Settlement) {
     let (scan, items) = lease(node, "other");
     let settle = Settle {
@@ -182,7 +182,7 @@ fn after_a_refused_region_the_close_of_the_root_finishes_the_whole_tree() {
     let (close, items) = lease(&node, "own");
     let mut work = context.as_leased(close).expect("open");
     assert!(!was_refused(&work, 0));
-    work.closed.push(refused(0).expect("a report"));
+    work.closed.push(refused(0));
     let (sum, failures) = crate::summed(&work);
     assert_eq!(sum.status, godwit_api::event::Status::Complete);
     assert_eq!(failures.len(), 0);

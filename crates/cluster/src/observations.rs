@@ -15,15 +15,24 @@ const OLD_AFTER: Duration = Duration::from_secs(60);
 /// An export with the same directory must differ for this time before the difference counts.
 const LASTS: Duration = Duration::from_secs(25);
 
+/// Exports that are remembered beside those of the last comparison: 64 of each of 1,000 nodes.
+const KEPT_MAX: usize = 64_000;
+
+/// Different exports that the log names in a row. A node may name others each second.
+const LINES_IN_A_ROW: u32 = 100;
+
+/// Interval of further lines, as for other lines that a peer causes.
+const LINE_EACH: Duration = Duration::from_secs(2);
+
 /// Longest time until the thread notices that it must stop.
 const STOP_WITHIN: Duration = Duration::from_millis(200);
 
-/// Examines each export of a node, by name: see `godwit_api::sight`.
+/// Examines each export of a node, by name: see `godwit_api::observation`.
 pub type Look = dyn Fn() -> BTreeMap<String, Vec<u64>> + Send + Sync;
 
 /// The latest observation of the exports of this node.
 #[derive(Default)]
-pub(crate) struct Sights(Mutex<Seen>);
+pub(crate) struct Observations(Mutex<Seen>);
 
 /// An export: the number of its node, and its name.
 pub(crate) type Export = (u64, String);
@@ -46,10 +55,12 @@ struct Seen {
     /// Exports that differ now, and the time since when.
     odd: BTreeMap<Export, Instant>,
     told: BTreeSet<Export>,
+    /// When the log may name its full number of different exports again.
+    lines_full_at: Option<Instant>,
     has_compared: bool,
 }
 
-impl Sights {
+impl Observations {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,6 +104,10 @@ impl Sights {
                 seen.fine.entry(one.export.clone()).or_insert(None);
             }
         }
+        // A node may name other exports each second.
+        if seen.fine.len() > KEPT_MAX {
+            seen.fine.retain(|one, _| numbers.contains_key(one));
+        }
         seen.odd.retain(|one, _| is_odd(one));
         for one in &odd {
             seen.odd.entry(one.clone()).or_insert(now);
@@ -110,12 +125,22 @@ impl Sights {
         odd.into_iter().filter(counts).collect()
     }
 
-    /// The different exports that were not reported before.
-    pub(crate) fn new_ones(&self, odd: &[Export]) -> Vec<Export> {
+    /// The different exports that were not reported before, as many as the log may name now.
+    pub(crate) fn new_ones(&self, odd: &[Export], now: Instant) -> Vec<Export> {
         let mut seen = self.lock();
-        let now: BTreeSet<(u64, String)> = odd.iter().cloned().collect();
-        let new = now.difference(&seen.told).cloned().collect();
-        seen.told = now;
+        let all: BTreeSet<(u64, String)> = odd.iter().cloned().collect();
+        let mut new: Vec<Export> = all.difference(&seen.told).cloned().collect();
+        seen.told = all;
+        let mut full_at = seen.lines_full_at.map_or(now, |at| at.max(now));
+        new.retain(|_| {
+            let after = full_at + LINE_EACH;
+            let is_left = after.saturating_duration_since(now) <= LINE_EACH * LINES_IN_A_ROW;
+            if is_left {
+                full_at = after;
+            }
+            is_left
+        });
+        seen.lines_full_at = Some(full_at);
         new
     }
 }
@@ -125,7 +150,12 @@ mod tests {
     use super::*;
 
     /// The numbers of the nodes, from 1 to 3, whose exports count; their directories have these inode numbers.
-    fn counting(sights: &Sights, odd: &[u64], directories: [u64; 3], seconds: Instant) -> Vec<u64> {
+    fn counting(
+        sights: &Observations,
+        odd: &[u64],
+        directories: [u64; 3],
+        seconds: Instant,
+    ) -> Vec<u64> {
         let one = |number: u64| (number, "data".to_owned());
         let all = (1..).zip(directories).map(|(number, directory)| Compared {
             export: one(number),
@@ -138,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fine_before_counts_as_odd_after_a_while_and_what_never_was_at_once() {
-        let sights = Sights::default();
+    fn a_node_that_was_fine_counts_as_odd_after_a_while_and_a_new_one_at_once() {
+        let sights = Observations::default();
         let start = Instant::now();
         let at = |odd: &[u64], seconds| {
             let now = start + Duration::from_secs(seconds);
@@ -156,7 +186,7 @@ mod tests {
 
     #[test]
     fn another_directory_counts_at_once_and_so_does_one_that_cannot_be_looked_at() {
-        let sights = Sights::default();
+        let sights = Observations::default();
         let now = Instant::now();
         assert!(counting(&sights, &[], [2, 2, 2], now).is_empty());
         assert_eq!(counting(&sights, &[1], [7, 2, 2], now), [1]);
@@ -165,8 +195,40 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_names_other_exports_each_time_is_not_remembered_without_bound() {
+        let sights = Observations::default();
+        let now = Instant::now();
+        for time in 0..=KEPT_MAX / 200 {
+            let all = (0..200).map(|number| Compared {
+                export: (7, format!("{time}-{number}")),
+                directory: 2,
+                is_listed: false,
+            });
+            sights.lasting(Vec::new(), &all.collect::<Vec<_>>(), now);
+        }
+        let kept = sights.lock().fine.len();
+        assert_eq!(kept, 200, "those of the last time");
+    }
+
+    #[test]
+    fn the_log_names_a_bounded_number_of_different_exports() {
+        let sights = Observations::default();
+        let start = Instant::now();
+        let named = |time: u64, count: u64| {
+            let odd: Vec<Export> = (0..count).map(|one| (7, format!("{time}-{one}"))).collect();
+            let now = start + Duration::from_secs(time);
+            sights.new_ones(&odd, now).len()
+        };
+        assert_eq!(named(0, 3), 3);
+        assert_eq!(named(0, 3), 0, "they were reported");
+        assert_eq!(named(1, 256), 97);
+        assert_eq!(named(11, 256), 5);
+        assert_eq!(named(1_000, 256), 100);
+    }
+
+    #[test]
     fn a_new_leader_waits_with_what_the_state_lists() {
-        let sights = Sights::default();
+        let sights = Observations::default();
         let start = Instant::now();
         assert_eq!(counting(&sights, &[2, 3], [2, 2, 2], start), [3]);
         let later = start + LASTS;
