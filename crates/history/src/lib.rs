@@ -10,13 +10,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::rest::Timestamp;
 
-pub use host::{Host, HostTotals, Interface, host_totals, is_host_figure};
+pub use host::{Energy, Host, HostTotals, Interface, Tcp, host_totals, is_host_figure};
 pub use read::{
-    NO_LINES, NO_SAMPLES, Unreadable, bytes, ids, manifest_path, open_manifest, read_log,
-    read_past, read_samples, remove,
+    NO_LINES, NO_SAMPLES, Unreadable, bytes, each_line, ids, manifest_path, open_manifest,
+    read_past, read_samples, remove, size,
 };
 pub use recorder::{Recorder, make_directory};
-pub use report::{Known, make, render};
+pub use report::{Known, TimeLine, make, render};
 
 /// The time by the clock of this machine.
 #[must_use]

@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use godwit_api::ask::JobPast;
-use godwit_api::rest::{LogLine, LogPage, SampleView, Timestamp};
+use godwit_api::rest::{LogLine, SampleView, Timestamp};
 use thiserror::Error;
 
 /// Lines and bytes of one answer to another site; a document between nodes holds twice as many bytes.
@@ -63,36 +63,39 @@ fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> Unreadable {
     move |source| Unreadable { path, source }
 }
 
-/// Lines of attempt `attempt` or later ones after number `after`, at most `limit`. It reads only the numbers of earlier lines.
-fn lines_after(path: &Path, attempt: u32, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
-    let mut lines = Vec::new();
+/// Calls `take` for each line of attempt `attempt` or later ones after number `after`, until it returns false. It reads only the numbers of
+/// earlier lines, and keeps one line at a time.
+pub(crate) fn each_after(
+    path: &Path,
+    attempt: u32,
+    after: u64,
+    take: &mut dyn FnMut(LogLine) -> bool,
+) -> io::Result<()> {
     let Some(mut file) = open(path)? else {
-        return Ok(lines);
+        return Ok(());
     };
     let begin = begin_after(&mut file, after)?;
     file.seek(SeekFrom::Start(begin))?;
     for text in BufReader::new(file).split(b'\n') {
         let text = text?;
-        if lines.len() == limit {
-            break;
-        }
         if number_of(&text).is_some_and(|number| number <= after) {
             continue;
         }
         if let Ok(line) = serde_json::from_slice::<LogLine>(&text)
             && line.seq > after
             && line.attempt >= attempt
+            && !take(line)
         {
-            lines.push(line);
+            break;
         }
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// Less than this is read through.
 const NEAR_BYTES: u64 = 64 << 10;
 
-/// Where to begin to read for the lines after a number. Numbers rise within a log, so each step skips half of the rest: a query for the end
+/// The offset from which to read the lines after number `after`. Numbers rise within a log, so each step skips half of the rest: a query for the end
 /// of a long log costs no more than one for its beginning.
 fn begin_after(file: &mut File, after: u64) -> io::Result<u64> {
     let (mut low, mut high) = (0, file.metadata()?.len());
@@ -132,15 +135,15 @@ fn number_of(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
 }
 
-/// Lines after number `after`, at most `limit`.
-pub fn read_log(base: &Path, id: &str, after: u64, limit: usize) -> Result<LogPage, Unreadable> {
+/// Calls `take` for each line after number `after`, until it returns false.
+pub fn each_line(
+    base: &Path,
+    id: &str,
+    after: u64,
+    take: &mut dyn FnMut(LogLine) -> bool,
+) -> Result<(), Unreadable> {
     let path = directory(base, id).join(LOG);
-    let lines = lines_after(&path, 0, after, limit).map_err(unreadable(path))?;
-    Ok(LogPage {
-        next: lines.last().map_or(after, |line| line.seq),
-        lines,
-        missing: Vec::new(),
-    })
+    each_after(&path, 0, after, take).map_err(unreadable(path))
 }
 
 /// The lines after `line`, of attempt `attempt` or later, and the samples after `sample`, as many as one answer to another node holds.
@@ -152,27 +155,26 @@ pub fn read_past(
     sample: Timestamp,
 ) -> Result<JobPast, Unreadable> {
     let path = directory(base, id).join(LOG);
-    let lines = match line {
-        NO_LINES => Vec::new(),
-        line => lines_after(&path, attempt, line, PAST_LINES_MAX).map_err(unreadable(path))?,
-    };
+    let (mut past, mut bytes) = (JobPast::default(), 0);
+    if line != NO_LINES {
+        let mut take = |line: LogLine| {
+            bytes += size(&line);
+            let is_full = past.lines.len() == PAST_LINES_MAX || bytes > PAST_BYTES_MAX;
+            past.more = is_full && !past.lines.is_empty();
+            if !past.more {
+                past.lines.push(line);
+            }
+            !past.more
+        };
+        each_after(&path, attempt, line, &mut take).map_err(unreadable(path))?;
+    }
+    if past.more && bytes > PAST_BYTES_MAX {
+        return Ok(past);
+    }
     let samples = match sample {
         NO_SAMPLES => Vec::new(),
         _ => read_samples(base, id)?,
     };
-    let mut past = JobPast {
-        more: lines.len() == PAST_LINES_MAX,
-        ..JobPast::default()
-    };
-    let mut bytes = 0;
-    for line in lines {
-        bytes += size(&line);
-        if bytes > PAST_BYTES_MAX && !past.lines.is_empty() {
-            past.more = true;
-            return Ok(past);
-        }
-        past.lines.push(line);
-    }
     for sample in samples.into_iter().filter(|each| each.at > sample) {
         bytes += size(&sample);
         if bytes > PAST_BYTES_MAX {
@@ -184,7 +186,8 @@ pub fn read_past(
     Ok(past)
 }
 
-pub(crate) fn size(document: &impl serde::Serialize) -> usize {
+/// Bytes of a document as JSON.
+pub fn size(document: &impl serde::Serialize) -> usize {
     serde_json::to_vec(document).map_or(0, |text| text.len())
 }
 
@@ -234,6 +237,54 @@ pub fn remove(base: &Path, id: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lines_after(
+        path: &Path,
+        attempt: u32,
+        after: u64,
+        limit: usize,
+    ) -> io::Result<Vec<LogLine>> {
+        let mut lines = Vec::new();
+        each_after(path, attempt, after, &mut |line| {
+            lines.push(line);
+            lines.len() < limit
+        })?;
+        Ok(lines)
+    }
+
+    #[test]
+    fn an_answer_to_another_node_ends_with_its_bytes_and_the_next_one_goes_on() {
+        let base = tempfile::tempdir().expect("a directory");
+        fs::create_dir(base.path().join("j")).expect("made");
+        let text: String = (1..=40)
+            .map(|number| {
+                let line = LogLine {
+                    seq: number,
+                    at: Timestamp(0),
+                    attempt: 1,
+                    event: serde_json::json!({"event": "e".repeat(60 << 10)}),
+                    from: None,
+                    node: None,
+                };
+                serde_json::to_string(&line).expect("text") + "\n"
+            })
+            .collect();
+        fs::write(base.path().join("j").join(LOG), text).expect("written");
+        let (mut seen, mut answers) = (Vec::new(), 0);
+        loop {
+            let after = seen.last().copied().unwrap_or(0);
+            let past = read_past(base.path(), "j", 1, after, NO_SAMPLES).expect("read");
+            let bytes: usize = past.lines.iter().map(size).sum();
+            assert!(bytes <= PAST_BYTES_MAX, "{bytes}");
+            seen.extend(past.lines.iter().map(|line| line.seq));
+            answers += 1;
+            if !past.more {
+                break;
+            }
+        }
+        assert!(seen.into_iter().eq(1..=40));
+        assert_eq!(answers, 5);
+    }
 
     #[test]
     fn the_end_of_a_long_log_is_found_without_what_is_before_it() {

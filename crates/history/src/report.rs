@@ -5,36 +5,22 @@ mod foretold;
 mod hosts;
 mod html;
 mod nodes;
+mod time_line;
 
 use std::collections::BTreeMap;
 
 use godwit_api::rest::{
-    AttemptView, Distribution, FailureGroup, JobReport, JobView, LogLine, MissingNode, NewJob,
+    AttemptView, Bottleneck, Distribution, FailureGroup, JobReport, JobView, MissingNode, NewJob,
     SampleView,
 };
 
 use crate::now;
 
 pub use html::render;
+pub use time_line::TimeLine;
 
 /// Steps of a histogram.
 const STEPS: usize = 10;
-
-/// Events of the log that belong on the time line.
-const ON_TIME_LINE: [&str; 9] = [
-    "started",
-    "tuning",
-    "connection_lost",
-    "connection_regained",
-    "paused",
-    "note",
-    "error",
-    "summary",
-    "channels",
-];
-
-/// Lines of the time line: the first and the last ones of a long job.
-const TIME_LINE_MAX: usize = 1_000;
 
 /// The facts about a job from the state and the files.
 pub struct Known {
@@ -42,12 +28,14 @@ pub struct Known {
     pub job: JobView,
     /// The job as it was submitted.
     pub description: NewJob,
+    /// The job of each destination, for a job with several.
+    pub destinations: Vec<JobView>,
     /// The first one first.
     pub attempts: Vec<AttemptView>,
     /// Failed entries in groups.
     pub failures: Vec<FailureGroup>,
-    /// Lines of all nodes.
-    pub log: Vec<LogLine>,
+    /// From the lines of all nodes.
+    pub time_line: TimeLine,
     /// Samples of all nodes, by time.
     pub samples: Vec<SampleView>,
     /// Nodes whose part is missing.
@@ -59,9 +47,10 @@ pub fn make(known: Known) -> JobReport {
     let Known {
         job,
         description,
+        destinations,
         attempts,
         failures,
-        log,
+        time_line,
         samples,
         missing,
     } = known;
@@ -76,36 +65,32 @@ pub fn make(known: Known) -> JobReport {
     let bytes_moved = attempts
         .iter()
         .fold(0_u64, |sum, attempt| sum.saturating_add(attempt.bytes));
+    // A job with several destinations has no attempt.
+    let bytes_moved = match destinations.is_empty() {
+        true => bytes_moved,
+        false => job.moved.bytes,
+    };
     let bytes_again = attempts.iter().fold(0_u64, |sum, attempt| {
         sum.saturating_add(attempt.bytes_again)
     });
-    let mut time_line: Vec<LogLine> = log
-        .into_iter()
-        .filter(|line| {
-            let event = line.event["event"].as_str().unwrap_or_default();
-            ON_TIME_LINE.contains(&event)
-        })
-        .collect();
-    if time_line.len() > TIME_LINE_MAX {
-        let last = time_line.split_off(time_line.len() - TIME_LINE_MAX / 2);
-        time_line.truncate(TIME_LINE_MAX / 2);
-        time_line.extend(last);
-    }
+    let nodes = nodes::shares(&samples);
     JobReport {
         joules_per_terabyte: joules_per_terabyte(&samples),
         bottlenecks: bottlenecks(&samples),
         figures: figures(&samples),
-        nodes: nodes::shares(&samples),
+        evenness: nodes::evenness(&nodes).filter(|_| job.ended.is_some()),
+        nodes,
         forecast: foretold::review(&job, &attempts, &samples),
         made,
         job,
         description,
+        destinations,
         attempts,
         failures,
         seconds_running,
         bytes_moved,
         bytes_again,
-        time_line,
+        time_line: time_line.into_lines(),
         samples,
         missing,
     }
@@ -131,22 +116,38 @@ fn steps(samples: &[SampleView]) -> impl Iterator<Item = (&SampleView, &SampleVi
         .map(|pair| (&pair[0], &pair[1]))
 }
 
-fn joules_per_terabyte(samples: &[SampleView]) -> Option<f64> {
-    let (mut joules, mut bytes) = (0.0, 0_u64);
-    for (before, sample) in steps(samples) {
-        if let Some(watts) = sample.host.get("package_watts") {
-            joules += watts * seconds(sample.at.0.saturating_sub(before.at.0));
-            bytes = bytes.saturating_add(sample.bytes.saturating_sub(before.bytes));
-        }
-    }
-    (bytes > 0 && joules > 0.0).then(|| joules / (float(bytes) / 1e12))
+/// The hosts whose nodes ran the job: one, or that of each node of a divided job.
+fn hosts_of(sample: &SampleView) -> impl Iterator<Item = &BTreeMap<String, f64>> {
+    let lone = sample.nodes.is_empty().then_some(&sample.host);
+    lone.into_iter()
+        .chain(sample.nodes.iter().map(|node| &node.host))
 }
 
-fn bottlenecks(samples: &[SampleView]) -> BTreeMap<String, f64> {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+/// Power of the hosts whose nodes ran the job; `None` if one of them does not measure it.
+fn watts(sample: &SampleView) -> Option<f64> {
+    hosts_of(sample)
+        .map(|host| host.get("package_watts").copied())
+        .sum()
+}
+
+fn joules_per_terabyte(samples: &[SampleView]) -> Option<f64> {
+    // By the rate: files that are found complete cost no transfer.
+    let (mut joules, mut bytes) = (0.0, 0.0);
+    for (before, sample) in steps(samples) {
+        if let Some(watts) = watts(sample) {
+            let span = seconds(sample.at.0.saturating_sub(before.at.0));
+            joules += watts * span;
+            bytes += sample.bytes_per_second * span;
+        }
+    }
+    (bytes > 0.0 && joules > 0.0).then(|| joules / (bytes / 1e12))
+}
+
+fn bottlenecks(samples: &[SampleView]) -> BTreeMap<Bottleneck, f64> {
+    let mut counts: BTreeMap<Bottleneck, u64> = BTreeMap::new();
     for sample in samples {
-        if let Some(stage) = &sample.bottleneck {
-            *counts.entry(stage.clone()).or_default() += 1;
+        if let Some(stage) = sample.bottleneck {
+            *counts.entry(stage).or_default() += 1;
         }
     }
     let all = u64::try_from(samples.len()).unwrap_or(u64::MAX).max(1);
@@ -164,7 +165,7 @@ fn figures(samples: &[SampleView]) -> BTreeMap<String, Distribution> {
         };
         put("bytes_per_second", sample.bytes_per_second);
         put("streams", f64::from(sample.streams));
-        for (name, value) in sample.host.iter().chain(&sample.stages) {
+        for (name, value) in hosts_of(sample).flatten().chain(&sample.stages) {
             put(name, *value);
         }
     }
@@ -219,7 +220,7 @@ fn distribution(mut values: Vec<f64>) -> Option<Distribution> {
 
 #[cfg(test)]
 mod tests {
-    use godwit_api::rest::Timestamp;
+    use godwit_api::rest::{NodeProgress, Timestamp};
 
     use super::*;
 
@@ -248,7 +249,8 @@ mod tests {
             at: Timestamp(second * 1_000),
             attempt,
             bytes,
-            bottleneck: (second > 0).then(|| "network".to_owned()),
+            bytes_per_second: 1e11,
+            bottleneck: (second > 0).then_some(Bottleneck::Network),
             host: BTreeMap::from([("package_watts".to_owned(), 100.0)]),
             ..SampleView::default()
         };
@@ -257,13 +259,43 @@ mod tests {
             sample(10, 1, 1_000_000_000_000),
             // The energy used between two attempts is unknown.
             sample(500, 2, 1_000_000_000_000),
-            sample(510, 2, 2_000_000_000_000),
+            // A half of these was found complete.
+            sample(510, 2, 3_000_000_000_000),
         ];
         assert_eq!(joules_per_terabyte(&samples), Some(1_000.0));
         assert_eq!(
             bottlenecks(&samples),
-            BTreeMap::from([("network".to_owned(), 0.75)])
+            BTreeMap::from([(Bottleneck::Network, 0.75)])
         );
         assert_eq!(joules_per_terabyte(&samples[..1]), None);
+    }
+
+    #[test]
+    fn the_hosts_of_a_divided_job_are_those_of_all_its_nodes() {
+        let node = |watts: Option<f64>| NodeProgress {
+            host: watts
+                .map(|watts| ("package_watts".to_owned(), watts))
+                .into_iter()
+                .collect(),
+            ..NodeProgress::default()
+        };
+        let sample = |second: i64, watts: [Option<f64>; 2]| SampleView {
+            at: Timestamp(second * 1_000),
+            attempt: 1,
+            bytes_per_second: 1e11,
+            // That of the controller, which is one of the nodes.
+            host: BTreeMap::from([("package_watts".to_owned(), 100.0)]),
+            nodes: watts.map(node).to_vec(),
+            ..SampleView::default()
+        };
+        let both = [Some(100.0), Some(300.0)];
+        let samples = [sample(0, both), sample(10, both)];
+        assert_eq!(joules_per_terabyte(&samples), Some(4_000.0));
+        let watts = &figures(&samples)["package_watts"];
+        assert_eq!((watts.samples, watts.min, watts.max), (2, 100.0, 300.0));
+        // The energy of one node alone is not that of the job.
+        let lacks = [Some(100.0), None];
+        let samples = [sample(0, lacks), sample(10, lacks)];
+        assert_eq!(joules_per_terabyte(&samples), None);
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod local;
 mod placed;
 pub(crate) mod record;
 pub(crate) mod reports;
+mod shared;
 pub(crate) mod site;
 mod space;
 pub(crate) mod start;
@@ -25,8 +26,10 @@ use godwit_run::Env;
 use godwit_state::Site;
 
 pub(crate) use events::AttemptEvents;
+use events::per_second;
 pub(crate) use fence::{Claim, ClaimFence};
 pub(crate) use placed::Placing;
+pub(crate) use shared::SharedSources;
 pub(crate) use space::Shortage;
 
 /// Makes the surroundings of one attempt, which connects to these sites only.

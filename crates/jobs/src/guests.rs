@@ -5,7 +5,7 @@
 //! idempotency key is the asker's id of it. So the asker finds the job by that id even after a
 //! crash, and the limits of this node apply to the job.
 
-mod heard;
+mod disclosure;
 mod submission;
 
 use std::time::{Duration, Instant};
@@ -19,13 +19,14 @@ use godwit_api::rest::{ChangeJob, JobView, is_request_id};
 use godwit_state::{Actor, Fault, Job, JobState};
 
 use crate::asking::manifest;
+use crate::asking::reach::dial_again;
 use crate::basis::error::refuse;
 use crate::basis::owners::{actor, key, owner};
 use crate::basis::spec;
-use crate::rights::asker::{acts_for, check_left, check_rights, check_sight};
+use crate::rights::asker::{acts_for, check_kept_rights, check_left, check_rights};
 use crate::rights::grants;
 use crate::service::Jobs;
-use submission::{PRIORITY_MAX, check_room, stored, submit_for};
+use submission::{PRIORITY_MAX, check_room, check_room_again, stored, submit_for};
 
 /// Answers other nodes about the jobs that run here for them.
 pub struct Guests(Jobs);
@@ -49,7 +50,7 @@ impl AnswerJobs for Guests {
         let jobs = &self.0;
         match question {
             Question::Reach(wish) => {
-                // Nodes that have their access from an asker share the asker's bound of dials.
+                // Nodes that an asker has let in share its bound of dials.
                 let giver = mandate.map_or(asker, |mandate| mandate.asker.as_str());
                 self.reach(giver, wish, may).map(|()| Answer::Done {})
             }
@@ -70,12 +71,12 @@ impl AnswerJobs for Guests {
             Question::Run(wish) => run(jobs, asker, wish, may),
             Question::Job { job } => {
                 let asker = acts_for(&jobs.parts.rights, asker, mandate, job)?;
-                told(jobs, &known(jobs, asker, job)?.id)
+                answer_about(jobs, &known(jobs, asker, job)?.id)
             }
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Host {} => {
                 let figures = jobs.parts.asking.hosts.own();
-                Ok(Answer::Host(heard::host(figures)))
+                Ok(Answer::Host(disclosure::host(figures)))
             }
             Question::Steer(wish) => {
                 let of = acts_for(&jobs.parts.rights, asker, mandate, &wish.job)?;
@@ -94,13 +95,13 @@ impl AnswerJobs for Guests {
                 let past = past.map_err(|error| refuse(&error.into()))?;
                 Ok(Answer::Past(match is_of_cluster {
                     true => past,
-                    false => heard::past(past),
+                    false => disclosure::past(past),
                 }))
             }
             Question::Manifest(wish) => match is_of_cluster(jobs, asker, &wish.job)? {
                 true => {
-                    let piece = manifest::piece(&jobs.parts.this.directory, wish);
-                    piece.map(Answer::Manifest).map_err(|error| refuse(&error))
+                    let chunk = manifest::chunk(&jobs.parts.this.directory, wish);
+                    chunk.map(Answer::Manifest).map_err(|error| refuse(&error))
                 }
                 false => Err(Refusal::new(
                     code::NO_SUCH_JOB,
@@ -191,7 +192,7 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
         "job {id}: runs for job {} of {asker}{request}",
         wish.job
     ));
-    told(jobs, &id)
+    answer_about(jobs, &id)
 }
 
 /// Has an existing job run again, if the asker wants that. The attempt checks the rights of the asker first.
@@ -205,12 +206,16 @@ fn go_on(
     let by = || for_asker(asker, mate);
     let state = found.state;
     if state != JobState::Complete {
-        check_sight(&jobs.parts.this.reader(), &found, wish)?;
+        check_kept_rights(&jobs.parts.this.reader(), &found, wish)?;
     }
     if wish.again {
         let is_paused = state == JobState::Paused;
         if is_paused || (state.ended() && state != JobState::Complete) {
             check_once(jobs, asker, &wish.job)?;
+            let _turn = jobs.turn("jobs", asker);
+            if !is_paused {
+                check_room_again(&jobs.parts.this.reader(), asker)?;
+            }
             take_change(jobs, asker)?;
             let changed = match is_paused {
                 true => jobs.resume(by(), &found.id),
@@ -219,7 +224,7 @@ fn go_on(
             changed.map_err(|error| refuse(&error))?;
         }
     }
-    told(jobs, &found.id)
+    answer_about(jobs, &found.id)
 }
 
 /// A job of a cluster runs for one of its nodes at a time. The asker has named the other nodes of its cluster by letting them in.
@@ -241,13 +246,16 @@ fn take_change(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
     jobs.parts.rights.pace.take(asker, 1, Instant::now())
 }
 
-fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
+fn answer_about(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
     let view = jobs.job(id).map_err(|error| refuse(&error))?;
     let failures = match view.ended {
-        Some(_) => jobs.failures(id).map_err(|error| refuse(&error))?,
+        Some(_) => jobs
+            .records()
+            .failures(id)
+            .map_err(|error| refuse(&error))?,
         None => Vec::new(),
     };
-    let seen = heard::seen(JobSeen { view, failures });
+    let seen = disclosure::seen(JobSeen { view, failures });
     Ok(Answer::Job(Box::new(seen)))
 }
 
@@ -263,6 +271,7 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
             works: false,
             to: String::new(),
             faults: Vec::new(),
+            written: 0,
         })
     })
     .chain(jobs.parts.workers().flights(&jobs.parts.asking))
@@ -275,7 +284,9 @@ fn steer(jobs: &Jobs, asker: &str, mate: Option<&str>, wish: &SteerJob) -> Resul
     let id = &found.id;
     let is = |view: &JobView, state: JobState| view.state == state || view.ended.is_some();
     let view = jobs.job(id).map_err(|error| refuse(&error))?;
+    let waits = view.state == JobState::Queued && view.next_attempt.is_some();
     let is_wanted = match wish.verb {
+        Some(SteerVerb::TryNow) => waits,
         Some(SteerVerb::Pause) => !is(&view, JobState::Paused),
         Some(SteerVerb::Resume) => view.state == JobState::Paused,
         _ => false,
@@ -288,6 +299,10 @@ fn steer(jobs: &Jobs, asker: &str, mate: Option<&str>, wish: &SteerJob) -> Resul
         Some(SteerVerb::Pause) if !is(&view, JobState::Paused) => jobs.pause(by(), id).map(|_| ()),
         Some(SteerVerb::Resume) if view.state == JobState::Paused => {
             jobs.resume(by(), id).map(|_| ())
+        }
+        Some(SteerVerb::TryNow) if waits => {
+            dial_again(&jobs.parts.asking, id);
+            jobs.retry(by(), id).map(|_| ())
         }
         Some(SteerVerb::Cancel) if view.ended.is_none() => {
             let comment = Some("the site that asked for the job stopped it".to_owned());
@@ -315,5 +330,5 @@ fn steer(jobs: &Jobs, asker: &str, mate: Option<&str>, wish: &SteerJob) -> Resul
         let changed = jobs.change(by(), id, &change);
         changed.map_err(|error| refuse(&error))?;
     }
-    told(jobs, id)
+    answer_about(jobs, id)
 }

@@ -31,13 +31,12 @@ pub use basis::error::{JobsError, OWN_FILE_FAILS};
 pub use basis::owners::is_of_site as is_for_other_site;
 pub use basis::turns::Turn;
 pub use basis::zone::{check_time_zone, time_zone_trouble};
-pub use godwit_history::{HostTotals, host_totals, is_host_figure, render as report_page};
+pub use godwit_history::{Energy, HostTotals, host_totals, is_host_figure, render as report_page};
 pub use guests::Guests;
 pub use queue::submit::{WAITING_OF_OWNER_MAX, check_source_count};
 pub use rights::FileGrants;
 pub use rights::access::{Access, Granted, grant_of, rule_of};
-pub use service::{
-    Jobs, JobsConfig, directory_of, kept_role, manifest_of, progress_of, progress_of_all, sites_of,
-};
+pub use service::{JobRecords, Jobs, JobsConfig, Schedules};
+pub use views::runs::runs_elsewhere;
 pub use views::seen::Seen;
 pub use views::work::work_of;

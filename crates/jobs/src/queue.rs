@@ -2,6 +2,8 @@
 //! Runs no attempt itself (`attempt`).
 
 pub(crate) mod away;
+mod family;
+pub(crate) mod kin;
 pub(crate) mod nodes;
 pub(crate) mod order;
 pub(crate) mod probe;
@@ -41,6 +43,8 @@ pub(crate) struct Queue {
     pub(crate) woken: Arc<probe::Woken>,
     /// How often schedules have ticked here.
     pub(crate) ticks: schedule::TickPace,
+    /// When each schedule ticks.
+    pub(crate) kept_ticks: Arc<schedule::KeptTicks>,
     /// Looks for room at exports.
     pub(crate) rooms: rooms::Rooms,
 }

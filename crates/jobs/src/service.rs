@@ -2,36 +2,32 @@
 //! Decides nothing itself: the groups of this crate do.
 
 mod parts;
+mod records;
+mod schedules;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::AskSites;
 use godwit_api::record::HearTransfers;
-use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureGroup, JobList, JobProgress, JobReport, JobView, LogPage,
-    NewJob, SampleView,
-};
+use godwit_api::rest::{ChangeJob, JobList, JobProgress, JobView, NewJob};
 use godwit_run::local::ExportedFiles;
-use godwit_state::{
-    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Schedule, Timestamp,
-};
+use godwit_state::{Actor, Command, Cursor, Families, JobChange, JobFilter, JobOp, Op, Replica};
 
-use crate::asking::manifest::{self, Manifest};
-use crate::asking::past;
 use crate::attempt::MakeEnv;
 use crate::basis::clock::Clock;
 use crate::basis::cluster::{IsMember, OwnPeer};
 use crate::basis::error::JobsError;
 use crate::basis::turns::Turn;
-use crate::basis::{documents, spec};
-use crate::queue::{schedule, submit};
+use crate::queue::submit;
 use crate::rights::FileGrants;
 use crate::rights::access::{self, Access};
 pub(crate) use parts::Parts;
+pub use records::JobRecords;
+pub use schedules::Schedules;
 
 /// How long the answer to a pause or a cancel waits for the attempt to end. A site that does not answer may hold that up for longer.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
@@ -79,52 +75,6 @@ pub struct Jobs {
     scheduler: Arc<std::sync::Mutex<Option<JoinHandle<()>>>>,
 }
 
-/// Asks other sites for the node of these jobs, and the node itself.
-#[must_use]
-pub fn sites_of(jobs: &Jobs) -> &Arc<dyn AskSites> {
-    &jobs.parts.asking.sites
-}
-
-/// Where the node keeps the files of jobs beside the state.
-#[must_use]
-pub fn directory_of(jobs: &Jobs) -> &std::path::Path {
-    &jobs.parts.this.directory
-}
-
-/// Progress of the attempts that run here. Reads only the attempts, because a watching client asks each second.
-#[must_use]
-pub fn progress_of(jobs: &Jobs) -> Vec<JobProgress> {
-    jobs.parts.live().running()
-}
-
-/// The same, and how far the jobs are that other nodes of the cluster run.
-#[must_use]
-pub fn progress_of_all(jobs: &Jobs) -> Vec<JobProgress> {
-    let mut all = jobs.parts.live().running();
-    all.extend(jobs.parts.asking.elsewhere.all());
-    all
-}
-
-/// The manifest that the last whole attempt of a job wrote.
-///
-/// # Errors
-/// There is no such job, or no manifest of it, or it cannot be read, or the node that keeps it does not answer.
-pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<Manifest, JobsError> {
-    manifest::open(&jobs.parts.asking, id)
-}
-
-/// The role that a schedule keeps, of the role of its maker and of the one that it had before.
-///
-/// # Errors
-/// The state cannot be read.
-pub fn kept_role(
-    jobs: &Jobs,
-    role: Role,
-    earlier: Option<&Schedule>,
-) -> Result<Option<Role>, JobsError> {
-    schedule::kept_role(&jobs.parts.this.reader(), role, earlier)
-}
-
 impl Jobs {
     /// Returns the jobs that an earlier start of this node ran to the queue, as soon as the state takes changes. Then runs all due jobs.
     ///
@@ -149,6 +99,44 @@ impl Jobs {
     #[must_use]
     pub fn exports(&self) -> &[String] {
         &self.parts.this.exports
+    }
+
+    /// Asks other sites for the node of these jobs, and the node itself.
+    #[must_use]
+    pub fn sites(&self) -> &Arc<dyn AskSites> {
+        &self.parts.asking.sites
+    }
+
+    /// Where the node keeps the files of jobs beside the state.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.parts.this.directory
+    }
+
+    /// Progress of the attempts that run here. Reads only the attempts, because a watching client asks each second.
+    #[must_use]
+    pub fn progress(&self) -> Vec<JobProgress> {
+        self.parts.live().running()
+    }
+
+    /// Progress of the attempts that run here, and of the jobs that other nodes of the cluster run.
+    #[must_use]
+    pub fn progress_everywhere(&self) -> Vec<JobProgress> {
+        let mut all = self.progress();
+        all.extend(self.parts.asking.elsewhere.all());
+        all
+    }
+
+    /// The stored records of jobs.
+    #[must_use]
+    pub const fn records(&self) -> JobRecords<'_> {
+        JobRecords::of(self)
+    }
+
+    /// The questions of schedules to this node.
+    #[must_use]
+    pub fn schedules(&self) -> Schedules<'_> {
+        Schedules::of(&self.parts)
     }
 
     /// The access rules and grants at this node.
@@ -186,16 +174,6 @@ impl Jobs {
         self.parts.moment()?.view(job)
     }
 
-    /// The description that the job was submitted with.
-    ///
-    /// # Errors
-    /// There is no such job, or the state cannot be read.
-    pub fn description(&self, id: &str) -> Result<NewJob, JobsError> {
-        let spec = self.parts.this.reader().job_spec(id)?;
-        let spec = spec.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
-        spec::parse(&spec)
-    }
-
     /// A page of jobs, the newest first.
     ///
     /// # Errors
@@ -230,7 +208,7 @@ impl Jobs {
     /// # Errors
     /// The job is not paused, or the actor may not use its places, or the state takes no change.
     pub fn resume(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
-        access::check_run(&self.parts.rights, &actor, id)?;
+        check_run(&self.parts, &actor, id)?;
         self.steer(actor, id, JobOp::Resume)
     }
 
@@ -253,7 +231,7 @@ impl Jobs {
     /// The job is complete, or has not ended and waits for no attempt after a failure, or the actor may not use its places. Or too many jobs
     /// of the owner wait, or the state takes no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
-        access::check_run(&self.parts.rights, &actor, id)?;
+        check_run(&self.parts, &actor, id)?;
         submit::check_room_again(&self.parts.admission, &self.job(id)?)?;
         self.steer(actor, id, JobOp::Retry)
     }
@@ -273,97 +251,9 @@ impl Jobs {
         }
         // The job may wait for either of them.
         if change.limit.is_some() || change.priority.is_some() {
-            access::check_run(&self.parts.rights, &actor, id)?;
+            check_run(&self.parts, &actor, id)?;
         }
         self.steer(actor, id, JobOp::Change(change))
-    }
-
-    /// Whether a schedule makes sense: cron expression, time zone, and job. A user of this role must be allowed to submit the job.
-    ///
-    /// # Errors
-    /// Describes the fault, and a valid form.
-    pub fn check_schedule(
-        &self,
-        cron: &str,
-        time_zone: &str,
-        template: &NewJob,
-        owner: &str,
-        role: Role,
-    ) -> Result<(), JobsError> {
-        schedule::check(
-            &self.parts.admission,
-            cron,
-            time_zone,
-            template,
-            owner,
-            role,
-        )
-    }
-
-    /// When a schedule submits its job next; None if it never does.
-    #[must_use]
-    pub fn next_tick(&self, schedule: &Schedule) -> Option<Timestamp> {
-        schedule::next(schedule, self.parts.this.now())
-    }
-
-    /// The attempts of a job, the first one first.
-    ///
-    /// # Errors
-    /// There is no such job, or the state cannot be read.
-    pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
-        let job = self.job(id)?;
-        let attempts = self.parts.this.reader().attempts(id)?;
-        let mut attempts: Vec<AttemptView> = attempts.into_iter().map(documents::attempt).collect();
-        documents::add_running(&mut attempts, job.progress.as_ref());
-        Ok(attempts)
-    }
-
-    /// The failed entries of a job, grouped by reason.
-    ///
-    /// # Errors
-    /// There is no such job, or the state cannot be read.
-    pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, JobsError> {
-        self.job(id)?;
-        Ok(self.parts.this.reader().failures(id)?)
-    }
-
-    /// Lines of the job's log after number `after`, at most `limit`, from all nodes of the cluster that ran it.
-    ///
-    /// # Errors
-    /// There is no such job, or its log cannot be read.
-    pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, JobsError> {
-        self.job(id)?;
-        past::log(&self.parts.asking, id, after, limit)
-    }
-
-    /// Samples of the job, the oldest first; older attempts are thinned out.
-    ///
-    /// # Errors
-    /// There is no such job, or its samples cannot be read.
-    pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
-        self.job(id)?;
-        Ok(past::samples(&self.parts.asking, id)?.0)
-    }
-
-    /// All records of the job, in one document.
-    ///
-    /// # Errors
-    /// There is no such job, or its records cannot be read.
-    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
-        let log = past::log(&self.parts.asking, id, 0, usize::MAX)?;
-        let (samples, mut missing) = past::samples(&self.parts.asking, id)?;
-        missing.extend(log.missing);
-        missing.sort_by(|one, other| one.node.cmp(&other.node));
-        missing.dedup_by(|one, other| one.node == other.node);
-        Ok(godwit_history::make(godwit_history::Known {
-            job: self.job(id)?,
-            description: self.description(id)?,
-            attempts: self.attempts(id)?,
-            failures: self.failures(id)?,
-            log: log.lines,
-            samples,
-            missing,
-        }))
     }
 
     /// Waits until no other request counts `what` of the owner and adds one.
@@ -385,9 +275,16 @@ impl Jobs {
             .take();
         let _panic_was_printed = scheduler.map(JoinHandle::join);
         self.parts.workers().end();
-        // One that was begun at the last moment.
+        // Stops an attempt that was begun at the last moment.
         self.parts.live().stop_all();
         self.parts.live().wait_until_empty();
+    }
+
+    /// The cluster continues without this node: its attempts write nothing more, and end. Its part in divided jobs ends, too.
+    pub fn leave_all(&self) {
+        let live = self.parts.live();
+        live.all().iter().for_each(|(id, _)| live.leave(id));
+        self.parts.workers().leave();
     }
 
     fn steer(&self, actor: Actor, id: &str, op: JobOp) -> Result<JobView, JobsError> {
@@ -395,7 +292,11 @@ impl Jobs {
         self.propose(actor, id, op)?;
         if stops {
             // The caller relies on the end of all writes.
-            self.parts.live().wait_for_end(id, STOPS_WITHIN);
+            let until = Instant::now() + STOPS_WITHIN;
+            for id in with_children(&self.parts, id)? {
+                let left = until.saturating_duration_since(Instant::now());
+                self.parts.live().wait_for_end(&id, left);
+            }
         }
         self.job(id)
     }
@@ -409,3 +310,20 @@ impl Jobs {
         Ok(())
     }
 }
+
+/// The ids of a job and of its children.
+fn with_children(parts: &Parts, id: &str) -> Result<Vec<String>, JobsError> {
+    let children = Families(&parts.this.reader()).children(id)?;
+    let children = children.into_iter().map(|child| child.id);
+    Ok([id.to_owned()].into_iter().chain(children).collect())
+}
+
+/// Whether the actor may let a job run on to all its destinations.
+fn check_run(parts: &Parts, actor: &Actor, id: &str) -> Result<(), JobsError> {
+    let ids = with_children(parts, id)?;
+    ids.iter()
+        .try_for_each(|id| access::check_run(&parts.rights, actor, id))
+}
+
+#[cfg(test)]
+mod leading;

@@ -61,10 +61,10 @@ fn a_job_runs_to_its_end_and_is_remembered() {
     assert_eq!(job.state, JobState::Complete, "{job:?}");
     assert_same(&world.path("from/run42/d/b"), &world.path("to/copy/d/b"));
     assert_eq!(job.summary.expect("a summary")["files"], 2);
-    let attempts = jobs.attempts(&id).expect("attempts");
+    let attempts = jobs.records().attempts(&id).expect("attempts");
     assert_eq!(attempts.len(), 1);
     assert_eq!(attempts[0].bytes, 3_000_005);
-    let log = jobs.log(&id, 0, 100).expect("a log");
+    let log = jobs.records().log(&id, 0, 100).expect("a log");
     assert!(
         log.lines
             .iter()
@@ -75,7 +75,7 @@ fn a_job_runs_to_its_end_and_is_remembered() {
             .iter()
             .any(|line| line.event["event"] == "summary")
     );
-    let report = jobs.report(&id).expect("a report");
+    let report = jobs.records().report(&id).expect("a report");
     assert_eq!(report.bytes_moved, 3_000_005);
     assert!(
         report
@@ -83,7 +83,7 @@ fn a_job_runs_to_its_end_and_is_remembered() {
             .iter()
             .any(|line| line.event["event"] == "summary")
     );
-    let page = godwit_jobs::report_page(&jobs.report(&id).expect("a report"));
+    let page = godwit_jobs::report_page(&jobs.records().report(&id).expect("a report"));
     assert!(
         page.contains("here:/from/run42") && !page.contains("http"),
         "{page}"
@@ -222,7 +222,7 @@ fn a_cancelled_job_stops_and_can_be_run_again() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_by_reason_and_the_rest_arrives() {
+fn unreadable_sources_fail_with_their_reason_and_the_rest_arrives() {
     let world = World::new();
     world.write("from/set/good", b"good");
     // A name that leads out of the export is never followed.
@@ -246,14 +246,14 @@ fn what_cannot_be_read_is_told_by_reason_and_the_rest_arrives() {
     let job = ends(&jobs, &id);
     assert_eq!(job.state, JobState::Partial, "{job:?}");
     assert_same(&world.path("from/set/good"), &world.path("to/two/set/good"));
-    let failures = jobs.failures(&id).expect("failures");
+    let failures = jobs.records().failures(&id).expect("failures");
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert_eq!(failures[0].count, 1);
     jobs.stop();
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_to_do() {
+fn an_invalid_submission_is_refused_with_advice() {
     let world = World::new();
     let jobs = world.start(1);
     for (source, destination, says) in [
@@ -302,14 +302,15 @@ fn a_schedule_submits_its_job_by_itself() {
     world.write("from/a", b"alpha");
     let jobs = world.start(1);
     let template = new("here:/from/a", "here:/to/a");
-    jobs.check_schedule(
-        "* * * * * *",
-        "Europe/Berlin",
-        &template,
-        "alice",
-        Role::Admin,
-    )
-    .expect("it makes sense");
+    jobs.schedules()
+        .check(
+            "* * * * * *",
+            "Europe/Berlin",
+            &template,
+            "alice",
+            Role::Admin,
+        )
+        .expect("it makes sense");
     let schedule = Schedule {
         id: "nightly".to_owned(),
         cron: "* * * * * *".to_owned(),

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::totals::Interface;
+use godwit_api::energy::UNREAD_FIGURE;
+
+use super::totals::{Interface, Tcp};
 
 /// A sector of `/proc/diskstats`, whatever the disk's own are.
 const SECTOR_BYTES: u64 = 512;
@@ -33,7 +35,7 @@ const NETWORK: [(&str, InterfaceCount); 4] = [
 ];
 
 /// The other figures of a whole host.
-const WHOLE: [&str; 13] = [
+const WHOLE: [&str; 16] = [
     "cpu_user",
     "cpu_system",
     "cpu_iowait",
@@ -43,13 +45,16 @@ const WHOLE: [&str; 13] = [
     "context_switches_per_second",
     "interrupts_per_second",
     "softirqs_per_second",
+    "segments_resent_per_second",
+    "sack_recoveries_per_second",
     "memory_available_bytes",
     "disk_read_bytes_per_second",
     "disk_written_bytes_per_second",
     "package_watts",
+    UNREAD_FIGURE,
 ];
 
-/// Whether a figure from another site is one of a whole host, or of an interface that the site numbered: not a name of its choice.
+/// Whether a figure from another site belongs to a whole host or to a numbered interface. Other names are chosen by the site.
 #[must_use]
 pub fn is_host_figure(name: &str) -> bool {
     let is_of_interface = || {
@@ -71,7 +76,10 @@ pub(super) struct Counts {
     pub(super) memory_available: Option<u64>,
     pub(super) disks: Option<(u64, u64)>,
     pub(super) network: Vec<Interface>,
+    pub(super) tcp: Tcp,
     pub(super) energy: Vec<Energy>,
+    /// Packages whose energy may not be read.
+    pub(super) energy_unread: u64,
 }
 
 /// The contents of `/proc/stat`.
@@ -99,11 +107,24 @@ pub(super) struct Ticks {
 
 /// The energy of one processor package.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Energy {
-    pub(super) package: String,
-    pub(super) microjoules: u64,
+pub struct Energy {
+    /// Name of the package, as the kernel numbers it.
+    pub package: String,
+    /// The counter of the package.
+    pub microjoules: u64,
     /// The value at which the counter wraps.
-    pub(super) range: u64,
+    pub range: u64,
+}
+
+impl Energy {
+    /// Microjoules since an earlier value of the same counter, which has wrapped once at most.
+    #[must_use]
+    pub fn since(&self, before: u64) -> u64 {
+        match self.microjoules.checked_sub(before) {
+            Some(used) => used,
+            None => self.range.saturating_sub(before) + self.microjoules,
+        }
+    }
 }
 
 impl Ticks {
@@ -275,6 +296,15 @@ impl Counts {
         let (now, then) = (self.disks.unzip(), before.disks.unzip());
         put("disk_read_bytes_per_second", rate(now.0, then.0));
         put("disk_written_bytes_per_second", rate(now.1, then.1));
+        let (now, then) = (self.tcp, before.tcp);
+        put(
+            "segments_resent_per_second",
+            rate(now.segments_resent, then.segments_resent),
+        );
+        put(
+            "sack_recoveries_per_second",
+            rate(now.sack_recoveries, then.sack_recoveries),
+        );
         for (name, of) in NETWORK {
             let (now, then) = (network(&self.network, of), network(&before.network, of));
             put(name, rate(now, then));
@@ -298,6 +328,8 @@ impl Counts {
                 .filter(|_| seconds > 0.0)
                 .map(|joules| joules / seconds),
         );
+        let unread = Some(self.energy_unread).filter(|unread| *unread > 0);
+        put(UNREAD_FIGURE, unread.map(float));
         figures
     }
 }
@@ -309,12 +341,8 @@ fn joules(before: &[Energy], now: &[Energy]) -> Option<f64> {
         let Some(then) = before.iter().find(|then| then.package == now.package) else {
             continue;
         };
-        // The counter wraps at its range.
-        let used = match now.microjoules.checked_sub(then.microjoules) {
-            Some(used) => used,
-            None => now.range.saturating_sub(then.microjoules) + now.microjoules,
-        };
-        sum = Some(sum.unwrap_or(0.0) + float(used) / 1e6);
+        let used = float(now.since(then.microjoules));
+        sum = Some(sum.unwrap_or(0.0) + used / 1e6);
     }
     sum
 }
@@ -338,12 +366,17 @@ mod tests {
                 range: 10_000_000,
             }]
         };
+        let troubles = |resent, recoveries| Tcp {
+            segments_resent: Some(resent),
+            sack_recoveries: Some(recoveries),
+        };
         let before = Counts {
             stat: stat(STAT),
             network: interfaces(
                 "Inter-|\n face |\n lo: 9 0 0 0 0 0 0 0 9 0\n eth0.5: 1000 1 0 0 0 0 0 0 2000 1\n",
             ),
             energy: energy(9_000_000),
+            tcp: troubles(5, 1),
             ..Counts::default()
         };
         let after = Counts {
@@ -351,6 +384,8 @@ mod tests {
             network: interfaces("eth0.5: 5000 7 0 0 0 0 0 0 2000 1\n"),
             memory_available: memory_available("MemTotal: 9 kB\nMemAvailable:  2 kB\n"),
             energy: energy(3_000_000),
+            energy_unread: 1,
+            tcp: troubles(25, 2),
             ..Counts::default()
         };
         let figures = after.since(&before, Duration::from_secs(2));
@@ -382,7 +417,10 @@ mod tests {
             ("network_received_packets_per_second", 3.0),
             ("network_sent_bytes_per_second", 0.0),
             ("network_sent_packets_per_second", 0.0),
+            ("package_counters_unread", 1.0),
             ("package_watts", 2.0),
+            ("sack_recoveries_per_second", 0.5),
+            ("segments_resent_per_second", 10.0),
             ("softirqs_per_second", 100.0),
         ];
         let found: Vec<(&str, f64)> = figures

@@ -2,8 +2,9 @@
 //! Makes no rates: the reader of the figures does.
 
 use std::fs;
+use std::path::Path;
 
-use super::counts::{self, Ticks};
+use super::counts::{self, Energy, Ticks};
 
 /// Ticks of `/proc/stat` in a second: fixed in the interface of the kernel to programs (`USER_HZ`).
 const TICKS_A_SECOND: f64 = 100.0;
@@ -26,6 +27,15 @@ pub struct Interface {
     pub sent_packets: u64,
 }
 
+/// Counts of TCP in the network namespace of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Segments that were sent again.
+    pub segments_resent: Option<u64>,
+    /// Times that selective acknowledgements showed a loss and began its repair.
+    pub sack_recoveries: Option<u64>,
+}
+
 /// Counts of the kernel. A figure that the machine does not have is left out.
 #[derive(Clone, Debug, Default)]
 pub struct HostTotals {
@@ -43,6 +53,10 @@ pub struct HostTotals {
     pub disks: Option<(u64, u64)>,
     /// The loopback is one of them.
     pub interfaces: Vec<Interface>,
+    /// Troubles of TCP on all interfaces.
+    pub tcp: Tcp,
+    /// The processor packages whose energy the process may read.
+    pub energy: Vec<Energy>,
 }
 
 /// Reads the counts.
@@ -59,6 +73,8 @@ pub fn host_totals() -> HostTotals {
         memory_available: counts::memory_available(&read("/proc/meminfo")),
         disks: counts::disks(&read("/proc/diskstats"), &|name| super::is_disk(name)),
         interfaces: interfaces(&read("/proc/net/dev")),
+        tcp: tcp(&read("/proc/net/snmp"), &read("/proc/net/netstat")),
+        energy: super::energy(Path::new(super::POWERCAP)).0,
     }
 }
 
@@ -113,6 +129,21 @@ pub(super) fn interfaces(text: &str) -> Vec<Interface> {
     text.lines().filter_map(read).collect()
 }
 
+/// Reads `/proc/net/snmp` and `/proc/net/netstat` (proc(5)): for each group a line of names, and a line of counts.
+pub(super) fn tcp(snmp: &str, netstat: &str) -> Tcp {
+    let find = |text: &str, group: &str, wanted: &str| -> Option<u64> {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(group));
+        let mut names = lines.next()?.split_ascii_whitespace();
+        let place = names.position(|name| name == wanted)?;
+        let mut counts = lines.next()?.split_ascii_whitespace();
+        counts.nth(place)?.parse().ok()
+    };
+    Tcp {
+        segments_resent: find(snmp, "Tcp:", "RetransSegs"),
+        sack_recoveries: find(netstat, "TcpExt:", "TCPSackRecovery"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +161,23 @@ mod tests {
         let expected = [interface("lo", 9, 1), interface("eth0", 1_000, 10)];
         assert_eq!(interfaces(text), expected);
         assert_eq!(interfaces("nothing: here"), []);
+    }
+
+    #[test]
+    fn troubles_of_tcp_are_found_by_their_names() {
+        let snmp =
+            "Ip: Forwarding InHdrErrors\nIp: 1 9\nTcp: MaxConn RetransSegs InErrs\nTcp: -1 12 3\n";
+        let netstat =
+            "TcpExt: SyncookiesSent TCPSackRecovery\nTcpExt: 4 5\nIpExt: InNoRoutes\nIpExt: 6\n";
+        let expected = Tcp {
+            segments_resent: Some(12),
+            sack_recoveries: Some(5),
+        };
+        assert_eq!(tcp(snmp, netstat), expected);
+        assert_eq!(
+            tcp("Tcp: RetransSegs\n", "TcpExt: Other\nTcpExt: 1\n"),
+            Tcp::default()
+        );
     }
 
     #[test]

@@ -138,7 +138,7 @@ mod tests {
         let found = all(&samples, &[], &places);
         assert_eq!(names(&found), ["here", "siteB (other end)"]);
         assert_eq!(found[1].figures, [None, Some(&figures(0.2))]);
-        // Another site ran the job, and its other end may be any.
+        // Another site ran the job. The other end of the job may be any site, so it has no name.
         let samples = [lone(Some("siteA"))];
         let found = all(&samples, &[], &places);
         assert_eq!(names(&found), ["a node of siteA", "the other end"]);

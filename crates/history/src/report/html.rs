@@ -7,9 +7,10 @@ mod plot;
 
 use std::fmt::Write as _;
 
-use super::{hosts, nodes as shares};
+use super::hosts;
+use godwit_api::energy::{self, UNREAD_FIGURE};
 use godwit_api::event::Encryption;
-use godwit_api::rest::{JobReport, Timestamp};
+use godwit_api::rest::{AttemptOutcome, Bottleneck, JobReport, Timestamp};
 use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_rate, human_size};
 
@@ -67,6 +68,7 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
         )?;
     }
     facts(page, report)?;
+    destinations(page, report)?;
     let places = job.sources.iter().chain([&job.destination]);
     let places: Vec<&str> = places.map(String::as_str).collect();
     let found = hosts::all(&report.samples, &report.attempts, &places);
@@ -119,6 +121,18 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
             format!("{joules:.0} J for each terabyte (processor packages)"),
         ));
     }
+    let places: Vec<&str> = job
+        .sources
+        .iter()
+        .chain([&job.destination])
+        .map(String::as_str)
+        .collect();
+    for host in hosts::all(&report.samples, &report.attempts, &places) {
+        let mut figures = host.figures.iter().flatten();
+        if figures.any(|figures| figures.contains_key(UNREAD_FIGURE)) {
+            rows.push(("Energy", energy::unread(&host.name)));
+        }
+    }
     if let Some(manifest) = job.summary.as_ref().map(|summary| &summary["manifest"])
         && let Some(digest) = manifest["digest"].as_str()
     {
@@ -130,9 +144,10 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
         rows.push(("Encryption", by));
     }
     if !report.bottlenecks.is_empty() {
-        let mut stages: Vec<(&String, &f64)> = report.bottlenecks.iter().collect();
+        let mut stages: Vec<(&Bottleneck, &f64)> = report.bottlenecks.iter().collect();
         stages.sort_by(|one, other| other.1.total_cmp(one.1));
-        let part = |(stage, part): (&String, &f64)| format!("{stage} {:.0} %", part * 100.0);
+        let part =
+            |(stage, part): (&Bottleneck, &f64)| format!("{} {:.0} %", stage.words(), part * 100.0);
         let parts: Vec<String> = stages.into_iter().map(part).collect();
         rows.push(("Limited by", format!("{} of the time", parts.join(", "))));
     }
@@ -165,25 +180,21 @@ fn nodes(page: &mut String, report: &JobReport) -> std::fmt::Result {
         return Ok(());
     }
     page.push_str("<h2>Nodes</h2>");
-    if let Some(even) = shares::evenness(&report.nodes) {
-        write!(
-            page,
-            "<p>The node that moved least moved {:.0} % as much as the node that moved most. The last node ended {:.1} s after the first node.</p>",
-            even * 100.0,
-            shares::spread(&report.nodes)
-        )?;
+    if let Some(even) = &report.evenness {
+        write!(page, "<p>{}</p>", escape(&even.words()))?;
     }
-    page.push_str("<table><tr><th>Node<th>First seen<th>Last seen<th class=n>Rate<th class=n>Share<th>Limited by");
+    page.push_str("<table><tr><th>Node<th>First seen<th>Last seen<th class=n>Rate<th class=n>Share<th>Limited by<th>Interfaces");
     for node in &report.nodes {
         write!(
             page,
-            "<tr><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{:.0} %<td>{}",
+            "<tr><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{:.0} %<td>{}<td>{}",
             escape(&node.node),
             node.began.utc(),
             node.ended.utc(),
             rate_text(node.bytes_per_second),
             node.share * 100.0,
-            escape(node.bottleneck.as_deref().unwrap_or("–"))
+            node.bottleneck.map_or("–", Bottleneck::words),
+            escape(&node.interfaces_text())
         )?;
     }
     page.push_str("</table>");
@@ -229,7 +240,7 @@ fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
             attempt.number,
             escape(&attempt.node),
             attempt.started.utc(),
-            escape(outcome(attempt.outcome.as_deref())),
+            escape(outcome(attempt.outcome.as_ref())),
             human_size(attempt.bytes),
             escape(why)
         )?;
@@ -239,13 +250,37 @@ fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
 }
 
 /// The outcome of an attempt for people, as on the page of the node.
-fn outcome(word: Option<&str>) -> &str {
-    match word {
+fn outcome(outcome: Option<&AttemptOutcome>) -> &str {
+    match outcome {
         None => "runs",
-        Some("backoff") => "failed, tried again later",
-        Some("restart") => "ended with the node",
-        Some(word) => word,
+        Some(AttemptOutcome::Backoff) => "failed, tried again later",
+        Some(AttemptOutcome::Restart) => "ended with the node",
+        Some(other) => other.as_str(),
     }
+}
+
+fn destinations(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    if report.destinations.is_empty() {
+        return Ok(());
+    }
+    page.push_str(
+        "<h2>Destinations</h2><table><tr><th>Destination<th>Job<th>State<th class=n>Moved<th class=n>Files<th>Reason",
+    );
+    for job in &report.destinations {
+        let why = job.reason.as_ref().map_or("", |reason| &reason.text);
+        write!(
+            page,
+            "<tr><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td>{}",
+            escape(&job.destination),
+            escape(&job.id),
+            job.state.name(),
+            human_size(job.moved.bytes),
+            job.moved.files,
+            escape(why)
+        )?;
+    }
+    page.push_str("</table>");
+    Ok(())
 }
 
 fn failures(page: &mut String, report: &JobReport) -> std::fmt::Result {
@@ -346,8 +381,9 @@ mod tests {
 
     #[test]
     fn outcomes_of_attempts_are_plain_words() {
-        assert_eq!(outcome(Some("backoff")), "failed, tried again later");
-        assert_eq!(outcome(Some("complete")), "complete");
+        let words = |word| outcome(Some(&AttemptOutcome::of_word(word))).to_owned();
+        assert_eq!(words("backoff"), "failed, tried again later");
+        assert_eq!(words("complete"), "complete");
         assert_eq!(outcome(None), "runs");
     }
 

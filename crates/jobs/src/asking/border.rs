@@ -15,35 +15,27 @@ use godwit_api::event::Event;
 use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::grant::is_job_id;
+use godwit_api::json::Shape;
 use godwit_api::rest::{
-    ChannelView, FailureGroup, LogLine, MovedView, NodeProgress, ProgressView, SampleView,
-    Timestamp,
+    ChannelView, FailureGroup, LogLine, NodeProgress, ProgressView, SampleView, Timestamp,
 };
 use godwit_run::STAGE_FIGURES;
 use godwit_state::Reason;
 use serde_json::{Map, Value};
 
+use crate::basis::cluster::IsMember;
+use crate::basis::documents::summary_of_program;
 use crate::basis::words::{clip, is_plain_reason};
 use asked::{Asked, Named};
 
-/// The largest amount that a site is believed: 8 PiB, and as many files.
+/// The largest number of bytes or files that a site may report: 2⁵³, which is 8 PiB. A larger number counts as this one.
 const AMOUNT_MAX: u64 = 1 << 53;
 
-/// The longest code, and the longest name of a figure.
+/// Most bytes of a code and of the name of a figure.
 const WORD_BYTES_MAX: usize = 64;
 
 /// Replaces a code that is malformed, or that only this node may give.
 pub(crate) const OTHER: FailureCode = FailureCode::Other;
-
-/// The stages that may limit a transfer.
-const BOTTLENECKS: [&str; 6] = [
-    "source storage",
-    "source CPU",
-    "network",
-    "destination CPU",
-    "destination storage",
-    "limit",
-];
 
 /// Figures of one sample of each kind: about twice as many as a node measures.
 const FIGURES_MAX: usize = 64;
@@ -53,6 +45,9 @@ const CHANNELS_MAX: usize = 64;
 
 /// Nodes of a divided job: more than a cluster has.
 const NODES_MAX: usize = 64;
+
+/// The longest name, as in the state.
+const NAME_BYTES_MAX: usize = 255;
 
 /// Groups of failed entries. The state takes four more.
 const GROUPS_MAX: usize = 60;
@@ -66,20 +61,41 @@ const SUMMARY_BYTES_MAX: usize = 64 << 10;
 /// The longest line of a log: the beginning of a job with hundreds of sources fits.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
+/// Values of a line: twice those of the longest list of sources. A value takes up to 32 bytes in memory.
+const LINE_VALUES_MAX: usize = 4_096;
+
 /// Times of samples: from 1970 to 9999-12-31.
 const TIMES: std::ops::Range<i64> = 0..253_402_214_400_000;
 
 /// Wraps another asker, and lets only bounded answers of others through: all questions of this node go through it.
 pub(crate) struct Bordered {
     sites: Arc<dyn AskSites>,
+    is_member: Arc<IsMember>,
     asked: Asked,
 }
 
+/// The source of an answer, for the names of the nodes in it.
+#[derive(Clone, Copy)]
+enum By<'a> {
+    /// A node of this cluster: it names nodes of the cluster, and nodes that it has bounded itself.
+    Member,
+    /// A site, by its name here. It may give its nodes any names, and gives other sites none.
+    Site(&'a str),
+}
+
 impl Bordered {
-    pub(crate) fn new(sites: Arc<dyn AskSites>) -> Self {
+    pub(crate) fn new(sites: Arc<dyn AskSites>, is_member: Arc<IsMember>) -> Self {
         Self {
             sites,
+            is_member,
             asked: Asked::default(),
+        }
+    }
+
+    fn source<'a>(&self, peer: &'a Peer) -> By<'a> {
+        match (self.is_member)(&peer.identity) {
+            Ok(true) => By::Member,
+            _ => By::Site(&peer.name),
         }
     }
 }
@@ -97,8 +113,8 @@ impl AskSites for Bordered {
             self.asked.begin(named, Instant::now())?;
         }
         let mut answer = self.sites.ask_for(mandate, site, question, go_on);
-        if site.is_some() {
-            answer = of_node(answer);
+        if let Some(peer) = site {
+            answer = of_node(answer, &|| self.source(peer));
         }
         if let Some(named) = &named {
             self.asked.end(named, &answer, Instant::now());
@@ -111,24 +127,28 @@ impl AskSites for Bordered {
     }
 }
 
-/// Bounds the answer of another site about a job.
-pub(crate) fn of_site(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
-    let mut answer = of_node(answer)?;
+/// Bounds the answer of another site about a job. The site has this name here.
+pub(crate) fn of_site(site: &str, answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+    let by = By::Site(site);
+    let mut answer = of_node(answer, &|| by)?;
     if let Answer::Job(seen) = &mut answer {
-        job(seen);
+        job(seen, by);
     }
     Ok(answer)
 }
 
 /// Bounds the answer of a node of the cluster, or of a site about its nodes.
-fn of_node(answer: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
+fn of_node<'a>(
+    answer: Result<Answer, Refusal>,
+    by: &dyn Fn() -> By<'a>,
+) -> Result<Answer, Refusal> {
     let mut answer = answer.map_err(|refusal| Refusal {
         code: word(&refusal.code),
         message: clip(&refusal.message),
         ..refusal
     })?;
     match &mut answer {
-        Answer::Past(told) => past(told),
+        Answer::Past(told) => past(told, by()),
         Answer::Host(told) => figures(told),
         _ => {}
     }
@@ -156,7 +176,7 @@ fn is_word(text: &str) -> bool {
     (1..=WORD_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)
 }
 
-fn job(seen: &mut JobSeen) {
+fn job(seen: &mut JobSeen, by: By<'_>) {
     let view = &mut seen.view;
     if !is_job_id(&view.id) {
         OTHER.as_str().clone_into(&mut view.id);
@@ -166,20 +186,22 @@ fn job(seen: &mut JobSeen) {
         text: clip(&told.text),
     });
     view.summary = view.summary.take().and_then(summary);
-    view.moved = moved(view.moved);
+    view.moved = view.moved.at_most(AMOUNT_MAX);
     if let Some(told) = &mut view.progress {
-        progress(told);
+        progress(told, by);
     }
     seen.failures = groups(std::mem::take(&mut seen.failures));
 }
 
-/// A summary is an object of a usual length; of a longer one the figures are left.
+/// Of a summary the known fields are left, because many values take far more memory than their text. If it is long or not whole, its
+/// figures are left.
 fn summary(told: Value) -> Option<Value> {
     if !told.is_object() {
         return None;
     }
-    if told.to_string().len() <= SUMMARY_BYTES_MAX {
-        return Some(told);
+    let known = summary_of_program(&told);
+    if let Some(known) = known.filter(|known| known.to_string().len() <= SUMMARY_BYTES_MAX) {
+        return Some(known);
     }
     let fields = told.as_object()?.iter();
     let figures = fields.filter(|(name, value)| is_word(name) && value.is_number());
@@ -224,24 +246,15 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
 
 /// Progress is shown to every user, so text of another site is removed. Real amounts are below the bounds, and sums of bounded
 /// figures do not overflow.
-fn moved(told: MovedView) -> MovedView {
-    MovedView {
-        bytes: told.bytes.min(AMOUNT_MAX),
-        files: told.files.min(AMOUNT_MAX),
-        bytes_again: told.bytes_again.min(AMOUNT_MAX),
-    }
-}
-
-fn progress(told: &mut ProgressView) {
-    told.moved = moved(told.moved);
+fn progress(told: &mut ProgressView, by: By<'_>) {
+    told.moved = told.moved.at_most(AMOUNT_MAX);
     told.bytes = told.bytes.min(AMOUNT_MAX);
     told.files = told.files.min(AMOUNT_MAX);
     told.bottleneck_text = None;
-    bottleneck(&mut told.bottleneck);
     stages(&mut told.stages);
     figures(&mut told.host);
     figures(&mut told.other_host);
-    nodes(&mut told.nodes);
+    nodes(&mut told.nodes, by);
     told.channels.truncate(CHANNELS_MAX);
     told.channels.iter_mut().for_each(ChannelView::unnamed);
 }
@@ -251,24 +264,34 @@ pub(crate) fn node_name(number: usize) -> String {
     format!("node {number}")
 }
 
-/// Nodes have numbers: their names are texts of the other site.
-fn nodes(told: &mut Vec<NodeProgress>) {
+/// Nodes of another site have numbers: the site keeps their names to itself.
+fn nodes(told: &mut Vec<NodeProgress>, by: By<'_>) {
     told.truncate(NODES_MAX);
     for (number, node) in (1..).zip(told) {
-        node.node = node_name(number);
-        node.to.clear();
+        match by {
+            By::Member => {
+                if !is_name(&node.node) {
+                    node.node = node_name(number);
+                }
+                if !is_name(&node.to) {
+                    node.to.clear();
+                }
+            }
+            By::Site(site) => {
+                node.node = format!("{site} {}", node_name(number));
+                node.to.clear();
+            }
+        }
         node.bottleneck_text = None;
-        bottleneck(&mut node.bottleneck);
         stages(&mut node.stages);
         figures(&mut node.host);
         figures(&mut node.other_host);
     }
 }
 
-fn bottleneck(told: &mut Option<String>) {
-    *told = told
-        .take()
-        .filter(|stage| BOTTLENECKS.contains(&stage.as_str()));
+/// Whether the state takes this name of a node.
+fn is_name(text: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 /// The figures that this program knows: a name would be a text of the other site.
@@ -283,11 +306,10 @@ fn figures(told: &mut BTreeMap<String, f64>) {
     }
 }
 
-fn past(told: &mut JobPast) {
+fn past(told: &mut JobPast, by: By<'_>) {
     told.lines.iter_mut().for_each(line);
     told.samples.retain(|sample| TIMES.contains(&sample.at.0));
     for SampleView {
-        bottleneck: stage,
         stages,
         host,
         other_host,
@@ -297,8 +319,7 @@ fn past(told: &mut JobPast) {
         ..
     } in &mut told.samples
     {
-        self::nodes(nodes);
-        bottleneck(stage);
+        self::nodes(nodes, by);
         self::stages(stages);
         figures(host);
         figures(other_host);
@@ -308,7 +329,7 @@ fn past(told: &mut JobPast) {
 }
 
 fn short(name: &mut Option<String>) {
-    *name = name.take().filter(|name| name.len() <= 255);
+    *name = name.take().filter(|name| name.len() <= NAME_BYTES_MAX);
 }
 
 fn line(told: &mut LogLine) {
@@ -317,9 +338,11 @@ fn line(told: &mut LogLine) {
     told.from = told
         .from
         .take()
-        .filter(|from| from.site.len() <= 255 && is_job_id(&from.job));
-    let bytes = told.event.to_string().len();
-    if bytes > LINE_BYTES_MAX || !told.event.is_object() {
+        .filter(|from| from.site.len() <= NAME_BYTES_MAX && is_job_id(&from.job));
+    let text = told.event.to_string();
+    let bytes = text.len();
+    let values = Shape::of(text.as_bytes()).values;
+    if bytes > LINE_BYTES_MAX || values > LINE_VALUES_MAX || !told.event.is_object() {
         let message = format!(
             "a log line of {bytes} bytes is left out here; the log at its site has the line"
         );
@@ -331,20 +354,6 @@ fn line(told: &mut LogLine) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_stages_are_those_of_the_program() {
-        use godwit_engine::Bottleneck as Stage;
-        let stages = [
-            Stage::SourceStorage,
-            Stage::SourceCpu,
-            Stage::Network,
-            Stage::DestinationCpu,
-            Stage::DestinationStorage,
-            Stage::Limit,
-        ];
-        assert_eq!(stages.map(Stage::as_str), BOTTLENECKS);
-    }
 
     #[test]
     fn groups_beyond_the_bound_are_counted_under_one() {
@@ -384,13 +393,39 @@ mod tests {
 
     #[test]
     fn a_refusal_has_a_word_and_a_text_that_the_state_takes() {
-        let told = of_site(Err(Refusal {
-            code: Code::of_word("a\nb"),
-            ..Refusal::new(OTHER, "x".repeat(1 << 20))
-        }));
+        let told = of_site(
+            "siteB",
+            Err(Refusal {
+                code: Code::of_word("a\nb"),
+                ..Refusal::new(OTHER, "x".repeat(1 << 20))
+            }),
+        );
         let told = told.expect_err("refused");
         assert_eq!(told.code, OTHER);
         assert!(told.message.len() < 4_352);
+    }
+
+    #[test]
+    fn a_node_of_the_cluster_names_nodes_and_a_site_has_its_numbered() {
+        let told = || {
+            let node = |node: &str| NodeProgress {
+                node: node.to_owned(),
+                to: "b1".to_owned(),
+                ..NodeProgress::default()
+            };
+            vec![node("a1"), node("a\n2")]
+        };
+        let named = |by| {
+            let mut told = told();
+            nodes(&mut told, by);
+            let names = told.into_iter().map(|node| (node.node, node.to));
+            names.collect::<Vec<_>>()
+        };
+        let pair = |node: &str, to: &str| (node.to_owned(), to.to_owned());
+        let by_member = [pair("a1", "b1"), pair("node 2", "b1")];
+        assert_eq!(named(By::Member), by_member);
+        let by_site = [pair("siteB node 1", ""), pair("siteB node 2", "")];
+        assert_eq!(named(By::Site("siteB")), by_site);
     }
 
     #[test]
@@ -398,5 +433,24 @@ mod tests {
         let told = serde_json::json!({"bytes": 7, "words": "x".repeat(SUMMARY_BYTES_MAX)});
         assert_eq!(summary(told), Some(serde_json::json!({"bytes": 7})));
         assert_eq!(summary(serde_json::json!("words")), None);
+    }
+
+    #[test]
+    fn a_summary_and_a_line_hold_few_values() {
+        use godwit_api::event::TransferSummary;
+        let whole = serde_json::to_value(TransferSummary::default()).expect("a document");
+        let mut told = whole.clone();
+        told["a"] = vec![0; 30_000].into();
+        assert_eq!(summary(told.clone()), Some(whole));
+        let mut long = LogLine {
+            seq: 1,
+            at: Timestamp(1),
+            attempt: 1,
+            event: told,
+            from: None,
+            node: None,
+        };
+        line(&mut long);
+        assert!(long.event.to_string().len() < 200, "{}", long.event);
     }
 }

@@ -14,13 +14,13 @@ use crate::asking::{Asking, reached};
 use crate::basis::pages::each_job;
 use crate::basis::this_node::ThisNode;
 
-/// Between two questions to a node.
+/// The pause between two questions to a node.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// An older answer is not shown.
+/// The age from which an answer is not shown.
 const OLD_AFTER: Duration = Duration::from_secs(5);
 
-/// After the last look of a client the questions end.
+/// How long the questions go on after the last look of a client.
 const LOOKS_FOR: Duration = Duration::from_secs(10);
 
 /// How long a node may take to answer.

@@ -1,5 +1,5 @@
 //! Owns the figures of this node's host, and those of the hosts at the other ends of its transfers, for which it asks.
-//! Decides nothing by them, and keeps none of an ended job: `history` does.
+//! Makes no decision, and keeps no figures of ended jobs: `history` does.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,7 +97,7 @@ impl Hosts {
         (Figures::new(), is_due)
     }
 
-    /// Takes the answer of a node; None of one that does not say.
+    /// Takes the answer of a node; `figures` is None if the node gives none.
     fn answered(&self, identity: &str, figures: Option<Figures>) {
         if let Some(other) = self.others().get_mut(identity) {
             other.waits = false;
@@ -108,25 +108,46 @@ impl Hosts {
     }
 }
 
+/// One question to a node. Its end, of whatever kind, permits the next one.
+struct Asked {
+    asking: Arc<Asking>,
+    node: Peer,
+    figures: Option<Figures>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let hosts = &self.asking.hosts;
+        hosts.answered(&self.node.identity, self.figures.take());
+    }
+}
+
 /// The last figures from the host at the other end of a running transfer. The call does not wait: a thread asks
 /// for the figures of the next call. An older node does not know the question, and another one refuses it between two transfers.
 pub(crate) fn of_other(asking: &Arc<Asking>, node: &Peer) -> Figures {
     let hosts = &asking.hosts;
     let (figures, is_due) = hosts.known(&node.identity, Instant::now());
     if is_due {
-        let (own, asked) = (Arc::clone(asking), node.clone());
+        let mut asked = Asked {
+            asking: Arc::clone(asking),
+            node: node.clone(),
+            figures: None,
+        };
         let ask = move || {
-            let answer = reached::ask(&own, &asked, &Question::Host {}, WITHIN, &|| true);
-            let figures = match answer {
-                Ok(Answer::Host(figures)) => Some(figures),
-                _ => None,
-            };
-            own.hosts.answered(&asked.identity, figures);
+            let answer = reached::ask(
+                &asked.asking,
+                &asked.node,
+                &Question::Host {},
+                WITHIN,
+                &|| true,
+            );
+            if let Ok(Answer::Host(figures)) = answer {
+                asked.figures = Some(figures);
+            }
         };
         let thread = thread::Builder::new().name("gw-host".to_owned());
-        if thread.spawn(ask).is_err() {
-            hosts.answered(&node.identity, None);
-        }
+        // Without a thread the question ends here.
+        drop(thread.spawn(ask));
     }
     figures
 }

@@ -4,10 +4,10 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use godwit_api::ask::{Answer, ManifestAfter, ManifestPiece, Question};
+use godwit_api::ask::{Answer, ManifestAfter, ManifestChunk, Question};
 use godwit_api::event::Summary;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
@@ -19,8 +19,8 @@ use crate::basis::ends::is_third_party;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 
-/// The setting that names the file.
-pub(crate) const SETTING: &str = "manifest";
+/// Stands for the file in a summary.
+const SHOWN: &str = "manifest";
 
 /// Settings that are about the manifest and make no sense without one.
 const ABOUT: [&str; 2] = ["sign", "manifest-sorted"];
@@ -40,13 +40,11 @@ pub(crate) fn check(new: &NewJob) -> Result<(), JobsError> {
     }
 }
 
-/// The value of the setting for a job of this node.
-pub(crate) fn setting(directory: &Path, job: &Job) -> Vec<Text> {
-    use std::os::unix::ffi::OsStringExt as _;
+/// The file for the manifest of a job of this node.
+pub(crate) fn file(directory: &Path, job: &Job) -> PathBuf {
     // Where it cannot be made, the transfer fails with the reason.
     let _ = godwit_history::make_directory(directory, &job.id);
-    let path = godwit_history::manifest_path(directory, &job.id);
-    vec![Text(path.into_os_string().into_vec())]
+    godwit_history::manifest_path(directory, &job.id)
 }
 
 /// A manifest that is read from its beginning to its end, from this node or from another one of the cluster.
@@ -82,12 +80,12 @@ impl Manifest {
     ///
     /// # Errors
     /// The file cannot be read, or the other node is lost or has another manifest of the job by now.
-    pub fn piece(&mut self) -> io::Result<Vec<u8>> {
+    pub fn chunk(&mut self) -> io::Result<Vec<u8>> {
         match &mut self.from {
             From::Here(file) => {
-                let mut piece = Vec::new();
-                file.take(PIECE_BYTES).read_to_end(&mut piece)?;
-                Ok(piece)
+                let mut chunk = Vec::new();
+                file.take(CHUNK_BYTES).read_to_end(&mut chunk)?;
+                Ok(chunk)
             }
             From::There(there) => {
                 if let Some(first) = there.first.take() {
@@ -96,26 +94,26 @@ impl Manifest {
                 if there.offset >= self.bytes {
                     return Ok(Vec::new());
                 }
-                let piece = ask(
+                let chunk = ask(
                     &there.asking,
                     &there.node,
                     &there.job,
                     there.offset,
                     Some(&there.of),
                 );
-                let piece = piece.map_err(io::Error::other)?;
-                if piece.bytes.0.is_empty() {
+                let chunk = chunk.map_err(io::Error::other)?;
+                if chunk.bytes.0.is_empty() {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                there.offset += piece.bytes.0.len() as u64;
-                Ok(piece.bytes.0)
+                there.offset += chunk.bytes.0.len() as u64;
+                Ok(chunk.bytes.0)
             }
         }
     }
 }
 
 /// Bytes that are read at once here.
-const PIECE_BYTES: u64 = 256 << 10;
+const CHUNK_BYTES: u64 = 256 << 10;
 
 /// Bytes of one answer to another node: as JSON they take six times as many at worst, and a document holds 1 MiB.
 const ANSWER_BYTES: u64 = 128 << 10;
@@ -172,14 +170,14 @@ fn ask(
     job: &str,
     offset: u64,
     of: Option<&str>,
-) -> Result<ManifestPiece, String> {
+) -> Result<ManifestChunk, String> {
     let question = Question::Manifest(ManifestAfter {
         job: job.to_owned(),
         offset,
         of: of.map(str::to_owned),
     });
     match past::ask_node(asking, node, &question)? {
-        Answer::Manifest(piece) => Ok(piece),
+        Answer::Manifest(chunk) => Ok(chunk),
         _ => Err(format!(
             "{node} answered a different question; update that node"
         )),
@@ -187,9 +185,9 @@ fn ask(
 }
 
 /// A part of the manifest that this node keeps, for another node of the cluster; without a name where there is none.
-pub(crate) fn piece(directory: &Path, wish: &ManifestAfter) -> Result<ManifestPiece, JobsError> {
+pub(crate) fn chunk(directory: &Path, wish: &ManifestAfter) -> Result<ManifestChunk, JobsError> {
     let Some(file) = godwit_history::open_manifest(directory, &wish.job)? else {
-        return Ok(ManifestPiece::default());
+        return Ok(ManifestChunk::default());
     };
     let unreadable = |source| JobsError::File {
         path: godwit_history::manifest_path(directory, &wish.job),
@@ -213,7 +211,7 @@ pub(crate) fn piece(directory: &Path, wish: &ManifestAfter) -> Result<ManifestPi
         }
     }
     bytes.truncate(filled);
-    Ok(ManifestPiece {
+    Ok(ManifestChunk {
         of,
         total: meta.len(),
         bytes: Text(bytes),
@@ -253,7 +251,7 @@ pub(crate) fn hide_path(summary: &mut Summary) {
         && let Some(manifest) = &mut transfer.manifest
         && manifest.path.first() == Some(&b'/')
     {
-        manifest.path = SETTING.as_bytes().to_vec();
+        manifest.path = SHOWN.as_bytes().to_vec();
     }
 }
 

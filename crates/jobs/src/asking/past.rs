@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, JobPast, PastAfter, Question, code};
 use godwit_api::rest::{LogLine, LogPage, MissingNode, SampleView, Timestamp};
-use godwit_state::{Node, Reader};
+use godwit_state::{Node, PAGE_BYTES, Reader};
 
 use crate::asking::{Asking, reached};
 use crate::basis::error::JobsError;
@@ -19,6 +19,9 @@ use godwit_history::{NO_LINES, NO_SAMPLES};
 
 /// Numbers of the lines of one attempt.
 const LINES_OF_ATTEMPT: u64 = 1 << 32;
+
+/// Bytes of a page of lines, which take four times as many in memory. A page has at least one line, if there is one.
+const LINES_BYTES_MAX: usize = PAGE_BYTES / 4;
 
 /// How long a node may take to answer.
 const WITHIN: Duration = Duration::from_secs(3);
@@ -29,23 +32,31 @@ const SILENT_FOR: Duration = Duration::from_secs(5);
 /// Limit of questions for one log or for the samples of one node, enough for the longest files that a node allows.
 const QUESTIONS_MAX: usize = 100;
 
-/// Jobs and nodes whose samples are remembered, and for how long: a page reads them every few seconds.
+/// Bytes of the samples of all nodes: a little more than one node keeps. In memory they take several times as many.
+const SAMPLES_BYTES_MAX: usize = 16 << 20;
+
+/// Jobs and nodes whose samples are remembered, their bytes, and for how long: a page reads them every few seconds.
 const REMEMBERED_MAX: usize = 16;
+const REMEMBERED_BYTES_MAX: usize = 2 * SAMPLES_BYTES_MAX;
 const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 /// More samples than a node keeps: it has thinned them out since.
 const SAMPLES_MAX: usize = 4_096;
 
-/// Samples of a job from another node, and when they came.
+/// Samples of a job from another node, their bytes, and when they came.
 struct KeptSamples {
     at: Instant,
     samples: Vec<SampleView>,
+    bytes: usize,
 }
+
+/// The samples that are remembered, by job and node.
+type Remembered = HashMap<(String, String), KeptSamples>;
 
 /// Answers of other nodes about their records.
 #[derive(Default)]
 pub(crate) struct Others {
     silent: Mutex<HashMap<String, (Instant, String)>>,
-    told: Mutex<HashMap<(String, String), KeptSamples>>,
+    remembered: Mutex<Remembered>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -59,7 +70,7 @@ struct Run {
     last: u32,
 }
 
-/// The runs of attempts of a job by node, the first one first; None for a node that is alone with all of them.
+/// The runs of consecutive attempts by one node, the earliest first; None if this node ran all attempts.
 fn runs(this: &ThisNode, id: &str) -> Result<Option<Vec<Run>>, JobsError> {
     let reader = this.reader();
     let own = &this.name;
@@ -79,44 +90,59 @@ fn runs(this: &ThisNode, id: &str) -> Result<Option<Vec<Run>>, JobsError> {
     Ok((!(is_alone && is_own)).then_some(runs))
 }
 
-/// Lines of the log after number `after`, at most `limit`, from all nodes that can be reached.
+/// A page of the log after number `after`, from all nodes that can be reached: at most `limit` lines, and fewer if they are long.
 pub(crate) fn log(
     asking: &Asking,
     id: &str,
     after: u64,
     limit: usize,
 ) -> Result<LogPage, JobsError> {
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    let missing = match limit {
+        0 => Vec::new(),
+        _ => each_line(asking, id, after, &mut |line| {
+            bytes += godwit_history::size(&line);
+            if bytes > LINES_BYTES_MAX && !lines.is_empty() {
+                return false;
+            }
+            lines.push(line);
+            lines.len() < limit
+        })?,
+    };
+    Ok(LogPage {
+        next: lines.last().map_or(after, |line| line.seq),
+        lines,
+        missing,
+    })
+}
+
+/// Calls `take` for each line of the log after number `after`, until it returns false. Returns the nodes that cannot be reached.
+pub(crate) fn each_line(
+    asking: &Asking,
+    id: &str,
+    after: u64,
+    take: &mut dyn FnMut(LogLine) -> bool,
+) -> Result<Vec<MissingNode>, JobsError> {
+    let mut missing = Vec::new();
     let Some(runs) = runs(&asking.this, id)? else {
-        return Ok(godwit_history::read_log(
-            &asking.this.directory,
-            id,
-            after,
-            limit,
-        )?);
+        godwit_history::each_line(&asking.this.directory, id, after, take)?;
+        return Ok(missing);
     };
     let from = u32::try_from(after / LINES_OF_ATTEMPT).unwrap_or(u32::MAX);
     let from = from.saturating_add(1);
-    let mut page = LogPage {
-        next: after,
-        ..LogPage::default()
-    };
     for run in runs.iter().filter(|run| run.last >= from) {
-        let wanted = limit - page.lines.len();
-        if wanted == 0 {
-            break;
-        }
         let first = run.first.max(from);
         let line = match run.first <= from {
             true => after % LINES_OF_ATTEMPT,
             false => 0,
         };
-        match lines(asking, id, run, first, line, wanted)? {
-            Ok(lines) => page.lines.extend(lines),
-            Err(why) => miss(&mut page.missing, &run.node, why),
+        match lines(asking, id, run, first, line, take)? {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(why) => miss(&mut missing, &run.node, why),
         }
     }
-    page.next = page.lines.last().map_or(after, |line| line.seq);
-    Ok(page)
+    Ok(missing)
 }
 
 fn miss(missing: &mut Vec<MissingNode>, node: &str, why: String) {
@@ -128,17 +154,17 @@ fn miss(missing: &mut Vec<MissingNode>, node: &str, why: String) {
     }
 }
 
-/// Lines of the attempts of a run from `first` on, after the node's own number `after`; a sentence if the node does not answer.
+/// Takes the lines of the attempts of a run from `first` on, after the node's own number `after`. Returns whether more are wanted; a sentence
+/// if the node does not answer.
 fn lines(
     asking: &Asking,
     id: &str,
     run: &Run,
     first: u32,
     mut after: u64,
-    limit: usize,
-) -> Result<Result<Vec<LogLine>, String>, JobsError> {
+    take: &mut dyn FnMut(LogLine) -> bool,
+) -> Result<Result<bool, String>, JobsError> {
     let is_own = run.node == asking.this.name;
-    let mut found = Vec::new();
     for _ in 0..QUESTIONS_MAX {
         let past = match is_own {
             true => {
@@ -160,21 +186,23 @@ fn lines(
         after = last.seq;
         let lines = past.lines.into_iter();
         let lines = lines.filter(|line| (first..=run.last).contains(&line.attempt));
-        found.extend(lines.map(|line| LogLine {
+        let mut lines = lines.map(|line| LogLine {
             seq: u64::from(line.attempt.saturating_sub(1)) * LINES_OF_ATTEMPT
                 + line.seq % LINES_OF_ATTEMPT,
             node: (!is_own).then(|| run.node.clone()),
             ..line
-        }));
-        if found.len() >= limit || !more {
+        });
+        if !lines.all(&mut *take) {
+            return Ok(Ok(false));
+        }
+        if !more {
             break;
         }
     }
-    found.truncate(limit);
-    Ok(Ok(found))
+    Ok(Ok(true))
 }
 
-/// The samples of a job, the oldest first, and the nodes that did not send theirs.
+/// The samples of a job, the oldest first, and the nodes that did not send theirs. Those of several nodes are thinned out.
 pub(crate) fn samples(
     asking: &Asking,
     id: &str,
@@ -186,48 +214,109 @@ pub(crate) fn samples(
     let mut nodes: Vec<String> = runs.into_iter().map(|run| run.node).collect();
     nodes.sort();
     nodes.dedup();
-    let (mut all, mut missing) = (Vec::new(), Vec::new());
+    let (mut all, mut missing) = (Joined::default(), Vec::new());
     for node in nodes {
-        if node == asking.this.name {
-            all.extend(own()?);
-            continue;
-        }
-        match told_samples(asking, id, &node) {
-            Ok(samples) => all.extend(samples.into_iter().map(|sample| SampleView {
-                node: Some(node.clone()),
-                ..sample
-            })),
-            Err(why) => miss(&mut missing, &node, why),
+        let samples = if node == asking.this.name {
+            own()?
+        } else {
+            match samples_of(asking, id, &node) {
+                Ok(mut samples) => {
+                    for sample in &mut samples {
+                        sample.node = Some(node.clone());
+                    }
+                    samples
+                }
+                Err(why) => {
+                    miss(&mut missing, &node, why);
+                    continue;
+                }
+            }
+        };
+        all.add(samples, SAMPLES_BYTES_MAX);
+    }
+    Ok((all.sorted(), missing))
+}
+
+/// The samples of several nodes. Those of each node are thinned out alike: the samples of two nodes may alternate, so every second one of
+/// all could be each one of a node.
+#[derive(Default)]
+struct Joined {
+    of_nodes: Vec<Vec<SampleView>>,
+    halvings: u32,
+}
+
+impl Joined {
+    /// Adds the samples of a node. Every second sample of each node goes until the rest has so many bytes at most.
+    fn add(&mut self, mut samples: Vec<SampleView>, most: usize) {
+        (0..self.halvings).for_each(|_| halve(&mut samples));
+        self.of_nodes.push(samples);
+        while self.bytes() > most && self.of_nodes.iter().any(|samples| samples.len() > 1) {
+            self.of_nodes.iter_mut().for_each(halve);
+            self.halvings += 1;
         }
     }
-    all.sort_by_key(|sample| (sample.attempt, sample.at));
-    Ok((all, missing))
+
+    fn bytes(&self) -> usize {
+        let samples = self.of_nodes.iter().flatten();
+        samples.map(godwit_history::size).sum()
+    }
+
+    /// All samples, the oldest first.
+    fn sorted(self) -> Vec<SampleView> {
+        let mut all: Vec<SampleView> = self.of_nodes.into_iter().flatten().collect();
+        all.sort_by_key(|sample| (sample.attempt, sample.at));
+        all
+    }
+}
+
+/// Removes every second sample. The last one stays.
+fn halve(samples: &mut Vec<SampleView>) {
+    let mut left = samples.len();
+    samples.retain(|_| {
+        left -= 1;
+        left.is_multiple_of(2)
+    });
 }
 
 /// The samples that another node keeps: those that are remembered, and the new ones.
-fn told_samples(asking: &Asking, id: &str, node: &str) -> Result<Vec<SampleView>, String> {
+fn samples_of(asking: &Asking, id: &str, node: &str) -> Result<Vec<SampleView>, String> {
     let key = (id.to_owned(), node.to_owned());
-    let known = lock(&asking.others.told).remove(&key);
-    let known = known.filter(|told| told.at.elapsed() < REMEMBERED_FOR);
-    let known = known.filter(|told| told.samples.len() < SAMPLES_MAX);
-    let mut samples = known.map_or_else(Vec::new, |told| told.samples);
+    let known = lock(&asking.others.remembered).remove(&key);
+    let known = known.filter(|one| one.at.elapsed() < REMEMBERED_FOR);
+    let known = known.filter(|one| one.samples.len() < SAMPLES_MAX);
+    let (mut samples, mut bytes) = match known {
+        Some(one) => (one.samples, one.bytes),
+        None => (Vec::new(), 0),
+    };
     for _ in 0..QUESTIONS_MAX {
         let after = samples.last().map_or(Timestamp(0), |sample| sample.at);
         let past = ask(asking, node, id, 0, NO_LINES, after)?;
         let more = past.more && !past.samples.is_empty();
-        samples.extend(past.samples.into_iter().filter(|sample| sample.at > after));
+        let fresh = past.samples.into_iter().filter(|sample| sample.at > after);
+        for sample in fresh {
+            bytes += godwit_history::size(&sample);
+            samples.push(sample);
+        }
         if !more || samples.len() >= SAMPLES_MAX {
             break;
         }
     }
-    let mut told = lock(&asking.others.told);
-    told.retain(|_, told| told.at.elapsed() < REMEMBERED_FOR);
-    if told.len() < REMEMBERED_MAX {
-        let samples = samples.clone();
-        let at = Instant::now();
-        told.insert(key, KeptSamples { at, samples });
-    }
+    remember(&mut lock(&asking.others.remembered), key, &samples, bytes);
     Ok(samples)
+}
+
+/// Remembers samples, if there is room for them.
+fn remember(into: &mut Remembered, of: (String, String), samples: &[SampleView], bytes: usize) {
+    into.retain(|_, one| one.at.elapsed() < REMEMBERED_FOR);
+    let held: usize = into.values().map(|one| one.bytes).sum();
+    if into.len() < REMEMBERED_MAX && held + bytes <= REMEMBERED_BYTES_MAX {
+        let kept = KeptSamples {
+            at: Instant::now(),
+            samples: samples.to_vec(),
+            bytes,
+        };
+        into.insert(of, kept);
+    }
 }
 
 fn ask(
@@ -287,7 +376,7 @@ pub(crate) fn ask_node(asking: &Asking, node: &str, question: &Question) -> Resu
     }
 }
 
-/// The nodes that ran attempts of a job, the last one first, with the number of the last attempt of each.
+/// The nodes that ran attempts of a job, the latest node first. Each has the number of its last attempt.
 pub(crate) fn runners(reader: &Reader, id: &str) -> Result<Vec<(String, u32)>, JobsError> {
     let mut nodes: Vec<(String, u32)> = Vec::new();
     for attempt in reader.attempts(id)?.into_iter().rev() {
@@ -296,4 +385,69 @@ pub(crate) fn runners(reader: &Reader, id: &str) -> Result<Vec<(String, u32)>, J
         }
     }
     Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(second: i64, stages: usize) -> SampleView {
+        SampleView {
+            at: Timestamp(second * 1_000),
+            attempt: 1,
+            stages: (0..stages).map(|n| (format!("stage_{n}"), 0.5)).collect(),
+            ..SampleView::default()
+        }
+    }
+
+    #[test]
+    fn the_samples_of_many_nodes_are_no_more_than_those_of_one() {
+        let of_node = |node: &str| -> Vec<SampleView> {
+            let samples = (0..1_000).map(|second| SampleView {
+                node: Some(node.to_owned()),
+                ..sample(second, 10)
+            });
+            samples.collect()
+        };
+        let bytes =
+            |samples: &[SampleView]| -> usize { samples.iter().map(godwit_history::size).sum() };
+        let most = bytes(&of_node("n1")) * 2 / 3;
+        let mut joined = Joined::default();
+        for node in ["n1", "n2", "n3"] {
+            joined.add(of_node(node), most);
+        }
+        let all = joined.sorted();
+        assert!((most / 2..=most).contains(&bytes(&all)), "{}", bytes(&all));
+        assert!(all.is_sorted_by_key(|sample| sample.at));
+        // The nodes have samples at the same times. Each has as many left.
+        for node in ["n1", "n2", "n3"] {
+            let of_node = all.iter().filter(|one| one.node.as_deref() == Some(node));
+            assert_eq!(of_node.count(), 125, "{node}");
+        }
+    }
+
+    #[test]
+    fn samples_that_fit_stay_and_one_of_each_node_always_does() {
+        let mut joined = Joined::default();
+        let samples: Vec<SampleView> = (0..5).map(|second| sample(second, 1)).collect();
+        joined.add(samples.clone(), 1 << 20);
+        assert_eq!(joined.of_nodes, [samples]);
+        joined.add(vec![sample(7, 1_000)], 1);
+        joined.add(Vec::new(), 1);
+        let seconds = joined.sorted().into_iter().map(|one| one.at.0 / 1_000);
+        assert_eq!(seconds.collect::<Vec<_>>(), [4, 7]);
+    }
+
+    #[test]
+    fn samples_are_remembered_up_to_a_number_of_bytes() {
+        let mut remembered = Remembered::new();
+        let mut keep = |job: &str, bytes| {
+            let of = (job.to_owned(), "b1".to_owned());
+            remember(&mut remembered, of.clone(), &[], bytes);
+            remembered.contains_key(&of)
+        };
+        assert!(keep("long", SAMPLES_BYTES_MAX) && keep("longer", SAMPLES_BYTES_MAX));
+        assert!(!keep("one more", 1));
+        assert!(keep("nothing", 0));
+    }
 }

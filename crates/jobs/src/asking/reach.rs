@@ -48,8 +48,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) const NOT_REACHED: &str =
     "no node with this identity could be reached from here; see the log of this node";
 
-/// Recent dials for askers.
-pub(crate) struct Reaching {
+/// Recent dials of sites for askers, and whether they reached the site.
+pub(crate) struct RecentDials {
     within: Duration,
     askers: Mutex<HashMap<String, Asker>>,
     answered: Condvar,
@@ -70,7 +70,7 @@ enum Look {
     NotReached(Instant),
 }
 
-impl Default for Reaching {
+impl Default for RecentDials {
     fn default() -> Self {
         Self {
             within: REACH_WITHIN,
@@ -80,9 +80,9 @@ impl Default for Reaching {
     }
 }
 
-impl Reaching {
-    /// Whether the site is reached, for an asker that may ask it. Blocks for [`REACH_WITHIN`] at most, and for exactly that time if it is
-    /// not.
+impl RecentDials {
+    /// Whether the site is reached, for an asker that may ask it. Blocks for at most [`REACH_WITHIN`]. The wait for an unreached site
+    /// always takes that time.
     ///
     /// # Errors
     /// The site is not reached; it has too many addresses; or this asker had too many sites dialled.
@@ -105,7 +105,7 @@ impl Reaching {
         }
         let begun = Instant::now();
         if let Some(reached) = self.begin(asker, site)? {
-            return told(reached);
+            return reachable(reached);
         }
         let mut dial = Dial {
             reaching: self,
@@ -122,7 +122,7 @@ impl Reaching {
             }
         }
         dial.reached = reached.is_ok();
-        told(dial.reached)
+        reachable(dial.reached)
     }
 
     /// The last answer for the site; `None` means that the caller dials it, and reports the outcome by [`Self::end`].
@@ -156,6 +156,15 @@ impl Reaching {
         self.end(asker, site, false);
     }
 
+    /// The asker has heard that the site may be back: a no is good no longer. The next dial counts like any other.
+    fn doubt(&self, asker: &str, site: &Peer) {
+        if let Some(own) = self.lock().get_mut(asker) {
+            let is_no = |look: &Look| matches!(look, Look::NotReached(_));
+            own.sites
+                .retain(|(known, look)| known != site || !is_no(look));
+        }
+    }
+
     /// Notes how a dial went.
     fn end(&self, asker: &str, site: &Peer, reached: bool) {
         let now = Instant::now();
@@ -177,7 +186,7 @@ impl Reaching {
 
 /// A dial under way. Its end is noted even if it panics, so that no other question waits for it.
 struct Dial<'a> {
-    reaching: &'a Reaching,
+    reaching: &'a RecentDials,
     asker: &'a str,
     site: &'a Peer,
     reached: bool,
@@ -232,7 +241,7 @@ impl Asker {
 }
 
 /// The whole answer to the asker.
-fn told(reached: bool) -> Result<(), Refusal> {
+fn reachable(reached: bool) -> Result<(), Refusal> {
     if reached { Ok(()) } else { Err(not_reached()) }
 }
 
@@ -267,8 +276,8 @@ impl Asking {
     }
 }
 
-/// Finds out whether the other end of another node's job is reached, before the attempt connects to it: at the same rate, and with the same
-/// answer, as for a question.
+/// Checks, before an attempt of a guest job connects, whether the other end can be reached. The bound on tries and the answers are those
+/// of a question.
 ///
 /// # Errors
 /// The site is not reached, or the asker had too many sites tried lately.
@@ -283,6 +292,20 @@ pub(crate) fn check_reach(asking: &Asking, guest: &Guest) -> Result<(), Failure>
     })
 }
 
+/// The asker of a job has it tried now: the next attempt dials the other end, though a dial has failed a moment ago.
+pub(crate) fn dial_again(asking: &Asking, id: &str) {
+    if let Some((asker, site)) = other_end(asking, id) {
+        asking.reaching.doubt(&asker, &site);
+    }
+}
+
+/// The asker of a job, and the site at its other end.
+fn other_end(asking: &Asking, id: &str) -> Option<(String, Peer)> {
+    let spec = asking.this.reader().job_spec(id).ok().flatten()?;
+    let guest = Stored::parse(&spec).ok()?.guest?;
+    Some((guest.asker, guest.other?))
+}
+
 /// Hides from the asker how long an attempt tried the addresses of the other end: it may have moved since it was reached.
 pub(crate) fn even_out(
     asking: &Asking,
@@ -294,12 +317,8 @@ pub(crate) fn even_out(
     if asker_of(job).is_none() || !is_unproven(failure.code) || failure.message == NOT_REACHED {
         return;
     }
-    let spec = asking.this.reader().job_spec(&job.id).ok().flatten();
-    let guest = spec.and_then(|spec| Stored::parse(&spec).ok()?.guest);
-    if let Some(guest) = guest
-        && let Some(site) = &guest.other
-    {
-        asking.reaching.lose(&guest.asker, site);
+    if let Some((asker, site)) = other_end(asking, &job.id) {
+        asking.reaching.lose(&asker, &site);
     }
     while !is_even(begun.elapsed()) && !stops() {
         std::thread::sleep(LOOK_EVERY);

@@ -1,4 +1,4 @@
-//! Asks nodes, and finds one of another site that answers: the one by which the site is known, or another one that the site has named.
+//! Asks nodes, and finds a node of another site that answers: the node that the operator named, or a node that the site named.
 //! Decides nothing about jobs.
 
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
 use godwit_controller::{of_site, which_nodes};
 use godwit_state::{
-    Agreed, BELIEVED_HOURS, LEVEL_NAMED, Learn, Node, Op, Site, TARGETS_MAX, Target, Timestamp,
+    Agreed, BELIEVED_HOURS, LEVEL_NAMED, Learn, Node, Op, Site, TARGETS_MAX, Timestamp,
 };
 
 use crate::asking::Asking;
@@ -41,7 +41,7 @@ pub(crate) type GoesOn<'a> = dyn Fn() -> bool + Sync + 'a;
 /// without an answering node keeps its known addresses: the later dial reports the fault. Ends early when `goes_on` is false.
 ///
 /// # Errors
-/// The node that the operator named does not answer, and others are believed no longer.
+/// The node that the operator named does not answer, and the belief in other nodes has expired.
 pub(crate) fn living(
     asking: &Asking,
     site: Site,
@@ -66,12 +66,12 @@ pub(crate) fn living(
             Err(refusal) if is_silent(&refusal) => {}
             // A node that was named once and does not confirm its site may be another's by now.
             Err(_) if node.identity != site.identity => {}
-            // It answers, but not this.
+            // The node answers, but refuses this question.
             Err(_) => return Ok(by(site, node.clone(), vec![node])),
         }
     }
     let mut others = site.nodes.iter();
-    let had_others = others.any(|node| node.identity != site.identity);
+    let had_others = others.any(|node| node.peer.identity != site.identity);
     match had_others && learned(&site, at).is_empty() {
         true => Err(Refusal::later(code::UNREACHABLE, forgotten(&site))),
         false => Ok(unanswered(site)),
@@ -96,7 +96,7 @@ pub(crate) fn independent(site: &Site) -> Vec<Peer> {
     };
     let others = site
         .independent()
-        .map(|node| named(&node.identity, &node.addresses));
+        .map(|node| named(&node.peer.identity, &node.peer.addresses));
     let others: Vec<Peer> = others.collect();
     match others.is_empty() {
         true => others,
@@ -152,8 +152,7 @@ fn says_nothing(refusal: &Refusal) -> bool {
 pub(crate) fn learned(site: &Site, at: Timestamp) -> Vec<Peer> {
     let nodes = site.believed(at).map(|node| Peer {
         name: site.name.clone(),
-        addresses: node.addresses.clone(),
-        identity: node.identity.clone(),
+        ..node.peer.clone()
     });
     nodes.collect()
 }
@@ -174,7 +173,7 @@ pub(crate) fn renew(asking: &Asking, site: &Site) -> Result<(), Refusal> {
     nodes_of(asking, site, &peer(site), ANY_PLACE.as_bytes(), &|| true).map(drop)
 }
 
-/// The node that answered, or another one where it does not serve the place itself, as with a mount that hangs.
+/// The node that answered. If it does not serve the place, as with a mount that hangs, another node.
 fn serving(node: Peer, nodes: &[Peer]) -> Peer {
     let serves = nodes.iter().any(|one| one.identity == node.identity);
     let other = nodes.first().filter(|_| !serves);
@@ -250,7 +249,7 @@ fn nodes_of(
         one.identity == site.identity
             || site
                 .believed(at)
-                .any(|known| known.identity == one.identity)
+                .any(|known| known.peer.identity == one.identity)
     };
     if !named {
         nodes.retain(is_known);
@@ -275,7 +274,8 @@ fn nodes_of(
         }
         peers.push(one);
     }
-    // A known node that is away at this moment stays believed if it is named. One that refused does not: it may have left the site.
+    // A known node that is away at this moment stays believed if it is named. A node that refused is not believed: it may have left the
+    // site.
     let answered = answered
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
@@ -298,14 +298,7 @@ fn bound(nodes: &mut Vec<Peer>) {
 
 /// Notes the nodes for a time at which the known one does not answer. Nodes that cannot be noted are named again to the next job.
 fn learn(asking: &Asking, site: &Site, nodes: &[Peer], named: bool) {
-    let mut told: Vec<Target> = nodes
-        .iter()
-        .map(|node| Target {
-            name: node.name.clone(),
-            identity: node.identity.clone(),
-            addresses: node.addresses.clone(),
-        })
-        .collect();
+    let mut told = nodes.to_vec();
     told.sort();
     let reader = asking.this.reader();
     let has_times = Agreed(&reader)
@@ -329,30 +322,24 @@ fn learn(asking: &Asking, site: &Site, nodes: &[Peer], named: bool) {
 }
 
 /// Whether this is news for a state that has no times: any other list, which replaces the earlier one.
-fn is_other(site: &Site, told: &[Target]) -> bool {
-    let is_same = site.nodes.len() == told.len()
-        && site.nodes.iter().zip(told).all(|(node, told)| {
-            node.name == told.name
-                && node.identity == told.identity
-                && node.addresses == told.addresses
-        });
-    !is_same
+fn is_other(site: &Site, told: &[Peer]) -> bool {
+    !site.nodes.iter().map(|node| &node.peer).eq(told)
 }
 
-/// Whether this is news for a state that has times: other addresses, a new node, or the confirmation of a node. Nodes that are missing are
-/// no news, because the belief in them ends by its time.
-fn is_news(site: &Site, told: &[Target], named: bool, at: Timestamp) -> bool {
+/// Whether the state must record this answer: other addresses, a new node, or the confirmation of a node. Missing nodes change nothing,
+/// because the belief in them expires.
+fn is_news(site: &Site, told: &[Peer], named: bool, at: Timestamp) -> bool {
     told.iter().any(|told| {
         let known = site
             .nodes
             .iter()
-            .find(|node| node.identity == told.identity);
+            .find(|node| node.peer.identity == told.identity);
         known.is_none_or(|known| {
             let is_old = || {
                 let since = known.named.map(|named| named.after(RENEW_EVERY_MS));
                 since.is_none_or(|next| next <= at)
             };
-            known.addresses != told.addresses || (named && is_old())
+            known.peer.addresses != told.addresses || (named && is_old())
         })
     })
 }
@@ -380,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_shorter_list_is_news_only_for_a_state_without_times() {
-        let target = |name: &str| Target {
+        let target = |name: &str| Peer {
             name: name.to_owned(),
             identity: format!("gw1-{name}"),
             addresses: Vec::new(),
@@ -393,9 +380,7 @@ mod tests {
             comment: String::new(),
             nodes: ["a", "b"]
                 .map(|name| SiteNode {
-                    name: name.to_owned(),
-                    identity: format!("gw1-{name}"),
-                    addresses: Vec::new(),
+                    peer: target(name),
                     named: Some(now),
                     independent: false,
                 })

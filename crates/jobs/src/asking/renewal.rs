@@ -75,16 +75,18 @@ fn newest(site: &Site) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use godwit_state::SiteNode;
+    use godwit_state::{Peer, SiteNode};
 
     use super::*;
 
     #[test]
     fn a_node_that_is_named_no_longer_makes_no_site_due() {
         let node = |name: &str, named| SiteNode {
-            name: name.to_owned(),
-            identity: format!("gw1-{name}"),
-            addresses: Vec::new(),
+            peer: Peer {
+                name: name.to_owned(),
+                identity: format!("gw1-{name}"),
+                addresses: Vec::new(),
+            },
             named,
             independent: false,
         };

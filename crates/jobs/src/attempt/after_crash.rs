@@ -2,14 +2,13 @@
 //! destination.
 //! Runs nothing.
 
-use godwit_state::{Agreed, Attempt, Delivered, JobOp, LEVEL_MOVED, Moved};
+use godwit_state::{
+    Agreed, Attempt, AttemptOutcome, JobAmounts, JobOp, LEVEL_EARLIER_AMOUNTS, LEVEL_MOVED, Moved,
+};
 
 use crate::attempt::record::Recording;
 use crate::attempt::reports::Reports;
 use crate::basis::this_node::ThisNode;
-
-/// End of an attempt in the state if its node was restarted.
-const RESTART: &str = "restart";
 
 /// Reports to the state the amounts of an attempt whose claim ended first. Returns whether the state took the report.
 pub(super) fn tell(this: &ThisNode, id: &str, attempt: u32, moved: Moved) -> bool {
@@ -40,15 +39,10 @@ pub(crate) fn recover(reports: &Reports) {
         let samples = godwit_history::read_samples(&reports.this.directory, &id);
         let mut samples = samples.unwrap_or_default().into_iter().rev();
         let last = samples.find(|one| one.attempt == attempt.number && one.site.is_none());
-        if let Some(last) = last {
-            let moved = Moved {
-                bytes: last.moved.bytes,
-                files: last.moved.files,
-                again: last.moved.bytes_again,
-            };
-            if tell(&reports.this, &id, attempt.number, moved) {
-                account(reports, &id, &attempt, moved);
-            }
+        if let Some(last) = last
+            && tell(&reports.this, &id, attempt.number, last.moved)
+        {
+            account(reports, &id, &attempt, last.moved);
         }
     }
 }
@@ -67,11 +61,28 @@ pub(super) fn amend(reports: &Reports, id: &str, number: u32, due: Moved) -> Opt
         return None;
     }
     account(reports, id, &attempt, missing);
-    Delivered(&reader).of(id).ok()
+    JobAmounts(&reader).of(id).ok()
+}
+
+/// Credits amounts that the destination found to the latest attempt before `attempt`: its node was lost before it reported them.
+pub(super) fn credit(reports: &Reports, id: &str, attempt: u32, unreported: Moved) {
+    if unreported == Moved::default() {
+        return;
+    }
+    let reader = reports.this.reader();
+    let level = Agreed(&reader).level();
+    let earlier = reader.attempts(id).unwrap_or_default().into_iter();
+    let mut lost = earlier.rev().filter(|one| one.number < attempt);
+    if let Some(lost) = lost.next()
+        && level.is_ok_and(|level| level >= LEVEL_EARLIER_AMOUNTS)
+        && tell(&reports.this, id, lost.number, lost.moved.plus(unreported))
+    {
+        account(reports, id, &lost, unreported);
+    }
 }
 
 fn is_lost(this: &ThisNode, attempt: &Attempt) -> bool {
-    attempt.node == this.name && attempt.outcome.as_deref() == Some(RESTART)
+    attempt.node == this.name && attempt.outcome == Some(AttemptOutcome::Restart)
 }
 
 /// A record for the accounts of this node.

@@ -5,7 +5,8 @@ mod context;
 mod counted;
 pub(crate) mod flights;
 mod listed;
-mod told;
+mod progress;
+mod settled;
 mod wish;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{NodeProgress, ProgressView};
-use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control, summed};
+use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control, notes, summed};
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
 use godwit_state::{FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works};
@@ -37,11 +38,11 @@ use crate::basis::owners::asker_of;
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
-use crate::rights::access::Sight;
+use crate::rights::access::RightsAtStart;
 use crate::rights::asker::mandate_of;
 pub(crate) use context::Context;
 use counted::Counted;
-use told::{Scans, done, late, moved, shown_as};
+use progress::{Scans, done, late, moved, shown_as};
 use wish::member_mandate;
 pub(crate) use wish::{Wish, can_divide, mates, wish};
 
@@ -87,7 +88,7 @@ pub(crate) fn carry_out(
         believed: wish.believed(&shared.asking),
         claim,
         into: placing.earlier().into,
-        // Without them, that access ends soon by itself.
+        // Access that these askers gave expires soon if it is not renewed.
         earlier: askers(&shared.rights, job).unwrap_or_default(),
         placed: &|into| placing.placed(into, tag_of(claim)),
         part_bytes: PART_BYTES,
@@ -134,6 +135,7 @@ pub(crate) fn carry_out(
             told.seen(
                 shown_as(work, shown, found, flights.sum(limit())),
                 moved(work),
+                &|| Some(flights.rate()),
             );
         })
     });
@@ -143,6 +145,7 @@ pub(crate) fn carry_out(
             None
         }
         End::Stopped => {
+            settled::hear(&shared.this, &job.id, epoch, told);
             let code = FailureCode::Cancelled;
             Some(Err(Failure::new(code, "the attempt was stopped")))
         }
@@ -203,6 +206,7 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
         counts.scans_failed,
         counts.closes.max(work.closed.len() as u64)
     ));
+    notes(work).iter().for_each(|note| told.note(note));
     if let Some(group) = undeleted(counts.scans_failed, base) {
         groups.push(group);
         summary.status = godwit_api::event::Status::Partial;
@@ -219,7 +223,7 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
 
 /// The failure of a job that was to delete, and did not.
 fn undeleted(scans_failed: u64, base: &Base) -> Option<FailureGroup> {
-    let text = "nothing was deleted, because a directory of the source could not be read";
+    let text = "nothing more was deleted, because a directory of the source could not be read";
     (scans_failed > 0 && base.deletes).then(|| FailureGroup {
         reason: Reason::new(FailureCode::NotDeleted, text),
         count: scans_failed,
@@ -246,7 +250,7 @@ fn node(
     sites: &[Site],
     job: &Job,
     mandate: Option<&Mandate>,
-    sight: Sight,
+    sight: RightsAtStart,
 ) -> Node {
     let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.id.clone());
     let (exported, exports) = (Arc::clone(&shared.exported), needs(job));
@@ -286,22 +290,17 @@ fn node(
 fn target(asking: &Asking, job: &str, identity: &str) -> Option<Peer> {
     let work = Works(&asking.this.reader()).of(job).ok().flatten()?;
     let mut nodes = work.targets.nodes.into_iter();
-    let node = nodes.find(|node| node.identity == identity)?;
-    Some(Peer {
-        name: node.name,
-        addresses: node.addresses,
-        identity: node.identity,
-    })
+    nodes.find(|node| node.identity == identity)
 }
 
 /// The workers of this node, by the ids of their jobs.
 #[derive(Default)]
 pub(crate) struct Workers {
-    workers: Mutex<BTreeMap<String, (Worker, Sight)>>,
+    workers: Mutex<BTreeMap<String, (Worker, RightsAtStart)>>,
 }
 
 impl Workers {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Worker, Sight)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Worker, RightsAtStart)>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -324,7 +323,7 @@ impl Workers {
         }
         let mut workers = self.lock();
         // A worker that sees more than the owner may see now ends; the next one takes the remaining items.
-        let unwanted = |id: &String, (worker, sight): &(Worker, Sight)| {
+        let unwanted = |id: &String, (worker, sight): &(Worker, RightsAtStart)| {
             wanted.get(id).is_none_or(|(work, job)| {
                 work.epoch != worker.epoch() || sight.lost(&shared.rights, job).is_some()
             })
@@ -352,7 +351,7 @@ impl Workers {
             let limit = pair.map(|pair| pair.limit);
             if !workers.contains_key(&id) {
                 // By the rights of its beginning, and no wider ones later.
-                let sight = Sight::of(&shared.rights, &job);
+                let sight = RightsAtStart::of(&shared.rights, &job);
                 let started = start(shared, reader, &job, sight)?;
                 workers.extend(started.map(|worker| (id.clone(), (worker, sight))));
             }
@@ -365,7 +364,7 @@ impl Workers {
 
     /// Transfers of the workers now, each for another node or this one.
     pub(crate) fn flights(&self, asking: &Arc<Asking>) -> Vec<RunningJob> {
-        let flight = |(id, (worker, _)): (&String, &(Worker, Sight))| {
+        let flight = |(id, (worker, _)): (&String, &(Worker, RightsAtStart))| {
             (id.clone(), worker.flight(), worker.faults())
         };
         let flights: Vec<_> = self.lock().iter().map(flight).collect();
@@ -376,12 +375,13 @@ impl Workers {
         };
         let running = flights.into_iter().map(|(id, flight, faults)| {
             let told = flight.bottleneck.as_ref();
+            let written = flight.written();
             let node = NodeProgress {
                 node: asking.this.name.clone(),
                 to: flight.to_name.clone(),
                 bytes_per_second: flight.bytes_per_second,
                 streams: flight.streams,
-                bottleneck: told.map(|limited| limited.stage.clone()),
+                bottleneck: told.map(|limited| limited.stage),
                 bottleneck_text: told.map(documents::limited),
                 stages: flight.stages.clone(),
                 host: host.clone(),
@@ -407,10 +407,17 @@ impl Workers {
                 },
                 works: true,
                 to: flight.to,
+                written,
                 faults,
             }
         });
         running.collect()
+    }
+
+    /// Has all workers stop, and waits for none.
+    pub(crate) fn leave(&self) {
+        let workers = self.lock();
+        workers.values().for_each(|(worker, _)| worker.stop());
     }
 
     /// Ends all workers.
@@ -425,7 +432,7 @@ fn start(
     shared: &Arc<Context>,
     reader: &Reader,
     job: &Job,
-    sight: Sight,
+    sight: RightsAtStart,
 ) -> Result<Option<Worker>, JobsError> {
     let Some(text) = reader.job_spec(&job.id)? else {
         return Ok(None);
@@ -441,7 +448,7 @@ fn start(
         None => member_mandate(&shared.this, reader, job)?,
     };
     let node = node(shared, &prepared.sites, job, mandate.as_ref(), sight);
-    let file = || manifest::setting(&shared.this.directory, job);
+    let file = || manifest::file(&shared.this.directory, job);
     let base = Base {
         manifest: stored.new.manifest.then(file),
         ..base(&prepared)

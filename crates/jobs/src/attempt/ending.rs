@@ -16,7 +16,7 @@ use crate::asking::reach::is_unproven;
 use crate::basis::owners::asker_of;
 use crate::basis::words::clip;
 
-/// While the state does not take how an attempt ended.
+/// Pause between tries while the state does not accept the end of an attempt.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Reports the end of the attempt to the state. An attempt whose claim has ended reports nothing: a user paused or cancelled the job.
@@ -29,7 +29,10 @@ pub(super) fn conclude(
 ) {
     let this = &told.reports.this;
     let ended = ended.map_err(|failure| Failure {
-        message: without_home(&this.directory, &failure.message),
+        message: told
+            .lock()
+            .names
+            .in_text(&without_home(&this.directory, &failure.message)),
         ..failure
     });
     let heard = told.lock();
@@ -81,7 +84,7 @@ pub(super) fn conclude(
 pub(super) fn settle(job: &Job, op: &JobOp, told: &AttemptEvents) {
     let this = &told.reports.this;
     let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, told.moved());
-    if moved.again > 0 {
+    if moved.bytes_again > 0 {
         after_crash::tell(this, id, attempt, moved);
     }
     let mut plain = None;
@@ -161,7 +164,7 @@ fn passes(code: FailureCode) -> bool {
     of_the_node || code.retry() == Retry::Transient
 }
 
-/// Whether the asker of the job must not learn from its state how the addresses of the other end answer.
+/// Whether the state of the job must hide from its asker how the addresses of the other end answer.
 fn is_hidden(job: &Job, code: FailureCode) -> bool {
     asker_of(job).is_some() && is_unproven(code)
 }

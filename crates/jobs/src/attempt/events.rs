@@ -13,17 +13,19 @@ use godwit_api::ask::{JobPast, Peer};
 use godwit_api::event::{Channel, Event, EventSink, Progress};
 use godwit_api::failure::{Code, FailureCode};
 use godwit_api::job::JobKind;
-use godwit_api::rest::{ChannelView, MovedView, ProgressView, SampleView, Timestamp};
+use godwit_api::rest::{ChannelView, ProgressView, SampleView, Timestamp};
 use godwit_api::units::human_size;
 use godwit_history::{Host, Recorder};
 use godwit_run::Control;
-use godwit_state::{Delivered, FailureGroup, Job, JobOp, JobState, Moved, Reason};
+use godwit_state::{FailureGroup, Job, JobAmounts, JobOp, JobState, Moved, Reason};
 
 use super::foresight::Foresight;
 use super::space::{Shortage, SpaceWatch};
+use super::veil::SiteNames;
 use super::{after_crash, record::AttemptTotals, reports::Reports, veil};
 use crate::asking::manifest;
 use crate::basis::{clock::now, documents, words::clip};
+pub(super) use sampled::per_second;
 
 /// Groups of failed entries that are listed; further ones are counted under one.
 const GROUPS_MAX: usize = 60;
@@ -64,14 +66,20 @@ pub(crate) struct Observed {
     pub(super) moved: Moved,
     /// Amounts of earlier attempts, as the state knows.
     earlier: Moved,
+    /// Amounts of earlier attempts that the state does not know.
+    unreported: Moved,
     /// The transfer reports sums over all attempts.
     is_sum: bool,
     /// Amounts that earlier runs had moved when this attempt began, by the destination's report.
-    held: MovedView,
+    held: Moved,
     /// Bytes of all files, by the latest event.
     total: Option<u64>,
     /// Bytes that this attempt has delivered, known at its end.
     delivered: Option<u64>,
+    /// Bytes that this attempt has written at the destination, or has read of a copy that it checks.
+    written: u64,
+    /// The time of the last sample, and the bytes then of which its rate is.
+    sampled: Option<(Timestamp, u64)>,
     pub(super) summary: Option<String>,
     /// Note about late writes after the end.
     pub(crate) late: Option<String>,
@@ -79,6 +87,8 @@ pub(crate) struct Observed {
     pub(super) without: Option<Reason>,
     /// Network paths of the latest event, if there are several.
     channels: Vec<Channel>,
+    /// The names of the job's sites in place of addresses.
+    pub(super) names: SiteNames,
     /// The node at the other end of the transfer.
     other_end: Option<Peer>,
     /// The samples come from the site that runs the job.
@@ -93,7 +103,7 @@ impl Observed {
     /// Takes failed entries that were grouped elsewhere.
     pub(crate) fn add_groups(&mut self, groups: Vec<FailureGroup>) {
         for group in groups {
-            self.failed += group.count;
+            self.failed = self.failed.saturating_add(group.count);
             self.groups.insert(group.reason.code.clone(), group);
         }
     }
@@ -189,17 +199,21 @@ impl AttemptEvents {
                 groups: BTreeMap::new(),
                 failed: 0,
                 moved: Moved::default(),
-                earlier: Delivered(&reports.this.reader())
+                earlier: JobAmounts(&reports.this.reader())
                     .of(&job.id)
                     .unwrap_or_default(),
+                unreported: Moved::default(),
                 is_sum: false,
-                held: MovedView::default(),
+                held: Moved::default(),
                 total: None,
                 delivered: None,
+                written: 0,
+                sampled: None,
                 summary: None,
                 late: None,
                 without: None,
                 channels: Vec::new(),
+                names: SiteNames::default(),
                 other_end: None,
                 copies: false,
             }),
@@ -208,7 +222,7 @@ impl AttemptEvents {
     }
 
     /// Amounts of the attempt so far.
-    pub(super) fn did(&self) -> AttemptTotals {
+    pub(super) fn totals(&self) -> AttemptTotals {
         let progress = self.progress.lock();
         let progress = progress.unwrap_or_else(PoisonError::into_inner).clone();
         let heard = self.lock();
@@ -245,14 +259,9 @@ impl AttemptEvents {
     }
 
     /// The destination reports the amounts of earlier runs. An attempt that a crash ended may have moved more than its last sample shows.
-    fn recover(&self, moved: &godwit_api::event::Moved) {
+    fn recover(&self, held: Moved) {
         let mut heard = self.lock();
-        let held = MovedView {
-            bytes: moved.held_bytes,
-            files: moved.held_files,
-            bytes_again: 0,
-        };
-        if held == heard.held || heard.held != MovedView::default() {
+        if held == heard.held || heard.held != Moved::default() {
             return;
         }
         heard.held = held;
@@ -260,14 +269,10 @@ impl AttemptEvents {
             return;
         };
         // An older version did not report the amounts of an attempt.
-        if before.moved == MovedView::default() {
+        if before.moved == Moved::default() {
             return;
         }
-        let due = Moved {
-            bytes: held.bytes.saturating_sub(before.held.bytes),
-            files: held.files.saturating_sub(before.held.files),
-            again: 0,
-        };
+        let due = held.minus(before.held);
         let attempt = before.attempt;
         // The state may answer late.
         drop(heard);
@@ -287,7 +292,7 @@ impl AttemptEvents {
     }
 
     fn progress(&self, progress: &Progress) {
-        self.recover(&progress.moved);
+        self.recover(progress.held);
         let mut heard = self.lock();
         heard.progressed(progress);
         let at = now();
@@ -302,12 +307,12 @@ impl AttemptEvents {
             files_settled: progress.files_settled,
             scanning: progress.scanning,
             streams: progress.streams,
-            bottleneck: bottleneck.map(|limited| limited.stage.clone()),
+            bottleneck: bottleneck.map(|limited| limited.stage),
             bottleneck_text: bottleneck.map(documents::limited),
             failed: heard.failed,
             stages: progress.stages.clone(),
             channels: ChannelView::of(progress, &heard.channels),
-            moved: documents::moved(heard.moved),
+            moved: heard.moved,
             ..ProgressView::default()
         };
         self.foresee(&mut heard, &mut view);
@@ -327,16 +332,23 @@ impl AttemptEvents {
         self.enter(phase);
     }
 
-    /// Takes the progress of another site, or of all nodes of a divided job, and the amounts of all attempts.
-    pub(crate) fn seen(&self, mut view: ProgressView, moved: Moved) {
+    /// Takes the progress of another site, or of all nodes of a divided job, and the amounts of all attempts. `rate` returns the rate
+    /// since its last call; None where only the amounts are known.
+    pub(crate) fn seen(
+        &self,
+        mut view: ProgressView,
+        moved: Moved,
+        rate: &dyn Fn() -> Option<f64>,
+    ) {
         let mut heard = self.lock();
         heard.sums_up();
         heard.seen(moved);
-        view.moved = documents::moved(heard.moved);
+        view.moved = heard.moved;
         self.foresee(&mut heard, &mut view);
         // A site that sends its samples knows its host, too; this node has no part in the transfer.
         if !heard.copies && heard.recorder.is_due() {
-            let sample = self.sample(&mut heard, &view);
+            let done = heard.rate(view.at, view.bytes);
+            let sample = self.sample(&mut heard, &view, rate().unwrap_or(done));
             // The node that controls a divided job also moves a part of it.
             let host = match view.nodes.is_empty() {
                 true => BTreeMap::new(),
@@ -397,6 +409,7 @@ impl EventSink for AttemptEvents {
             manifest::hide_path(summary);
         }
         veil::hide_home(&self.reports.this.directory, &mut event);
+        self.lock().names.name(&mut event);
         match &event {
             Event::Progress(progress) => return self.progress(progress),
             Event::Channels(told) => self.lock().channels.clone_from(&told.channels),
@@ -421,7 +434,12 @@ impl EventSink for AttemptEvents {
                 );
             }
             Event::Summary(summary) => {
-                self.lock().ended(summary);
+                let mut heard = self.lock();
+                heard.ended(summary);
+                let unreported = std::mem::take(&mut heard.unreported);
+                // The state may answer late.
+                drop(heard);
+                after_crash::credit(&self.reports, &self.id, self.attempt, unreported);
             }
             _ => {}
         }

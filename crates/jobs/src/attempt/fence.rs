@@ -17,7 +17,7 @@ use crate::basis::this_node::ThisNode;
 /// Pause after a question without an answer.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
-/// A claim that the state took.
+/// A claim that the state has accepted.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim {
     pub(crate) epoch: u64,
@@ -38,7 +38,7 @@ pub(crate) struct ClaimFence {
 }
 
 impl ClaimFence {
-    /// Of a claim that was taken now. A standstill since its proposal has the first write ask.
+    /// Makes the fence of a claim that was taken now. After a standstill since its proposal, the first write asks the state.
     pub(crate) fn new(this: &Arc<ThisNode>, job: &str, claim: Claim, control: &Control) -> Self {
         Self {
             this: Arc::clone(this),
@@ -56,11 +56,20 @@ impl ClaimFence {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
+    /// Whether the cluster continues without this node: others have its jobs.
+    fn is_left_behind(&self) -> bool {
+        let is_left = !self.this.replica.takes_part();
+        if is_left {
+            self.ends();
+        }
+        is_left
+    }
+
     /// Asks the state, and waits until it answers or the attempt is unwanted.
     fn asks(&self, stops: u64) -> bool {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = || self.stops.load(Ordering::SeqCst) >= stops;
-        while !self.is_over.load(Ordering::SeqCst) && !is_known() {
+        while !self.is_left_behind() && !self.is_over.load(Ordering::SeqCst) && !is_known() {
             match self.tell() {
                 Ok(()) => self.stops.store(stops, Ordering::SeqCst),
                 Err(ProposeError::Refused(_)) => self.ends(),
@@ -101,7 +110,7 @@ impl Fence for ClaimFence {
         let stops = pulse::stops();
         let is_known = self.stops.load(Ordering::SeqCst) >= stops;
         match is_known {
-            true => !self.is_over.load(Ordering::SeqCst),
+            true => !self.is_left_behind() && !self.is_over.load(Ordering::SeqCst),
             false => self.asks(stops),
         }
     }

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Timelike as _};
 use godwit_api::rest::{ForecastView, ProgressView, Timestamp};
 use godwit_forecast::{Amount, Forecaster, LimitFrom, Past};
-use godwit_state::{Delivered, Job, JobFilter, JobState, Reader};
+use godwit_state::{Job, JobAmounts, JobFilter, JobState, Reader};
 
 use crate::attempt::live::Limits;
 use crate::basis::clock::now;
@@ -110,7 +110,7 @@ fn earlier(reader: &Reader, job: &Job) -> Option<Vec<Past>> {
         if !is_alike {
             continue;
         }
-        let moved = Delivered(reader).of(&earlier.id).ok()?;
+        let moved = JobAmounts(reader).of(&earlier.id).ok()?;
         let millis = ended.0.saturating_sub(started.0);
         past.push(Past {
             done: Amount {

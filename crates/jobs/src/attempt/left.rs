@@ -15,6 +15,7 @@ use godwit_state::{Agreed, Job, JobState, Reader, Role, Site};
 use crate::asking::{Asking, reached};
 use crate::attempt::AttemptEvents;
 use crate::attempt::claim::claim_of;
+use crate::basis::documents;
 use crate::basis::error::JobsError;
 use crate::basis::owners::asker_of;
 use crate::basis::stored::Stored;
@@ -30,7 +31,8 @@ impl Access<'_> {
     /// The destination of a job that has ended, and the wish to remove the leftovers of its attempts there; for its owner and for admins.
     ///
     /// # Errors
-    /// The job is not known, is another's, or may resume; the user may not delete at its destination; another site ran it; or the name of
+    /// The job is unknown, belongs to another user, or may resume; the user may not delete at its destination; another site ran it; or
+    /// the name of
     /// its site belongs to another identity by now.
     pub fn left_by(
         &self,
@@ -63,7 +65,7 @@ impl Access<'_> {
             );
             return Err(JobsError::invalid(FailureCode::Invalid, what));
         }
-        let place = destination(&job)?;
+        let place = documents::parts(&job.destination)?;
         let is_for_other = asker_of(&job).is_some() && place.site != HERE;
         if is_for_other {
             let what = format!(
@@ -78,14 +80,6 @@ impl Access<'_> {
         let wish = wish(&job, &place, tags);
         Ok((place, wish))
     }
-}
-
-fn destination(job: &Job) -> Result<Place, JobsError> {
-    let place = &job.destination;
-    let text = format!("{}:{}", place.site, place.path);
-    let unread =
-        |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is not a place"));
-    text.parse().map_err(unread)
 }
 
 /// The site of the destination of a job; None for this node, or if the name is not known any more.
@@ -116,10 +110,13 @@ pub(crate) fn tell(asking: &Asking, job: &Job, told: &AttemptEvents) {
     {
         return;
     }
-    let (Ok(placed), Ok(place)) = (Agreed(&reader).placed(&job.id), destination(job)) else {
+    let (Ok(placed), Ok(place)) = (
+        Agreed(&reader).placed(&job.id),
+        documents::parts(&job.destination),
+    ) else {
         return;
     };
-    // Of a job for another node, that node asks: this one has no rights there but for the transfer.
+    // For a job of another node, that node asks: this node has rights there only for the transfer.
     let is_for_other = asker_of(job).is_some() && place.site != HERE;
     if placed.tags.is_empty() || place.is_memory() || is_for_other {
         return;

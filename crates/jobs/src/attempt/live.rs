@@ -10,7 +10,7 @@ use godwit_api::rest::{JobProgress, ProgressView, Timestamp};
 use godwit_run::Control;
 
 use crate::attempt::{ClaimFence, Shortage};
-use crate::rights::access::Sight;
+use crate::rights::access::RightsAtStart;
 
 /// Between two looks whether an attempt has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -32,7 +32,7 @@ pub(crate) struct Attempt {
     /// Epoch of its claim.
     pub(crate) epoch: u64,
     /// Rights of its owner to see the destination.
-    pub(crate) sight: Sight,
+    pub(crate) sight: RightsAtStart,
     pub(crate) control: Control,
     pub(crate) fence: Arc<ClaimFence>,
     /// The limit that it was given, in bytes per second; 0 is none.

@@ -3,16 +3,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Summary};
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_api::job::{JobKind, Text};
+use godwit_api::job::JobKind;
 use godwit_api::rest::is_request_id;
-use godwit_run::{Control, Env, GivenList, Runner};
+use godwit_run::{Control, Env, NameList, Runner};
 use godwit_state::Job;
 
+use super::shared::{SharedSources, Sharing};
 use super::space::SpaceWatch;
+use super::veil::SiteNames;
 use super::{AttemptEvents, ClaimFence, MakeEnv, Placing, divided};
 use crate::asking::reach::check_reach;
 use crate::asking::{Asking, manifest, reached};
@@ -20,7 +23,7 @@ use crate::basis::ends::place_at;
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
 use crate::rights::Rights;
-use crate::rights::access::{self, Sight};
+use crate::rights::access::{self, RightsAtStart};
 use crate::rights::asker::mandate_of;
 
 /// The parts for attempts that this node runs.
@@ -29,20 +32,103 @@ pub(crate) struct Context {
     pub(crate) asking: Arc<Asking>,
     pub(crate) make_env: Arc<MakeEnv>,
     pub(crate) divided: Arc<divided::Context>,
+    /// Reads that jobs of one parent share.
+    pub(crate) shared: SharedSources,
 }
 
 /// How long an attempt of a job without a maximum of retries stays with one node of several, unless its owner sets otherwise.
-const IMPATIENT: [(&str, &str); 2] = [("stall-deadline", "20s"), ("retry-for", "20s")];
+const IMPATIENT: Duration = Duration::from_secs(20);
 
 /// Runs the transfer to its end.
 pub(super) fn carry_out(
     context: &Context,
     job: &Job,
     epoch: u64,
-    (limit, sight, fence): (u64, Sight, &Arc<ClaimFence>),
+    (limit, sight, fence): (u64, RightsAtStart, &Arc<ClaimFence>),
     control: &Control,
     told: &Arc<AttemptEvents>,
 ) -> Result<Summary, Failure> {
+    let this = &context.asking.this;
+    let sharing = context
+        .shared
+        .share(&this.reader(), job, (&this.name, this.now()));
+    let mut sharing = sharing.map_err(Failure::local)?;
+    let mut ready = ready(context, job, control)?;
+    told.lock().names = SiteNames::of(&ready.prepared.sites);
+    let guest = ready.stored.guest.as_ref();
+    let mandate = guest.and_then(|guest| mandate_of(job, guest));
+    let known = (ready.serving, sight);
+    match divided::wish(
+        &context.asking,
+        job,
+        &ready.stored.new,
+        &ready.prepared,
+        mandate.as_ref(),
+        known,
+    ) {
+        Ok(None) => {}
+        Ok(Some(wish)) => {
+            // The nodes of a divided job read for themselves.
+            sharing = None;
+            let done = divided::carry_out(
+                &context.divided,
+                job,
+                epoch,
+                &wish,
+                &ready.prepared,
+                told,
+                control,
+            );
+            if let Some(done) = done {
+                return done;
+            }
+        }
+        Err(why) => divided::whole(told, &why),
+    }
+    impose(context, job, limit, &mut ready);
+    let mut prepared = ready.prepared;
+    let kind = prepared.spec.kind;
+    let env = Env {
+        label: Some(label(job)),
+        mandate,
+        list: prepared.list.take().map(NameList::in_memory),
+        seat: sharing.as_ref().and_then(Sharing::seat),
+        hides_names: !sight.names,
+        hides_contents: !sight.contents,
+        attempts: Some(Placing::of(
+            &context.asking.this,
+            &job.id,
+            epoch,
+            control,
+            Some(fence),
+        )),
+        ..(context.make_env)(&prepared.sites)
+    };
+    let reads_back = || {
+        let settings = prepared.spec.copy_settings();
+        settings.is_ok_and(|settings| settings.verify)
+    };
+    let verifies = kind != JobKind::Verify && reads_back();
+    told.lock()
+        .begin(verifies, space_watch(job, &prepared, &env));
+    told.begins(kind);
+    if let [site] = prepared.sites.as_slice() {
+        told.has_other_end(reached::peer(site));
+    }
+    let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
+    Runner::run(&prepared.spec, &env, &events, control)
+}
+
+/// A job whose sites were found.
+struct Ready {
+    stored: Stored,
+    prepared: Prepared,
+    /// Nodes that serve the last named site; None if no site had to be asked.
+    serving: Option<usize>,
+}
+
+/// Reads the description of a job, and finds nodes of its sites that answer now.
+fn ready(context: &Context, job: &Job, control: &Control) -> Result<Ready, Failure> {
     let reader = context.asking.this.reader();
     let stored = reader
         .job_spec(&job.id)
@@ -79,94 +165,37 @@ pub(super) fn carry_out(
     if let Some(why) = access::denied(&context.rights, job) {
         return Err(Failure::new(FailureCode::AccessDenied, why));
     }
-    let guest = stored.guest.as_ref();
-    if let Some(guest) = guest {
+    if let Some(guest) = &stored.guest {
         check_reach(&context.asking, guest)?;
     }
-    let mandate = guest.and_then(|guest| mandate_of(job, guest));
-    let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
+    let prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     if let Some(why) = away.take() {
         return Err(Failure::new(FailureCode::Unreachable, why));
     }
-    let kind = prepared.spec.kind;
-    let mandated = mandate.as_ref();
-    let known = (serving.get(), sight);
-    match divided::wish(
-        &context.asking,
-        job,
-        &stored.new,
-        &prepared,
-        mandated,
-        known,
-    ) {
-        Ok(None) => {}
-        Ok(Some(wish)) => {
-            let done = divided::carry_out(
-                &context.divided,
-                job,
-                epoch,
-                &wish,
-                &prepared,
-                told,
-                control,
-            );
-            if let Some(done) = done {
-                return done;
-            }
-        }
-        Err(why) => divided::whole(told, &why),
-    }
+    Ok(Ready {
+        stored,
+        prepared,
+        serving: serving.get(),
+    })
+}
+
+/// Sets the values of this node over the settings of a job that one node runs.
+fn impose(context: &Context, job: &Job, limit: u64, ready: &mut Ready) {
+    let spec = &mut ready.prepared.spec;
     // Each ended attempt counts as a retry.
-    if job.retry.retries_max.is_none() && serving.get().is_some_and(|nodes| nodes > 1) {
-        for (setting, time) in IMPATIENT {
-            let time = || vec![Text::from(time)];
-            let settings = &mut prepared.spec.settings;
-            settings.entry(setting.to_owned()).or_insert_with(time);
-        }
+    if job.retry.retries_max.is_none() && ready.serving.is_some_and(|nodes| nodes > 1) {
+        let unless_typed = |name| (!spec.settings.contains_key(name)).then_some(IMPATIENT);
+        spec.imposed.stall_deadline = unless_typed("stall-deadline");
+        spec.imposed.retry_for = unless_typed("retry-for");
     }
-    if limit > 0 && kind != JobKind::Verify {
+    if limit > 0 && spec.kind != JobKind::Verify {
         // From the first byte on; later changes go through the control.
-        let text = Text::from(limit.to_string().as_str());
-        prepared
-            .spec
-            .settings
-            .insert("limit".to_owned(), vec![text]);
+        spec.imposed.limit = Some(limit);
     }
-    if stored.new.manifest {
-        let file = manifest::setting(&context.asking.this.directory, job);
-        prepared
-            .spec
-            .settings
-            .insert(manifest::SETTING.to_owned(), file);
+    if ready.stored.new.manifest {
+        let file = manifest::file(&context.asking.this.directory, job);
+        spec.imposed.manifest = Some(file);
     }
-    let env = Env {
-        label: Some(label(job)),
-        mandate,
-        list: prepared.list.take().map(GivenList::in_memory),
-        hides_names: !sight.names,
-        hides_contents: !sight.contents,
-        attempts: Some(Placing::of(
-            &context.asking.this,
-            &job.id,
-            epoch,
-            control,
-            Some(fence),
-        )),
-        ..(context.make_env)(&prepared.sites)
-    };
-    let reads_back = || {
-        let settings = prepared.spec.copy_settings();
-        settings.is_ok_and(|settings| settings.verify)
-    };
-    let verifies = kind != JobKind::Verify && reads_back();
-    told.lock()
-        .begin(verifies, space_watch(job, &prepared, &env));
-    told.begins(kind);
-    if let [site] = prepared.sites.as_slice() {
-        told.has_other_end(reached::peer(site));
-    }
-    let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
-    Runner::run(&prepared.spec, &env, &events, control)
 }
 
 /// The name by which an operator finds the job in the logs of both ends.

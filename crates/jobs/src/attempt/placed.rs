@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
 
-/// The attempts of one job, as one of them sees them.
+/// The earlier attempts of a job, as seen by the present one.
 pub(crate) struct Placing {
     this: Arc<ThisNode>,
     job: String,
@@ -25,7 +25,7 @@ pub(crate) struct Placing {
 }
 
 impl Placing {
-    /// Of an attempt with this fence; a divided one has none here.
+    /// Makes the placing of an attempt with this fence. A divided attempt has none here.
     pub(crate) fn of(
         this: &Arc<ThisNode>,
         job: &str,
@@ -68,7 +68,13 @@ impl Attempts for Placing {
 
     fn earlier(&self) -> Earlier {
         let Placed { into, tags } = self.read();
-        Earlier { into, tags }
+        let attempts = self.this.reader().attempts(&self.job).unwrap_or_default();
+        let first = attempts.first().filter(|_| attempts.len() > 1);
+        let age = first.and_then(|first| {
+            let millis = self.this.now().0.checked_sub(first.started.0)?;
+            Some(Duration::from_millis(u64::try_from(millis).ok()?))
+        });
+        Earlier { into, tags, age }
     }
 
     /// Nothing is written before the state has it, so that a crash cannot leave a destination that the next attempt misunderstands.

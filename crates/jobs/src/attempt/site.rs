@@ -51,6 +51,7 @@ use crate::rights::{Rights, access};
 use direction::Direction;
 use ends::Ends;
 use follow::Followed;
+use let_in::JobAccess;
 use past::Copying;
 use stop::Stop;
 
@@ -173,21 +174,21 @@ impl<'a> SiteAttempt<'a> {
     }
 
     fn run(&self) -> Result<JobOp, Stop> {
-        let (way, seen) = match self.find()? {
+        let (direction, seen) = match self.find()? {
             Some(found) => found,
             None => {
-                let way = match direction::noted(&self.context.this.reader(), self.job)? {
-                    Some(way) => way,
+                let direction = match direction::noted(&self.context.this.reader(), self.job)? {
+                    Some(direction) => direction,
                     None => self.choose()?,
                 };
-                self.note(&self.ends.way_text(way));
-                (way, begin(self, way)?)
+                self.note(&self.ends.route_text(direction));
+                (direction, begin(self, direction)?)
             }
         };
-        let followed = self.follow(way, seen);
+        let followed = self.follow(direction, seen);
         if !matches!(followed, Err(Stop::ClaimEnded)) {
-            self.revoke(way);
-            // An attempt before may have chosen other nodes, and ended before the state had them.
+            self.access().revoke(direction);
+            // An earlier attempt may have chosen other nodes, and ended before the state recorded them.
             if lone::chosen(&self.context.this.reader(), self.job, &self.ends)
                 .is_ok_and(|chosen| !chosen.is_empty())
             {
@@ -201,33 +202,33 @@ impl<'a> SiteAttempt<'a> {
     fn find(&self) -> Result<Option<(Direction, JobSeen)>, Stop> {
         let noted = direction::noted(&self.context.this.reader(), self.job)?;
         let ways = match &noted {
-            Some(way) => std::slice::from_ref(way),
+            Some(direction) => std::slice::from_ref(direction),
             None if self.ends.from == self.ends.to => &[Direction::Within],
             None if self.ends.own.is_some() => &[Direction::Push],
             None => &[Direction::Push, Direction::Pull],
         };
-        for way in ways {
-            let Some(seen) = self.look(*way)? else {
+        for direction in ways {
+            let Some(seen) = self.look(*direction)? else {
                 continue;
             };
-            self.note_route(*way)?;
-            self.note(&self.ends.way_text(*way));
+            self.note_route(*direction)?;
+            self.note(&self.ends.route_text(*direction));
             // A job that ended while this node was away has its result; any other reason to run is one to run it again.
             let lost = [reason::NODE_RESTARTED, reason::NODE_LOST];
             let why = self.job.reason.as_ref();
             let fresh = why.is_some_and(|why| why.code.is_one_of(&lost));
             let again = !fresh || is_denied(&seen);
             if again || seen.view.ended.is_none() {
-                let_in::give_again(self, *way)?;
+                self.access().give_again(*direction)?;
             }
-            return Ok(Some((*way, self.start(*way, again)?)));
+            return Ok(Some((*direction, self.start(*direction, again)?)));
         }
         Ok(None)
     }
 
     /// The job at the site that may run it: submitted by this node, or by another node of this cluster in an earlier attempt.
-    fn look(&self, way: Direction) -> Result<Option<JobSeen>, Stop> {
-        let runner = self.ends.runner(way);
+    fn look(&self, direction: Direction) -> Result<Option<JobSeen>, Stop> {
+        let runner = self.ends.runner(direction);
         let noted = noted(&self.context.rights, self.job)?;
         let earlier = askers(&self.context.rights, self.job)?;
         for mandate in std::iter::once(None).chain(earlier.into_iter().map(Some)) {
@@ -239,7 +240,7 @@ impl<'a> SiteAttempt<'a> {
             };
             match self.ask(runner, &question) {
                 Ok(Answer::Job(seen)) => return Ok(Some(*seen)),
-                Ok(_) => return Err(other(runner).into()),
+                Ok(_) => return Err(answered_another_question(runner).into()),
                 Err(refusal) if refusal.code == code::NO_SUCH_JOB => {}
                 // It may run there for that node.
                 Err(refusal) if refusal.code == code::NOT_LET_IN && is_noted => {
@@ -255,13 +256,18 @@ impl<'a> SiteAttempt<'a> {
         Ok(None)
     }
 
+    /// The access that sites give for the job.
+    const fn access(&self) -> JobAccess<'_> {
+        JobAccess::of(self)
+    }
+
     fn note(&self, text: &str) {
         self.told.note(text);
     }
 
-    /// Has the job run, or finds it running.
-    fn start(&self, way: Direction, again: bool) -> Result<JobSeen, Stop> {
-        let runner = self.ends.runner(way);
+    /// Asks the site to run the job, or finds that the job runs there.
+    fn start(&self, direction: Direction, again: bool) -> Result<JobSeen, Stop> {
+        let runner = self.ends.runner(direction);
         let mut new = self.new.clone();
         let text = |place: &Place, here: bool| {
             let mut place = place.clone();
@@ -272,16 +278,16 @@ impl<'a> SiteAttempt<'a> {
         };
         let sources = self.ends.sources.iter();
         new.sources = sources
-            .map(|place| text(place, way != Direction::Pull))
+            .map(|place| text(place, direction != Direction::Pull))
             .collect();
-        new.destination = text(&self.ends.destination, way != Direction::Push);
+        new.destination = text(&self.ends.destination, direction != Direction::Push);
         let question = Question::Run(Box::new(RunJob {
             job: self.job.id.clone(),
             again,
             deadline_ms: deadline_ms(self.job, self.context.this.now()),
             request: self.job.request.clone(),
             new,
-            other: self.ends.granter(way).cloned(),
+            other: self.ends.granter(direction).cloned(),
             may_list: Some(access::may_there(
                 &self.context.rights,
                 self.job,
@@ -295,40 +301,40 @@ impl<'a> SiteAttempt<'a> {
         }));
         match self.ask(runner, &question)? {
             Answer::Job(seen) => Ok(*seen),
-            _ => Err(other(runner).into()),
+            _ => Err(answered_another_question(runner).into()),
         }
     }
 
     /// Follows the job to its end, or until this attempt loses it.
-    fn follow(&self, way: Direction, first: JobSeen) -> Result<JobSeen, Stop> {
-        let mut followed = Followed::new(self, way, &first);
+    fn follow(&self, direction: Direction, first: JobSeen) -> Result<JobSeen, Stop> {
+        let mut followed = Followed::new(self, direction, &first);
         let mut copying = Copying::new();
         let mut seen = first;
         loop {
-            copying.go_on(self, way, &seen.view.id);
+            copying.go_on(self, direction, &seen.view.id);
             followed.update(&seen);
             if followed.is_to_run_again(&seen) {
                 if !followed.rest() {
-                    self.leave(way);
+                    self.leave(direction);
                     return Err(Stop::ClaimEnded);
                 }
                 // An attempt whose claim has ended starts nothing: the job may have been stopped meanwhile.
-                if let Err(stop) = self.note_route(way) {
+                if let Err(stop) = self.note_route(direction) {
                     if matches!(stop, Stop::ClaimEnded) {
-                        self.leave(way);
+                        self.leave(direction);
                     }
                     return Err(stop);
                 }
-                let_in::give_again(self, way)?;
-                seen = self.start(way, true)?;
+                self.access().give_again(direction)?;
+                seen = self.start(direction, true)?;
                 continue;
             }
             if seen.view.ended.is_some() {
-                copying.end(self, way, &seen.view.id);
+                copying.end(self, direction, &seen.view.id);
                 return Ok(seen);
             }
             if !followed.wait() {
-                self.leave(way);
+                self.leave(direction);
                 return Err(Stop::ClaimEnded);
             }
             if let Some(next) = followed.ask_again()? {
@@ -338,7 +344,7 @@ impl<'a> SiteAttempt<'a> {
     }
 
     /// The attempt must stop: has the site that runs the job do as the state says.
-    fn leave(&self, way: Direction) {
+    fn leave(&self, direction: Direction) {
         if self.context.this.is_stopping() {
             // The job continues there, and the next start of this node finds it.
             return;
@@ -354,7 +360,7 @@ impl<'a> SiteAttempt<'a> {
             verb: Some(verb),
             ..SteerJob::default()
         });
-        let steered = self.ask(self.ends.runner(way), &question);
+        let steered = self.ask(self.ends.runner(direction), &question);
         if let Err(refusal) = &steered
             && is_passing(refusal)
         {
@@ -363,12 +369,12 @@ impl<'a> SiteAttempt<'a> {
             self.told.note(&note);
             self.context.notices.add(&self.job.id);
             // Without access the job stops anyway. A resumed job gets access again.
-            self.revoke(way);
+            self.access().revoke(direction);
         } else if verb == SteerVerb::Cancel {
-            self.revoke(way);
+            self.access().revoke(direction);
         } else {
             // A resumed job gets access again.
-            self.take_back(way);
+            self.access().take_back(direction);
         }
     }
 
@@ -382,23 +388,26 @@ impl<'a> SiteAttempt<'a> {
         let answer = sites.ask_for(earlier.as_ref(), Some(site), question, &mut |_| {
             !self.context.this.is_stopping()
         });
-        border::of_site(answer)
+        border::of_site(&site.name, answer)
     }
 }
 
 /// Has the job run for the first time. The other nodes of this cluster get access before the state
 /// says that the job runs, so that a node that takes over finds the job.
-fn begin(third: &SiteAttempt<'_>, way: Direction) -> Result<JobSeen, Stop> {
-    let given = third.grant(way).map_err(Stop::from).and_then(|()| {
-        third.let_mates_in(way);
-        third.note_route(way)
+fn begin(attempt: &SiteAttempt<'_>, direction: Direction) -> Result<JobSeen, Stop> {
+    let access = attempt.access();
+    let granted = access.grant(direction).map_err(Stop::from).and_then(|()| {
+        access.let_mates_in(direction);
+        attempt.note_route(direction)
     });
-    given.inspect_err(|_| third.revoke(way))?;
-    third.start(way, true).inspect_err(|stop| match stop {
-        // The job may run there anyway: the other nodes still find it.
-        Stop::Refused(refusal) if is_passing(refusal) => third.take_back(way),
-        _ => third.revoke(way),
-    })
+    granted.inspect_err(|_| access.revoke(direction))?;
+    attempt
+        .start(direction, true)
+        .inspect_err(|stop| match stop {
+            // The job may run there anyway: the other nodes still find it.
+            Stop::Refused(refusal) if is_passing(refusal) => access.take_back(direction),
+            _ => access.revoke(direction),
+        })
 }
 
 /// Milliseconds until the deadline of the job, if it has one.
@@ -433,8 +442,8 @@ fn is_passing(refusal: &Refusal) -> bool {
     refusal.retryable || refusal.code == code::BROKEN
 }
 
-/// The answer to another question.
-fn other(site: &Peer) -> Refusal {
+/// The refusal of an answer that belongs to another question.
+fn answered_another_question(site: &Peer) -> Refusal {
     Refusal::new(
         code::BROKEN,
         format!("{} answered a different question", site.name),

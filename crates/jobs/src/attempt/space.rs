@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use godwit_api::event::Progress;
 use godwit_run::local::ExportedFiles;
 
-/// How long the lack has to last in the first attempt.
+/// How long a shortage of space must last in the first attempt until the attempt ends.
 const LASTS_MIN: Duration = Duration::from_secs(1);
 
-/// Longest time that a shortage must last.
+/// Largest value that this time grows to in later attempts.
 const LASTS_MAX: Duration = Duration::from_mins(10);
 
 /// More room that is worth another attempt: the need is not known exactly.

@@ -18,7 +18,7 @@ use super::site::Away;
 use super::{AttemptEvents, Claim, ClaimFence, left, local, site};
 use crate::asking::reach::even_out;
 use crate::rights::Rights;
-use crate::rights::access::Sight;
+use crate::rights::access::RightsAtStart;
 
 /// The parts for all attempts.
 pub(crate) struct Attempts {
@@ -40,7 +40,7 @@ pub(crate) fn start(
     let epoch = claim.epoch;
     let control = Control::default();
     let progress = Arc::new(Mutex::new(None));
-    let sight = Sight::of(&attempts.rights, &job);
+    let sight = RightsAtStart::of(&attempts.rights, &job);
     let fence = Arc::new(ClaimFence::new(this, &job.id, claim, &control));
     let attempt = Attempt {
         sight,
@@ -90,7 +90,7 @@ pub(crate) fn start(
         left::tell(&own.local.asking, &job, &told);
         if let Some(ended) = ended {
             if let Some(recording) = recording {
-                recording.end(&*own.reports.tells, &ended, told.did());
+                recording.end(&*own.reports.tells, &ended, told.totals());
             }
             conclude(&own.local.asking, &job, epoch, &told, ended);
         }

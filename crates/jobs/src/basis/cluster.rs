@@ -9,7 +9,7 @@ use godwit_state::Fault;
 /// Whether an identity is that of a node of the cluster; the state that cannot be read is no answer.
 pub type IsMember = dyn Fn(&str) -> Result<bool, Fault> + Send + Sync;
 
-/// How other sites reach this node: without addresses until it listens. None where it never does.
+/// How other sites reach this node: without addresses until it listens. None if it has no data port.
 pub type OwnPeer = dyn Fn() -> Option<Peer> + Send + Sync;
 
 /// This node and its cluster, as other sites know them.

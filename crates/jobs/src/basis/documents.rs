@@ -1,14 +1,30 @@
 //! Turns objects of the state into the documents of the API.
 //! Reads nothing.
 
-use godwit_api::event::Limited;
+use godwit_api::event::{Limited, Summary};
+use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
-use godwit_api::rest::{AttemptView, JobView, MovedView, ProgressView};
+use godwit_api::rest::{AttemptView, JobView, Place, ProgressView};
 use godwit_state::{Attempt, Job, Moved, StoredPlace};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::basis::error::JobsError;
 
 /// The place as users write it.
 pub(crate) fn place(place: &StoredPlace) -> String {
     format!("{}:{}", place.site, place.path)
+}
+
+/// The place with its parts.
+///
+/// # Errors
+/// An older version kept a text that names no place.
+pub(crate) fn parts(place: &StoredPlace) -> Result<Place, JobsError> {
+    Place::at(&place.site, place.path.as_bytes()).map_err(|_error| {
+        let text = self::place(place);
+        JobsError::invalid(FailureCode::Invalid, format!("{text:?} is not a place"))
+    })
 }
 
 /// The job as clients see it.
@@ -20,9 +36,11 @@ pub(crate) fn job(
 ) -> JobView {
     let running = progress.as_ref().map(|progress| progress.moved);
     JobView {
-        moved: moved(ended).plus(running.unwrap_or_default()),
+        moved: ended.plus(running.unwrap_or_default()),
         sources: job.sources.iter().map(place).collect(),
         destination: place(&job.destination),
+        destinations: None,
+        parent: None,
         id: job.id,
         label: job.label,
         owner: job.owner,
@@ -48,13 +66,10 @@ pub(crate) fn job(
     }
 }
 
-/// Amounts as clients see them.
-pub(crate) const fn moved(moved: Moved) -> MovedView {
-    MovedView {
-        bytes: moved.bytes,
-        files: moved.files,
-        bytes_again: moved.again,
-    }
+/// The fields of a summary that the program knows; None if it is no whole summary.
+pub(crate) fn summary_of_program(told: &Value) -> Option<Value> {
+    let known = Summary::deserialize(told).ok()?;
+    serde_json::to_value(known).ok()
 }
 
 /// An attempt as clients see it.
@@ -68,7 +83,7 @@ pub(crate) fn attempt(attempt: Attempt) -> AttemptView {
         reason: attempt.reason,
         bytes: attempt.moved.bytes,
         files: attempt.moved.files,
-        bytes_again: attempt.moved.again,
+        bytes_again: attempt.moved.bytes_again,
     }
 }
 
@@ -85,7 +100,11 @@ pub(crate) fn add_running(attempts: &mut [AttemptView], progress: Option<&Progre
 
 /// The stage that limits a transfer and the advice, as a sentence.
 pub(crate) fn limited(limited: &Limited) -> String {
-    let advice = limited.told.advice.as_deref();
+    let advice = limited.evidence.advice.as_deref();
     let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
-    format!("{}: {}{advice}", limited.stage, limited.told.figure)
+    format!(
+        "{}: {}{advice}",
+        limited.stage.words(),
+        limited.evidence.figure
+    )
 }

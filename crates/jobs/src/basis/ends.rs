@@ -32,7 +32,7 @@ pub(crate) fn needs(job: &Job) -> impl Iterator<Item = &str> {
         })
 }
 
-/// Whether a node with these exports reaches all places that a job needs of this cluster.
+/// Whether a node with these exports reaches all places of a job in this cluster.
 pub(crate) fn reaches(exports: &[String], job: &Job) -> bool {
     needs(job).all(|export| exports.iter().any(|own| own == export))
 }

@@ -68,7 +68,7 @@ impl From<godwit_history::Unreadable> for JobsError {
 }
 
 /// The message about a file of the node itself, for users that are not its admins.
-pub const OWN_FILE_FAILS: &str = "the node cannot use one of its own files; an admin of the node sees the file's name with the same request, or with: godwit access list";
+pub const OWN_FILE_FAILS: &str = "the node cannot use one of its files; an admin of the node sees the file's name with the same request, or with: godwit access list";
 
 impl JobsError {
     /// The message for users and other sites: paths of the machine, and lines of its files, are for admins.

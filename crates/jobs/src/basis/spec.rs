@@ -5,7 +5,7 @@ use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, NodePlace, Remote};
 use godwit_api::failure::FailureCode;
 use godwit_api::host::HostPort;
-use godwit_api::job::{JOB_VERSION, JobSpec, ListForm, Selection, Text};
+use godwit_api::job::{Imposed, JOB_VERSION, JobSpec, ListForm, Selection, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{SOURCES_MAX, SPEC_BYTES_MAX, Site};
 
@@ -31,7 +31,7 @@ pub(crate) fn check_settings(new: &NewJob) -> Result<(), JobsError> {
     checked.map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))
 }
 
-/// Checks whether a job may have so many sources; the error proposes another solution.
+/// Checks whether a job may have this number of sources; the error proposes another solution.
 ///
 /// # Errors
 /// There are too many.
@@ -139,6 +139,7 @@ pub(crate) fn prepare(
         selection: selection(new),
         member: None,
         items: Vec::new(),
+        imposed: Imposed::default(),
     };
     let list = (!new.list.is_empty()).then(|| {
         let ended = |name: &Text| [name.0.as_slice(), &[0]].concat();

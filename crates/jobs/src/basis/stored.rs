@@ -20,7 +20,7 @@ pub(crate) struct Stored {
     pub(crate) role: Option<Role>,
     /// The identities that the sites of a user's job had when it was submitted, by their names. A job of an older version has none.
     sites: BTreeMap<String, String>,
-    /// The same of the independent nodes of these sites.
+    /// The identities of the independent nodes of these sites.
     nodes: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -133,7 +133,7 @@ impl Stored {
         Ok(read.and_then(|read| read.role))
     }
 
-    /// The site that the job means by this name; None if the name is not known.
+    /// The site that has this name in the job; None if the name is not known.
     ///
     /// # Errors
     /// The name belongs to another identity than at the submission, or has an independent node more. Or the state cannot be read.
@@ -167,12 +167,12 @@ impl Stored {
     fn added(&self, site: &Site) -> Option<JobsError> {
         let meant = self.nodes.get(&site.name)?;
         let mut named = site.independent();
-        let added = named.find(|node| !meant.contains(&node.identity))?;
+        let added = named.find(|node| !meant.contains(&node.peer.identity))?;
         Some(JobsError::invalid(
             FailureCode::SiteChanged,
             format!(
                 "site {} has a node that it did not have when the job was submitted ({}); if the change is right, submit the job again",
-                site.name, added.identity
+                site.name, added.peer.identity
             ),
         ))
     }
@@ -196,7 +196,7 @@ impl Stored {
             }
             if let Some(site) = reader.object::<Site>(&place.site)? {
                 if level >= LEVEL_ROLES {
-                    let named = site.independent().map(|node| node.identity.clone());
+                    let named = site.independent().map(|node| node.peer.identity.clone());
                     nodes.insert(site.name.clone(), named.collect());
                 }
                 sites.insert(site.name, site.identity);
@@ -345,9 +345,11 @@ mod tests {
         let reader = Reader::new(directory.path().join("state.db"));
         let site = |nodes: &[&str]| {
             let named = |name: &&str| SiteNode {
-                name: (*name).to_owned(),
-                identity: format!("gw1-{name}"),
-                addresses: vec!["192.0.2.2".to_owned()],
+                peer: Peer {
+                    name: (*name).to_owned(),
+                    identity: format!("gw1-{name}"),
+                    addresses: vec!["192.0.2.2".to_owned()],
+                },
                 named: None,
                 independent: true,
             };

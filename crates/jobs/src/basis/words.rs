@@ -1,7 +1,7 @@
 //! Owns the reasons that several parts of this crate give, and the bound on their texts.
 //! Decides nothing about a job.
 
-use godwit_api::failure::{Code, FailureCode};
+use godwit_api::failure::{Code, FailureCode, Retry, Scope};
 use godwit_state::{Reason, reason};
 
 /// Longest text of one example: the state takes no longer one.
@@ -33,6 +33,13 @@ pub(crate) fn denied(why: &str) -> Reason {
 /// The reason of a job whose records are full here.
 pub(crate) fn no_room(why: &str) -> Reason {
     Reason::new(FailureCode::PeerBusy, clip(why))
+}
+
+/// Whether a job that failed for this reason may succeed later without anybody's help, and the reason concerns the job alone.
+pub(crate) fn passes(code: &Code) -> bool {
+    code.known().is_some_and(|code| {
+        matches!(code.scope(), Scope::Job | Scope::Entry) && code.retry() == Retry::Transient
+    })
 }
 
 /// Cuts a text to the length that the state takes.

@@ -39,7 +39,7 @@ pub fn time_zone_trouble(name: &str) -> Option<String> {
 pub(crate) struct UnknownZones(BTreeSet<String>);
 
 impl UnknownZones {
-    /// Logs once for each limit and schedule that its time zone is not known. One that was mended is logged again if it is broken again.
+    /// Logs once for each limit and schedule that its time zone is not known. A corrected zone that is wrong again is logged again.
     pub(crate) fn tell(&mut self, reader: &Reader, log: &dyn Fn(&str)) -> Result<(), JobsError> {
         let limits = reader.objects::<Limit>()?.into_iter();
         let limits = limits.map(|limit| {

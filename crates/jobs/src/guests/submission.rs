@@ -6,7 +6,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
-    Actor, Agreed, JOBS_OF_SITE_MAX, Kept, LEVEL_SITES, Reader, SPEC_BYTES_OF_SITE_MAX, Site,
+    Actor, Agreed, JOBS_OF_SITE_MAX, JobState, Kept, LEVEL_SITES, Op, Reader,
+    SPEC_BYTES_OF_SITE_MAX, Site,
 };
 
 use crate::basis::error::{JobsError, refuse};
@@ -37,7 +38,7 @@ const SETTINGS_BYTES_MAX: usize = 64 << 10;
 /// Name for a site whose name belongs to another site here.
 pub(super) const NAMELESS: &str = "other-site";
 
-/// Whether one more job may wait for this asker.
+/// Whether one more job of this asker may come.
 pub(super) fn check_room(reader: &Reader, records: &Records, asker: &str) -> Result<(), Refusal> {
     let counts = reader.job_counts(Some(&owner(asker)));
     let counts = counts.map_err(|error| refuse(&error.into()))?;
@@ -47,6 +48,17 @@ pub(super) fn check_room(reader: &Reader, records: &Records, asker: &str) -> Res
     if let Some(why) = records::full(records, asker).map_err(|error| refuse(&error))? {
         return Err(Refusal::later(code::BUSY, why));
     }
+    check_waiting(&counts)
+}
+
+/// Whether an ended job of this asker may run again. The state holds the job already.
+pub(super) fn check_room_again(reader: &Reader, asker: &str) -> Result<(), Refusal> {
+    let counts = reader.job_counts(Some(&owner(asker)));
+    check_waiting(&counts.map_err(|error| refuse(&error.into()))?)
+}
+
+/// Whether one more job may wait for an asker with these jobs.
+fn check_waiting(counts: &[(JobState, u64)]) -> Result<(), Refusal> {
     let waiting = counts.iter().filter(|(state, _)| !state.ended());
     if waiting.map(|(_, count)| count).sum::<u64>() < WAITING_MAX {
         return Ok(());
@@ -186,7 +198,8 @@ pub(super) fn submit_for(
     let (id, _) = submit::propose(this, by, &|at| {
         let key = Some(key(&wish.job));
         let (owner, text) = (owner(asker), text.clone());
-        Ok(submit::build(at, &owner, &stored.new, text, &checked, key))
+        let job = submit::build(at, &owner, &stored.new, text, &checked, key);
+        Ok((job.id.clone(), Op::Submit(Box::new(job))))
     })?;
     Ok(id)
 }

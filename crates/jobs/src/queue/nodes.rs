@@ -2,7 +2,7 @@
 //! waiting jobs.
 //! Claims nothing: if nodes choose the same job, the claim decides.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use godwit_state::{Job, JobFilter, Node, Reader, Reason};
 use crate::basis::ends::{needs, reaches, sites_of};
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
+use crate::queue::kin::{Kin, Kinship};
 use crate::queue::order::Running;
 
 /// A node waits this long for each job that it runs more than the node with the fewest.
@@ -42,7 +43,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Reads them without the jobs that they run.
+    /// Reads the nodes, without the jobs that they run.
     pub(crate) fn rows(reader: &Reader, own: &str, exports: &[String]) -> Result<Self, JobsError> {
         Ok(Self {
             rows: reader.objects()?,
@@ -147,8 +148,8 @@ impl Nodes {
         ))
     }
 
-    /// How long this node, which runs `mine` jobs, lets other nodes take the job first.
-    fn patience(&self, job: &Job, mine: usize) -> Duration {
+    /// How long this node, which runs `mine` jobs, lets other nodes take the job first. A node that runs kin of the job takes it at once.
+    fn patience(&self, job: &Job, kin: Option<&Kin>, mine: usize) -> Duration {
         let mut able: Vec<&Node> = self
             .rows
             .iter()
@@ -157,15 +158,19 @@ impl Nodes {
         if able.len() < 2 {
             return Duration::ZERO;
         }
+        if let Some(kin) = kin.filter(|kin| kin.here || kin.elsewhere) {
+            return if kin.here { Duration::ZERO } else { WAIT_MAX };
+        }
         let runs = |name: &str| match name == self.own {
             true => mine,
             false => self.others.iter().filter(|(node, _)| node == name).count(),
         };
         let least = able.iter().map(|row| runs(&row.name)).min().unwrap_or(0);
-        // Another order for each job, so that no node is always the first.
+        // Another order for each job, so that no node is always the first. One order for all jobs of a parent.
+        let of = kin.map_or(&job.id, |kin| &kin.parent);
         able.sort_by_key(|row| {
             let mut hasher = DefaultHasher::new();
-            (&job.id, &row.name).hash(&mut hasher);
+            (of, &row.name).hash(&mut hasher);
             (runs(&row.name), hasher.finish())
         });
         let turn = able
@@ -189,21 +194,29 @@ impl Seen {
         &mut self,
         due: Vec<Job>,
         nodes: &Nodes,
-        mine: usize,
+        (kinship, mine): (&Kinship, usize),
         now: Instant,
     ) -> (Vec<Job>, Option<Duration>) {
         let mut next: Option<Duration> = None;
         let mut kept = HashMap::new();
         let mut taken = Vec::new();
+        let mut parents: HashSet<&str> = HashSet::new();
         for job in due {
             let known = self.0.get(&job.id).filter(|(epoch, _)| *epoch == job.epoch);
             let since = known.map_or(now, |(_, since)| *since);
             kept.insert(job.id.clone(), (job.epoch, since));
-            // Those that are taken now count for the next.
-            let patience = nodes.patience(&job, mine + taken.len());
+            // Jobs that are taken now count for the next job.
+            let kin = kinship.get(&job.id);
+            let patience = match kin.is_some_and(|kin| parents.contains(&*kin.parent)) {
+                true => Duration::ZERO,
+                false => nodes.patience(&job, kin, mine + taken.len()),
+            };
             let waited = now.saturating_duration_since(since);
             match patience.checked_sub(waited).filter(|left| !left.is_zero()) {
-                None => taken.push(job),
+                None => {
+                    parents.extend(kin.map(|kin| &*kin.parent));
+                    taken.push(job);
+                }
                 Some(left) => next = Some(next.map_or(left, |next| next.min(left))),
             }
         }
@@ -279,9 +292,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_node_that_is_alone_waits_for_nobody() {
+    fn a_lone_node_does_not_wait() {
         let alone = lone(&["data"]);
-        assert_eq!(alone.patience(&job("1", "/data/x"), 10), Duration::ZERO);
+        assert_eq!(
+            alone.patience(&job("1", "/data/x"), None, 10),
+            Duration::ZERO
+        );
         assert_eq!(alone.nobody(&job("1", "/data/x")), None);
         let nobody = alone.nobody(&job("1", "/gone/x")).expect("a reason");
         assert!(nobody.text.contains("no export gone;"), "{nobody:?}");
@@ -295,16 +311,16 @@ pub(crate) mod tests {
             row("c", &["other"], false),
         ];
         let busy = nodes("a", &rows, &[]);
-        assert!(busy.patience(&job("1", "/data/x"), 3) >= STEP * 3);
-        assert!(busy.patience(&job("1", "/data/x"), 30) <= WAIT_MAX);
+        assert!(busy.patience(&job("1", "/data/x"), None, 3) >= STEP * 3);
+        assert!(busy.patience(&job("1", "/data/x"), None, 30) <= WAIT_MAX);
         let idle = nodes("b", &rows, &["a", "a", "a"]);
-        assert_eq!(idle.patience(&job("1", "/data/x"), 0), Duration::ZERO);
-        // Of equal ones one goes first, another one for each job.
+        assert_eq!(idle.patience(&job("1", "/data/x"), None, 0), Duration::ZERO);
+        // One of several equal nodes goes first. The job decides which.
         let first: Vec<bool> = (0..64)
             .map(|number| {
                 let job = job(&number.to_string(), "/data/x");
-                let own = nodes("a", &rows, &[]).patience(&job, 0).is_zero();
-                let other = nodes("b", &rows, &[]).patience(&job, 0).is_zero();
+                let own = nodes("a", &rows, &[]).patience(&job, None, 0).is_zero();
+                let other = nodes("b", &rows, &[]).patience(&job, None, 0).is_zero();
                 assert_ne!(own, other);
                 own
             })
@@ -328,15 +344,51 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_job_that_nobody_else_takes_is_taken_in_the_end() {
+    fn a_job_that_no_other_node_takes_is_taken_in_the_end() {
         let rows = [row("a", &["data"], false), row("b", &["data"], false)];
         let nodes = nodes("a", &rows, &[]);
         let mut seen = Seen::default();
         let now = Instant::now();
         let due = || vec![job("1", "/data/x")];
-        let (taken, next) = seen.sift(due(), &nodes, 2, now);
+        let (taken, next) = seen.sift(due(), &nodes, (&Kinship::new(), 2), now);
         assert!(taken.is_empty());
-        let (taken, next) = seen.sift(due(), &nodes, 2, now + next.expect("a wait"));
+        let (taken, next) = seen.sift(
+            due(),
+            &nodes,
+            (&Kinship::new(), 2),
+            now + next.expect("a wait"),
+        );
         assert_eq!((taken.len(), next), (1, None));
+    }
+
+    #[test]
+    fn jobs_of_one_parent_come_to_one_node() {
+        let rows = [row("a", &["data"], false), row("b", &["data"], false)];
+        let kin = |here, elsewhere| Kin {
+            parent: "p".to_owned(),
+            here,
+            elsewhere,
+        };
+        let [own, other] = ["a", "b"].map(|name| nodes(name, &rows, &[]));
+        // Before any of them runs, one node goes first for all.
+        let first = |id: &str| own.patience(&job(id, "/data/x"), Some(&kin(false, false)), 0);
+        assert!((0..16).all(|id| first(&id.to_string()) == first("1")));
+        let one = job("1", "/data/x");
+        assert_eq!(
+            own.patience(&one, Some(&kin(true, false)), 9),
+            Duration::ZERO
+        );
+        assert_eq!(other.patience(&one, Some(&kin(false, true)), 0), WAIT_MAX);
+        // A job that is taken takes its kin along.
+        let kinship: Kinship = ["1", "2"]
+            .map(|id| (id.to_owned(), kin(false, false)))
+            .into();
+        let due = || ["1", "2"].map(|id| job(id, "/data/x")).to_vec();
+        let now = Instant::now();
+        let taken = [&own, &other].map(|nodes| {
+            let (taken, _) = Seen::default().sift(due(), nodes, (&kinship, 0), now);
+            taken.len()
+        });
+        assert!(taken == [2, 0] || taken == [0, 2], "{taken:?}");
     }
 }

@@ -4,9 +4,8 @@
 //!
 //! Owners compete by their shares: the next job is that of the owner with the fewest running jobs for the weight of the share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
-//! Jobs of other sites may not take all places, because a job can run for ever: some places are
-//! kept for jobs of this site. For the same reason, jobs of one other site leave some of these
-//! places to further sites.
+//! Jobs of other sites may not take all places, neither of the node nor with a site, because a job can run for ever: some places are kept
+//! for jobs of this site. For the same reason, jobs of one other site leave some of these places to further sites.
 
 use std::collections::HashMap;
 
@@ -53,10 +52,31 @@ fn jobs(number: u64) -> String {
 #[derive(Default)]
 struct Counts {
     all: usize,
-    /// Of each other site, at this node.
+    /// Number of jobs of each other site, at this node.
     guests: HashMap<String, usize>,
     owners: HashMap<String, u32>,
     sites: HashMap<String, u32>,
+    /// By site: the number of running guest jobs with that site, by the site that asked for them.
+    guests_with: HashMap<String, HashMap<String, usize>>,
+}
+
+/// Why a job of another site has to wait, if it has to. `guests` are the running ones that use the same places.
+enum Kept {
+    /// These many places are for jobs of this site.
+    Own(usize),
+    /// These many places are for jobs of further sites.
+    Others(usize),
+}
+
+fn kept_from(guests: &HashMap<String, usize>, owner: &str, places: usize) -> Option<Kept> {
+    let own = kept(places);
+    let places = places - own;
+    if guests.values().sum::<usize>() >= places {
+        return Some(Kept::Own(own));
+    }
+    let others = kept(places);
+    let running = guests.get(owner).copied().unwrap_or(0);
+    (running + others >= places).then_some(Kept::Others(others))
 }
 
 impl Counts {
@@ -68,6 +88,10 @@ impl Counts {
         *self.owners.entry(owner.to_owned()).or_default() += 1;
         for site in sites {
             *self.sites.entry(site.clone()).or_default() += 1;
+            if is_of_site(owner) {
+                let guests = self.guests_with.entry(site.clone()).or_default();
+                *guests.entry(owner.to_owned()).or_default() += 1;
+            }
         }
     }
 
@@ -75,23 +99,25 @@ impl Counts {
         self.owners.get(owner).copied().unwrap_or(0)
     }
 
-    /// The same for a job of another site, by the places that it leaves to other jobs.
-    fn in_the_way_of_guest(&self, job: &Job, rules: &Rules) -> Option<String> {
-        let own = kept(rules.node_max);
-        let places = rules.node_max - own;
-        if self.guests.values().sum::<usize>() >= places {
-            let own = counted(own as u64, "place");
-            return Some(format!(
-                "Of the job slots of this node, {own} are reserved for its own jobs; the job begins when a job of another site ends."
-            ));
+    /// Why a job of another site has to wait, by the places that it leaves to other jobs.
+    fn in_the_way_of_guest(&self, job: &Job, rules: &Rules) -> Option<Reason> {
+        if let Some(kept) = kept_from(&self.guests, &job.owner, rules.node_max) {
+            let text = waits_for("this node", kept);
+            return Some(Reason::new(FailureCode::JobsOfNode, text));
         }
-        let others = kept(places);
-        let running = self.guests.get(&job.owner).copied().unwrap_or(0);
-        (running + others >= places).then(|| {
-            let others = counted(others as u64, "place");
-            format!(
-                "Of the job slots of this node, {others} are reserved for jobs of further sites; the job begins when a job of the same site ends."
-            )
+        let in_use = |site: &String| self.sites.get(site).copied().unwrap_or(0);
+        sites_of(job).into_iter().find_map(|site| {
+            let max = *rules.site_max.get(&site)?;
+            // Without room for any job there is another reason.
+            if in_use(&site) >= max {
+                return None;
+            }
+            let max = usize::try_from(max).unwrap_or(usize::MAX);
+            let none = HashMap::new();
+            let guests = self.guests_with.get(&site).unwrap_or(&none);
+            let kept = kept_from(guests, &job.owner, max)?;
+            let text = waits_for(&format!("this node with {site}"), kept);
+            Some(Reason::new(FailureCode::JobsOfSite, text))
         })
     }
 
@@ -107,9 +133,9 @@ impl Counts {
             ));
         }
         if is_of_site(&job.owner)
-            && let Some(text) = self.in_the_way_of_guest(job, rules)
+            && let Some(reason) = self.in_the_way_of_guest(job, rules)
         {
-            return Some(Reason::new(FailureCode::JobsOfNode, text));
+            return Some(reason);
         }
         let running = self.of_owner(&job.owner);
         if rules
@@ -139,6 +165,23 @@ impl Counts {
                 )
             })
         })
+    }
+}
+
+fn waits_for(of: &str, kept: Kept) -> String {
+    match kept {
+        Kept::Own(own) => {
+            let own = counted(own as u64, "place");
+            format!(
+                "Of the job slots of {of}, {own} are reserved for the node's own jobs; the job begins when a job of another site ends."
+            )
+        }
+        Kept::Others(others) => {
+            let others = counted(others as u64, "place");
+            format!(
+                "Of the job slots of {of}, {others} are reserved for jobs of further sites; the job begins when a job of the same site ends."
+            )
+        }
     }
 }
 
@@ -191,7 +234,7 @@ fn kept(places: usize) -> usize {
     (places / 4).max(usize::from(places > 1))
 }
 
-/// The limit of one job in bytes per second: the least of the job's limit and of its parts of the limits that it shares; 0 is none.
+/// The limit of one job in bytes per second; 0 is none. It is the least of the job's limit and of its portions of shared limits.
 pub(crate) fn rate(own: Option<u64>, shared: &[(Option<u64>, usize)]) -> u64 {
     let parts = shared.iter().filter_map(|(limit, jobs)| {
         let jobs = u64::try_from(*jobs).unwrap_or(u64::MAX).max(1);

@@ -1,4 +1,5 @@
-//! Checks every few seconds whether the sites of waiting jobs are back: one connection for each site. A site that is back wakes its jobs.
+//! Checks every few seconds whether the sites of waiting jobs are back: one connection for each site. A site that is back wakes its jobs, as
+//! an export of this node does that is usable again.
 //! Starts no job (`scheduler`), and asks a site nothing: a site is back when it proves its identity.
 //!
 //! A job that waits for a passing reason has a time for its next attempt, minutes away after some attempts. A site that was away and
@@ -10,23 +11,28 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::failure::{FailureCode, Retry, Scope};
 use godwit_api::units::counted;
+use godwit_run::local::ExportedFiles;
 use godwit_state::{
-    Agreed, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Sighted, Site, Timestamp,
+    Agreed, Job, JobFilter, JobState, LEVEL_SIGHTED, Op, Reader, Site, SiteAnswer, Timestamp,
 };
 
-use crate::asking::{Asking, reached};
-use crate::basis::ends::sites_of;
+use crate::asking::{Asking, abroad, reached};
+use crate::basis::ends::{needs, sites_of};
 use crate::basis::error::JobsError;
 use crate::basis::owners::asker_of;
 use crate::basis::pages::each_job;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
+use crate::basis::words::passes;
+use crate::queue::away::is_told;
 use site_state::SiteState;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(5);
+
+/// An export counts as back for two looks: jobs that fail again wait for their next attempt.
+const RETURNED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Between two looks whether the node stops.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -53,7 +59,7 @@ impl Woken {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The jobs that need not wait for their next attempt. One that changed since is forgotten.
+    /// The jobs that need not wait for their next attempt. Jobs that changed meanwhile are forgotten.
     pub(crate) fn jobs(&self, reader: &Reader, at: Timestamp) -> Result<Vec<Job>, JobsError> {
         let ids: Vec<(String, u64)> = self.lock().clone().into_iter().collect();
         let mut jobs = Vec::new();
@@ -70,25 +76,18 @@ impl Woken {
 
 /// Whether the job waits for its next attempt for a passing reason that a site may have caused.
 fn waits(job: &Job, at: Timestamp) -> bool {
-    let passes = |code: FailureCode| {
-        matches!(code.scope(), Scope::Job | Scope::Entry) && code.retry() == Retry::Transient
-    };
     job.state == JobState::Queued
         && job.next_attempt.is_some_and(|next| next > at)
-        && job
-            .reason
-            .as_ref()
-            .and_then(|reason| reason.code.known())
-            .is_some_and(passes)
+        && job.reason.as_ref().is_some_and(|why| passes(&why.code))
 }
 
 /// Body of the thread.
-pub(crate) fn run(asking: &Asking, woken: &Woken) {
+pub(crate) fn run(asking: &Asking, files: &dyn ExportedFiles, woken: &Woken) {
     // The result of the last dial of each site, by its identity.
     let mut known = HashMap::new();
     while !asking.this.is_stopping() {
         // A state that cannot be read now is read at the next look.
-        if let Ok(wanted) = wanted(&asking.this) {
+        if let Ok(wanted) = wanted(&asking.this, files, woken, &known) {
             look(asking, woken, wanted, &mut known);
         }
         let until = Instant::now() + EVERY;
@@ -102,22 +101,59 @@ pub(crate) fn run(asking: &Asking, woken: &Woken) {
 struct Wanted {
     site: Site,
     jobs: Vec<(String, u64)>,
+    /// Jobs that wait at the site that runs them.
+    abroad: Vec<String>,
+}
+
+impl Wanted {
+    const fn new(site: Site) -> Self {
+        Self {
+            site,
+            jobs: Vec::new(),
+            abroad: Vec::new(),
+        }
+    }
 }
 
 /// The sites that waiting jobs need, by their identities. Only sites of the state are among them: another site's job chooses addresses
-/// itself, and this node does not scan for it.
-fn wanted(this: &ThisNode) -> Result<BTreeMap<String, Wanted>, JobsError> {
+/// itself, and this node does not scan for it. The asker of a job that runs at another site knows the job's sites, and dials them.
+///
+/// A site that is reported as away is dialled without jobs, too: it may be reported as back.
+fn wanted(
+    this: &ThisNode,
+    files: &dyn ExportedFiles,
+    woken: &Woken,
+    known: &Known,
+) -> Result<BTreeMap<String, Wanted>, JobsError> {
     let reader = this.reader();
     let filter = JobFilter {
-        states: vec![JobState::Queued],
+        states: vec![
+            JobState::Queued,
+            JobState::Scanning,
+            JobState::Running,
+            JobState::Verifying,
+        ],
         ..JobFilter::default()
     };
     let at = this.now();
     let mut sites: BTreeMap<String, Wanted> = BTreeMap::new();
     let own = reader.objects::<Site>()?;
+    for site in &own {
+        let is_away = known
+            .get(&site.identity)
+            .is_some_and(|(_, state)| state.is_away());
+        if is_away {
+            sites.insert(site.identity.clone(), Wanted::new(site.clone()));
+        }
+    }
     each_job(&reader, filter, JOBS_MAX, &mut |job| {
-        if !waits(&job, at) {
+        let is_abroad = abroad::waits(&job);
+        if !is_abroad && !waits(&job, at) {
             return Ok(true);
+        }
+        let has_returned = |name| files.returned_within(name, RETURNED_WITHIN);
+        if !is_abroad && is_told(&job) && needs(&job).any(has_returned) {
+            woken.lock().insert(job.id.clone(), job.epoch);
         }
         for name in sites_of(&job) {
             let Some(site) = own.iter().find(|site| site.name == name).cloned() else {
@@ -127,11 +163,12 @@ fn wanted(this: &ThisNode) -> Result<BTreeMap<String, Wanted>, JobsError> {
             if asker_of(&job).is_some() && !means(&reader, &job, &site)? {
                 continue;
             }
-            let wanted = sites.entry(site.identity.clone()).or_insert(Wanted {
-                site,
-                jobs: Vec::new(),
-            });
-            wanted.jobs.push((job.id.clone(), job.epoch));
+            let wanted = sites.entry(site.identity.clone());
+            let wanted = wanted.or_insert_with(|| Wanted::new(site));
+            match is_abroad {
+                true => wanted.abroad.push(job.id.clone()),
+                false => wanted.jobs.push((job.id.clone(), job.epoch)),
+            }
         }
         Ok(true)
     })?;
@@ -154,7 +191,9 @@ fn look(asking: &Asking, woken: &Woken, wanted: BTreeMap<String, Wanted>, known:
     if known.len() > KNOWN_MAX {
         known.clear();
     }
-    let wanted: Vec<(String, Wanted)> = wanted.into_iter().take(SITES_MAX).collect();
+    let mut wanted: Vec<(String, Wanted)> = wanted.into_iter().collect();
+    wanted.sort_by_key(|(_, one)| one.jobs.is_empty() && one.abroad.is_empty());
+    wanted.truncate(SITES_MAX);
     for some in wanted.chunks(AT_ONCE) {
         if asking.this.is_stopping() {
             return;
@@ -170,7 +209,7 @@ fn look(asking: &Asking, woken: &Woken, wanted: BTreeMap<String, Wanted>, known:
             let now = Instant::now();
             let (before, mut sight) = match known.remove(identity) {
                 Some((before, sight)) => (Some(before), sight),
-                // Of a site that was not dialled before nothing is known: its jobs are tried once.
+                // Nothing is known of a site that was not dialled before: its jobs are tried once.
                 None => (None, SiteState::new(now)),
             };
             if sight.see(answers, now) {
@@ -180,6 +219,8 @@ fn look(asking: &Asking, woken: &Woken, wanted: BTreeMap<String, Wanted>, known:
             known.insert(identity.clone(), (answers, sight));
             if answers && before != Some(true) {
                 woken.lock().extend(one.jobs.iter().cloned());
+                let abroad = &asking.abroad;
+                one.abroad.iter().for_each(|id| abroad.wake(id));
             }
         }
     }
@@ -190,7 +231,7 @@ fn tell(this: &ThisNode, one: &Wanted, answers: bool) {
     let name = &one.site.name;
     let line = match answers {
         true => {
-            let jobs = counted(one.jobs.len() as u64, "job");
+            let jobs = counted((one.jobs.len() + one.abroad.len()) as u64, "job");
             format!("the site {name} answers again; {jobs} that waited for the site may begin")
         }
         false => format!(
@@ -210,7 +251,7 @@ fn say(this: &ThisNode, site: &Site, answers: bool) {
     if !knows || !this.replica.is_leader() {
         return;
     }
-    let op = Op::Sighted(Sighted {
+    let op = Op::Sighted(SiteAnswer {
         site: site.name.clone(),
         identity: site.identity.clone(),
         answers,

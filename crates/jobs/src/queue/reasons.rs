@@ -4,8 +4,8 @@
 //! The state keeps the reason as of the last change of the job. Since then a time may have come, or an export may be gone.
 
 use godwit_api::job::JobKind;
-use godwit_api::rest::{JobView, ProgressView};
-use godwit_state::{Delivered, Job, JobKinds, Reason, Timestamp, reason};
+use godwit_api::rest::{DestinationCount, JobView, ProgressView};
+use godwit_state::{Families, Job, JobAmounts, JobKinds, Moved, Reason, Timestamp, reason};
 
 use crate::asking::elsewhere::RemoteProgress;
 use crate::attempt::live::Live;
@@ -46,14 +46,39 @@ impl<'a> Now<'a> {
         let kind = JobKinds(&reader).of(&job.id)?;
         let kind = kind.and_then(|kind| JobKind::from_name(&kind));
         let kind = kind.unwrap_or(JobKind::Copy);
-        let ended = match progress.is_some() {
-            true => Delivered(&reader).ended(&job.id)?,
-            false => Delivered(&reader).of(&job.id)?,
+        let destinations = Families(&reader).count(&job.id)?;
+        let ended = match (destinations, progress.is_some()) {
+            (Some(_), _) => self.of_children(&job.id)?,
+            (None, true) => JobAmounts(&reader).ended(&job.id)?,
+            (None, false) => JobAmounts(&reader).of(&job.id)?,
         };
-        if let Some(reason) = why(&job, &self.nodes, self.at) {
+        if destinations.is_none()
+            && let Some(reason) = why(&job, &self.nodes, self.at)
+        {
             job.reason = Some(reason);
         }
-        Ok(documents::job(job, kind, progress, ended))
+        let parent = Families(&reader).parent(&job.id)?;
+        Ok(JobView {
+            destinations: destinations
+                .map(|(total, complete)| DestinationCount { total, complete }),
+            parent,
+            ..documents::job(job, kind, progress, ended)
+        })
+    }
+
+    /// The amounts of all children of a job.
+    fn of_children(&self, parent: &str) -> Result<Moved, JobsError> {
+        let reader = self.this.reader();
+        let mut sum = Moved::default();
+        for child in Families(&reader).children(parent)? {
+            sum = match self.progress(&child) {
+                Some(running) => sum
+                    .plus(JobAmounts(&reader).ended(&child.id)?)
+                    .plus(running.moved),
+                None => sum.plus(JobAmounts(&reader).of(&child.id)?),
+            };
+        }
+        Ok(sum)
     }
 
     /// The progress of a job that runs here or at another node of the cluster.

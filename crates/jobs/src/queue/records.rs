@@ -3,7 +3,7 @@
 //!
 //! The records of one user, or of one other site, have a bound together. Beyond the bound, the
 //! records of the owner's oldest ended jobs are deleted; for a user, records of waiting jobs are
-//! deleted, too. The log of a user's job says so. If the remaining jobs fill the room, the running
+//! deleted, too. The log of a user's job reports it. If the remaining jobs fill the room, the running
 //! one
 //! with the largest records ends. Then the node takes no further job of another site. A job that another node runs, and on which this node
 //! works, goes on without this node.
@@ -27,7 +27,7 @@ use crate::queue::scheduler::end;
 /// Bytes of the records of one other site: the manifests of some ten million files, or the logs of hundreds of jobs.
 const OF_SITE_MAX: u64 = 4 << 30;
 
-/// The same of one user: the manifests of some forty million files.
+/// Most bytes of the records of one user: the manifests of some forty million files.
 const OF_USER_MAX: u64 = 16 << 30;
 
 /// How often records of a site are checked, and records of a user, whose history may have many more jobs.
@@ -37,7 +37,7 @@ const LOOK_AT_USER_EVERY: Duration = Duration::from_mins(1);
 /// Smaller records stay: they may be the line about deleted records.
 const LEAST_BYTES: u64 = 1 << 10;
 
-/// The records of jobs here, and the results of the last looks at them, by owner.
+/// The records of jobs at this node, with their sizes by owner, as last seen.
 pub(crate) struct Records {
     this: Arc<ThisNode>,
     live: Arc<Live>,
@@ -250,7 +250,7 @@ fn make_room(records: &Records, owner: &str, at: Instant) -> Result<Look, JobsEr
     })
 }
 
-/// The jobs, of which those come first that are to be kept the longest, that have no room beside the jobs that are not among them.
+/// The jobs of `kept` without room beside the records of open jobs. `kept` begins with the jobs to keep the longest.
 fn surplus(open: u64, kept: Vec<Kept>, most: u64) -> impl Iterator<Item = Kept> {
     let mut bytes = open;
     let over = kept.into_iter().skip_while(move |kept| {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How long a look is waited for. One that takes longer is left to itself, and the next one begins after it has ended.
+/// The longest wait for a look. A slower look continues without a waiting caller, and the next look begins after its end.
 const LOOK_WITHIN: Duration = Duration::from_millis(200);
 
 /// The exports at which a look has begun and not ended: one thread each. Many jobs may wait for room at one of them.

@@ -1,16 +1,12 @@
 //! Submits the jobs of schedules: cron expressions in a time zone.
 //! Runs no job. If ticks passed while no node ran, the schedule submits one job for all of them.
-//!
-//! The expressions are those of crontab(5), with an optional field of seconds in front. A tick in the hour that a change to summer time
-//! leaves out comes when the clock has moved on. A tick in the hour that comes twice comes once.
 
+mod kept;
 mod pace;
+mod ticks;
 
 use std::time::Instant;
 
-use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
-use croner::Cron;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::NewJob;
 use godwit_state::{
@@ -22,47 +18,12 @@ use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
-use crate::basis::zone::{self, check_time_zone};
 use crate::queue::Queue;
 use crate::queue::submit::{self, Admission};
 use crate::rights::access;
+pub(crate) use kept::KeptTicks;
 pub(crate) use pace::TickPace;
-
-/// A schedule that makes sense.
-struct Ticks {
-    cron: Cron,
-    zone: Tz,
-}
-
-impl Ticks {
-    fn parse(cron: &str, zone: &str) -> Result<Self, JobsError> {
-        let cron = cron.parse().map_err(|error| {
-            JobsError::invalid(
-                FailureCode::Invalid,
-                format!("cron: {cron:?}: {error}; write minute, hour, day of the month, month, day of the week, as in `0 22 * * 1-5`"),
-            )
-        })?;
-        check_time_zone(zone)?;
-        let zone = zone::zone(zone).unwrap_or(Tz::UTC);
-        Ok(Self { cron, zone })
-    }
-
-    fn local(&self, at: Timestamp) -> Option<DateTime<Tz>> {
-        DateTime::<Utc>::from_timestamp_millis(at.0).map(|utc| utc.with_timezone(&self.zone))
-    }
-
-    /// The last tick at `at` or before.
-    fn last(&self, at: Timestamp) -> Option<Timestamp> {
-        let last = self.cron.find_previous_occurrence(&self.local(at)?, true);
-        last.ok().map(|tick| Timestamp(tick.timestamp_millis()))
-    }
-
-    /// The first tick after `at`.
-    fn next(&self, at: Timestamp) -> Option<Timestamp> {
-        let next = self.cron.find_next_occurrence(&self.local(at)?, false);
-        next.ok().map(|tick| Timestamp(tick.timestamp_millis()))
-    }
-}
+use ticks::{Ticks, YEARS_MAX};
 
 /// Whether a schedule makes sense: the expression, the zone, and the job.
 pub(crate) fn check(
@@ -77,7 +38,7 @@ pub(crate) fn check(
     if ticks.next(admission.this.now()).is_none() {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
-            format!("cron: {cron:?} never comes due"),
+            format!("cron: {cron:?} does not come due within {YEARS_MAX} years"),
         ));
     }
     let (sources, destination) = submit::check(&admission.this, template)?;
@@ -110,12 +71,11 @@ pub(crate) fn kept_role(
 }
 
 /// When the schedule submits its job next.
-pub(crate) fn next(schedule: &Schedule, at: Timestamp) -> Option<Timestamp> {
+pub(crate) fn next(kept: &KeptTicks, schedule: &Schedule, at: Timestamp) -> Option<Timestamp> {
     if schedule.disabled {
         return None;
     }
-    let ticks = Ticks::parse(&schedule.cron, &schedule.time_zone).ok()?;
-    ticks.next(at)
+    kept.of(schedule, at).next
 }
 
 /// Submits the schedules due at `at`; returns the time of the next tick.
@@ -128,15 +88,17 @@ pub(crate) fn fire(
     let mut schedules = reader.objects::<Schedule>()?;
     // The schedules of one owner that have waited the longest come first: the pace may admit no more.
     schedules.sort_by_key(|schedule| schedule.fired);
+    queue.kept_ticks.retain(&schedules);
     for schedule in schedules {
+        if queue.this.is_stopping() {
+            break;
+        }
         if schedule.disabled {
             continue;
         }
-        let Ok(ticks) = Ticks::parse(&schedule.cron, &schedule.time_zone) else {
-            continue;
-        };
-        next = [next, ticks.next(at)].into_iter().flatten().min();
-        let Some(tick) = ticks.last(at) else {
+        let around = queue.kept_ticks.of(&schedule, at);
+        next = [next, around.next].into_iter().flatten().min();
+        let Some(tick) = around.last else {
             continue;
         };
         if schedule.fired.is_some_and(|fired| fired >= tick) {
@@ -195,62 +157,4 @@ fn job_of(
     submit::check_room(admission, &schedule.owner)?;
     let owner = &schedule.owner;
     Ok(submit::build(at, owner, &new, text, &checked, None))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(text: &str) -> Timestamp {
-        text.parse().expect("a time")
-    }
-
-    #[test]
-    fn ticks_are_in_the_time_zone() {
-        let ticks = Ticks::parse("0 22 * * *", "Europe/Berlin").expect("ticks");
-        assert_eq!(
-            ticks.next(at("2026-11-24T20:00:00Z")),
-            Some(at("2026-11-24T21:00:00Z"))
-        );
-        assert_eq!(
-            ticks.last(at("2026-11-24T20:00:00Z")),
-            Some(at("2026-11-23T21:00:00Z"))
-        );
-        assert_eq!(
-            ticks.last(at("2026-07-01T20:00:00Z")),
-            Some(at("2026-07-01T20:00:00Z"))
-        );
-    }
-
-    #[test]
-    fn an_hour_that_is_left_out_or_comes_twice_has_one_tick() {
-        let ticks = Ticks::parse("30 2 * * *", "Europe/Berlin").expect("ticks");
-        for (from, to) in [
-            ("2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z"),
-            ("2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z"),
-        ] {
-            let mut seen = Vec::new();
-            let mut time = at(from);
-            while let Some(tick) = ticks.next(time).filter(|tick| *tick < at(to)) {
-                seen.push(tick);
-                time = tick;
-            }
-            assert_eq!(seen.len(), 1, "{seen:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_with_what_is_right() {
-        let wrong = |cron, zone| Ticks::parse(cron, zone).map(|_| ()).expect_err("wrong");
-        assert!(
-            wrong("at ten", "UTC")
-                .to_string()
-                .contains("day of the week")
-        );
-        assert!(
-            wrong("0 22 * * *", "Mars")
-                .to_string()
-                .contains("Europe/Berlin")
-        );
-    }
 }

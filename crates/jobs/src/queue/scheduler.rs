@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use godwit_api::failure::FailureCode;
 use godwit_run::pulse;
 use godwit_state::{
-    Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader, Reason, Replica,
-    Timestamp,
+    Effect, Finish, Follower, Job, JobOp, JobQueue, Op, Outcome, ProposeError, Reader, Reason,
+    Replica, Timestamp,
 };
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -22,12 +22,13 @@ use crate::basis::words::denied;
 use crate::basis::zone::UnknownZones;
 use crate::queue::Queue;
 use crate::queue::away;
+use crate::queue::kin;
 use crate::queue::nodes::{NO_NODE, Nodes, Seen};
 use crate::queue::order::{self, Running};
 use crate::queue::prune::Pruner;
 use crate::queue::rules::Policy;
 use crate::queue::schedule;
-use crate::rights::access::{self, Sight};
+use crate::rights::access::{self, RightsAtStart};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -123,20 +124,16 @@ fn restart(queue: &Queue) -> Result<(), JobsError> {
 
 /// Work that one node does for the cluster: ends jobs whose deadline has passed, and submits jobs of schedules. Returns the time of the next deadline or tick.
 fn lead(queue: &Queue, reader: &Reader, at: Timestamp) -> Result<Option<Timestamp>, JobsError> {
-    for job in reader.expired_jobs(at)? {
+    for job in JobQueue(reader).expired(at)? {
         settle(queue.this.propose_at(at, Op::Job(job.id, JobOp::Expire)))?;
     }
     schedule::fire(queue, reader, at)
 }
 
 /// Applies the state; returns the time until the next event is due.
-fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Duration, JobsError> {
+pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Duration, JobsError> {
     let at = queue.this.now();
     let leads = queue.this.replica.is_leader();
-    let tick = match leads {
-        true => lead(queue, reader, at)?,
-        false => None,
-    };
     let policy = Policy::read(reader, at)?;
     let Queue { this, attempts, .. } = queue;
     let nodes = Nodes::read(reader, &this.name, &this.exports)?;
@@ -145,19 +142,24 @@ fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Duration, Job
     let is_ending = divided
         .workers
         .follow_up(divided, reader, nodes.is_draining())?;
+    // Jobs whose owner lost a right have stopped before the work for the cluster begins.
+    let tick = match leads {
+        true => lead(queue, reader, at)?,
+        false => None,
+    };
     if nodes.is_draining() {
         if leads {
             explain_nobody(
                 this,
-                &reader.due_jobs(at, WAITING_EACH, WAITING_MAX)?,
+                &JobQueue(reader).due(at, WAITING_EACH, WAITING_MAX)?,
                 &nodes,
             )?;
         }
         return drain(this, !running.is_empty());
     }
-    // Of each owner as many as could be started, and some whose reason is shown.
+    // For each owner: as many jobs as could be started, and some jobs whose reason is shown.
     let each = u32::try_from(queue.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
-    let mut due = reader.due_jobs(at, each, WAITING_MAX)?;
+    let mut due = JobQueue(reader).due(at, each, WAITING_MAX)?;
     due.extend(with_room(queue, reader, at)?);
     due.extend(queue.woken.jobs(reader, at)?);
     // Skips claimed jobs that do not show as running yet.
@@ -169,7 +171,8 @@ fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Duration, Job
     }
     due.retain(|job| nodes.can_run(job));
     due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
-    let (due, again) = seen.sift(due, &nodes, running.len(), Instant::now());
+    let kinship = kin::read(reader, &this.name, &due)?;
+    let (due, again) = seen.sift(due, &nodes, (&kinship, running.len()), Instant::now());
     let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
     let rules = policy.rules(queue.jobs_max);
     let plan = order::choose(due, &running, &elsewhere, &rules);
@@ -188,7 +191,11 @@ fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Duration, Job
         };
         settle(this.propose_at(at, Op::Job(job.id, explain)))?;
     }
-    let next = [tick, reader.next_due(at)?, reader.next_deadline()?];
+    let next = [
+        tick,
+        JobQueue(reader).next_due(at)?,
+        JobQueue(reader).next_deadline()?,
+    ];
     Ok(next
         .into_iter()
         .flatten()
@@ -260,7 +267,7 @@ fn follow_up(
     nodes: &Nodes,
 ) -> Result<Vec<Running>, JobsError> {
     let mut running = Vec::new();
-    let mut claimed: Vec<(Job, Sight)> = Vec::new();
+    let mut claimed: Vec<(Job, RightsAtStart)> = Vec::new();
     let reports = &queue.attempts.reports;
     let live = &reports.live;
     for (id, attempt) in live.all() {
@@ -275,7 +282,7 @@ fn follow_up(
                 attempt.control.cancel();
             }
         }
-        // One that still stops takes its place until it has.
+        // An attempt that is stopping keeps its place until it has stopped.
         running.push(Running {
             owner: attempt.owner,
             sites: attempt.sites,

@@ -1,15 +1,16 @@
 //! Checks a job that is submitted, and puts it into the state.
 //! Does not run it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::FailureCode;
-use godwit_api::job::{JobKind, Text};
+use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, NewJob, Place};
 use godwit_state::{
-    Actor, Command, CommandError, JobFilter, JobState, NewJob as Submitted, Node, Op, ProposeError,
-    RetryPolicy, Site, StoredPlace, Timestamp, sortable_id,
+    Actor, Command, CommandError, JobFilter, JobState, Kept, NewJob as Submitted, Node, Op,
+    ProposeError, RetryPolicy, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp, sortable_id,
 };
 
 use crate::asking::manifest;
@@ -21,6 +22,7 @@ pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use crate::basis::turns::Turns;
+use crate::queue::family;
 use crate::rights::{Rights, access};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
@@ -28,6 +30,9 @@ const IDS_MAX: usize = 4;
 
 /// Waiting jobs of one owner: a tenth of the state's bound for all owners.
 pub const WAITING_OF_OWNER_MAX: u64 = 5_000;
+
+/// Bytes of descriptions for each waiting job: 64 MiB, divided by the largest number of these jobs.
+const WAITING_BYTES_EACH: u64 = (64 << 20) / WAITING_OF_OWNER_MAX;
 
 /// The parts that decide whether a job is taken.
 pub(crate) struct Admission {
@@ -47,6 +52,9 @@ pub(crate) fn submit(
     new: &NewJob,
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
+    if !new.more_destinations.is_empty() {
+        return family::submit(admission, actor, owner, new, key);
+    }
     let checked = check(&admission.this, new)?;
     // The identity is found before the rights are checked, because rights at a site belong to its identity.
     let reader = admission.this.reader();
@@ -73,7 +81,8 @@ pub(crate) fn submit(
         check_room(admission, owner)?;
     }
     propose(&admission.this, actor, &|at| {
-        Ok(build(at, owner, new, text.clone(), &checked, key.clone()))
+        let job = build(at, owner, new, text.clone(), &checked, key.clone());
+        Ok((job.id.clone(), Op::Submit(Box::new(job))))
     })
 }
 
@@ -93,7 +102,21 @@ pub(crate) fn check_room(admission: &Admission, owner: &str) -> Result<(), JobsE
     let reader = admission.this.reader();
     let counts = reader.job_counts(None)?;
     let of_all = counts.iter().filter(|(state, _)| states.contains(state));
-    if of_all.map(|(_, count)| count).sum::<u64>() < most {
+    let of_all = of_all.map(|(_, count)| count).sum::<u64>();
+    let bytes_max = most.saturating_mul(WAITING_BYTES_EACH);
+    if of_all.saturating_mul(SPEC_BYTES_MAX as u64) >= bytes_max {
+        let bytes = Kept(&reader).waiting_bytes(owner)?;
+        if bytes >= bytes_max {
+            return Err(JobsError::invalid(
+                FailureCode::TooMany,
+                format!(
+                    "the waiting and paused jobs of {owner} have descriptions of {bytes} bytes, and the limit for one owner is {bytes_max}; \
+                     wait until some have run, cancel some, or name a directory above many sources"
+                ),
+            ));
+        }
+    }
+    if of_all < most {
         return Ok(());
     }
     let filter = JobFilter {
@@ -117,17 +140,16 @@ pub(crate) fn check_room(admission: &Admission, owner: &str) -> Result<(), JobsE
     ))
 }
 
-/// Submits the job that `build` makes of a moment; returns the id, and whether the job is new.
+/// Submits the job that `build` makes of a moment, with its id; returns the id, and whether the job is new.
 pub(crate) fn propose(
     this: &ThisNode,
     actor: Actor,
-    build: &dyn Fn(Timestamp) -> Result<Submitted, JobsError>,
+    build: &dyn Fn(Timestamp) -> Result<(String, Op), JobsError>,
 ) -> Result<(String, bool), JobsError> {
     for _ in 0..IDS_MAX {
         let at = this.now();
-        let job = build(at)?;
-        let id = job.id.clone();
-        let command = Command::new(at, actor.clone(), Op::Submit(Box::new(job)));
+        let (id, op) = build(at)?;
+        let command = Command::new(at, actor.clone(), op);
         match this.replica.propose_blocking(command) {
             Ok(_) => return Ok((id, true)),
             Err(ProposeError::Refused(CommandError::Duplicate { job, same: true })) => {
@@ -189,6 +211,12 @@ pub(crate) fn check_known(
     new: &NewJob,
     is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
 ) -> Result<(Vec<Place>, Place), JobsError> {
+    if !new.more_destinations.is_empty() {
+        return Err(JobsError::invalid(
+            FailureCode::Invalid,
+            "more_destinations: only a job that is submitted may have several destinations; name one, and make a schedule for each",
+        ));
+    }
     check_source_count(new.sources.len())
         .map_err(|what| JobsError::invalid(FailureCode::Invalid, format!("sources: {what}")))?;
     spec::check_length(new)?;
@@ -216,27 +244,20 @@ pub(crate) fn check_known(
     spec::check_settings(new)?;
     spec::check_list(new)?;
     manifest::check(new)?;
-    let mut settings = new.settings.clone();
     let resolved = match new.kind {
-        JobKind::Verify => new.kind.verify_settings(&settings).map(drop),
-        JobKind::Copy | JobKind::Sync => new.kind.copy_settings(&settings).map(drop),
+        JobKind::Verify => new.kind.verify_settings(&new.settings).map(|_| None),
+        JobKind::Copy | JobKind::Sync => new.kind.copy_settings(&new.settings).map(Some),
     };
-    resolved
+    let resolved = resolved
         .map_err(|error| JobsError::invalid(FailureCode::Invalid, format!("settings: {error}")))?;
-    if new.manifest {
-        let name = manifest::SETTING.to_owned();
-        settings.insert(name, vec![Text::from("/m")]);
+    if let Some(mut settings) = resolved {
+        // The file gets its name from the id of the job.
+        settings.reports.manifest = new.manifest.then(PathBuf::new);
+        let ends: Vec<Endpoint> = sources.iter().map(spec::here).collect();
+        let is_listed = !new.list.is_empty();
+        godwit_run::check(&settings, is_listed, &ends, &spec::here(&destination))
+            .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
     }
-    let ends: Vec<Endpoint> = sources.iter().map(spec::here).collect();
-    let is_listed = !new.list.is_empty();
-    godwit_run::check(
-        new.kind,
-        &settings,
-        is_listed,
-        &ends,
-        &spec::here(&destination),
-    )
-    .map_err(|failure| JobsError::invalid(FailureCode::Invalid, failure.message))?;
     Ok((sources, destination))
 }
 

@@ -13,17 +13,18 @@ use godwit_api::grant::{Area, Grant, Mandate, Right, Subject, Wish, allows_at};
 use godwit_api::rest::{HERE, Place, Timestamp};
 use godwit_state::{
     AccessRule, Actor, Agreed, Follower, Job, Names, Node, Object as _, Reader, Replica, Role,
-    Site, StoredPlace, Topic, User, reason,
+    Site, Topic, User, reason,
 };
 
 use crate::basis::clock::now;
+use crate::basis::documents;
 use crate::basis::error::JobsError;
 use crate::basis::owners::asker_of;
 use crate::rights::{Rights, asker};
 pub(crate) use own::OwnRights;
 pub(crate) use rule::JOB_RULE;
 pub use rule::{grant_of, rule_of};
-pub(crate) use there::{Sight, There, is_dry, may_there};
+pub(crate) use there::{RightsAtStart, There, is_dry, may_there};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {
@@ -420,14 +421,11 @@ pub(crate) fn check_run(rights: &Rights, actor: &Actor, id: &str) -> Result<(), 
 
 /// The places of a job.
 fn places_of(job: &Job) -> Result<(Vec<Place>, Place), JobsError> {
-    let place = |place: &StoredPlace| {
-        let text = format!("{}:{}", place.site, place.path);
-        let unread =
-            |_error| JobsError::invalid(FailureCode::Invalid, format!("{text:?} is not a place"));
-        text.parse::<Place>().map_err(unread)
-    };
-    let sources = job.sources.iter().map(place).collect::<Result<_, _>>()?;
-    Ok((sources, place(&job.destination)?))
+    let sources = job.sources.iter().map(documents::parts);
+    Ok((
+        sources.collect::<Result<_, _>>()?,
+        documents::parts(&job.destination)?,
+    ))
 }
 
 /// Why the owner of a job may no longer run it. While grants and users cannot be read, admitted jobs continue.

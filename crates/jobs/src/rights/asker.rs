@@ -7,6 +7,7 @@ use godwit_api::job::Text;
 use godwit_api::rest::{NewJob, Place, Timestamp};
 use godwit_state::{Agreed, Job, Reader};
 
+use crate::basis::documents;
 use crate::basis::error::refuse;
 use crate::basis::owners::KEY;
 use crate::basis::stored::{Guest, Stored};
@@ -94,8 +95,7 @@ pub(crate) fn may_go_on(rights: &Rights, asker: &str, job: &Job) -> bool {
         .iter();
     let mut ends = ends.chain(there.map(|right| (&job.destination, *right)));
     ends.all(|(place, right)| {
-        let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
-        let Ok(named) = named else {
+        let Ok(named) = documents::parts(place) else {
             return false;
         };
         let wish = Wish::at(&named.export, &named.path, right);
@@ -103,16 +103,15 @@ pub(crate) fn may_go_on(rights: &Rights, asker: &str, job: &Job) -> bool {
     })
 }
 
-/// Whether the owner of a job for another node has the right to list or read its destination. That node says so, and must have the right
-/// itself where the destination is here. None: it is unknown now.
+/// Whether the owner of a job for another node has the right to list or read its destination. That node asserts the right. It must have
+/// the right itself if the destination is here. None: it is unknown now.
 pub(crate) fn may_there(rights: &Rights, asker: &str, job: &Job, right: Right) -> Option<bool> {
     let guest = said(&rights.this.reader(), job)?;
     let owner_may = match right {
         Right::List => guest.may_list,
         _ => guest.may_read,
     };
-    let place = &job.destination;
-    let named: Place = format!("{}:{}", place.site, place.path).parse().ok()?;
+    let named = documents::parts(&job.destination).ok()?;
     let file = (rights.file_grants)().ok()?;
     let state = rights.rules.now(&rights.this.replica).ok()?;
     let wish = Wish::at(&named.export, &named.path, right);
@@ -130,7 +129,7 @@ fn said(reader: &Reader, job: &Job) -> Option<Guest> {
 
 /// Refuses to continue a job whose owner may see less of the destination than at the submission. A node of an older version does not report
 /// that.
-pub(crate) fn check_sight(reader: &Reader, job: &Job, wish: &RunJob) -> Result<(), Refusal> {
+pub(crate) fn check_kept_rights(reader: &Reader, job: &Job, wish: &RunJob) -> Result<(), Refusal> {
     let less = said(reader, job).is_some_and(|guest| {
         (guest.may_list && wish.may_list == Some(false))
             || (guest.may_read && wish.may_read == Some(false))

@@ -51,20 +51,7 @@ pub(crate) fn grant(
     wish: &GrantJob,
     may: &MayUse<'_>,
 ) -> Result<Answer, Refusal> {
-    check_job(&wish.job)?;
-    let giver = match mandate {
-        None => asker,
-        Some(mandate) if mandate.job == wish.job => mandate.asker.as_str(),
-        Some(_) => {
-            let message = "job: access for a job can be passed on for the same job only";
-            return Err(Refusal::new(code::INVALID, message));
-        }
-    };
-    if !matches!(wish.identity.parse(), Ok(Subject::Identity(_))) {
-        let message = "identity: access for a job goes to a node, named as godwit id prints it";
-        return Err(Refusal::new(code::INVALID, message));
-    }
-    check_paths(&wish.paths)?;
+    let giver = giver(asker, mandate, wish)?;
     let own = OwnRight::new(rights, asker);
     let renews = mandate.filter(|_| wish.identity.eq_ignore_ascii_case(asker));
     if let Some(mandate) = renews
@@ -83,7 +70,6 @@ pub(crate) fn grant(
     if until < now.saturating_add(LEAST_MILLIS) {
         return Err(ends_too_soon(wish, now));
     }
-    let of_giver = format!("{JOB_RULE}{giver}:");
     let until_first = Timestamp(until);
     let wished: Vec<AccessRule> = wish
         .paths
@@ -106,48 +92,14 @@ pub(crate) fn grant(
             None => lasts(path, wish.write, now, until, may)?,
         };
     }
-    // The state counts the rules, too, but refuses in the middle of a question.
     let _turn = rights.turns.take(format!("access of {giver}"));
-    let reader = rights.this.reader();
-    let ids = ById(&reader);
-    let of_all = ids.count_below::<AccessRule>(JOB_RULE);
-    let of_all = of_all.map_err(|error| refuse(&error.into()))?;
-    let before = ids.count_below::<AccessRule>(&of_giver);
-    let before = before.map_err(|error| refuse(&error.into()))?;
-    let of_job = rules(&rights.this, &prefix(giver, &wish.job))?;
-    let of_job: HashSet<&str> = of_job.iter().map(|rule| rule.id.as_str()).collect();
-    let new: HashSet<&str> = wished.iter().map(|rule| rule.id.as_str()).collect();
-    let added = u64::try_from(new.difference(&of_job).count()).unwrap_or(u64::MAX);
-    if renews.is_some() && added > 0 {
-        let message = "paths: a node can renew its own access, but cannot extend it";
-        return Err(Refusal::new(code::INVALID, message));
-    }
-    // Existing access is renewed regardless of the number.
-    let over = |before: u64, max: u64| added > 0 && before.saturating_add(added) > max;
-    let most = match mandate {
-        Some(_) => RULES_PASSED_ON_MAX,
-        None => RULES_OF_JOB_MAX,
+    let wished = Wished {
+        giver,
+        rules: &wished,
+        is_passed_on: mandate.is_some(),
+        renews: renews.is_some(),
     };
-    let before_of_job = of_job.len();
-    if added > 0 && of_job.union(&new).count() > most {
-        let message = format!(
-            "the job {} has {before_of_job} access rules here, and the limit is {most}, with one rule for each path and node; name a common directory as the source",
-            wish.job
-        );
-        return Err(Refusal::new(code::INVALID, message));
-    }
-    if over(before, RULES_OF_ASKER_MAX) {
-        let message = format!(
-            "this identity has granted access for {before} paths of jobs here, and the limit is {RULES_OF_ASKER_MAX}; wait until some jobs have ended"
-        );
-        return Err(Refusal::later(code::BUSY, message));
-    }
-    if over(of_all, RULES_OF_JOBS_MAX) {
-        let message = format!(
-            "access for jobs of other sites has reached this node's limit of {RULES_OF_JOBS_MAX} paths; try again later"
-        );
-        return Err(Refusal::later(code::BUSY, message));
-    }
+    wished.check_room(rights, wish)?;
     let mut given = Vec::new();
     for path in &wish.paths {
         let rule = rule(giver, wish, path, Timestamp(until))?;
@@ -167,6 +119,86 @@ pub(crate) fn grant(
         }
     }
     Ok(Answer::Done {})
+}
+
+/// The rules that a question asks for.
+struct Wished<'a> {
+    giver: &'a str,
+    rules: &'a [AccessRule],
+    /// A node with access for the job asks for another one.
+    is_passed_on: bool,
+    /// A node asks for itself.
+    renews: bool,
+}
+
+impl Wished<'_> {
+    /// Checks that the state has room for the rules. It counts them, too, but refuses in the middle of a question.
+    fn check_room(&self, rights: &Rights, wish: &GrantJob) -> Result<(), Refusal> {
+        let reader = rights.this.reader();
+        let ids = ById(&reader);
+        let of_all = ids.count_below::<AccessRule>(JOB_RULE);
+        let of_all = of_all.map_err(|error| refuse(&error.into()))?;
+        let before = ids.count_below::<AccessRule>(&format!("{JOB_RULE}{}:", self.giver));
+        let before = before.map_err(|error| refuse(&error.into()))?;
+        let of_job = rules(&rights.this, &prefix(self.giver, &wish.job))?;
+        let of_job: HashSet<&str> = of_job.iter().map(|rule| rule.id.as_str()).collect();
+        let new: HashSet<&str> = self.rules.iter().map(|rule| rule.id.as_str()).collect();
+        let added = u64::try_from(new.difference(&of_job).count()).unwrap_or(u64::MAX);
+        if self.renews && added > 0 {
+            let message = "paths: a node can renew its own access, but cannot extend it";
+            return Err(Refusal::new(code::INVALID, message));
+        }
+        // Existing access is renewed regardless of the number.
+        let over = |before: u64, max: u64| added > 0 && before.saturating_add(added) > max;
+        let most = match self.is_passed_on {
+            true => RULES_PASSED_ON_MAX,
+            false => RULES_OF_JOB_MAX,
+        };
+        let before_of_job = of_job.len();
+        if added > 0 && of_job.union(&new).count() > most {
+            let message = format!(
+                "the job {} has {before_of_job} access rules here, and the limit is {most}, with one rule for each path and node; name a common directory as the source",
+                wish.job
+            );
+            return Err(Refusal::new(code::INVALID, message));
+        }
+        if over(before, RULES_OF_ASKER_MAX) {
+            let message = format!(
+                "this identity has granted access for {before} paths of jobs here, and the limit is {RULES_OF_ASKER_MAX}; wait until some jobs have ended"
+            );
+            return Err(Refusal::later(code::BUSY, message));
+        }
+        if over(of_all, RULES_OF_JOBS_MAX) {
+            let message = format!(
+                "access for jobs of other sites has reached this node's limit of {RULES_OF_JOBS_MAX} paths; try again later"
+            );
+            return Err(Refusal::later(code::BUSY, message));
+        }
+        Ok(())
+    }
+}
+
+/// The node whose access a question passes on.
+fn giver<'a>(
+    asker: &'a str,
+    mandate: Option<&'a Mandate>,
+    wish: &GrantJob,
+) -> Result<&'a str, Refusal> {
+    check_job(&wish.job)?;
+    let giver = match mandate {
+        None => asker,
+        Some(mandate) if mandate.job == wish.job => mandate.asker.as_str(),
+        Some(_) => {
+            let message = "job: access for a job can be passed on for the same job only";
+            return Err(Refusal::new(code::INVALID, message));
+        }
+    };
+    if !matches!(wish.identity.parse(), Ok(Subject::Identity(_))) {
+        let message = "identity: access for a job goes to a node, named as godwit id prints it";
+        return Err(Refusal::new(code::INVALID, message));
+    }
+    check_paths(&wish.paths)?;
+    Ok(giver)
 }
 
 /// Bounds the paths that a question names, before the right to each of them is looked up.
@@ -208,11 +240,12 @@ impl<'a> OwnRight<'a> {
         });
         let rights = rights.as_ref().map_err(Refusal::clone)?;
         let right = if write { Right::Write } else { Right::Read };
-        let below = String::from_utf8_lossy(&path.0);
-        let slash = if is_memory(&below) { "" } else { "/" };
-        let text = format!("{HERE}:{slash}{below}");
-        let place: Option<Place> = text.parse().ok();
-        match place.is_some_and(|place| rights.may_at(&place, right, at)) {
+        let slash: &[u8] = match is_memory(&String::from_utf8_lossy(&path.0)) {
+            true => b"",
+            false => b"/",
+        };
+        let place = Place::at(HERE, &[slash, &path.0].concat());
+        match place.is_ok_and(|place| rights.may_at(&place, right, at)) {
             true => Ok(()),
             false => Err(Refusal::new(code::NOT_GRANTED, "no rights")),
         }

@@ -9,12 +9,14 @@ use std::thread::{Builder, JoinHandle};
 use godwit_state::{Replica, Runner};
 
 use super::JobsConfig;
+use crate::asking::abroad::Abroad;
 use crate::asking::border::Bordered;
 use crate::asking::elsewhere::{self, RemoteProgress};
 use crate::asking::hosts::Hosts;
 use crate::asking::past::Others;
-use crate::asking::reach::Reaching;
+use crate::asking::reach::RecentDials;
 use crate::asking::{Asking, renewal};
+use crate::attempt::SharedSources;
 use crate::attempt::divided::{self, Workers};
 use crate::attempt::live::Live;
 use crate::attempt::local;
@@ -32,7 +34,7 @@ use crate::queue::probe::{self, Woken};
 use crate::queue::reasons;
 use crate::queue::records::{self, Records};
 use crate::queue::rooms::Rooms;
-use crate::queue::schedule::TickPace;
+use crate::queue::schedule::{KeptTicks, TickPace};
 use crate::queue::submit::Admission;
 use crate::queue::{Queue, scheduler};
 use crate::rights::Rights;
@@ -47,6 +49,8 @@ pub(crate) struct Parts {
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) records: Arc<Records>,
+    /// When each schedule ticks.
+    pub(super) kept_ticks: Arc<KeptTicks>,
 }
 
 impl Parts {
@@ -67,10 +71,7 @@ impl Parts {
 
     /// The parts, and what their threads use beside them.
     pub(super) fn of(config: JobsConfig, replica: Arc<Replica>) -> (Self, Queue) {
-        let runner = Runner {
-            node: config.node.clone(),
-            instance: random_text(),
-        };
+        let runner = runner_of(&config.node);
         let this = Arc::new(ThisNode {
             name: config.node,
             exports: config.exports,
@@ -85,7 +86,7 @@ impl Parts {
             this: Arc::clone(&this),
             cluster: Cluster {
                 own: config.own,
-                members: config.is_member,
+                members: Arc::clone(&config.is_member),
             },
             rules: Rules::new(&replica),
             file_grants: config.file_grants,
@@ -95,10 +96,11 @@ impl Parts {
         });
         let asking = Arc::new(Asking {
             this: Arc::clone(&this),
-            sites: Arc::new(Bordered::new(config.sites)),
+            sites: Arc::new(Bordered::new(config.sites, Arc::clone(&config.is_member))),
             elsewhere: RemoteProgress::default(),
+            abroad: Abroad::default(),
             others: Others::default(),
-            reaching: Reaching::default(),
+            reaching: RecentDials::default(),
             hosts: Hosts::default(),
         });
         let live = Arc::new(Live::default());
@@ -125,6 +127,7 @@ impl Parts {
                 asking: Arc::clone(&asking),
                 make_env: config.make_env,
                 divided: Arc::clone(&divided),
+                shared: SharedSources::default(),
             },
             site: Arc::new(site::Context {
                 this: Arc::clone(&this),
@@ -142,6 +145,7 @@ impl Parts {
             turns,
             waiting_of_owner_max: config.waiting_of_owner_max,
         });
+        let kept_ticks = Arc::new(KeptTicks::default());
         let queue = Queue {
             this: Arc::clone(&this),
             rights: Arc::clone(&rights),
@@ -153,6 +157,7 @@ impl Parts {
             admission: Arc::clone(&admission),
             woken: Arc::new(Woken::default()),
             ticks: TickPace::default(),
+            kept_ticks: Arc::clone(&kept_ticks),
             rooms: Rooms::default(),
         };
         let parts = Self {
@@ -162,6 +167,7 @@ impl Parts {
             asking,
             attempts,
             admission,
+            kept_ticks,
         };
         (parts, queue)
     }
@@ -169,6 +175,7 @@ impl Parts {
     /// Starts the threads of the parts, and returns that of the scheduler.
     pub(super) fn start(&self, queue: Queue) -> Result<JoinHandle<()>, JobsError> {
         let woken = Arc::clone(&queue.woken);
+        let exported = Arc::clone(&queue.exported);
         let scheduler = thread("gw-jobs", move || scheduler::run(&queue))?;
         let site = Arc::clone(&self.attempts.site);
         let notices = thread("gw-notices", move || pending::run(&site))?;
@@ -177,7 +184,7 @@ impl Parts {
         let elsewhere = thread("gw-elsewhere", move || elsewhere::run(&asking))?;
         self.live().keep(elsewhere);
         let asking = Arc::clone(&self.asking);
-        let probe = thread("gw-probe", move || probe::run(&asking, &woken))?;
+        let probe = thread("gw-probe", move || probe::run(&asking, &*exported, &woken))?;
         self.live().keep(probe);
         let asking = Arc::clone(&self.asking);
         let renewal = thread("gw-renewal", move || renewal::run(&asking))?;
@@ -195,4 +202,12 @@ fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
         path: PathBuf::from(format!("thread {name}")),
         source,
     })
+}
+
+/// The node as it runs now: an earlier run of it has another instance.
+fn runner_of(node: &str) -> Runner {
+    Runner {
+        node: node.to_owned(),
+        instance: random_text(),
+    }
 }

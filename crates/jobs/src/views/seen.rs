@@ -5,32 +5,33 @@
 //! An outline has state, times and figures, and no name of an entry. A path that the caller may not list is `SITE:/EXPORT/…` in it.
 //! Documents made of names (log, report, manifest) are refused. An admin sees everything.
 //!
-//! Another site may have run a job whose sources are there. Its report of the end is its own text, with any code. An outline has no text of
-//! it: only codes that the program knows, and the figures of a summary.
+//! Another site may have run a job whose sources are there. That site writes its report of the end, with any code. An outline shows none
+//! of that text: only codes that the program knows, and the figures of a summary.
 
 mod moved;
 mod owned;
+mod summary;
 
-use godwit_api::event::{Status, Summary, Verdict};
 use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Right;
 use godwit_api::rest::{
-    AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage, NewJob, Place,
-    Reason, SampleView, WorkView,
+    AttemptOutcome, AttemptView, FailureGroup, JobList, JobReport, JobState, JobView, LogPage,
+    NewJob, Place, Reason, SampleView, WorkView,
 };
 use godwit_api::settings::{Kind, Scope, Setting};
 use godwit_state::{Cursor, JobFilter, Role};
-use serde_json::{Map, Value};
 
 use crate::asking::border;
 use crate::asking::manifest::Manifest;
+use crate::basis::documents::summary_of_program;
 use crate::basis::error::JobsError;
 use crate::basis::owners::is_of_site;
 use crate::basis::words::is_plain_reason;
 use crate::rights::access::Granted;
-use crate::service::{Jobs, manifest_of};
+use crate::service::Jobs;
 use crate::views::work::work_of;
-use owned::{Owned, means};
+use owned::{Meant, Owned};
+use summary::figures;
 
 /// Replaces a path, or a part of it, that the caller may not list.
 const HIDDEN: &str = "\u{2026}";
@@ -43,6 +44,7 @@ const HIDDEN_REASON: &str =
 pub struct Seen {
     jobs: Jobs,
     granted: Granted,
+    meant: Meant,
 }
 
 impl Seen {
@@ -52,8 +54,11 @@ impl Seen {
     /// The grants cannot be read.
     pub fn by(jobs: &Jobs, user: &str, role: Role) -> Result<Self, JobsError> {
         let granted = jobs.access().of(user, role)?;
-        let jobs = jobs.clone();
-        Ok(Self { jobs, granted })
+        Ok(Self {
+            jobs: jobs.clone(),
+            granted,
+            meant: Meant::default(),
+        })
     }
 
     /// The job of that id.
@@ -91,32 +96,23 @@ impl Seen {
     /// The description that the job was submitted with.
     ///
     /// # Errors
-    /// As [`Jobs::description`].
+    /// As [`JobRecords::description`](crate::JobRecords::description).
     pub fn description(&self, id: &str) -> Result<NewJob, JobsError> {
         let owner = self.jobs.job(id)?.owner;
         let of = self.of_job(&owner, id);
-        Ok(self.template(of, self.jobs.description(id)?))
+        Ok(self.template(of, self.jobs.records().description(id)?))
     }
 
     /// The attempts of a job, the first one first.
     ///
     /// # Errors
-    /// As [`Jobs::attempts`].
+    /// As [`JobRecords::attempts`](crate::JobRecords::attempts).
     pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
         let job = self.jobs.job(id)?;
-        let mut attempts = self.jobs.attempts(id)?;
+        let mut attempts = self.jobs.records().attempts(id)?;
         if !self.is_whole(&job) {
-            for attempt in &mut attempts {
-                // A runner elsewhere gives reasons for these ends alone.
-                let ends = ["partial", "failed", "backoff"];
-                let ended = ends.map(Some).contains(&attempt.outcome.as_deref());
-                let by = if ended && is_elsewhere(&job.sources) {
-                    foreign
-                } else {
-                    outlined
-                };
-                attempt.reason = attempt.reason.take().map(by);
-            }
+            let outline = |attempt| attempt_of(attempt, is_elsewhere(&job.sources));
+            attempts = attempts.into_iter().map(outline).collect();
         }
         Ok(attempts)
     }
@@ -124,10 +120,10 @@ impl Seen {
     /// The failed entries of a job, grouped by reason; an outline has their numbers.
     ///
     /// # Errors
-    /// As [`Jobs::failures`].
+    /// As [`JobRecords::failures`](crate::JobRecords::failures).
     pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, JobsError> {
         let job = self.jobs.job(id)?;
-        let mut failures = self.jobs.failures(id)?;
+        let mut failures = self.jobs.records().failures(id)?;
         if !self.is_whole(&job) {
             for group in &mut failures {
                 HIDDEN_REASON.clone_into(&mut group.reason.text);
@@ -140,21 +136,21 @@ impl Seen {
         Ok(failures)
     }
 
-    /// Lines of the job's log after number `after`, at most `limit`.
+    /// A page of the job's log after number `after`, at most `limit` lines.
     ///
     /// # Errors
-    /// As [`Jobs::log`]; `Forbidden` where the caller sees an outline of the job.
+    /// As [`JobRecords::log`](crate::JobRecords::log); `Forbidden` where the caller sees an outline of the job.
     pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, JobsError> {
         self.check(id, "log")?;
-        self.jobs.log(id, after, limit)
+        self.jobs.records().log(id, after, limit)
     }
 
     /// Samples of the job, the oldest first.
     ///
     /// # Errors
-    /// As [`Jobs::samples`].
+    /// As [`JobRecords::samples`](crate::JobRecords::samples).
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
-        let mut samples = self.jobs.samples(id)?;
+        let mut samples = self.jobs.records().samples(id)?;
         let is_chosen = |sample: &SampleView| {
             let is_named = !sample.nodes.is_empty() || !sample.other_host.is_empty();
             is_named || sample.site.is_some()
@@ -177,10 +173,10 @@ impl Seen {
     /// Everything that is known of the job, in one document.
     ///
     /// # Errors
-    /// As [`Jobs::report`]; `Forbidden` where the caller sees an outline of the job.
+    /// As [`JobRecords::report`](crate::JobRecords::report); `Forbidden` where the caller sees an outline of the job.
     pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
         self.check(id, "report")?;
-        self.jobs.report(id)
+        self.jobs.records().report(id)
     }
 
     /// The same as one HTML file that fetches nothing.
@@ -194,10 +190,10 @@ impl Seen {
     /// The manifest that the last whole attempt of a job wrote.
     ///
     /// # Errors
-    /// As [`manifest_of`]; `Forbidden` where the caller sees an outline of the job.
+    /// As [`JobRecords::manifest`](crate::JobRecords::manifest); `Forbidden` where the caller sees an outline of the job.
     pub fn manifest(&self, id: &str) -> Result<Manifest, JobsError> {
         self.check(id, "manifest")?;
-        manifest_of(&self.jobs, id)
+        self.jobs.records().manifest(id)
     }
 
     /// Whether the caller may still read the manifest of a job.
@@ -228,17 +224,14 @@ impl Seen {
 
     /// The job as the caller sees it.
     #[must_use]
-    pub fn view(&self, mut job: JobView) -> JobView {
+    pub fn view(&self, job: JobView) -> JobView {
         if self.is_whole(&job) {
             return job;
         }
         let of = self.of_job(&job.owner, &job.id);
-        job.sources = self.places(of, &job.sources);
-        job.destination = self.place(of, &job.destination);
-        if is_of_site(&job.owner) {
-            job.label.clear();
-        }
-        let is_elsewhere = is_elsewhere(&job.sources);
+        let sources = self.places(of, &job.sources);
+        let destination = of.place(self, &job.destination);
+        let is_elsewhere = is_elsewhere(&sources);
         let is_end = matches!(job.state, JobState::Partial | JobState::Failed);
         let waits = job.next_attempt.is_some();
         let by = if is_elsewhere && (is_end || waits) {
@@ -250,35 +243,71 @@ impl Seen {
         let names_site = |reason: &Reason| {
             is_of_site(&job.owner) && reason.code.is_one_of(&[FailureCode::JobsOfSite])
         };
-        job.reason = job.reason.take().map(|reason| match names_site(&reason) {
+        let reason = job.reason.map(|reason| match names_site(&reason) {
             true => foreign(reason),
             false => by(reason),
         });
-        if is_elsewhere {
-            job.summary = job.summary.take().and_then(of_program);
+        let summary = match is_elsewhere {
+            true => job.summary.as_ref().and_then(summary_of_program),
+            false => job.summary,
+        };
+        // A list of the fields, so that a new field stays hidden until it is added here.
+        JobView {
+            label: label_of(&job.owner, job.label),
+            id: job.id,
+            owner: job.owner,
+            kind: job.kind,
+            sources,
+            destination,
+            destinations: job.destinations,
+            parent: job.parent,
+            state: job.state,
+            reason,
+            since: job.since,
+            next_attempt: job.next_attempt,
+            priority: job.priority,
+            limit: job.limit,
+            not_before: job.not_before,
+            deadline: job.deadline,
+            attempts: job.attempts,
+            node: job.node,
+            // A text that the submitter chose.
+            request: None,
+            created: job.created,
+            started: job.started,
+            ended: job.ended,
+            progress: job
+                .progress
+                .map(|progress| moved::outline(progress, is_elsewhere)),
+            moved: job.moved,
+            summary: summary.as_ref().and_then(figures),
         }
-        if let Some(progress) = &mut job.progress {
-            moved::outline(progress, is_elsewhere);
-        }
-        job.summary = job.summary.as_ref().and_then(figures);
-        job
     }
 
     /// The description of a job as the caller sees it.
-    fn template(&self, of: Owned<'_>, mut new: NewJob) -> NewJob {
-        if self.sees_all(of, &new.sources, &new.destination) {
+    fn template(&self, of: Owned<'_>, new: NewJob) -> NewJob {
+        if self.sees_all(of, places(&new)) {
             return new;
         }
-        new.sources = self.places(of, &new.sources);
-        new.destination = self.place(of, &new.destination);
-        if is_of_site(of.owner) {
-            new.label.clear();
+        let settings = new.settings.into_iter().filter(|(name, _)| is_plain(name));
+        NewJob {
+            kind: new.kind,
+            sources: self.places(of, &new.sources),
+            destination: of.place(self, &new.destination),
+            more_destinations: self.places(of, &new.more_destinations),
+            label: label_of(of.owner, new.label),
+            // Settings that are texts, and rules of a selection, may be names.
+            settings: settings.collect(),
+            selection: None,
+            list: Vec::new(),
+            manifest: new.manifest,
+            divide: new.divide,
+            priority: new.priority,
+            limit: new.limit,
+            not_before: new.not_before,
+            deadline: new.deadline,
+            retries_max: new.retries_max,
         }
-        // Rules of a selection, and settings that are texts, may be names.
-        new.selection = None;
-        new.list.clear();
-        new.settings.retain(|name, _| is_plain(name));
-        new
     }
 
     /// Refuses a document made of names if the caller sees only an outline of the job.
@@ -310,55 +339,94 @@ impl Seen {
             job: Some(&job.id),
         };
         // The role of the submitter is in the description, which is read only if all else leaves it open.
-        places.all(|place| self.may_list(of, place).is_some())
-            || self.of_job(&job.owner, &job.id).is_own
+        let lists = |text: &String| text.parse().is_ok_and(|place| self.may_list(of, &place));
+        (places.all(lists) && self.lists_children(job)) || self.of_job(&job.owner, &job.id).is_own
     }
 
     /// Whether the caller sees all of a job. This alone decides between the whole and an outline.
-    fn sees_all(&self, of: Owned<'_>, sources: &[String], destination: &String) -> bool {
-        let mut places = sources.iter().chain([destination]);
-        of.is_own || places.all(|place| self.may_list(of, place).is_some())
+    fn sees_all(&self, of: Owned<'_>, mut places: impl Iterator<Item = Option<Place>>) -> bool {
+        of.is_own || places.all(|place| place.is_some_and(|place| self.may_list(of, &place)))
     }
 
-    /// The place, if the caller may list it.
-    fn may_list(&self, of: Owned<'_>, place: &str) -> Option<Place> {
-        let place: Place = place.parse().ok()?;
+    fn may_list(&self, of: Owned<'_>, place: &Place) -> bool {
         // A site that asked for a job names the other end in its own terms; this node's site of that name may be another one.
         let is_known = place.is_here() || !is_of_site(of.owner);
         let reader = self.jobs.parts.this.reader();
         let is_meant = || {
             let job = of.job.filter(|_| !place.is_here());
-            job.is_none_or(|job| means(&reader, job, &place.site))
+            job.is_none_or(|job| self.meant.is(&reader, job, &place.site))
         };
-        let may = is_known && self.granted.allows(&place, Right::List) && is_meant();
-        may.then_some(place)
+        is_known && self.granted.allows(place, Right::List) && is_meant()
     }
 
-    /// The places as the caller sees them; hidden ones of one export are one.
+    /// The places as the caller sees them. All hidden places of one export appear as one place.
     fn places(&self, of: Owned<'_>, texts: &[String]) -> Vec<String> {
         let mut seen = Vec::with_capacity(texts.len());
         for text in texts {
-            let place = self.place(of, text);
+            let place = of.place(self, text);
             if !seen.contains(&place) {
                 seen.push(place);
             }
         }
         seen
     }
+}
 
+impl Owned<'_> {
     /// The place as the caller sees it.
-    fn place(&self, of: Owned<'_>, text: &str) -> String {
-        if of.is_own || self.may_list(of, text).is_some() {
+    fn place(self, seen: &Seen, text: &str) -> String {
+        let place = text.parse::<Place>();
+        if self.is_own || place.as_ref().is_ok_and(|place| seen.may_list(self, place)) {
             return text.to_owned();
         }
-        match text.parse::<Place>() {
+        match place {
             // The site that asked for the job calls the other end so.
-            Ok(place) if is_of_site(of.owner) && !place.is_here() => HIDDEN.to_owned(),
+            Ok(place) if is_of_site(self.owner) && !place.is_here() => HIDDEN.to_owned(),
             Ok(place) if place.path.is_empty() => text.to_owned(),
             Ok(place) => format!("{}:/{}/{HIDDEN}", place.site, place.export),
             Err(_) => HIDDEN.to_owned(),
         }
     }
+}
+
+/// The label in an outline. It is empty for a job of another site, because that site wrote it.
+fn label_of(owner: &str, label: String) -> String {
+    match is_of_site(owner) {
+        true => String::new(),
+        false => label,
+    }
+}
+
+/// The outline of an attempt.
+fn attempt_of(attempt: AttemptView, is_elsewhere: bool) -> AttemptView {
+    // A runner elsewhere gives reasons for these ends alone.
+    let ended = matches!(
+        attempt.outcome,
+        Some(AttemptOutcome::Backoff | AttemptOutcome::State(JobState::Partial | JobState::Failed))
+    );
+    let by = if ended && is_elsewhere {
+        foreign
+    } else {
+        outlined
+    };
+    AttemptView {
+        number: attempt.number,
+        node: attempt.node,
+        started: attempt.started,
+        ended: attempt.ended,
+        outcome: attempt.outcome,
+        reason: attempt.reason.map(by),
+        bytes: attempt.bytes,
+        files: attempt.files,
+        bytes_again: attempt.bytes_again,
+    }
+}
+
+/// The places of a description.
+fn places(new: &NewJob) -> impl Iterator<Item = Option<Place>> {
+    let texts = new.sources.iter().chain([&new.destination]);
+    let texts = texts.chain(&new.more_destinations);
+    texts.map(|text| text.parse().ok())
 }
 
 /// The reason without text that may name entries.
@@ -395,25 +463,6 @@ fn is_elsewhere(sources: &[String]) -> bool {
     !sources.iter().any(is_here)
 }
 
-/// The fields of a summary that the program knows.
-fn of_program(told: Value) -> Option<Value> {
-    let known: Summary = serde_json::from_value(told).ok()?;
-    serde_json::to_value(known).ok()
-}
-
-/// Whether a summary may use this word for its event, or for the end of the job.
-fn is_status(word: &str) -> bool {
-    let ends = [
-        Status::Complete,
-        Status::Partial,
-        Status::Interrupted,
-        Status::Failed,
-    ];
-    let verdicts = [Verdict::Same, Verdict::Different, Verdict::Interrupted];
-    let ends = ends.map(Status::name);
-    word == "summary" || ends.contains(&word) || verdicts.map(Verdict::name).contains(&word)
-}
-
 /// Whether the values of a setting of jobs are figures or words of the program, and no text of the submitter.
 fn is_plain(name: &str) -> bool {
     let scopes = [Scope::Cp, Scope::Sync, Scope::Verify];
@@ -425,42 +474,9 @@ fn is_plain(name: &str) -> bool {
     found.peek().is_some() && found.all(|setting| !is_text(&setting.kind))
 }
 
-/// The figures of a summary, and how the job ended. All its other texts may be of another site.
-fn figures(summary: &Value) -> Option<Value> {
-    match summary {
-        Value::Null | Value::Bool(_) | Value::Number(_) => Some(summary.clone()),
-        Value::String(_) | Value::Array(_) => None,
-        Value::Object(fields) => {
-            let is_word = |name: &str| ["event", "status"].contains(&name);
-            let fields = fields.iter().filter_map(|(name, value)| {
-                let kept = match value {
-                    Value::String(word) if is_word(name) && is_status(word) => Some(value.clone()),
-                    value => figures(value),
-                };
-                kept.map(|value| (name.clone(), value))
-            });
-            Some(Value::Object(fields.collect::<Map<String, Value>>()))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_summary_is_left_with_its_figures() {
-        let summary = json!({
-            "event": "summary", "status": "partial", "bytes": null, "files": 2, "message": "secret.txt: no",
-            "manifest": {"path": "/secret", "entries": 3}, "not_kept": {"acls": 1}, "examples": ["secret"],
-        });
-        let left = json!({
-            "event": "summary", "status": "partial", "bytes": null, "files": 2,
-            "manifest": {"entries": 3}, "not_kept": {"acls": 1},
-        });
-        assert_eq!(figures(&summary), Some(left));
-    }
 
     #[test]
     fn settings_that_are_texts_are_told_from_others() {

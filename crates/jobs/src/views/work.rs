@@ -3,9 +3,9 @@
 
 use godwit_api::rest::{
     Reason, Timestamp, WorkDoneView, WorkKindName, WorkNodeView, WorkOpenView, WorkPairView,
-    WorkRootView, WorkTargetView, WorkView,
+    WorkRootView, WorkView,
 };
-use godwit_state::{HeldItems, Work, WorkKind, Works};
+use godwit_state::{HeldItems, JobState, Work, WorkKind, Works};
 
 use crate::basis::error::JobsError;
 use crate::service::Jobs;
@@ -27,7 +27,8 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
     };
     let items = Works(&reader).open_items(id)?;
     let runner = job.runner.filter(|_| job.state.moves());
-    let problem = this.replica.check_ready().err();
+    let problem = this.replica.readiness().check().err();
+    let work = waited_for(work, job.state);
     Ok(WorkView {
         at: this.now(),
         told_by: this.name.clone(),
@@ -35,6 +36,16 @@ pub fn work_of(jobs: &Jobs, id: &str) -> Result<WorkView, JobsError> {
         controller: runner.map(|runner| runner.node),
         ..view(work, &items)
     })
+}
+
+/// The work as a job of this state waits for it. A node that ends a transfer in order reports it as cut, since its last writes may still
+/// arrive. Only a controller fences and forgets such transfers. Without this they would stay in the view of a paused job, which waits for nothing.
+fn waited_for(mut work: Work, state: JobState) -> Work {
+    if !state.moves() {
+        work.targets.taken.clear();
+        work.targets.waits = false;
+    }
+    work
 }
 
 /// The document, made from the tables of the work.
@@ -82,7 +93,7 @@ fn view(work: Work, items: &[HeldItems]) -> WorkView {
         nodes: nodes(&pairs, items),
         pairs,
         roots: work.roots.into_iter().map(root).collect(),
-        targets: work.targets.nodes.into_iter().map(to).collect(),
+        targets: work.targets.nodes,
         trouble: work.trouble.map(|reason| Reason {
             code: reason.code,
             text: reason.text,
@@ -97,14 +108,6 @@ fn root(root: godwit_state::WorkRoot) -> WorkRootView {
             None => root.source,
         },
         destination: root.destination,
-    }
-}
-
-fn to(target: godwit_state::Target) -> WorkTargetView {
-    WorkTargetView {
-        name: target.name,
-        identity: target.identity,
-        addresses: target.addresses,
     }
 }
 
@@ -131,7 +134,7 @@ fn open(items: &[HeldItems]) -> Vec<WorkOpenView> {
                 (None, false) => &mut open.ready,
             };
             *count += items.items;
-            open.part_bytes += items.part_bytes;
+            open.part_bytes = open.part_bytes.saturating_add(items.part_bytes);
         }
         open
     });
@@ -152,7 +155,8 @@ fn nodes(pairs: &[WorkPairView], items: &[HeldItems]) -> Vec<WorkNodeView> {
             let own = items.iter();
             let own = own.filter(|items| items.kind == kind && items.node.as_ref() == Some(name));
             own.fold((0, 0), |(count, bytes), items| {
-                (count + items.items, bytes + items.part_bytes)
+                let bytes = items.part_bytes.saturating_add(bytes);
+                (count + items.items, bytes)
             })
         };
         let (parts, part_bytes) = count(WorkKind::Part);
@@ -171,7 +175,8 @@ fn nodes(pairs: &[WorkPairView], items: &[HeldItems]) -> Vec<WorkNodeView> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use godwit_state::{Pair, Taken, Target, WorkCounts, WorkTargets};
+    use godwit_api::rest::Peer;
+    use godwit_state::{Pair, Taken, WorkCounts, WorkTargets};
 
     fn held(kind: WorkKind, node: Option<&str>, waits: bool, part_bytes: u64) -> HeldItems {
         HeldItems {
@@ -184,8 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn the_view_tells_who_sends_where_and_who_holds_what() {
-        let target = |name: &str| Target {
+    fn the_view_names_senders_and_holders_and_what_a_running_job_waits_for() {
+        let target = |name: &str| Peer {
             name: name.to_owned(),
             identity: "gw1".to_owned(),
             addresses: Vec::new(),
@@ -221,7 +226,11 @@ mod tests {
             held(WorkKind::Part, None, false, 20),
             held(WorkKind::Assemble, None, true, 0),
         ];
-        let view = view(work, &items);
+        let paused = waited_for(work.clone(), JobState::Paused);
+        let paused = view(paused, &items);
+        assert!(!paused.waits_for_target && paused.waits_for_writers.is_empty());
+        let view = view(waited_for(work, JobState::Running), &items);
+        assert!(view.waits_for_target);
         assert_eq!(
             view.pairs[0].to,
             ["y", "x"],

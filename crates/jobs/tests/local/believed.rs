@@ -11,7 +11,7 @@ use godwit_api::grant::Mandate;
 use godwit_jobs::{Clock, Jobs};
 use godwit_state::{Change, Command, FEATURE_LEVEL, Op, Site, Timestamp};
 
-use crate::world::{DEADLINE, World, alice, new, submit, wait_for};
+use crate::world::{DEADLINE, World, alice, new, peer, submit, wait_for};
 
 /// 2026-11-24 in the morning.
 const MORNING: i64 = 1_795_503_600_000;
@@ -29,14 +29,6 @@ struct Named {
     asked: Mutex<Vec<(String, String)>>,
     first_is_away: AtomicBool,
     second_refuses: Mutex<Option<Refusal>>,
-}
-
-fn peer(identity: &str) -> Peer {
-    Peer {
-        name: identity.to_owned(),
-        addresses: vec![format!("{identity}.example.org")],
-        identity: identity.to_owned(),
-    }
 }
 
 impl AskSites for Named {
@@ -96,7 +88,7 @@ fn put(jobs: &Jobs, op: Op) {
 fn learned(jobs: &Jobs) -> Vec<String> {
     let site = jobs.replica().reader().object::<Site>("siteB");
     let nodes = site.expect("read").expect("there").nodes;
-    nodes.into_iter().map(|node| node.identity).collect()
+    nodes.into_iter().map(|node| node.peer.identity).collect()
 }
 
 /// Runs one attempt of a new job; why it waits.
@@ -143,7 +135,7 @@ fn a_node_is_believed_for_a_day_after_the_first_one_named_it_and_names_no_other(
     for word in [FIRST, "25 h", "godwit site add siteB"] {
         assert!(why.contains(word), "{why}");
     }
-    // The first one is back, and the second one is no node of its site any more.
+    // The first node answers again. Its list of the nodes of the site no longer has the second node.
     sites.first_is_away.store(false, Ordering::SeqCst);
     sites.name(FIRST, &[FIRST, THIRD]);
     attempt(&jobs);
@@ -184,7 +176,7 @@ fn a_named_node_that_refuses_to_be_of_the_site_is_believed_no_longer_than_before
     let nodes = site.expect("read").expect("there").nodes;
     let named: Vec<(&str, Option<Timestamp>)> = nodes
         .iter()
-        .map(|node| (node.identity.as_str(), node.named))
+        .map(|node| (node.peer.identity.as_str(), node.named))
         .collect();
     let expected = [
         (FIRST, Some(Timestamp(MORNING + 4 * HOUR))),
@@ -209,9 +201,11 @@ fn the_first_node_of_an_idle_site_is_asked_again() {
         comment: String::new(),
         nodes: [FIRST, SECOND]
             .map(|identity| godwit_state::SiteNode {
-                name: identity.to_owned(),
-                identity: identity.to_owned(),
-                addresses: vec![format!("{identity}.example.org")],
+                peer: Peer {
+                    name: identity.to_owned(),
+                    identity: identity.to_owned(),
+                    addresses: vec![format!("{identity}.example.org")],
+                },
                 named: Some(Timestamp(time)),
                 independent: false,
             })

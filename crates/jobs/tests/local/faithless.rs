@@ -1,5 +1,5 @@
-//! Jobs that another site runs, and that it ends with texts which no state takes.
-//! The site is a program of the test's: the operator of a site can write such a one.
+//! Tests jobs of another site that ends them with texts which no state accepts.
+//! The site is a program of the test; the operator of a site could write such a program.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::world::{World, alice, new, submit, wait_for};
 
-/// Runs each job at once, and sends this about it.
+/// Runs each job at once, and sends this report on it.
 struct Faithless {
     seen: JobSeen,
     /// Bytes of each sample that it sends.
@@ -55,7 +55,7 @@ impl AskSites for Faithless {
             Question::Past(wish) if self.sample_bytes > 0 => {
                 let sample = SampleView {
                     at: Timestamp(wish.sample.0 + 1),
-                    bottleneck: Some("x".repeat(self.sample_bytes)),
+                    stages: [("x".repeat(self.sample_bytes), 1.0)].into(),
                     ..SampleView::default()
                 };
                 Ok(Answer::Past(JobPast {
@@ -159,7 +159,7 @@ fn end_of(jobs: &Jobs) -> JobView {
     }
 }
 
-/// The texts of a site are no texts of the program, whichever code they come with.
+/// Texts of a site are never texts of the program, with any code.
 #[test]
 fn an_outline_has_no_words_of_the_site_that_ran_the_job() {
     let mut told = sane();

@@ -1,4 +1,4 @@
-//! A list of jobs is made of what the state keeps of each job beside its description.
+//! Tests that a list of jobs is made without reading the descriptions of the jobs.
 //! Runs no job.
 
 use godwit_api::rest::Timestamp;
@@ -38,7 +38,7 @@ fn a_list_of_a_thousand_jobs_parses_no_description() {
         let command = Command::new(godwit_jobs::now(), Actor::node("otto"), op);
         jobs.replica().propose_blocking(command).expect("submitted");
     }
-    assert!(jobs.description("j0000").is_err());
+    assert!(jobs.records().description("j0000").is_err());
     let seen = Seen::by(&jobs, "ada", Role::Admin).expect("an admin");
     let page = seen
         .list(&JobFilter::default(), None, JOBS)

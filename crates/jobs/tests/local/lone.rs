@@ -105,9 +105,11 @@ fn a_job_runs_at_one_independent_node_and_all_hear_that_it_stops() {
     let jobs = world.start_among(sites.clone());
     put(&jobs, Op::Level(FEATURE_LEVEL));
     let second = SiteNode {
-        name: "second".to_owned(),
-        identity: SECOND.to_owned(),
-        addresses: vec!["second.example.org".to_owned()],
+        peer: Peer {
+            name: "second".to_owned(),
+            identity: SECOND.to_owned(),
+            addresses: vec!["second.example.org".to_owned()],
+        },
         named: None,
         independent: true,
     };
@@ -120,7 +122,7 @@ fn a_job_runs_at_one_independent_node_and_all_hear_that_it_stops() {
     let runs = || sites.runs.lock().expect("no panic").clone();
     assert_eq!(runs(), BTreeSet::from([FIRST.to_owned()]));
 
-    // It runs on, and this node cannot ask it.
+    // The job still runs there, but this node cannot reach that node.
     sites.first_is_away.store(true, Ordering::SeqCst);
     let jobs = world.start_among(sites.clone());
     let waits = wait_for(&jobs, &id, |job| {

@@ -40,7 +40,7 @@ fn the_oldest_records_of_a_user_make_way_and_its_log_says_so() {
     let running = submit(&jobs, &slow);
     let ended = wait_for(&jobs, &running, |job| job.ended.is_some());
     assert_eq!(ended.state, JobState::Complete, "{ended:?}");
-    let log = jobs.log(&old, 0, 10).expect("a log").lines;
+    let log = jobs.records().log(&old, 0, 10).expect("a log").lines;
     let said = log.first().expect("a line").event.to_string();
     assert!(
         said.contains("were removed: the limit for one user is 17.2 GB"),

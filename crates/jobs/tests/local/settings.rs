@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use godwit_api::ask::{AnswerJobs as _, Question, RunJob, code};
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{JobState, NewJob};
-use godwit_api::settings::{GivenIn, Setting};
+use godwit_api::settings::{AppliesTo, Setting};
 use godwit_jobs::{Guests, Jobs};
 use godwit_state::{
     Change, Command, JobFilter, NewJob as Submitted, Op, RetryPolicy, Role, Site, StoredPlace,
@@ -20,7 +20,7 @@ use crate::world::{World, alice, new, wait_for};
 fn refused() -> impl Iterator<Item = (&'static Setting, NewJob)> {
     let kinds = [JobKind::Copy, JobKind::Sync, JobKind::Verify];
     kinds.into_iter().flat_map(|kind| {
-        let of_a_command = |setting: &&Setting| matches!(setting.given_in, GivenIn::Command(_));
+        let of_a_command = |setting: &&Setting| matches!(setting.applies_to, AppliesTo::Command(_));
         Setting::all_of(kind.scope())
             .filter(of_a_command)
             .map(move |setting| (setting, with(kind, setting.name)))
@@ -38,7 +38,7 @@ fn with(kind: JobKind, name: &str) -> NewJob {
 /// The error names the setting, and a remedy.
 #[track_caller]
 fn names(error: &str, setting: &Setting) {
-    let GivenIn::Command(advice) = setting.given_in else {
+    let AppliesTo::Command(advice) = setting.applies_to else {
         panic!("{} is of jobs", setting.name);
     };
     let words = format!("settings: --{} {advice}", setting.name);
@@ -55,7 +55,9 @@ fn a_job_is_refused_with_a_setting_that_only_a_command_takes() {
     for (setting, job) in refused() {
         let submitted = jobs.submit(alice(), "alice", &job, None);
         names(&submitted.expect_err("refused").to_string(), setting);
-        let scheduled = jobs.check_schedule("* * * * *", "UTC", &job, "alice", Role::Admin);
+        let scheduled = jobs
+            .schedules()
+            .check("* * * * *", "UTC", &job, "alice", Role::Admin);
         names(&scheduled.expect_err("refused").to_string(), setting);
         let question = Question::Run(Box::new(RunJob {
             job: "j1".to_owned(),

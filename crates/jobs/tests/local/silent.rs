@@ -1,4 +1,4 @@
-//! Nodes of a site that are silent or away while the site runs a job: what they hold up, and that they stay nodes of the site.
+//! Tests nodes of a site that are silent or away while the site runs a job: they delay little, and stay nodes of the site.
 //! The sites are programs of the test's, and nothing is moved.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,7 +12,7 @@ use godwit_jobs::{Clock, Jobs};
 use godwit_state::{Change, Command, FEATURE_LEVEL, Op, Site, Timestamp};
 use serde_json::json;
 
-use crate::world::{DEADLINE, World, alice, new, submit, wait_for};
+use crate::world::{DEADLINE, World, alice, new, peer, submit, wait_for};
 
 /// 2026-11-24 in the morning.
 const MORNING: i64 = 1_795_503_600_000;
@@ -101,14 +101,6 @@ impl Sites {
     }
 }
 
-fn peer(identity: &str) -> Peer {
-    Peer {
-        name: identity.to_owned(),
-        addresses: vec![format!("{identity}.example.org")],
-        identity: identity.to_owned(),
-    }
-}
-
 fn seen(state: JobState, ended: Option<Timestamp>) -> Answer {
     let view: JobView = serde_json::from_value(json!({
         "id": "j", "label": "", "owner": "site:c", "kind": "copy", "sources": ["here:/x/s"], "destination": "b:/y/d",
@@ -176,7 +168,7 @@ impl Sites {
     }
 }
 
-/// A job that the first site runs, and the time of the node that follows it.
+/// A job that the first site runs, and the clock of the node that follows the job.
 struct Followed {
     _world: World,
     sites: Arc<Sites>,

@@ -2,41 +2,27 @@
 //! Takes no digest itself.
 
 use std::fs;
-use std::sync::Arc;
 
 use godwit_api::endpoint::Endpoint;
-use godwit_api::event::{Event, EventSink};
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::job::{JobKind, JobSpec, Text};
 use godwit_api::rest::JobState;
 use godwit_jobs::Jobs;
-use godwit_run::{Control, Process, Runner};
+use godwit_worlds::{begin, copy, surroundings};
 use serde_json::Value;
 
-use crate::world::{World, alice, new, submit, surroundings, wait_for};
-
-/// Hears nothing.
-struct Deaf;
-
-impl EventSink for Deaf {
-    fn tell(&self, _: Event) {}
-}
+use crate::world::{World, alice, new, submit, wait_for};
 
 /// Copies `from` to `to`, with a manifest in `from`, as a user of this machine does.
 fn copy_with_manifest(world: &World) {
     let text = |name: &str| Text::from(world.path(name).into_os_string());
     let spec = JobSpec {
-        version: JOB_VERSION,
-        kind: JobKind::Copy,
         sources: vec![Endpoint::Local(world.path("from/run42"))],
         destination: Endpoint::Local(world.path("to/run42")),
         settings: [("manifest".to_owned(), vec![text("from/list")])].into(),
-        selection: None,
-        member: None,
-        items: Vec::new(),
+        ..copy("from", "to", &[])
     };
-    let events: Arc<dyn EventSink> = Arc::new(Deaf);
-    let env = surroundings(&world.path("home"), &Process::default(), None);
-    Runner::run(&spec, &env, &events, &Control::default()).expect("copied");
+    let env = surroundings(&world.path("home"));
+    begin(spec, env).end().result.expect("copied");
 }
 
 /// The states of the job, in their order.
@@ -80,6 +66,7 @@ fn a_job_verifies_a_copy_and_names_what_differs() {
     let reason = other.reason.expect("a reason").text;
     assert!(reason.contains(" entries are different from"), "{reason}");
     let mut found: Vec<(String, Vec<String>)> = jobs
+        .records()
         .failures(&id)
         .expect("failures")
         .into_iter()

@@ -2,82 +2,38 @@
 //! Tests nothing itself.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal as NoAnswer, code};
-use godwit_api::failure::Failure;
+use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, code};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::{JobView, NewJob};
-use godwit_data_port::{Export, Exported};
-use godwit_engine::session::{Connector, Refusal};
+use godwit_data_port::Exported;
 use godwit_jobs::{Clock, Jobs, JobsConfig};
-use godwit_net::{IdentityId, PeerAddress};
-use godwit_run::local::ExportedFiles;
-use godwit_run::{
-    AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,
-};
+use godwit_run::{Env, Home, Process};
 use godwit_state::{Actor, Options, Replica};
+use godwit_worlds::{export, surroundings};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// No way to any other machine.
-struct Nowhere;
+/// No other site answers.
+struct NoSites;
 
-impl AskSites for Nowhere {
+impl AskSites for NoSites {
     fn ask_for(
         &self,
         _: Option<&Mandate>,
         _: Option<&Peer>,
         _: &Question,
         _: &mut GoOn<'_>,
-    ) -> Result<Answer, NoAnswer> {
-        Err(NoAnswer::new(code::UNREACHABLE, "there is no other site"))
+    ) -> Result<Answer, Refusal> {
+        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
     }
 
-    fn reach(&self, _: &Peer, _: Duration) -> Result<(), NoAnswer> {
-        Err(NoAnswer::new(code::UNREACHABLE, "there is no other site"))
-    }
-}
-
-impl Connectors for Nowhere {
-    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::usage("no ssh here"))
-    }
-
-    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(refusal_of(Failure::usage("no ssh here")))
-    }
-
-    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
-        Ok(false)
-    }
-}
-
-/// Surroundings of an attempt: all files of this machine without exports.
-pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<Exported>>) -> Env {
-    Env {
-        process: process.clone(),
-        home: Home::at(home.to_owned()),
-        base: None,
-        exports: exports.map(|exports| exports as Arc<dyn ExportedFiles>),
-        umask: 0o077,
-        started: Instant::now(),
-        alone: false,
-        retries_first: true,
-        connectors: Arc::new(Nowhere),
-        input: None,
-        output: None,
-        list: None,
-        kept_out: Vec::new(),
-        tells: None,
-        label: None,
-        mandate: None,
-        hides_names: false,
-        hides_contents: false,
-        attempts: None,
+    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
+        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
     }
 }
 
@@ -121,7 +77,7 @@ impl World {
         jobs_max: usize,
         panics: &Arc<AtomicBool>,
     ) -> Jobs {
-        self.start_all(clock, jobs_max, Arc::clone(panics), Arc::new(Nowhere))
+        self.start_all(clock, jobs_max, Arc::clone(panics), Arc::new(NoSites))
     }
 
     /// Starts the node's jobs where these are the other sites.
@@ -141,25 +97,24 @@ impl World {
         panics: Arc<AtomicBool>,
         sites: Arc<dyn AskSites>,
     ) -> Jobs {
-        let export = |name: &str| Export {
-            name: name.to_owned(),
-            path: self.path(name),
-            set_id: false,
-            owner: false,
-            security_xattrs: false,
-            devices: false,
-            require_mount: false,
-            watched: godwit_api::watched::Watched::default(),
-        };
-        let exports = vec![export("from"), export("to")];
+        let exports = ["from", "to"].map(|name| export(name, &self.path(name)));
         let spill = Home::at(self.path("home")).spill().expect("made");
         let process = Process::default();
-        let exported = Arc::new(Exported::new(exports, spill, process.syncs.clone()));
+        let exported = Arc::new(Exported::new(
+            exports.to_vec(),
+            spill,
+            process.syncs.clone(),
+        ));
         let home = self.path("home");
         let served = Arc::clone(&exported);
         let make_env = move |_: &[godwit_state::Site]| {
             assert!(!panics.load(Ordering::Relaxed), "on purpose");
-            surroundings(&home, &process, Some(exported.clone()))
+            Env {
+                process: process.clone(),
+                exports: Some(exported.clone()),
+                retries_first: true,
+                ..surroundings(&home)
+            }
         };
         let config = JobsConfig {
             sites,
@@ -192,6 +147,14 @@ impl World {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+pub(crate) fn peer(identity: &str) -> Peer {
+    Peer {
+        name: identity.to_owned(),
+        addresses: vec![format!("{identity}.example.org")],
+        identity: identity.to_owned(),
     }
 }
 

@@ -185,7 +185,7 @@ impl ValueAxis {
 mod tests {
     use super::*;
 
-    /// Units of a character of the labels.
+    /// Width of a character of the labels, in units of the plot.
     const CHARACTER: f64 = 5.2;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Names the figures of a report in plain words, and writes their values with units.
 //! Computes no figure.
 
+use godwit_api::energy::UNREAD_FIGURE;
 use godwit_api::units::human_size;
 
 use super::{rate_text, whole};
@@ -131,6 +132,16 @@ const FIGURES: &[(&str, &str, Unit)] = &[
         Unit::Number,
     ),
     (
+        "segments_resent_per_second",
+        "Host: TCP segments sent again per second",
+        Unit::Number,
+    ),
+    (
+        "sack_recoveries_per_second",
+        "Host: SACK recoveries per second",
+        Unit::Number,
+    ),
+    (
         "memory_available_bytes",
         "Host: memory available",
         Unit::Bytes,
@@ -169,6 +180,11 @@ const FIGURES: &[(&str, &str, Unit)] = &[
         "package_watts",
         "Host: power of the processor packages",
         Unit::Watts,
+    ),
+    (
+        UNREAD_FIGURE,
+        "Host: processor packages whose energy may not be read",
+        Unit::Number,
     ),
 ];
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{Result, Write as _};
 
-use godwit_api::rest::SampleView;
+use godwit_api::rest::{Bottleneck, SampleView};
 
 use super::axis::{Shown, TimeAxis, ValueAxis};
 use super::{escape, figure};
@@ -298,7 +298,7 @@ fn time(samples: &[SampleView], left: f64, right: f64) -> TimeAxis {
     }
 }
 
-/// The averages of so many points each.
+/// The averages over groups of this number of points.
 fn thinned(part: &[Point], each: usize) -> Vec<Point> {
     let average = |points: &[Point]| {
         let count = float(points.len() as u64);
@@ -328,12 +328,10 @@ fn key(page: &mut String, place: usize, words: &str) -> Result {
 
 /// A strip with a colour for each bottleneck; nothing is where nothing limited the transfer.
 fn bottlenecks(page: &mut String, samples: &[SampleView]) -> Result {
-    let mut stages: Vec<&str> = samples
+    let stages: BTreeSet<Bottleneck> = samples
         .iter()
-        .filter_map(|sample| sample.bottleneck.as_deref())
+        .filter_map(|sample| sample.bottleneck)
         .collect();
-    stages.sort_unstable();
-    stages.dedup();
     if stages.is_empty() {
         return Ok(());
     }
@@ -342,7 +340,7 @@ fn bottlenecks(page: &mut String, samples: &[SampleView]) -> Result {
         page,
         "<figure><figcaption>Bottleneck</figcaption><svg class=\"strip\" viewBox=\"0 0 {STRIP_WIDTH} {STRIP_HEIGHT}\" role=\"img\" aria-label=\"Bottleneck\">"
     )?;
-    let key_of = |sample: &SampleView| (sample.attempt, sample.bottleneck.clone());
+    let key_of = |sample: &SampleView| (sample.attempt, sample.bottleneck);
     let mut from = 0;
     for run in samples.chunk_by(|a, b| key_of(a) == key_of(b)) {
         let next = from + run.len();
@@ -352,10 +350,10 @@ fn bottlenecks(page: &mut String, samples: &[SampleView]) -> Result {
             .filter(|sample| sample.attempt == run[0].attempt);
         let end = until.unwrap_or(&run[run.len() - 1]);
         from = next;
-        let Some(stage) = &run[0].bottleneck else {
+        let Some(stage) = run[0].bottleneck else {
             continue;
         };
-        let place = stages.iter().position(|known| known == stage);
+        let place = stages.iter().position(|known| *known == stage);
         let (x, to) = (time.x(seconds(run[0].at.0)), time.x(seconds(end.at.0)));
         write!(
             page,
@@ -367,7 +365,7 @@ fn bottlenecks(page: &mut String, samples: &[SampleView]) -> Result {
     time.draw(page, STRIP_LOWER)?;
     page.push_str("</svg><p>");
     for (place, stage) in stages.iter().enumerate() {
-        key(page, place, stage)?;
+        key(page, place, stage.words())?;
     }
     page.push_str("</p></figure>");
     Ok(())

@@ -57,7 +57,7 @@ impl Asked {
     /// Whether the node may be asked now.
     ///
     /// # Errors
-    /// Its answer of a short while ago, if that was no good one; or that too many nodes of its site gave none.
+    /// The recent answer of this node was a refusal, or too many nodes of its site gave no answer.
     pub(super) fn begin(&self, named: &Named<'_>, now: Instant) -> Result<(), Refusal> {
         let mut sites = self.lock();
         sites.retain(|_, site| site.is_of_interest(now));
@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn whatever_asks_for_this_node_asks_within_the_bound() {
         let mute = Arc::new(Mute::default());
-        let sites = Bordered::new(Arc::clone(&mute) as Arc<dyn AskSites>);
+        let nobody = Arc::new(|_: &str| Ok(false));
+        let sites = Bordered::new(Arc::clone(&mute) as Arc<dyn AskSites>, nobody);
         let known = node(0);
         for number in 0..200 {
             let ask = |one: &Peer, question: &Question, _| {
@@ -218,7 +219,7 @@ mod tests {
         assert!((300..=IN_A_ROW + 300).contains(&tried), "{tried} tried");
     }
 
-    /// A known node that refused counts as one that may have left its site; one that was not reached does not.
+    /// A known node that refused may have left its site. A node that was not reached has not.
     #[test]
     fn a_node_that_refused_is_named_as_one_that_refused() {
         let (asked, now) = (Asked::default(), Instant::now());

@@ -45,14 +45,14 @@ fn site(name: &str) -> Peer {
     }
 }
 
-fn reaching() -> Reaching {
-    Reaching {
+fn reaching() -> RecentDials {
+    RecentDials {
         within: WITHIN,
-        ..Reaching::default()
+        ..RecentDials::default()
     }
 }
 
-fn ask(reaching: &Reaching, found: &Found, asker: &str, site: &Peer) -> Result<(), Refusal> {
+fn ask(reaching: &RecentDials, found: &Found, asker: &str, site: &Peer) -> Result<(), Refusal> {
     reaching.answer(asker, site, found, &AtomicBool::new(false), &|_| {})
 }
 

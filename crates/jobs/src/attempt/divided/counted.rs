@@ -11,7 +11,7 @@ use godwit_state::Looked;
 pub(super) struct Counted(Arc<Mutex<Option<Looked>>>);
 
 impl Counted {
-    /// Has a thread count. Without a thread nothing is found.
+    /// Starts a thread that counts. If no thread can start, the count stays unknown.
     pub(super) fn begin(&self, count: impl FnOnce() -> Option<Looked> + Send + 'static) {
         let own = Arc::clone(&self.0);
         let spawned = Builder::new().name("gw-census".to_owned()).spawn(move || {

@@ -3,6 +3,7 @@
 
 mod nodes;
 pub(crate) mod steady;
+mod written;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,14 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{NodeFault, RunningJob};
-use godwit_api::rest::{ChannelView, NodeProgress, ProgressView};
+use godwit_api::rest::{Amount, ChannelView, NodeProgress, ProgressView, Timestamp};
 use godwit_controller::Traffic;
 use godwit_state::{Node, Works};
 
 use super::Context;
 use crate::asking::{Asking, elsewhere};
 use crate::basis::this_node::ThisNode;
-use steady::Amount;
+use written::Written;
 
 /// Between two rounds of questions.
 const EVERY: Duration = Duration::from_secs(1);
@@ -31,6 +32,7 @@ const CHANNELS_MAX: usize = 64;
 /// Transfers under way for one job.
 pub(crate) struct Flights {
     job: String,
+    began: Instant,
     told: Mutex<NodeReports>,
     woken: Condvar,
 }
@@ -49,6 +51,8 @@ struct NodeReport {
     node: String,
     job: ReportedJob,
     at: Instant,
+    /// None as long as the node has not worked on the job.
+    written: Option<Written>,
 }
 
 /// The part of a node in the job, as it reports it.
@@ -59,6 +63,8 @@ struct ReportedJob {
     view: ProgressView,
     /// Nodes of the other site that could not write.
     faults: Vec<NodeFault>,
+    /// Bytes that the node has written there.
+    written: u64,
 }
 
 impl From<RunningJob> for ReportedJob {
@@ -67,6 +73,7 @@ impl From<RunningJob> for ReportedJob {
             to: job.to,
             view: job.progress,
             faults: job.faults,
+            written: job.written,
         }
     }
 }
@@ -80,10 +87,10 @@ impl Drop for Asked {
     }
 }
 
-/// Ends the thread when it is dropped.
-pub(crate) struct Ends<'a>(&'a Flights);
+/// Ends the thread that asks when it is dropped.
+pub(crate) struct EndsAsking<'a>(&'a Flights);
 
-impl Drop for Ends<'_> {
+impl Drop for EndsAsking<'_> {
     fn drop(&mut self) {
         self.0.lock().has_ended = true;
         self.0.woken.notify_all();
@@ -94,6 +101,7 @@ impl Flights {
     pub(crate) fn new(job: &str) -> Self {
         Self {
             job: job.to_owned(),
+            began: Instant::now(),
             told: Mutex::default(),
             woken: Condvar::new(),
         }
@@ -136,16 +144,28 @@ impl Flights {
         sum
     }
 
+    /// The rate of all nodes since the last call, by the bytes that they have written.
+    pub(crate) fn rate(&self) -> f64 {
+        let mut told = self.lock();
+        let new = told.nodes.iter_mut();
+        let new = new.filter(|one| one.at.elapsed() < OLD_AFTER);
+        new.filter_map(|one| match one.job.written {
+            // A node of an older version has no such figure.
+            0 => one.job.view.bytes_per_second,
+            _ => one.written.as_mut().map(Written::sample),
+        })
+        .sum()
+    }
+
     /// Bytes and files in transfer, from reports requested after the given time.
     pub(crate) fn since(&self, time: Instant) -> Amount {
         let told = self.lock();
         let new = told.nodes.iter();
         let new = new.filter(|one| one.at > time && one.at.elapsed() < OLD_AFTER);
-        new.fold((0, 0), |(bytes, files), one| {
-            (
-                bytes.saturating_add(one.job.view.bytes),
-                files.saturating_add(one.job.view.files),
-            )
+        new.fold(Amount::default(), |sum, one| {
+            let view = &one.job.view;
+            let (files, bytes) = (view.files, view.bytes);
+            sum.plus(Amount { files, bytes })
         })
     }
 
@@ -166,8 +186,8 @@ impl Flights {
     }
 
     /// Ends the thread that asks, however its job ends.
-    pub(crate) fn ends(&self) -> Ends<'_> {
-        Ends(self)
+    pub(crate) fn ends(&self) -> EndsAsking<'_> {
+        EndsAsking(self)
     }
 
     /// Whether the job is no longer controlled here.
@@ -225,10 +245,21 @@ impl Flights {
             return;
         };
         let mut told = self.lock();
+        let known = told.nodes.iter_mut().find(|known| known.node == node);
+        let mut written = known.and_then(|known| known.written.take());
+        if job.view.at == Timestamp(0) {
+            written.iter_mut().for_each(Written::rests);
+        } else {
+            let lasts = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
+            let began = Timestamp(job.view.at.0.saturating_sub(lasts));
+            let written = written.get_or_insert_with(|| Written::since(began));
+            written.hear(job.view.at, job.written);
+        }
         let new = NodeReport {
             node: node.to_owned(),
             job,
             at: asked,
+            written,
         };
         match told.nodes.iter_mut().find(|known| known.node == node) {
             Some(known) => *known = new,
@@ -288,7 +319,11 @@ mod tests {
         }
         assert_eq!(flights.sum(0).streams, u32::MAX);
         let before = start.checked_sub(Duration::from_secs(1)).unwrap_or(start);
-        assert_eq!(flights.since(before), (u64::MAX, u64::MAX));
+        let all = Amount {
+            files: u64::MAX,
+            bytes: u64::MAX,
+        };
+        assert_eq!(flights.since(before), all);
         for traffic in flights.traffic() {
             let figures = (traffic.passed_bytes, traffic.resent_bytes);
             assert_eq!(figures, (u64::MAX, u64::MAX));

@@ -18,7 +18,7 @@ use crate::basis::ends::reaches;
 use crate::basis::error::JobsError;
 use crate::basis::spec::{self, Prepared};
 use crate::basis::this_node::ThisNode;
-use crate::rights::access::Sight;
+use crate::rights::access::RightsAtStart;
 
 /// How long the other site may take to name its nodes.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -30,8 +30,8 @@ pub(crate) struct Wish {
     pub(super) site: Site,
     pub(super) always: bool,
     /// Rights of the owner to see the destination, as they were when the attempt began.
-    pub(super) sight: Sight,
-    /// Of a job of another node.
+    pub(super) sight: RightsAtStart,
+    /// The mandate of a job of another node.
     pub(super) mandate: Option<Mandate>,
 }
 
@@ -46,7 +46,7 @@ impl Wish {
         let site = of_state.unwrap_or_else(|| self.site.clone());
         let others = site.believed(asking.this.now());
         Believed {
-            others: others.map(|node| node.identity.clone()).collect(),
+            others: others.map(|node| node.peer.identity.clone()).collect(),
             independent: reached::independent(&site),
             first: site.identity,
         }
@@ -61,7 +61,7 @@ pub(crate) fn wish(
     new: &NewJob,
     prepared: &Prepared,
     mandate: Option<&Mandate>,
-    (serving, sight): (Option<usize>, Sight),
+    (serving, sight): (Option<usize>, RightsAtStart),
 ) -> Result<Option<Wish>, String> {
     let wanted = || {
         let wish = divisible(level(&asking.this.reader()), new, prepared)?;
@@ -116,7 +116,7 @@ fn nodes_at(asking: &Asking, wish: &Wish) -> usize {
     });
     match answer {
         Ok(Answer::Nodes(nodes)) => nodes.len(),
-        // It takes part in no cluster. One that does not answer fails the attempt.
+        // A node outside a cluster counts as one. If the node does not answer, the attempt fails.
         _ => 1,
     }
 }
@@ -180,7 +180,7 @@ fn divisible(level: u32, new: &NewJob, prepared: &Prepared) -> Result<Option<Wis
         destination,
         site: site.clone(),
         always: new.divide == Divide::Always,
-        sight: Sight::default(),
+        sight: RightsAtStart::default(),
         mandate: None,
     }))
 }

@@ -9,8 +9,8 @@ use super::AttemptEvents;
 use crate::basis::words::clip;
 
 impl AttemptEvents {
-    /// The job goes on without some nodes of the destination, or with all of them again. The asker of a job of another site hears no names
-    /// of nodes.
+    /// The job continues without some nodes of the destination, or with all of them again. If another site asked for the job, it gets no
+    /// names of nodes.
     pub(crate) fn goes_on_without(&self, nodes: Option<Reason>, names: bool) {
         let mut heard = self.lock();
         let said = |before: &str, after: &str| {

@@ -2,6 +2,7 @@
 //! Reports nothing.
 
 use godwit_api::event::{Progress, Summary};
+use godwit_api::rest::Amount;
 use godwit_state::Moved;
 
 use super::Observed;
@@ -9,17 +10,17 @@ use super::Observed;
 impl Observed {
     /// Takes the progress of the attempt. A verification moves exactly the data that it reads.
     pub(super) fn progressed(&mut self, progress: &Progress) {
+        self.written = match self.is_check {
+            true => progress.bytes,
+            false => progress.written,
+        };
         self.moved = match self.is_check {
             true => Moved {
                 bytes: progress.bytes,
                 files: progress.files,
-                again: 0,
+                bytes_again: 0,
             },
-            false => Moved {
-                bytes: progress.moved.bytes,
-                files: progress.moved.files,
-                again: progress.moved.again,
-            },
+            false => progress.moved,
         };
     }
 
@@ -33,6 +34,19 @@ impl Observed {
         self.moved = sum.minus(self.earlier);
     }
 
+    /// Amount of earlier attempts: those that the state knows, or those that the destination found, if they are more. An attempt that a
+    /// crash ended did not report its last files.
+    fn delivered_earlier(&mut self, found: Amount) -> Moved {
+        let known = self.earlier;
+        self.earlier = Moved {
+            bytes: known.bytes.max(found.bytes),
+            files: known.files.max(found.files),
+            ..known
+        };
+        self.unreported = self.earlier.minus(known);
+        self.earlier
+    }
+
     /// Takes the summary of a transfer, and makes it the summary of all attempts.
     pub(super) fn ended(&mut self, summary: &Summary) {
         let mut whole = summary.clone();
@@ -42,7 +56,7 @@ impl Observed {
                 let told = Moved {
                     bytes: whole.bytes.unwrap_or(self.moved.bytes),
                     files: whole.files,
-                    again: whole.resent_bytes,
+                    bytes_again: whole.resent_bytes,
                 };
                 self.moved = match self.is_sum {
                     _ if whole.dry_run => Moved::default(),
@@ -50,10 +64,11 @@ impl Observed {
                     false => told,
                 };
                 if !self.is_sum && !whole.dry_run {
-                    let earlier = self.earlier;
+                    let earlier = self.delivered_earlier(whole.delivered);
+                    whole.delivered = Amount::default();
                     whole.bytes = whole.bytes.map(|bytes| bytes.saturating_add(earlier.bytes));
                     whole.files = whole.files.saturating_add(earlier.files);
-                    whole.resent_bytes = whole.resent_bytes.saturating_add(earlier.again);
+                    whole.resent_bytes = whole.resent_bytes.saturating_add(earlier.bytes_again);
                     // This attempt skipped the files that earlier attempts delivered.
                     whole.skipped = whole.skipped.saturating_sub(earlier.files);
                 }
@@ -62,7 +77,7 @@ impl Observed {
                 self.moved = Moved {
                     bytes: whole.bytes,
                     files: whole.files,
-                    again: 0,
+                    bytes_again: 0,
                 };
             }
         }

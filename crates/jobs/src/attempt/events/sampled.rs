@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use godwit_api::ask::Peer;
-use godwit_api::rest::{ProgressView, SampleView};
+use godwit_api::rest::{ProgressView, SampleView, Timestamp};
 
 use super::{AttemptEvents, Observed};
 use crate::asking::hosts;
 
 impl AttemptEvents {
-    /// The transfer of the attempt has this node at its other end.
+    /// Records the node at the other end of the attempt's transfer.
     pub(in crate::attempt) fn has_other_end(&self, node: Peer) {
         self.lock().other_end = Some(node);
     }
@@ -22,27 +22,20 @@ impl AttemptEvents {
             view.other_host = hosts::of_other(&self.reports.asking, node);
         }
         if heard.recorder.is_due() {
-            let sample = self.sample(heard, view);
+            let rate = heard.rate(view.at, heard.written);
+            let sample = self.sample(heard, view, rate);
             heard.recorder.sample(sample);
         }
         let last = heard.recorder.last();
         view.host = last.map_or_else(BTreeMap::new, |sample| sample.host.clone());
     }
 
-    pub(super) fn sample(&self, heard: &mut Observed, view: &ProgressView) -> SampleView {
-        let before = heard
-            .recorder
-            .last()
-            .map(|sample| (sample.at.0, sample.bytes));
-        let rate = before.map_or(0.0, |(then, bytes)| {
-            let seconds = Duration::from_millis(view.at.0.saturating_sub(then).unsigned_abs());
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "a rate needs no more than 53 bits"
-            )]
-            let moved = view.bytes.saturating_sub(bytes) as f64;
-            moved / seconds.as_secs_f64().max(0.001)
-        });
+    pub(super) fn sample(
+        &self,
+        heard: &mut Observed,
+        view: &ProgressView,
+        rate: f64,
+    ) -> SampleView {
         SampleView {
             at: view.at,
             attempt: self.attempt,
@@ -52,7 +45,7 @@ impl AttemptEvents {
             streams: view.streams,
             moved: view.moved,
             held: heard.held,
-            bottleneck: view.bottleneck.clone(),
+            bottleneck: view.bottleneck,
             forecast: view.forecast,
             stages: view.stages.clone(),
             host: heard.host.figures(),
@@ -62,4 +55,26 @@ impl AttemptEvents {
             node: None,
         }
     }
+}
+
+impl Observed {
+    /// The rate since the last sample, by the bytes until then and now. Files that are found complete are no bytes of these: they would be
+    /// a rate that no limit holds.
+    pub(super) fn rate(&mut self, at: Timestamp, bytes: u64) -> f64 {
+        match self.sampled.replace((at, bytes)) {
+            Some((then, before)) => per_second(bytes.saturating_sub(before), (then, at)),
+            None => 0.0,
+        }
+    }
+}
+
+/// The rate of so many bytes between two times.
+pub(in crate::attempt) fn per_second(bytes: u64, (then, at): (Timestamp, Timestamp)) -> f64 {
+    let seconds = Duration::from_millis(at.0.saturating_sub(then.0).unsigned_abs());
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a rate needs no more than 53 bits"
+    )]
+    let bytes = bytes as f64;
+    bytes / seconds.as_secs_f64().max(0.001)
 }

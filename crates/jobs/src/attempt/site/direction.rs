@@ -31,13 +31,13 @@ impl Direction {
 
 impl SiteAttempt<'_> {
     /// Notes the route, and the node by which the site knows the job. The state takes the note only from an attempt whose claim holds.
-    pub(super) fn note_route(&self, way: Direction) -> Result<(), Stop> {
+    pub(super) fn note_route(&self, direction: Direction) -> Result<(), Stop> {
         let asker = asker(&self.context.rights.cluster, self.earlier.borrow().as_ref());
         route::note(
             &self.context.this,
             self.job,
             self.epoch,
-            way.route(),
+            direction.route(),
             (
                 asker,
                 lone::chosen(&self.context.this.reader(), self.job, &self.ends)?,
@@ -54,11 +54,11 @@ impl SiteAttempt<'_> {
         if self.ends.own.is_some() {
             return Ok(Direction::Push);
         }
-        let reach = |way: Direction, from: &Peer, to: &Peer| {
+        let reach = |direction: Direction, from: &Peer, to: &Peer| {
             let wish = ReachSite {
                 peer: to.clone(),
-                paths: self.ends.paths_at_runner(way),
-                write: way == Direction::Pull,
+                paths: self.ends.paths_at_runner(direction),
+                write: direction == Direction::Pull,
             };
             self.ask(from, &Question::Reach(wish)).map(|_| ())
         };
@@ -92,5 +92,5 @@ impl SiteAttempt<'_> {
 pub(super) fn noted(reader: &Reader, job: &Job) -> Result<Option<Direction>, Stop> {
     let route = route::noted(reader, job)?;
     let mut all = [Direction::Within, Direction::Push, Direction::Pull].into_iter();
-    Ok(all.find(|way| Some(way.route()) == route))
+    Ok(all.find(|direction| Some(direction.route()) == route))
 }

@@ -14,7 +14,7 @@ use crate::basis::error::JobsError;
 use crate::basis::words::clip;
 
 /// The end that the other site reports. Its texts are within bounds already (`border`).
-pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
+pub(super) fn ended(attempt: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
     let view = &seen.view;
     let (outcome, lead) = match view.state {
         JobState::Complete => (Outcome::Complete, ""),
@@ -31,9 +31,9 @@ pub(super) fn ended(third: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
         ),
     };
     let reason = border::reason(&code, &format!("{lead}{text}"));
-    let moved = third.told.ends(moved(seen));
+    let moved = attempt.told.ends(moved(seen));
     JobOp::Finish(Box::new(Finish {
-        epoch: third.epoch,
+        epoch: attempt.epoch,
         outcome,
         reason: (outcome != Outcome::Complete || code == FailureCode::LateCalls).then_some(reason),
         summary: match &view.summary {

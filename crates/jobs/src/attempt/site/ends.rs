@@ -1,4 +1,4 @@
-//! Owns the two ends of a job that another site runs: their sites, the nodes of these, and which of them runs the job.
+//! Owns the two ends of a job that another site runs: both sites, their nodes, and the choice of the site that runs the job.
 //! Asks no node about the job.
 
 use std::cell::RefCell;
@@ -64,24 +64,24 @@ impl Ends {
     }
 
     /// The site that runs the job.
-    pub(super) fn runner(&self, way: Direction) -> &Peer {
-        match way {
+    pub(super) fn runner(&self, direction: Direction) -> &Peer {
+        match direction {
             Direction::Within | Direction::Push => &self.from,
             Direction::Pull => &self.to,
         }
     }
 
     /// The paths that the job uses at the site that runs it.
-    pub(super) fn paths_at_runner(&self, way: Direction) -> Vec<Text> {
-        match way {
+    pub(super) fn paths_at_runner(&self, direction: Direction) -> Vec<Text> {
+        match direction {
             Direction::Within | Direction::Push => below_exports(&self.sources),
             Direction::Pull => below_exports(std::slice::from_ref(&self.destination)),
         }
     }
 
     /// The site that is connected to.
-    pub(super) fn granter(&self, way: Direction) -> Option<&Peer> {
-        match way {
+    pub(super) fn granter(&self, direction: Direction) -> Option<&Peer> {
+        match direction {
             Direction::Within => None,
             Direction::Push => Some(&self.to),
             Direction::Pull => Some(&self.from),
@@ -89,34 +89,34 @@ impl Ends {
     }
 
     /// The identities of all nodes that may come to run the job.
-    pub(super) fn runners(&self, way: Direction) -> Vec<String> {
-        let runner = &self.runner(way).identity;
-        let nodes = self.nodes_of_runner(way).borrow();
+    pub(super) fn runners(&self, direction: Direction) -> Vec<String> {
+        let runner = &self.runner(direction).identity;
+        let nodes = self.nodes_of_runner(direction).borrow();
         let others = nodes.iter().map(|node| &node.identity);
         let others = others.filter(|identity| *identity != runner);
         std::iter::once(runner).chain(others).cloned().collect()
     }
 
     /// The sending and the receiving site, for people.
-    pub(super) fn way_text(&self, way: Direction) -> String {
-        match way {
+    pub(super) fn route_text(&self, direction: Direction) -> String {
+        match direction {
             Direction::Within => format!("{} copies within its exports", self.from.name),
             Direction::Push => format!("{} sends to {}", self.from.name, self.to.name),
             Direction::Pull => format!("{} fetches from {}", self.to.name, self.from.name),
         }
     }
 
-    /// The nodes of the site that runs the job, as it named them last.
-    pub(super) const fn nodes_of_runner(&self, way: Direction) -> &RefCell<Vec<Peer>> {
-        match way {
+    /// The nodes of the site that runs the job, as the site last named them.
+    pub(super) const fn nodes_of_runner(&self, direction: Direction) -> &RefCell<Vec<Peer>> {
+        match direction {
             Direction::Within | Direction::Push => &self.from_nodes,
             Direction::Pull => &self.to_nodes,
         }
     }
 
     /// The name of the site that runs the job.
-    pub(super) fn site_of_runner(&self, way: Direction) -> Option<&String> {
-        match way {
+    pub(super) fn site_of_runner(&self, direction: Direction) -> Option<&String> {
+        match direction {
             Direction::Within | Direction::Push => self.sources.first().map(|place| &place.site),
             Direction::Pull => Some(&self.destination.site),
         }

@@ -3,14 +3,18 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob};
+use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob, SteerVerb};
 use godwit_api::event::EventSink as _;
 use godwit_api::failure::{Code, FailureCode};
-use godwit_api::rest::{MovedView, ProgressView};
+use godwit_api::rest::ProgressView;
 use godwit_state::{JobOp, JobState, Moved, Reason, Timestamp};
 
-use super::let_in::{Changed, follow_runners};
-use super::{Direction, SiteAttempt, Stop, is_denied, is_passing, is_stopped, other, renew_at};
+use super::let_in::Changed;
+use super::{
+    Direction, SiteAttempt, Stop, answered_another_question, is_denied, is_passing, is_stopped,
+    renew_at,
+};
+use crate::asking::abroad::{WAITS, waits_for_attempt};
 use crate::basis::words::clip;
 
 /// Between two questions.
@@ -41,8 +45,8 @@ fn rest_after(losses: u32) -> Duration {
 
 /// A job that another site runs, as of the last answer.
 pub(super) struct Followed<'a> {
-    third: &'a SiteAttempt<'a>,
-    way: Direction,
+    attempt: &'a SiteAttempt<'a>,
+    direction: Direction,
     renew: Timestamp,
     /// When the nodes of the site that runs the job were read last.
     runners_at: Instant,
@@ -64,18 +68,22 @@ pub(super) struct Followed<'a> {
 }
 
 impl<'a> Followed<'a> {
-    pub(super) fn new(third: &'a SiteAttempt<'a>, way: Direction, first: &JobSeen) -> Self {
+    pub(super) fn new(attempt: &'a SiteAttempt<'a>, direction: Direction, first: &JobSeen) -> Self {
+        let abroad = &attempt.context.asking.abroad;
+        abroad.note(&attempt.job.id, waits_for_attempt(first));
+        // The job may have waited for this node.
+        abroad.wake(&attempt.job.id);
         Self {
-            third,
-            way,
-            renew: renew_at(third.context.this.now()),
+            attempt,
+            direction,
+            renew: renew_at(attempt.context.this.now()),
             runners_at: Instant::now(),
             limit: first.view.limit.unwrap_or(0),
             priority: first.view.priority,
             told: None,
             moving: JobState::Scanning,
             away: false,
-            done_at_grant: third.told.moved().bytes,
+            done_at_grant: attempt.told.moved().bytes,
             given_again: false,
             losses: 0,
             lost_at: None,
@@ -85,7 +93,7 @@ impl<'a> Followed<'a> {
 
     /// Whether the job is stopped at the site although it should run.
     pub(super) fn is_to_run_again(&mut self, seen: &JobSeen) -> bool {
-        let told = &self.third.told;
+        let told = &self.attempt.told;
         if self.lost_access(seen) {
             told.note(
                 "the access for this job ended while the job ran; the access is granted again",
@@ -105,10 +113,10 @@ impl<'a> Followed<'a> {
     /// Whether the job ended because its access had ended, after the job had moved data with that access. Then the access is to be given
     /// again; a site that refuses the job from the start would refuse it again.
     fn lost_access(&mut self, seen: &JobSeen) -> bool {
-        let done = self.third.told.moved().bytes;
+        let done = self.attempt.told.moved().bytes;
         let lost = seen.view.ended.is_some()
             && is_denied(seen)
-            && self.third.ends.granter(self.way).is_some()
+            && self.attempt.ends.granter(self.direction).is_some()
             && (done > self.done_at_grant || self.given_again);
         if lost {
             self.done_at_grant = done;
@@ -129,14 +137,16 @@ impl<'a> Followed<'a> {
 
     /// Reports the news of an answer.
     pub(super) fn update(&mut self, seen: &JobSeen) {
-        let third = self.third;
+        let attempt = self.attempt;
         if self.away {
             self.away = false;
-            let runner = &third.ends.runner(self.way).name;
-            third.told.note(&format!("{runner} answers again"));
+            let runner = &attempt.ends.runner(self.direction).name;
+            attempt.told.note(&format!("{runner} answers again"));
         }
+        let abroad = &attempt.context.asking.abroad;
+        abroad.note(&attempt.job.id, waits_for_attempt(seen));
         if let Some(progress) = &seen.view.progress {
-            third.told.seen(progress.clone(), moved(seen));
+            attempt.told.seen(progress.clone(), moved(seen), &|| None);
         }
         match seen.view.state {
             JobState::Scanning => self.moving = JobState::Scanning,
@@ -146,7 +156,7 @@ impl<'a> Followed<'a> {
         }
         let mut text = format!(
             "{}, as job {} of that site",
-            third.ends.way_text(self.way),
+            attempt.ends.route_text(self.direction),
             seen.view.id
         );
         let moves = matches!(
@@ -155,7 +165,7 @@ impl<'a> Followed<'a> {
         );
         let mut short = None;
         if !moves && let Some(reason) = &seen.view.reason {
-            text = format!("{text}; the job waits: {}", reason.text);
+            text = format!("{text}{WAITS}{}", reason.text);
             short = Some(reason.code.clone());
         }
         self.report(short, text);
@@ -168,16 +178,16 @@ impl<'a> Followed<'a> {
             return;
         }
         let report = JobOp::Report {
-            epoch: self.third.epoch,
+            epoch: self.attempt.epoch,
             state: self.moving,
             reason: Some(Reason::new(FailureCode::ThirdParty, clip(&text))),
         };
         // A lost report is repeated by the next one.
         let _ = self
-            .third
+            .attempt
             .context
             .this
-            .propose_for(&self.third.job.id, report);
+            .propose_for(&self.attempt.job.id, report);
         self.told = Some(now);
     }
 
@@ -189,7 +199,7 @@ impl<'a> Followed<'a> {
     fn sleep(&self, span: Duration) -> bool {
         let until = Instant::now() + span;
         loop {
-            if self.third.control.is_cancelled() {
+            if self.attempt.control.is_cancelled() {
                 return false;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -202,48 +212,49 @@ impl<'a> Followed<'a> {
 
     /// Asks for the progress of the job, after passing changes on. None while the site does not answer.
     pub(super) fn ask_again(&mut self) -> Result<Option<JobSeen>, Stop> {
-        let third = self.third;
-        match third.follow_mates(self.way)? {
+        let attempt = self.attempt;
+        match attempt.access().follow_mates(self.direction)? {
             Changed::No => {}
-            Changed::Came => self.renew = third.context.this.now(),
+            Changed::Came => self.renew = attempt.context.this.now(),
             Changed::Left => {
-                self.renew = third.context.this.now();
+                self.renew = attempt.context.this.now();
                 self.given_again = true;
             }
         }
         if !self.away && self.runners_at.elapsed() >= RUNNERS_EVERY {
             self.runners_at = Instant::now();
-            let (control, live, id) = (third.control, &third.context.live, &third.job.id);
+            let (control, live, id) = (attempt.control, &attempt.context.live, &attempt.job.id);
             // A node that is silent takes seconds. Neither a cancellation nor a new limit waits for that.
             let limit = self.limit;
             let goes_on =
                 || !control.is_cancelled() && live.limit(id).is_none_or(|wanted| wanted == limit);
-            if follow_runners(third, self.way, &goes_on) {
-                self.renew = third.context.this.now();
+            if attempt.access().follow_runners(self.direction, &goes_on) {
+                self.renew = attempt.context.this.now();
             }
         }
-        if third.context.this.now() >= self.renew {
-            match third.grant(self.way) {
+        if attempt.context.this.now() >= self.renew {
+            match attempt.access().grant(self.direction) {
                 Ok(()) => {
-                    third.let_mates_in(self.way);
-                    self.renew = renew_at(third.context.this.now());
+                    attempt.access().let_mates_in(self.direction);
+                    self.renew = renew_at(attempt.context.this.now());
                 }
                 Err(refusal) if refusal.retryable => {}
                 Err(refusal) => return Err(refusal.into()),
             }
         }
-        let limit = third
+        try_now(attempt, self.direction);
+        let limit = attempt
             .context
             .live
-            .limit(&third.job.id)
+            .limit(&attempt.job.id)
             .unwrap_or(self.limit);
-        let job = third.context.this.reader().job(&third.job.id);
+        let job = attempt.context.this.reader().job(&attempt.job.id);
         let priority = match job {
             Ok(Some(job)) => job.priority,
             _ => self.priority,
         };
         let steer = SteerJob {
-            job: third.job.id.clone(),
+            job: attempt.job.id.clone(),
             verb: None,
             limit: (limit != self.limit).then_some(limit),
             priority: (priority != self.priority).then_some(priority),
@@ -253,13 +264,13 @@ impl<'a> Followed<'a> {
         } else {
             Question::Job { job: steer.job }
         };
-        let runner = third.ends.runner(self.way);
-        match third.ask(runner, &question) {
+        let runner = attempt.ends.runner(self.direction);
+        match attempt.ask(runner, &question) {
             Ok(Answer::Job(seen)) => {
                 (self.limit, self.priority) = (limit, priority);
                 Ok(Some(*seen))
             }
-            Ok(_) => Err(other(runner).into()),
+            Ok(_) => Err(answered_another_question(runner).into()),
             Err(refusal) if is_passing(&refusal) => {
                 self.goes_away(&refusal);
                 Ok(None)
@@ -276,11 +287,43 @@ impl<'a> Followed<'a> {
         self.away = true;
         let text = format!(
             "{}; the site cannot be asked for progress: {}",
-            self.third.ends.way_text(self.way),
+            self.attempt.ends.route_text(self.direction),
             refusal.message
         );
-        self.third.told.note(&text);
+        self.attempt.told.note(&text);
         self.report(Some(FailureCode::NodeUnreachable.into()), text);
+    }
+}
+
+impl Drop for Followed<'_> {
+    fn drop(&mut self) {
+        let abroad = &self.attempt.context.asking.abroad;
+        abroad.note(&self.attempt.job.id, false);
+    }
+}
+
+/// Has the site try the job now, if what the job waits for there may be back.
+fn try_now(attempt: &SiteAttempt<'_>, direction: Direction) {
+    let (abroad, id) = (&attempt.context.asking.abroad, &attempt.job.id);
+    if !abroad.take(id) {
+        return;
+    }
+    let question = Question::Steer(SteerJob {
+        job: id.clone(),
+        verb: Some(SteerVerb::TryNow),
+        ..SteerJob::default()
+    });
+    let runner = attempt.ends.runner(direction);
+    match attempt.ask(runner, &question) {
+        Ok(_) => {
+            let name = &runner.name;
+            attempt
+                .told
+                .note(&format!("{name} is asked to try the job now"));
+        }
+        Err(refusal) if is_passing(&refusal) => abroad.wake(id),
+        // A site of an older version knows no such request, and tries the job at its time.
+        Err(_) => {}
     }
 }
 
@@ -288,7 +331,7 @@ impl<'a> Followed<'a> {
 pub(super) fn moved(seen: &JobSeen) -> Moved {
     let view = &seen.view;
     let moved = view.moved;
-    if moved == MovedView::default() {
+    if moved == Moved::default() {
         // A site of an earlier version reports its last attempt alone.
         let progress = view.progress.as_ref();
         let number = |name: &str, of: fn(&ProgressView) -> u64| {
@@ -299,14 +342,10 @@ pub(super) fn moved(seen: &JobSeen) -> Moved {
         return Moved {
             bytes: number("bytes", |progress| progress.bytes),
             files: number("files", |progress| progress.files),
-            again: 0,
+            bytes_again: 0,
         };
     }
-    Moved {
-        bytes: moved.bytes,
-        files: moved.files,
-        again: moved.bytes_again,
-    }
+    moved
 }
 
 #[cfg(test)]

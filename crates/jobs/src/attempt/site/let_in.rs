@@ -1,39 +1,45 @@
-//! Lets the sites and nodes of a job in at the other end, for this job: gives access, renews it, and takes it back.
+//! Lets the sites and nodes of a job in at the other end, for this job: gives access, renews it, and takes it back. The other nodes of this
+//! cluster get access, too, so that they can find and resume the job.
 //! Decides no right: the site that is asked does.
 
 use godwit_api::ask::{GrantJob, Peer, Question, Refusal};
+use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 
 use super::lone::living;
 use super::{Direction, GRANT_FOR, SiteAttempt, Stop, below_exports, is_passing, mates, millis};
 use crate::asking::reached::GoesOn;
+use crate::attempt::askers::asker;
 use crate::rights::grants::RULES_OF_JOB_MAX;
 
-impl SiteAttempt<'_> {
+/// The access that sites give for a job while another site runs it.
+pub(super) struct JobAccess<'a> {
+    attempt: &'a SiteAttempt<'a>,
+}
+
+impl<'a> JobAccess<'a> {
+    pub(super) const fn of(attempt: &'a SiteAttempt<'a>) -> Self {
+        Self { attempt }
+    }
+
     /// Lets the runner in at the other end, for this job; or for longer.
-    pub(super) fn grant(&self, way: Direction) -> Result<(), Refusal> {
-        let Some(granter) = self.ends.granter(way) else {
+    pub(super) fn grant(&self, direction: Direction) -> Result<(), Refusal> {
+        let attempt = self.attempt;
+        let Some(granter) = attempt.ends.granter(direction) else {
             return Ok(());
         };
-        let paths = match way {
-            Direction::Pull => below_exports(&self.ends.sources),
-            _ => below_exports(std::slice::from_ref(&self.ends.destination)),
+        let paths = match direction {
+            Direction::Pull => below_exports(&attempt.ends.sources),
+            _ => below_exports(std::slice::from_ref(&attempt.ends.destination)),
         };
         let give = |identity: String| {
-            let question = Question::Grant(GrantJob {
-                job: self.job.id.clone(),
-                identity,
-                paths: paths.clone(),
-                write: way == Direction::Push,
-                until: Timestamp(self.context.this.now().after(millis(GRANT_FOR)).0),
-                lasts_ms: Some(millis(GRANT_FOR)),
-            });
-            self.ask(granter, &question).map(|_| ())
+            let write = direction == Direction::Push;
+            self.ask_for(granter, identity, paths.clone(), write)
         };
         let room = rooms(paths.len());
-        let runners = self.ends.runners(way);
+        let runners = attempt.ends.runners(direction);
         if runners.len() > room {
-            self.note(&format!(
+            attempt.note(&format!(
                 "{} sources are too many to grant access to each of the {} nodes that may run the job: {room} nodes get access",
                 paths.len(),
                 runners.len()
@@ -43,8 +49,8 @@ impl SiteAttempt<'_> {
         for identity in runners.into_iter().take(room) {
             match give(identity) {
                 // The access that the earlier node gave lasts for a time.
-                Err(refusal) if self.earlier.borrow().is_some() && !refusal.retryable => {
-                    self.note(&format!(
+                Err(refusal) if attempt.earlier.borrow().is_some() && !refusal.retryable => {
+                    attempt.note(&format!(
                         "{} refuses to renew the access: {refusal}",
                         granter.name
                     ));
@@ -54,115 +60,168 @@ impl SiteAttempt<'_> {
             }
         }
         // Each of them may renew the access later. Without that the access ends within a day after this node is lost.
-        if self.ends.own.is_none() {
-            for mate in mates::to_be_let_in(self).into_iter().take(left) {
+        if attempt.ends.own.is_none() {
+            for mate in self.mates_to_let_in().into_iter().take(left) {
                 drop(give(mate));
             }
         }
         Ok(())
     }
 
+    /// Admits the other nodes of this cluster at the site that runs the job. Otherwise they could not resume it.
+    pub(super) fn let_mates_in(&self, direction: Direction) {
+        let attempt = self.attempt;
+        let (runner, paths) = (
+            attempt.ends.runner(direction),
+            attempt.ends.paths_at_runner(direction),
+        );
+        let own = asker(&attempt.context.rights.cluster, None);
+        for identity in self.mates_to_let_in() {
+            let is_own = own.as_ref() == Some(&identity);
+            // The right to one path lets the node in.
+            let path = paths.iter().take(1).cloned().collect();
+            let write = direction == Direction::Pull;
+            if let Err(refusal) = self.ask_for(runner, identity, path, write)
+                && !is_own
+            {
+                return attempt.note(&format!(
+                    "{} gives no access to the other nodes of this cluster, so they cannot continue the job if this node is lost: {refusal}",
+                    runner.name
+                ));
+            }
+        }
+    }
+
+    /// Gives access to the present nodes: nodes that have left the cluster since an earlier attempt have none any more.
+    pub(super) fn give_again(&self, direction: Direction) -> Result<(), Refusal> {
+        let control = self.attempt.control;
+        self.follow_runners(direction, &|| !control.is_cancelled());
+        self.keep_out(direction);
+        self.grant(direction)?;
+        self.let_mates_in(direction);
+        Ok(())
+    }
+
     /// Takes the access back. A site that does not answer is asked again after the attempt.
-    pub(super) fn revoke(&self, way: Direction) {
-        self.take_back(way);
-        if !self.mates.borrow().is_empty() {
-            revoke_at(self, self.ends.runner(way), Vec::new());
+    pub(super) fn revoke(&self, direction: Direction) {
+        self.take_back(direction);
+        if !self.attempt.mates.borrow().is_empty() {
+            self.revoke_at(self.attempt.ends.runner(direction), Vec::new());
         }
     }
 
     /// The same at the other end alone: the nodes of this cluster still find the job at the site that runs it.
-    pub(super) fn take_back(&self, way: Direction) {
-        if let Some(granter) = self.ends.granter(way) {
-            revoke_at(self, granter, Vec::new());
+    pub(super) fn take_back(&self, direction: Direction) {
+        if let Some(granter) = self.attempt.ends.granter(direction) {
+            self.revoke_at(granter, Vec::new());
         }
     }
 
     /// Reads the present nodes of the cluster. If a node has left, revokes its access and the access of nodes that it may have passed on.
-    pub(super) fn follow_mates(&self, way: Direction) -> Result<Changed, Stop> {
-        let now = mates::mates(&self.context.this)?;
+    pub(super) fn follow_mates(&self, direction: Direction) -> Result<Changed, Stop> {
+        let attempt = self.attempt;
+        let now = mates::mates(&attempt.context.this)?;
         let changed = {
-            let before = self.mates.borrow();
+            let before = attempt.mates.borrow();
             match before.iter().all(|mate| now.contains(mate)) {
                 true if before.len() == now.len() => return Ok(Changed::No),
                 true => Changed::Came,
                 false => Changed::Left,
             }
         };
-        self.mates.replace(now);
+        attempt.mates.replace(now);
         if changed == Changed::Left {
-            self.note("a node has left this cluster and has lost its access for this job");
-            keep_out(self, way);
+            attempt.note("a node has left this cluster and has lost its access for this job");
+            self.keep_out(direction);
         }
         Ok(changed)
     }
-}
 
-/// Asks the site that runs the job for its present nodes, unless `goes_on` ends that. Returns whether one has come: it may have to run the
-/// job.
-pub(super) fn follow_runners(
-    third: &SiteAttempt<'_>,
-    way: Direction,
-    goes_on: &GoesOn<'_>,
-) -> bool {
-    let name = third.ends.site_of_runner(way);
-    let now = name.and_then(|name| living(&third.context.asking, third.job, name, goes_on).ok());
-    // A site of which no node answers now keeps the nodes that it had, and is asked again.
-    let Some(now) = now.filter(|now| now.answered) else {
-        return false;
-    };
-    let before = third.ends.nodes_of_runner(way).replace(now.nodes);
-    let nodes = third.ends.nodes_of_runner(way).borrow();
-    let is_known = |node: &Peer| before.iter().any(|one| one.identity == node.identity);
-    !nodes.iter().all(is_known)
-}
-
-/// Gives access for the job to the present nodes: nodes that have left the cluster since an earlier attempt have none any more.
-pub(super) fn give_again(third: &SiteAttempt<'_>, way: Direction) -> Result<(), Refusal> {
-    let control = third.control;
-    follow_runners(third, way, &|| !control.is_cancelled());
-    keep_out(third, way);
-    third.grant(way)?;
-    third.let_mates_in(way);
-    Ok(())
-}
-
-/// Takes access back from all but the nodes of this cluster and the nodes that may run the job.
-fn keep_out(third: &SiteAttempt<'_>, way: Direction) {
-    // A cluster of one node that never had another has no access to take back.
-    let Some(own) = third.context.rights.cluster.own() else {
-        return;
-    };
-    // While the state cannot be read it is not known which nodes keep their access. The next attempt takes back the access of others.
-    let is_cluster = third.context.rights.cluster.has(&own.identity);
-    if !is_cluster.unwrap_or(false) {
-        return;
+    /// Asks the site that runs the job for its present nodes, unless `goes_on` ends that. Returns whether one has come: it may have to run
+    /// the job.
+    pub(super) fn follow_runners(&self, direction: Direction, goes_on: &GoesOn<'_>) -> bool {
+        let attempt = self.attempt;
+        let name = attempt.ends.site_of_runner(direction);
+        let asking = &attempt.context.asking;
+        let now = name.and_then(|name| living(asking, attempt.job, name, goes_on).ok());
+        // A site of which no node answers now keeps the nodes that it had, and is asked again.
+        let Some(now) = now.filter(|now| now.answered) else {
+            return false;
+        };
+        let before = attempt.ends.nodes_of_runner(direction).replace(now.nodes);
+        let nodes = attempt.ends.nodes_of_runner(direction).borrow();
+        let is_known = |node: &Peer| before.iter().any(|one| one.identity == node.identity);
+        !nodes.iter().all(is_known)
     }
-    let mut keep = third.ends.runners(way);
-    keep.extend(third.mates.borrow().iter().cloned());
-    keep.push(own.identity);
-    for site in third
-        .ends
-        .granter(way)
-        .into_iter()
-        .chain([third.ends.runner(way)])
-    {
-        revoke_at(third, site, keep.clone());
-    }
-}
 
-fn revoke_at(third: &SiteAttempt<'_>, site: &Peer, keep: Vec<String>) {
-    let job = third.job.id.clone();
-    match third.ask(site, &Question::Revoke { job, keep }) {
-        Ok(_) => {}
-        Err(refusal) if is_passing(&refusal) => {
-            third.note(&format!(
-                "the access for this job will be revoked later, and otherwise expires within a day: {refusal}"
-            ));
-            third.context.notices.add(&third.job.id);
+    /// The nodes of this cluster that need access for the job. This node is among them if the site knows the job by another one. The site
+    /// renews the access of this node only by its own right.
+    fn mates_to_let_in(&self) -> Vec<String> {
+        let attempt = self.attempt;
+        let own = attempt.earlier.borrow().is_some();
+        let own = own
+            .then(|| asker(&attempt.context.rights.cluster, None))
+            .flatten();
+        let mates = attempt.mates.borrow();
+        own.into_iter().chain(mates.iter().cloned()).collect()
+    }
+
+    /// Asks a site to grant an identity access to these paths for the job.
+    fn ask_for(
+        &self,
+        site: &Peer,
+        identity: String,
+        paths: Vec<Text>,
+        write: bool,
+    ) -> Result<(), Refusal> {
+        let attempt = self.attempt;
+        let question = Question::Grant(GrantJob {
+            job: attempt.job.id.clone(),
+            identity,
+            paths,
+            write,
+            until: Timestamp(attempt.context.this.now().after(millis(GRANT_FOR)).0),
+            lasts_ms: Some(millis(GRANT_FOR)),
+        });
+        attempt.ask(site, &question).map(|_| ())
+    }
+
+    /// Takes access back from all but the nodes of this cluster and the nodes that may run the job.
+    fn keep_out(&self, direction: Direction) {
+        let attempt = self.attempt;
+        // A cluster of one node that never had another has no access to take back.
+        let Some(own) = attempt.context.rights.cluster.own() else {
+            return;
+        };
+        // While the state cannot be read it is not known which nodes keep their access. The next attempt takes back the access of others.
+        let is_cluster = attempt.context.rights.cluster.has(&own.identity);
+        if !is_cluster.unwrap_or(false) {
+            return;
         }
-        Err(refusal) => third.note(&format!(
-            "the access for this job expires within a day: {refusal}"
-        )),
+        let mut keep = attempt.ends.runners(direction);
+        keep.extend(attempt.mates.borrow().iter().cloned());
+        keep.push(own.identity);
+        let granter = attempt.ends.granter(direction).into_iter();
+        for site in granter.chain([attempt.ends.runner(direction)]) {
+            self.revoke_at(site, keep.clone());
+        }
+    }
+
+    fn revoke_at(&self, site: &Peer, keep: Vec<String>) {
+        let attempt = self.attempt;
+        let job = attempt.job.id.clone();
+        match attempt.ask(site, &Question::Revoke { job, keep }) {
+            Ok(_) => {}
+            Err(refusal) if is_passing(&refusal) => {
+                attempt.note(&format!(
+                    "the access for this job will be revoked later, and otherwise expires within a day: {refusal}"
+                ));
+                attempt.context.notices.add(&attempt.job.id);
+            }
+            Err(refusal) => attempt.note(&format!(
+                "the access for this job expires within a day: {refusal}"
+            )),
+        }
     }
 }
 
@@ -170,7 +229,7 @@ fn revoke_at(third: &SiteAttempt<'_>, site: &Peer, keep: Vec<String>) {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Changed {
     No,
-    /// New nodes are there.
+    /// Some nodes are new.
     Came,
     /// Some nodes are gone.
     Left,

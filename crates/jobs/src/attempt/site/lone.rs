@@ -1,6 +1,6 @@
 //! Owns which node of a site of independent nodes has a job. Each of them has a state without the jobs of the others, so that a second one
 //! would run the job beside the first. The first attempt chooses the nodes, and all later ones keep to them.
-//! Chooses no node of a cluster: any of these finds the job.
+//! Chooses no node of a cluster: any node of a cluster finds the job.
 
 use godwit_api::ask::Peer;
 use godwit_api::failure::FailureCode;
@@ -16,7 +16,7 @@ use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
 
-/// A site that this node knows, by the node that has the job or by any that answers, and all its nodes that serve the place.
+/// A known site, reached through the node that has the job or through any node that answers. With it come all its nodes that serve the place.
 pub(super) fn site(
     asking: &Asking,
     job: &Job,
@@ -46,8 +46,8 @@ pub(super) fn living(
     Ok(reached::living(asking, site, &path, goes_on)?)
 }
 
-/// The same for a site that hears how the job is: by each independent node, because any of them may have heard of the job before the state
-/// had its choice.
+/// Does the same for a site that receives the state of the job. It uses each independent node, because any of them may have received the
+/// job before the state recorded its choice.
 pub(super) fn all(asking: &Asking, job: &Job, name: &str) -> Result<(Vec<Peer>, Vec<Peer>), Stop> {
     let known = known(&asking.this.reader(), job, name)?;
     let alone = reached::independent(&known);
@@ -106,7 +106,7 @@ fn kept(reader: &Reader, job: &Job, site: &Site) -> Result<Option<Peer>, JobsErr
     }
 }
 
-/// The site that the job means by this name.
+/// The site that has this name in the job.
 fn known(reader: &Reader, job: &Job, name: &str) -> Result<Site, JobsError> {
     let site = Stored::of(reader, &job.id)?.site(reader, name)?;
     site.ok_or_else(|| spec::unknown_site(name))

@@ -1,4 +1,4 @@
-//! Answers questions about a job to this node as the site of its destination, if the site of the sources runs the job.
+//! Answers the questions that this node would ask itself about a job: it has the destination, and the site of the sources runs the job.
 //! Decides no route (`route`), and asks no other node.
 
 use godwit_api::ask::{Answer, Question, Refusal, code};

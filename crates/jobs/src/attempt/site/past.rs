@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, PastAfter, Question, Refusal, code};
 use godwit_api::event::EventSink as _;
 
-use super::{Direction, SiteAttempt, other};
+use super::{Direction, SiteAttempt, answered_another_question};
 
 /// Between two questions.
 const ASK_EVERY: Duration = Duration::from_secs(5);
@@ -33,32 +33,38 @@ impl Copying {
     }
 
     /// Asks the site for new log lines and samples and copies them, if the next question is due. `job` is its id at the site.
-    pub(super) fn go_on(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str) {
+    pub(super) fn go_on(&mut self, attempt: &SiteAttempt<'_>, direction: Direction, job: &str) {
         if Instant::now() >= self.due {
-            self.copy(third, way, job, AT_ONCE_MAX);
+            self.copy(attempt, direction, job, AT_ONCE_MAX);
             self.due = Instant::now() + ASK_EVERY;
         }
     }
 
     /// Copies all that is left.
-    pub(super) fn end(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str) {
-        self.copy(third, way, job, AT_END_MAX);
+    pub(super) fn end(&mut self, attempt: &SiteAttempt<'_>, direction: Direction, job: &str) {
+        self.copy(attempt, direction, job, AT_END_MAX);
     }
 
-    fn copy(&mut self, third: &SiteAttempt<'_>, way: Direction, job: &str, questions: usize) {
+    fn copy(
+        &mut self,
+        attempt: &SiteAttempt<'_>,
+        direction: Direction,
+        job: &str,
+        questions: usize,
+    ) {
         for _ in 0..questions {
             if self.ended {
                 return;
             }
-            match ask(third, way, job) {
+            match ask(attempt, direction, job) {
                 Ok(true) => {}
                 Ok(false) => return,
                 // The next question brings the rest.
                 Err(refusal) if refusal.retryable || refusal.code == code::BROKEN => return,
                 Err(refusal) => {
                     self.ended = true;
-                    let site = &third.ends.runner(way).name;
-                    third.told.note(&format!(
+                    let site = &attempt.ends.runner(direction).name;
+                    attempt.told.note(&format!(
                         "the log and figures of the job are kept only at {site}: {refusal}"
                     ));
                 }
@@ -68,21 +74,21 @@ impl Copying {
 }
 
 /// Asks once; whether there is more to ask for.
-fn ask(third: &SiteAttempt<'_>, way: Direction, job: &str) -> Result<bool, Refusal> {
-    let site = third.ends.runner(way);
-    let (line, sample) = third.told.copied(&site.name, job);
+fn ask(attempt: &SiteAttempt<'_>, direction: Direction, job: &str) -> Result<bool, Refusal> {
+    let site = attempt.ends.runner(direction);
+    let (line, sample) = attempt.told.copied(&site.name, job);
     let question = Question::Past(PastAfter {
-        job: third.job.id.clone(),
+        job: attempt.job.id.clone(),
         attempt: 0,
         line,
         sample,
     });
-    match third.ask(site, &question)? {
+    match attempt.ask(site, &question)? {
         Answer::Past(past) => {
             let more = past.more;
             // A site that repeats itself would be asked for ever.
-            Ok(third.told.copy(&site.name, job, past) && more)
+            Ok(attempt.told.copy(&site.name, job, past) && more)
         }
-        _ => Err(other(site)),
+        _ => Err(answered_another_question(site)),
     }
 }

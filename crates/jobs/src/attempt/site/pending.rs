@@ -60,7 +60,7 @@ pub(crate) struct PendingNotices {
 }
 
 impl PendingNotices {
-    /// The sites of this job are to hear how it is.
+    /// The sites of this job must get its present state.
     pub(crate) fn add(&self, id: &str) {
         self.lock().insert(id.to_owned());
     }
@@ -187,7 +187,7 @@ pub(super) fn is_old(this: &ThisNode, job: &Job) -> bool {
     job.since.after(millis(GRANT_FOR)) < this.now()
 }
 
-/// Asks the sites of all of them. A site that does not answer is asked for one job only.
+/// Sends the notices of all jobs to their sites. A site that does not answer is asked for one job only.
 fn tell_all(context: &Context) {
     let mut away = HashSet::new();
     for id in context.notices.all() {

@@ -55,7 +55,7 @@ pub(super) fn may_be_elsewhere(this: &ThisNode, job: &Job) -> bool {
     }
     match noted(&this.reader(), job) {
         Ok(Some(route)) => route != Route::Here,
-        // An attempt below the level that knows routes noted none, and had no other job brought.
+        // Below the level that knows routes, an attempt recorded no route and used no job of the other site.
         _ => may_be_brought(this, job)
             .is_ok_and(|new| new.is_some_and(|new| new.divide == Divide::Always)),
     }
@@ -194,7 +194,7 @@ const fn unasked() -> (Option<String>, Vec<String>) {
     (None, Vec::new())
 }
 
-/// This node as other sites reach it, once its data port listens. None where it has none.
+/// This node as other sites reach it, once its data port listens. None if this node has no data port.
 pub(super) fn own(rights: &Rights, control: &Control) -> Result<Option<Peer>, Stop> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -213,8 +213,8 @@ pub(super) fn own(rights: &Rights, control: &Control) -> Result<Option<Peer>, St
     }
 }
 
-/// Notes the route in the state, the asker by which the site knows the job, and the independent nodes that have it. No site begins the job before the state has them; a
-/// cluster of an older level cannot have them.
+/// Records the route in the state, with the asker by which the site knows the job, and the independent nodes that have it. No site begins
+/// the job before that. A cluster of an older level cannot record them.
 pub(super) fn note(
     this: &ThisNode,
     job: &Job,

@@ -1,11 +1,11 @@
-//! Jobs that another site runs for a node of this cluster, and for which this node has no access: it leaves them to other nodes for a while.
+//! Owns the list of jobs that another site runs and that this node may not see. This node leaves them to other nodes of its cluster for a while.
 //! Asks no site.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a job is left to the other nodes. One of these nodes resumes the job, and gives this node access.
+/// How long this node leaves a job to the other nodes. One of them resumes the job and gives this node access.
 const LEFT_FOR: Duration = Duration::from_secs(30);
 
 /// The ids of the jobs.

@@ -42,3 +42,12 @@ fn jobs_of_another_site_are_bounded_in_number_and_in_bytes() {
         assert!(no.retryable && no.message.contains(says), "{no:?}");
     }
 }
+
+#[test]
+fn jobs_of_another_site_that_have_not_ended_are_bounded() {
+    let ended = (JobState::Cancelled, KEPT_MAX);
+    let others = |count: u64| [(JobState::Queued, count), (JobState::Paused, 1), ended];
+    assert_eq!(check_waiting(&others(WAITING_MAX - 2)), Ok(()));
+    let no = check_waiting(&others(WAITING_MAX - 1)).expect_err("refused");
+    assert!(no.retryable && no.code == code::BUSY, "{no:?}");
+}

@@ -46,7 +46,7 @@ fn ids(jobs: &[Job]) -> Vec<&str> {
 }
 
 #[test]
-fn owners_take_turns_whoever_came_first() {
+fn owners_take_turns_in_each_order_of_arrival() {
     let waiting = vec![
         job("a1", "alice", "siteB"),
         job("a2", "alice", "siteB"),
@@ -65,6 +65,41 @@ fn owners_take_turns_whoever_came_first() {
             .iter()
             .all(|(_, why)| why.code == FailureCode::JobsOfNode)
     );
+}
+
+/// The limit of a site is shared by users and guests, too.
+#[test]
+fn jobs_of_other_sites_leave_places_with_a_site() {
+    for (max, of_one, of_all) in [(1, 1, 1), (2, 1, 1), (4, 2, 3), (16, 9, 12)] {
+        let rules = Rules {
+            node_max: 100,
+            site_max: HashMap::from([("siteB".to_owned(), max)]),
+            ..Rules::default()
+        };
+        let guests = |owners: &[&str]| -> Vec<Job> {
+            let ids = (0..20).flat_map(|n| owners.iter().map(move |owner| (n, *owner)));
+            ids.map(|(n, owner)| {
+                job(
+                    &format!("g{n}{owner}"),
+                    &format!("site:gw1-{owner}"),
+                    "siteB",
+                )
+            })
+            .collect()
+        };
+        let plan = choose(guests(&["c"]), &[], &[], &rules);
+        assert_eq!(plan.start.len(), of_one, "one site of {max}");
+        assert!(
+            plan.wait
+                .iter()
+                .all(|(_, why)| why.code == FailureCode::JobsOfSite)
+        );
+        let plan = choose(guests(&["c", "d", "e", "f"]), &[], &[], &rules);
+        assert_eq!(plan.start.len(), of_all, "all sites of {max}");
+        let running = running_of(&plan.start, plan.start.len());
+        let own = choose(vec![job("a", "alice", "siteB")], &running, &[], &rules);
+        assert_eq!(own.start.len(), usize::from(max > 1), "of {max}");
+    }
 }
 
 /// A site controls the other end of its jobs, so they need not end.
@@ -133,7 +168,7 @@ fn a_heavier_share_gets_more_turns() {
 }
 
 #[test]
-fn who_waits_for_a_full_site_holds_nobody_up() {
+fn a_job_that_waits_for_a_full_site_does_not_delay_other_jobs() {
     let running = [Running {
         owner: "alice".to_owned(),
         sites: vec!["siteB".to_owned()],

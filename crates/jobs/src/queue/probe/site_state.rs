@@ -35,6 +35,11 @@ impl SiteState {
         }
     }
 
+    /// Whether the site was reported as away, and not as back since.
+    pub(super) const fn is_away(&self) -> bool {
+        !self.told
+    }
+
     /// Notes a look. Returns whether a change is to be reported.
     pub(super) fn see(&mut self, answers: bool, now: Instant) -> bool {
         if self.answers != answers {
@@ -67,7 +72,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut sight = SiteState::new(start);
         let mut told = 0;
-        // An hour of a look every 5 s, each of which finds the other thing.
+        // For an hour there is a look every 5 s, and each finds the opposite of the one before.
         for look in 0..720 {
             told += u32::from(sight.see(look % 2 == 1, at(5 * look)));
         }
@@ -80,7 +85,7 @@ mod tests {
             }
         }
         assert!(told.len() <= 1 && told.iter().all(|after| *after <= 60));
-        assert!(!sight.told, "what was told last is true");
+        assert!(!sight.told, "the last report is true");
     }
 
     #[test]

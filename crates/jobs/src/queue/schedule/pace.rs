@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Ticks in a row: one of each schedule that one owner may have.
+/// Ticks without a pause: one for each of the most schedules of an owner.
 const IN_A_ROW: u32 = 500;
 
-/// After that one each so often, as other changes of a user.
+/// Interval of further ticks, as for other changes of a user.
 const ONE_EACH: Duration = Duration::from_millis(100);
 
 /// Time at which each owner may use its full number of ticks again.

@@ -81,7 +81,7 @@ fn rights_of(rights: Rights) -> Vec<AccessRight> {
         .collect()
 }
 
-/// The mandate that a rule belongs to, by its id; None for a rule of no job, or with an id that no rule of a job has.
+/// The mandate that a rule belongs to, read from the id of the rule; None if the rule does not belong to a job.
 pub(crate) fn mandate_of(rule: &AccessRule) -> Option<Mandate> {
     let job = rule.job.clone()?;
     let (asker, rest) = rule.id.strip_prefix(JOB_RULE)?.split_once(':')?;

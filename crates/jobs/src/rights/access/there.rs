@@ -2,8 +2,9 @@
 //! Asks no other node.
 
 use godwit_api::grant::Right;
-use godwit_api::job::JobKind;
+use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{NewJob, Place};
+use godwit_api::settings::{Setting, Value, parse_value};
 use godwit_state::{Job, Reader, Role};
 
 use super::{check_owner, places_of};
@@ -73,14 +74,14 @@ fn known(rights: &Rights, job: &Job, right: Right) -> Option<bool> {
 
 /// Rights of the owner of a job to see its destination, as they were when the attempt began.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Sight {
+pub(crate) struct RightsAtStart {
     /// The names there.
     pub(crate) names: bool,
     /// The contents of files.
     pub(crate) contents: bool,
 }
 
-impl Sight {
+impl RightsAtStart {
     /// As it is now.
     pub(crate) fn of(rights: &Rights, job: &Job) -> Self {
         Self {
@@ -116,10 +117,15 @@ fn is_elsewhere(new: &NewJob) -> bool {
     !destination.is_ok_and(|place| place.is_here())
 }
 
+/// Whether a flag is set. A text that is no flag was refused at the submission; in an older job it asks for more rights.
 fn is_on(new: &NewJob, flag: &str) -> bool {
-    let no = ["false", "no", "off", "0"].map(str::as_bytes);
-    let given = new.settings.get(flag);
-    given.is_some_and(|given| given.last().is_none_or(|last| !no.contains(&&*last.0)))
+    let Some(given) = new.settings.get(flag) else {
+        return false;
+    };
+    let given: Vec<_> = given.iter().map(Text::to_os).collect();
+    let setting = Setting::find(new.kind.scope(), flag);
+    let read = setting.map(|setting| parse_value(setting, &given));
+    !matches!(read, Some(Ok(Value::Flag(false))))
 }
 
 #[cfg(test)]
@@ -144,10 +150,13 @@ mod tests {
             );
             // Here the job hides the names.
             assert_eq!(needs("here:/data/", on), [Right::Write]);
-            assert_eq!(
-                needs("siteB:/data/", json!({flag: ["false"]})),
-                [Right::Write]
-            );
+            for off in ["false", " off "] {
+                let off = json!({flag: [off]});
+                assert_eq!(needs("siteB:/data/", off), [Right::Write]);
+            }
+            // An older version kept such a job.
+            let unread = json!({flag: ["perhaps"]});
+            assert_eq!(needs("siteB:/data/", unread), [Right::Write, Right::List]);
         }
         // Another site would link to any file of that size.
         let by_size = json!({"size-only": ["true"], "delete": ["true"]});

@@ -3,8 +3,9 @@
 
 use godwit_api::rest::{ChannelView, JobProgress, NodeProgress, ProgressView};
 
-use super::{Seen, is_elsewhere};
+use super::Seen;
 use crate::basis::documents;
+use crate::basis::ends::may_run_elsewhere;
 use crate::basis::error::JobsError;
 
 impl Seen {
@@ -19,26 +20,46 @@ impl Seen {
         let Some(job) = self.jobs.parts.this.reader().job(&told.id)? else {
             return Ok(None);
         };
-        let sources: Vec<String> = job.sources.iter().map(documents::place).collect();
         let of = self.of_job(&job.owner, &job.id);
-        if !self.sees_all(of, &sources, &documents::place(&job.destination)) {
-            outline(&mut told.progress, is_elsewhere(&sources));
+        let stored = job.sources.iter().chain([&job.destination]);
+        if !self.sees_all(of, stored.map(|place| documents::parts(place).ok())) {
+            told.progress = outline(told.progress, may_run_elsewhere(&job));
         }
         Ok(Some(told))
     }
 }
 
-/// Removes each text that another site may have chosen, and each address. Another site may have run a job that is elsewhere.
-pub(super) fn outline(progress: &mut ProgressView, is_elsewhere: bool) {
-    progress.bottleneck_text = None;
-    progress.other_host.clear();
-    if is_elsewhere {
-        progress.stages.clear();
-        progress.host.clear();
-        progress.nodes.clear();
+/// The outline of a job's progress: without texts that another site may have chosen, and without addresses. Another site may have run a
+/// job that is elsewhere.
+pub(super) fn outline(mut all: ProgressView, is_elsewhere: bool) -> ProgressView {
+    unnamed(&mut all.nodes);
+    all.channels.iter_mut().for_each(ChannelView::unnamed);
+    let shown = ProgressView {
+        at: all.at,
+        bytes: all.bytes,
+        bytes_total: all.bytes_total,
+        bytes_per_second: all.bytes_per_second,
+        files: all.files,
+        files_total: all.files_total,
+        files_settled: all.files_settled,
+        forecast: all.forecast,
+        scanning: all.scanning,
+        streams: all.streams,
+        bottleneck: all.bottleneck,
+        failed: all.failed,
+        channels: all.channels,
+        moved: all.moved,
+        ..ProgressView::default()
+    };
+    match is_elsewhere {
+        true => shown,
+        false => ProgressView {
+            stages: all.stages,
+            host: all.host,
+            nodes: all.nodes,
+            ..shown
+        },
     }
-    unnamed(&mut progress.nodes);
-    progress.channels.iter_mut().for_each(ChannelView::unnamed);
 }
 
 /// Hides texts that another site may have chosen.
@@ -65,13 +86,13 @@ mod tests {
             other_host: figures(),
             ..NodeProgress::default()
         };
-        let mut told = ProgressView {
+        let told = ProgressView {
             bottleneck_text: Some("network at secret".to_owned()),
             other_host: figures(),
             nodes: vec![node],
             ..ProgressView::default()
         };
-        outline(&mut told, false);
+        let told = outline(told, false);
         assert!(!format!("{told:?}").contains("secret"), "{told:?}");
         assert_eq!(told.nodes.len(), 1);
     }

@@ -1,10 +1,13 @@
-//! Owns the answer whether a job or a schedule is one of the caller's own.
+//! Owns the answers whether a job or a schedule is one of the caller's own, and whether a job means the site of that name.
 //! See `seen` for what else the caller sees.
 
-use godwit_api::rest::{NewJob, Reason};
-use godwit_state::{Reader, Role, Schedule};
+use std::sync::{Mutex, PoisonError};
 
-use super::{Seen, outlined};
+use godwit_api::rest::{JobView, NewJob, Reason};
+use godwit_state::{Families, Reader, Role, Schedule};
+
+use super::{Seen, outlined, places};
+use crate::basis::documents;
 use crate::basis::stored::Stored;
 use crate::rights::access::Granted;
 
@@ -36,7 +39,7 @@ impl Seen {
         };
         let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
         let sees_all = match &job {
-            Some(job) => self.sees_all(of, &job.sources, &job.destination),
+            Some(job) => self.sees_all(of, places(job)),
             None => of.is_own,
         };
         let reason = reason.map(|reason| match sees_all {
@@ -44,6 +47,26 @@ impl Seen {
             false => outlined(reason),
         });
         (job.map(|job| self.template(of, job)), reason)
+    }
+
+    /// Whether the caller may list all destinations of a job. A state that cannot be read hides them.
+    pub(super) fn lists_children(&self, job: &JobView) -> bool {
+        if job.destinations.is_none() {
+            return true;
+        }
+        let reader = self.jobs.parts.this.reader();
+        let children = Families(&reader).children(&job.id);
+        children.is_ok_and(|children| {
+            children.iter().all(|child| {
+                let of = Owned {
+                    owner: &child.owner,
+                    is_own: false,
+                    job: Some(&child.id),
+                };
+                let place = documents::parts(&child.destination);
+                place.is_ok_and(|place| self.may_list(of, &place))
+            })
+        })
     }
 
     /// A job of this owner.
@@ -59,8 +82,39 @@ impl Seen {
     }
 }
 
+/// The last answer to the question whether a job means the sites that now have its names. A job may have a thousand places at one site, and each
+/// answer takes its whole description.
+#[derive(Default)]
+pub(super) struct Meant(Mutex<OfJob>);
+
+/// The answers for one job, by the names of its sites.
+#[derive(Default)]
+struct OfJob {
+    job: String,
+    sites: Vec<(String, bool)>,
+}
+
+impl Meant {
+    /// Whether the job means the site that has this name now.
+    pub(super) fn is(&self, reader: &Reader, job: &str, site: &str) -> bool {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.job != job {
+            *kept = OfJob {
+                job: job.to_owned(),
+                sites: Vec::new(),
+            };
+        }
+        if let Some((_, is_meant)) = kept.sites.iter().find(|(known, _)| known == site) {
+            return *is_meant;
+        }
+        let is_meant = means(reader, job, site);
+        kept.sites.push((site.to_owned(), is_meant));
+        is_meant
+    }
+}
+
 /// Whether the job means the site that has this name now. A rule at a site ends with the identity of the site.
-pub(super) fn means(reader: &Reader, job: &str, site: &str) -> bool {
+fn means(reader: &Reader, job: &str, site: &str) -> bool {
     let stored = Stored::of(reader, job);
     stored.is_ok_and(|stored| matches!(stored.site(reader, site), Ok(Some(_))))
 }

@@ -8,13 +8,13 @@ use godwit_api::rest::Timestamp;
 use super::*;
 use crate::report::hosts;
 
-fn sample(second: i64, attempt: u32, bottleneck: Option<&str>) -> SampleView {
+fn sample(second: i64, attempt: u32, bottleneck: Option<Bottleneck>) -> SampleView {
     let host = |value: f64| BTreeMap::from([("cpu_core_0".to_owned(), value)]);
     SampleView {
         at: Timestamp(second * 1_000),
         attempt,
         bytes_per_second: 5.0,
-        bottleneck: bottleneck.map(str::to_owned),
+        bottleneck,
         host: host(0.5),
         other_host: host(0.4),
         ..SampleView::default()
@@ -41,18 +41,15 @@ fn figures<'a>(page: &'a str, title: &str) -> Vec<&'a str> {
 fn a_bottleneck_has_one_bar_for_as_long_as_it_lasts() {
     let samples = [
         sample(0, 1, None),
-        sample(1, 1, Some("network")),
-        sample(2, 1, Some("network")),
-        sample(3, 1, Some("<disk>")),
-        sample(9, 2, Some("network")),
+        sample(1, 1, Some(Bottleneck::Network)),
+        sample(2, 1, Some(Bottleneck::Network)),
+        sample(3, 1, Some(Bottleneck::SourceStorage)),
+        sample(9, 2, Some(Bottleneck::Network)),
     ];
     let page = drawn(&samples);
     assert_eq!(page.matches("<rect").count(), 3, "{page}");
     assert_eq!(page.matches("class=\"key\"").count(), 2, "{page}");
-    assert!(
-        page.contains("&lt;disk&gt;") && !page.contains("<disk>"),
-        "{page}"
-    );
+    assert!(page.contains("source storage"), "{page}");
     assert!(
         page.contains("Host of here<") && page.contains("Host of &lt;site&gt; (other end)<"),
         "{page}"

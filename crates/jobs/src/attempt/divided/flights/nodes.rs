@@ -4,11 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use godwit_api::rest::NodeProgress;
+use godwit_api::rest::{Bottleneck, NodeProgress};
 use godwit_api::units::human_rate;
-
-/// Name of the job's limit as a bottleneck.
-const LIMIT: &str = "limit";
 
 /// The figures of all nodes: rates and counts together, shares of time on average.
 pub(super) fn stages(nodes: &[NodeProgress]) -> BTreeMap<String, f64> {
@@ -30,47 +27,49 @@ fn adds_up(name: &str) -> bool {
 }
 
 /// The stage that limits the job, with a sentence that names its nodes. The stage is that of most nodes or, without a majority, the stage of the slowest node.
-pub(super) fn limited(nodes: &[NodeProgress], limit: u64) -> Option<(String, String)> {
+pub(super) fn limited(nodes: &[NodeProgress], limit: u64) -> Option<(Bottleneck, String)> {
     let named = |node: &&NodeProgress| node.bottleneck.is_some();
     let mut slowest: Vec<&NodeProgress> = nodes.iter().filter(named).collect();
     slowest.sort_by(|one, other| one.bytes_per_second.total_cmp(&other.bytes_per_second));
-    let count = |stage: &Option<String>| {
-        let same = slowest.iter().filter(|node| node.bottleneck == *stage);
+    let count = |stage: Option<Bottleneck>| {
+        let same = slowest.iter().filter(|node| node.bottleneck == stage);
         same.count()
     };
-    // Of equal ones the first is taken last.
+    // The reversal makes the first of equal stages win.
     let most = slowest
         .iter()
         .rev()
-        .max_by_key(|node| count(&node.bottleneck));
-    let stage = most?.bottleneck.clone()?;
-    if stage == LIMIT && limit > 0 {
-        let text = format!("{LIMIT}: {} for all nodes together", human_rate(limit));
+        .max_by_key(|node| count(node.bottleneck));
+    let stage = most?.bottleneck?;
+    if stage == Bottleneck::Limit && limit > 0 {
+        let text = format!(
+            "{}: {} for all nodes together",
+            stage.words(),
+            human_rate(limit)
+        );
         return Some((stage, text));
     }
-    let of_stage = slowest
-        .iter()
-        .filter(|node| node.bottleneck.as_ref() == Some(&stage));
-    let mut places: Vec<String> = of_stage.clone().map(|node| place(&stage, node)).collect();
+    let of_stage = slowest.iter().filter(|node| node.bottleneck == Some(stage));
+    let mut places: Vec<String> = of_stage.clone().map(|node| place(stage, node)).collect();
     let why = of_stage
         .clone()
         .find_map(|node| node.bottleneck_text.as_deref());
-    let figure = why.and_then(|text| text.strip_prefix(&stage)).unwrap_or("");
+    let figure = why
+        .and_then(|text| text.strip_prefix(stage.words()))
+        .unwrap_or("");
     places.sort();
     places.dedup();
-    Some((
-        stage.clone(),
-        format!("{stage} at {}{figure}", listed(&places)),
-    ))
+    let text = format!("{} at {}{figure}", stage.words(), listed(&places));
+    Some((stage, text))
 }
 
 /// Where a stage is.
-fn place(stage: &str, node: &NodeProgress) -> String {
-    match stage.split(' ').next() {
+fn place(stage: Bottleneck, node: &NodeProgress) -> String {
+    match stage {
         _ if node.to.is_empty() => node.node.clone(),
-        Some("destination") => node.to.clone(),
-        Some("network") => format!("{} to {}", node.node, node.to),
-        _ => node.node.clone(),
+        Bottleneck::DestinationCpu | Bottleneck::DestinationStorage => node.to.clone(),
+        Bottleneck::Network => format!("{} to {}", node.node, node.to),
+        Bottleneck::SourceStorage | Bottleneck::SourceCpu | Bottleneck::Limit => node.node.clone(),
     }
 }
 
@@ -86,13 +85,13 @@ fn listed(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn node(name: &str, to: &str, rate: f64, stage: Option<&str>) -> NodeProgress {
+    fn node(name: &str, to: &str, rate: f64, stage: Option<Bottleneck>) -> NodeProgress {
         NodeProgress {
             node: name.to_owned(),
             to: to.to_owned(),
             bytes_per_second: rate,
-            bottleneck: stage.map(str::to_owned),
-            bottleneck_text: stage.map(|stage| format!("{stage}: busy 97 % at {to}")),
+            bottleneck: stage,
+            bottleneck_text: stage.map(|stage| format!("{}: busy 97 % at {to}", stage.words())),
             stages: BTreeMap::from([
                 ("write_busy".to_owned(), rate / 10.0),
                 ("write_bytes_per_second".to_owned(), rate),
@@ -103,9 +102,9 @@ mod tests {
 
     #[test]
     fn the_sentence_names_stage_and_nodes() {
-        let writing = Some("destination storage");
+        let writing = Some(Bottleneck::DestinationStorage);
         let nodes = [
-            node("a1", "b1", 2.0, Some("network")),
+            node("a1", "b1", 2.0, Some(Bottleneck::Network)),
             node("a2", "b2", 1.0, writing),
             node("a3", "b3", 3.0, writing),
         ];
@@ -124,10 +123,13 @@ mod tests {
             Some("network at a1 to b1: busy 97 % at b1")
         );
         assert_eq!(text(&[node("a1", "b1", 1.0, None)], 0), None);
-        let held = [node("a1", "b1", 1.0, Some("limit"))];
+        let held = [node("a1", "b1", 1.0, Some(Bottleneck::Limit))];
         let (stage, text) = limited(&held, 20_000_000).expect("limited");
-        assert_eq!(stage, "limit");
-        assert!(text.contains("20.0 MB/s"), "{text}");
+        assert_eq!(stage, Bottleneck::Limit);
+        assert_eq!(
+            text,
+            "the limit that is set: 20.0 MB/s for all nodes together"
+        );
     }
 
     #[test]

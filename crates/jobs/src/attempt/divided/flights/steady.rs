@@ -4,8 +4,7 @@
 
 use std::time::Instant;
 
-/// Bytes and files.
-pub(crate) type Amount = (u64, u64);
+use godwit_api::rest::Amount;
 
 /// Amounts shown of one job.
 pub(crate) struct Steady {
@@ -16,11 +15,11 @@ pub(crate) struct Steady {
 }
 
 impl Steady {
-    pub(crate) const fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
-            counted: (0, 0),
+            counted: Amount::default(),
             changed: now,
-            shown: (0, 0),
+            shown: Amount::default(),
         }
     }
 
@@ -34,11 +33,7 @@ impl Steady {
         if counted != self.counted {
             (self.counted, self.changed) = (counted, now);
         }
-        let (bytes, files) = on_its_way(self.changed);
-        self.shown = (
-            self.shown.0.max(counted.0.saturating_add(bytes)),
-            self.shown.1.max(counted.1.saturating_add(files)),
-        );
+        self.shown = self.shown.max(counted.plus(on_its_way(self.changed)));
         self.shown
     }
 }
@@ -54,20 +49,36 @@ mod tests {
         let start = Instant::now();
         let at = |tenths: u64| start + Duration::from_millis(100 * tenths);
         let mut steady = Steady::new(start);
+        let amount = |bytes: u64| Amount {
+            files: bytes / 10,
+            bytes,
+        };
         // The amount of a node's transfer, and when the node was asked.
         let flight = |asked: u64, bytes: u64| {
             move |since: Instant| match at(asked) > since {
-                true => (bytes, bytes / 10),
-                false => (0, 0),
+                true => amount(bytes),
+                false => amount(0),
             }
         };
-        assert_eq!(steady.show(at(2), (0, 0), flight(1, 60)), (60, 6));
-        assert_eq!(steady.show(at(12), (0, 0), flight(11, 90)), (90, 9));
-        // The state has counted it, and the node was not asked since.
-        assert_eq!(steady.show(at(13), (100, 10), flight(11, 90)), (100, 10));
+        assert_eq!(steady.show(at(2), amount(0), flight(1, 60)), amount(60));
+        assert_eq!(steady.show(at(12), amount(0), flight(11, 90)), amount(90));
+        // The state has counted the try, and the node was not asked after that.
+        assert_eq!(
+            steady.show(at(13), amount(100), flight(11, 90)),
+            amount(100)
+        );
         // A restarted try has moved less than the one before.
-        assert_eq!(steady.show(at(22), (100, 10), flight(21, 50)), (150, 15));
-        assert_eq!(steady.show(at(32), (100, 10), flight(31, 10)), (150, 15));
-        assert_eq!(steady.show(at(42), (200, 20), flight(31, 10)), (200, 20));
+        assert_eq!(
+            steady.show(at(22), amount(100), flight(21, 50)),
+            amount(150)
+        );
+        assert_eq!(
+            steady.show(at(32), amount(100), flight(31, 10)),
+            amount(150)
+        );
+        assert_eq!(
+            steady.show(at(42), amount(200), flight(31, 10)),
+            amount(200)
+        );
     }
 }

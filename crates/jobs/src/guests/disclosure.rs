@@ -48,10 +48,10 @@ pub(super) fn past(past: JobPast) -> JobPast {
     }
 }
 
-/// The field of a summary with the figures of a manifest, and the path that an asker hears of it.
+/// The field of a summary with the figures of a manifest, and the path that the asker gets in it.
 const MANIFEST: &str = "manifest";
 
-/// A place without the name of its site: this site may have a name of its choice for the other end.
+/// A place without the name of its site: that name is private to this node.
 fn place(text: String) -> String {
     match text.parse::<Place>() {
         Ok(place) if place.is_here() => text,
@@ -72,6 +72,8 @@ fn view(view: JobView) -> JobView {
         kind,
         sources,
         destination,
+        destinations: _,
+        parent: _,
         state,
         reason,
         since,
@@ -100,8 +102,10 @@ fn view(view: JobView) -> JobView {
         kind,
         sources: sources.into_iter().map(place).collect(),
         destination: place(destination),
+        destinations: None,
+        parent: None,
         state,
-        reason: reason.map(heard),
+        reason: reason.map(self::reason),
         since,
         next_attempt,
         priority,
@@ -291,13 +295,13 @@ fn group(group: FailureGroup) -> FailureGroup {
         examples,
     } = group;
     FailureGroup {
-        reason: heard(reason),
+        reason: self::reason(reason),
         count,
         examples,
     }
 }
 
-fn heard(told: Reason) -> Reason {
+fn reason(told: Reason) -> Reason {
     let Reason { code, text } = told;
     let (code, text) = said(&code, &text);
     Reason::new(code, text)
@@ -354,7 +358,7 @@ fn event(mut event: Value) -> Value {
     let known = code.as_ref().and_then(Code::known);
     if known.is_some_and(is_unproven) {
         let failure = Failure::new(FailureCode::Unreachable, NOT_REACHED);
-        // Plain fields: it always becomes JSON.
+        // The value has only plain fields, so it always becomes JSON.
         return serde_json::to_value(Event::Error((&failure).into())).unwrap_or_default();
     }
     let Some((_, fields)) = EVENTS.iter().find(|(known, _)| *known == kind) else {
@@ -440,5 +444,5 @@ fn pass(value: &mut Value, at: &str, list: &[&str]) {
 }
 
 #[cfg(test)]
-#[path = "heard/tests.rs"]
+#[path = "disclosure/tests.rs"]
 mod tests;

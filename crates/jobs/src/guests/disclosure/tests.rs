@@ -72,7 +72,7 @@ fn names_of_nodes_and_interfaces_do_not_pass() {
 }
 
 #[test]
-fn what_is_not_listed_does_not_pass() {
+fn unlisted_events_and_fields_do_not_pass() {
     let new = told(json!({"event": "a_newer_event", "node": "dtn1"}));
     assert_eq!(new, note(FOR_OPERATOR));
     let field = told(json!({
@@ -130,23 +130,23 @@ fn reasons_that_name_nodes_or_users_are_said_in_other_words() {
         FailureCode::EntriesFailed,
         FailureCode::HomeUnusable,
     ] {
-        let heard = heard(Reason::new(code, "dtn1, of 192.0.2.1"));
+        let heard = reason(Reason::new(code, "dtn1, of 192.0.2.1"));
         assert_eq!(heard.code, code);
         assert!(
             !heard.text.contains("dtn1") && heard.text.len() > 10,
             "{heard:?}"
         );
     }
-    let unknown = heard(Reason::new(Code::of_word("a_newer_code"), "dtn1"));
+    let unknown = reason(Reason::new(Code::of_word("a_newer_code"), "dtn1"));
     assert_eq!(
         (unknown.code.as_str(), unknown.text.as_str()),
         (border::OTHER.as_str(), UNSAID)
     );
     // The asker distinguishes its own texts from those of the site.
     let own = Reason::new(reason::PAUSED, "site:gw1-a paused the job.");
-    assert_eq!(heard(own.clone()), own);
+    assert_eq!(reason(own.clone()), own);
     let place = Reason::new(FailureCode::NoSpace, "data/out: no room");
-    assert_eq!(heard(place.clone()), place);
+    assert_eq!(reason(place.clone()), place);
 }
 
 #[test]

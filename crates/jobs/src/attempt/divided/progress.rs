@@ -3,30 +3,25 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::ProgressView;
+use godwit_api::rest::{Amount, ProgressView};
 use godwit_controller::summed;
 use godwit_state::{HeldItems, Looked, Moved, Reader, Work, WorkKind, Works};
 
-use crate::attempt::divided::flights::steady::Amount;
 use crate::basis::clock::now;
 
 /// Amounts of all attempts of the job, as the state has counted them.
 pub(super) fn moved(work: &Work) -> Moved {
     let (sum, _) = summed(work);
-    Moved {
-        bytes: sum.bytes.unwrap_or(0),
-        files: sum.files,
-        again: sum.resent_bytes,
-    }
+    sum.moved()
 }
 
 /// Bytes and files that are done with, as the state has counted them.
 pub(super) fn done(work: &Work) -> Amount {
     let (counts, looked) = (&work.counts, &work.counts.looked);
-    (
-        counts.bytes.max(looked.done_bytes),
-        counts.files.max(looked.done_files),
-    )
+    Amount {
+        files: counts.files.max(looked.done_files),
+        bytes: counts.bytes.max(looked.done_bytes),
+    }
 }
 
 /// Whether unread directories remain: asked at most once a second.
@@ -55,7 +50,7 @@ pub(super) fn late(nodes: &[String]) -> String {
         _ => ("have", "they"),
     };
     format!(
-        "{} {has} not confirmed that all file system calls of this job there have ended; perhaps a mount hangs. Until {it} answers again, or the mount is renewed, such a call may still set attributes of a directory or of a file with several names, restore an additional name of a file, or make an empty directory; nothing else can change",
+        "{} {has} not confirmed that all file system calls of this job there have ended; perhaps a mount hangs. Such a call may still run until {it} answers again, or the mount is renewed. It can set attributes of a directory or of a file with several names, restore an additional name of a file, or make an empty directory; nothing else can change",
         nodes.join(", ")
     )
 }
@@ -68,7 +63,7 @@ fn failed(work: &Work) -> u64 {
 /// The progress of the job. `found` is the whole amount of work, once that is known.
 pub(super) fn shown_as(
     work: &Work,
-    (bytes, files): Amount,
+    Amount { files, bytes }: Amount,
     found: Option<Looked>,
     flights: ProgressView,
 ) -> ProgressView {
@@ -123,7 +118,8 @@ mod tests {
             closes: 0,
             counts: WorkCounts::default(),
         };
-        let shown = |work: &Work| shown_as(work, (0, 0), None, ProgressView::default()).failed;
+        let shown =
+            |work: &Work| shown_as(work, Amount::default(), None, ProgressView::default()).failed;
         assert_eq!(shown(&work(Vec::new())), 0);
         assert_eq!(shown(&work(vec![close(2), close(3)])), 5);
     }

@@ -110,7 +110,7 @@ pub(super) const HOST_FIGURES: [&str; 6] = [
     "cpu_busiest_core",
 ];
 
-/// Failures whose texts pass: they concern the places of the job. Those of each entry pass, too.
+/// Failures whose texts pass: they concern the places of the job. Texts on failed entries pass, too.
 pub(super) const FAILURES: [FailureCode; 23] = [
     FailureCode::Usage,
     FailureCode::NoSource,
@@ -146,7 +146,7 @@ pub(super) const REASONS: [FailureCode; 5] = [
     FailureCode::NotDeleted,
 ];
 
-/// Reasons whose text begins with the name of the acting user. Those of the asker pass.
+/// Reasons whose text begins with the name of the acting user. Reasons of acts by the asker pass.
 pub(super) const ACTS: [FailureCode; 4] = [
     reason::PAUSED,
     reason::RESUMED,

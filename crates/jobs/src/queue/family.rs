@@ -1,0 +1,236 @@
+//! Checks a job with several destinations that is submitted, and puts it into the state: a parent, and an ordinary job for each destination.
+//! Runs none of them. The state derives the parent from its children.
+
+use godwit_api::failure::FailureCode;
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::{NewJob, Place};
+use godwit_state::{
+    Actor, Agreed, DESTINATIONS_MAX, LEVEL_DESTINATIONS, NewFamily, NewJob as Submitted, Op,
+    SPEC_BYTES_MAX, Site, sortable_id,
+};
+
+use super::submit::{self, Admission};
+use crate::basis::clock::random;
+use crate::basis::error::JobsError;
+use crate::basis::stored::Stored;
+use crate::rights::access;
+
+/// The bits of an id that are random.
+const RANDOM_BITS: u32 = (1 << 25) - 1;
+
+/// A destination whose job was checked.
+struct Checked {
+    new: NewJob,
+    places: (Vec<Place>, Place),
+    text: String,
+}
+
+/// Submits; returns the id of the parent, and whether it is new.
+pub(super) fn submit(
+    admission: &Admission,
+    actor: Actor,
+    owner: &str,
+    new: &NewJob,
+    key: Option<String>,
+) -> Result<(String, bool), JobsError> {
+    check_form(admission, new)?;
+    let (mut checked, mut bytes) = (Vec::new(), 0);
+    for one in each(new) {
+        let one = check_one(admission, &actor, owner, one)?;
+        bytes += one.text.len();
+        check_length(bytes)?;
+        checked.push(one);
+    }
+    let places: Vec<&Place> = checked.iter().map(|one| &one.places.1).collect();
+    let Some(first) = checked.first() else {
+        return Err(invalid("name at least one destination".to_owned()));
+    };
+    check_apart(admission, &first.places.0, &places)?;
+    let reader = admission.this.reader();
+    let text = Stored::text_of(&reader, new, actor.role, &first.places)?;
+    check_length(bytes + text.len())?;
+    let is_repeated = match &key {
+        Some(key) => reader.job_by_key(owner, key)?.is_some(),
+        None => false,
+    };
+    let _turn = admission.turns.take(format!("jobs of {owner}"));
+    if !is_repeated {
+        submit::check_room(admission, owner)?;
+    }
+    let count = u32::try_from(checked.len()).unwrap_or(u32::MAX);
+    submit::propose(&admission.this, actor, &|at| {
+        // Ids in the order of the destinations, behind the id of the parent.
+        let base = (random() & RANDOM_BITS).min(RANDOM_BITS - count);
+        let id = |number: u32| sortable_id(at, base + number);
+        let parent = Submitted {
+            id: id(0),
+            ..submit::build(at, owner, new, text.clone(), &first.places, key.clone())
+        };
+        let children = (1..).zip(&checked).map(|(number, one)| Submitted {
+            id: id(number),
+            ..submit::build(at, owner, &one.new, one.text.clone(), &one.places, None)
+        });
+        let children = children.collect();
+        let id = parent.id.clone();
+        Ok((
+            id,
+            Op::SubmitFamily(Box::new(NewFamily { parent, children })),
+        ))
+    })
+}
+
+fn invalid(detail: String) -> JobsError {
+    JobsError::invalid(FailureCode::Invalid, detail)
+}
+
+/// The job of each destination.
+fn each(new: &NewJob) -> impl Iterator<Item = NewJob> {
+    let destinations = [&new.destination].into_iter().chain(&new.more_destinations);
+    destinations.map(|destination| NewJob {
+        destination: destination.clone(),
+        more_destinations: Vec::new(),
+        ..new.clone()
+    })
+}
+
+/// Whether a job of this form may have several destinations.
+fn check_form(admission: &Admission, new: &NewJob) -> Result<(), JobsError> {
+    let count = new.more_destinations.len() + 1;
+    if count > DESTINATIONS_MAX {
+        return Err(invalid(format!(
+            "more_destinations: {count} destinations; a job takes at most {DESTINATIONS_MAX}, so submit several jobs"
+        )));
+    }
+    if new.kind == JobKind::Verify {
+        return Err(invalid(
+            "more_destinations: a verification checks one copy; submit one for each".to_owned(),
+        ));
+    }
+    let is_random = |order: &Text| order.0 == b"random";
+    if new
+        .settings
+        .get("order")
+        .is_some_and(|given| given.iter().any(is_random))
+    {
+        return Err(invalid(
+            "settings: order random: several destinations read in the order of the source; leave it out".to_owned(),
+        ));
+    }
+    let level = Agreed(&admission.this.reader()).level()?;
+    if level < LEVEL_DESTINATIONS {
+        return Err(invalid(format!(
+            "more_destinations: the cluster is at level {level} and takes several destinations from level {LEVEL_DESTINATIONS} on; update all nodes"
+        )));
+    }
+    Ok(())
+}
+
+fn check_one(
+    admission: &Admission,
+    actor: &Actor,
+    owner: &str,
+    new: NewJob,
+) -> Result<Checked, JobsError> {
+    let places = submit::check(&admission.this, &new)?;
+    let reader = admission.this.reader();
+    let text = Stored::text_of(&reader, &new, actor.role, &places)?;
+    if let Some(role) = actor.role {
+        let there = access::There::of(&new);
+        let (sources, destination) = &places;
+        access::check_places(&admission.rights, owner, role, there, sources, destination)?;
+    }
+    Ok(Checked { new, places, text })
+}
+
+fn check_length(bytes: usize) -> Result<(), JobsError> {
+    if bytes <= SPEC_BYTES_MAX {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "the descriptions of all destinations have {bytes} bytes together, and {SPEC_BYTES_MAX} is the limit: name a directory above the sources, or submit several jobs"
+    )))
+}
+
+/// Refuses destinations that are one place, or of which one is inside another or inside a source. The identity of a site counts, not its
+/// name.
+fn check_apart(
+    admission: &Admission,
+    sources: &[Place],
+    destinations: &[&Place],
+) -> Result<(), JobsError> {
+    let at = |place: &Place| identity_of(admission, place);
+    let mut known: Vec<(String, &Place)> = Vec::new();
+    for place in destinations {
+        if place.is_memory() {
+            continue;
+        }
+        let site = at(place)?;
+        for source in sources.iter().filter(|source| !source.is_memory()) {
+            if at(source)? == site && is_below(place, source) {
+                return Err(invalid(format!(
+                    "destination {place} is inside the source {source}"
+                )));
+            }
+        }
+        for (other_site, other) in &known {
+            if *other_site != site {
+                continue;
+            }
+            let (is_in, has) = (is_below(place, other), is_below(other, place));
+            if is_in && has {
+                return Err(invalid(format!(
+                    "{other} and {place} are one place: name each destination once"
+                )));
+            }
+            if is_in || has {
+                return Err(invalid(format!(
+                    "of {other} and {place}, one is inside the other: name places apart"
+                )));
+            }
+        }
+        known.push((site, place));
+    }
+    Ok(())
+}
+
+/// The identity of the site of a place; empty for this cluster.
+fn identity_of(admission: &Admission, place: &Place) -> Result<String, JobsError> {
+    if place.is_here() {
+        return Ok(String::new());
+    }
+    let site = admission.this.reader().object::<Site>(&place.site)?;
+    let identity = site.map_or_else(|| place.site.clone(), |site| site.identity);
+    let cluster = &admission.rights.cluster;
+    let is_here = cluster.is_own(&identity) || cluster.has(&identity)?;
+    Ok(if is_here { String::new() } else { identity })
+}
+
+/// Whether the inner place is the outer one, or is inside it.
+fn is_below(inner: &Place, outer: &Place) -> bool {
+    let parts = |place: &Place| -> Vec<Vec<u8>> {
+        let parts = place.path.split(|byte| *byte == b'/');
+        let parts = parts.filter(|part| !part.is_empty());
+        parts.map(<[u8]>::to_vec).collect()
+    };
+    inner.export == outer.export && parts(inner).starts_with(&parts(outer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_inside_another_by_whole_names() {
+        let place = |text: &str| -> Place { text.parse().expect("a place") };
+        for (inner, outer, is_inside) in [
+            ("b:/data/run", "b:/data", true),
+            ("b:/data/run/", "b:/data/run", true),
+            ("b:/data/run42", "b:/data/run", false),
+            ("b:/data", "b:/data/run", false),
+            ("b:/other/run", "b:/data", false),
+        ] {
+            let found = is_below(&place(inner), &place(outer));
+            assert_eq!(found, is_inside, "{inner} {outer}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Tests the work of the leader for all nodes in one pass of the scheduler: it comes after the rights, and ends when the node stops.
+//! Runs no job.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, code};
+use godwit_api::grant::Mandate;
+use godwit_run::local::{Access, DestinationPlace, ExportedFiles, LocalError, LocalSource};
+use godwit_run::{Control, Env};
+use godwit_state::{
+    Actor, Change, Command, Effect, JobOp, NewJob, Op, Options, Replica, RetryPolicy, Role,
+    Schedule, Site, StoredPlace, Timestamp, User,
+};
+
+use super::{JobsConfig, Parts};
+use crate::attempt::live::Attempt;
+use crate::attempt::{Claim, ClaimFence};
+use crate::basis::clock::Clock;
+use crate::basis::this_node::{Log, ThisNode};
+use crate::queue::nodes::Seen;
+use crate::queue::schedule::fire;
+use crate::queue::{Queue, scheduler};
+use crate::rights::access::RightsAtStart;
+
+/// When users, jobs and schedules are made.
+const BEFORE: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Two minutes later, when each schedule is due.
+const NOW: Timestamp = Timestamp(BEFORE.0 + 120_000);
+
+/// Neither other sites nor files.
+struct Nowhere;
+
+impl AskSites for Nowhere {
+    fn ask_for(
+        &self,
+        _: Option<&Mandate>,
+        _: Option<&Peer>,
+        _: &Question,
+        _: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
+    }
+
+    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
+        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
+    }
+}
+
+impl ExportedFiles for Nowhere {
+    fn source(&self, _: &Path, _: Access) -> Result<LocalSource, LocalError> {
+        unreachable!("no attempt reads")
+    }
+
+    fn destination(&self, _: &Path, _: Access) -> Result<DestinationPlace, LocalError> {
+        unreachable!("no attempt writes")
+    }
+
+    fn free_bytes(&self, _: &Path) -> Option<u64> {
+        None
+    }
+}
+
+/// The parts of a lone node without threads.
+fn parts(directory: &Path, log: Arc<Log>) -> (Parts, Queue) {
+    let replica = Replica::open(Options {
+        free_bytes_min: 0,
+        ..Options::new(directory.join("state"))
+    });
+    let config = JobsConfig {
+        node: "node1".to_owned(),
+        directory: directory.join("jobs"),
+        exports: Vec::new(),
+        file_grants: Arc::new(|| Ok(Vec::new())),
+        machine_admins: Vec::new(),
+        keep_history: Duration::from_hours(24),
+        jobs_max: 1,
+        waiting_of_owner_max: 10,
+        clock: Clock::new(|| NOW),
+        sites: Arc::new(Nowhere),
+        own: Arc::new(|| None),
+        is_member: Arc::new(|_| Ok(false)),
+        exported: Arc::new(Nowhere),
+        make_env: Arc::new(|_: &[Site]| -> Env { unreachable!("no attempt begins") }),
+        tells: Arc::new(|_| {}),
+        log,
+    };
+    Parts::of(config, Arc::new(replica.expect("open")))
+}
+
+fn propose(queue: &Queue, op: Op) -> Effect {
+    let command = Command::new(BEFORE, Actor::node("test"), op);
+    let done = queue.this.replica.propose_blocking(command);
+    done.expect("done").effect
+}
+
+/// A schedule that ticks each minute, and whose job cannot be read.
+fn schedule(id: &str) -> Op {
+    Op::Schedule(Change::Create(Schedule {
+        id: id.to_owned(),
+        cron: "* * * * *".to_owned(),
+        time_zone: "UTC".to_owned(),
+        owner: "otto".to_owned(),
+        role: None,
+        template: "null".to_owned(),
+        disabled: false,
+        fired: None,
+        reason: None,
+        comment: String::new(),
+    }))
+}
+
+#[test]
+fn a_node_that_stops_handles_no_further_ticks() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let this: Arc<OnceLock<Weak<ThisNode>>> = Arc::default();
+    let own = Arc::clone(&this);
+    // The first line is about the first tick. The node is asked to stop while it handles that tick.
+    let log = move |_: &str| {
+        let this = own.get().and_then(Weak::upgrade).expect("a node");
+        this.stopping.store(true, Ordering::SeqCst);
+    };
+    let (_parts, queue) = parts(directory.path(), Arc::new(log));
+    assert!(this.set(Arc::downgrade(&queue.this)).is_ok());
+    for id in ["one", "two", "three"] {
+        propose(&queue, schedule(id));
+    }
+    let reader = queue.this.reader();
+    for number in 1..=3 {
+        queue.this.stopping.store(false, Ordering::SeqCst);
+        fire(&queue, &reader, NOW).expect("a pass");
+        let all = reader.objects::<Schedule>().expect("read");
+        let fired = all.iter().filter(|one| one.fired == Some(NOW));
+        assert_eq!(fired.count(), number);
+    }
+}
+
+/// The ticks of hundreds of schedules take long, and a job without rights must not run meanwhile.
+#[test]
+fn a_job_without_rights_ends_before_the_ticks_of_schedules() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (parts, queue) = parts(directory.path(), Arc::new(|_: &str| {}));
+    let user = User {
+        name: "otto".to_owned(),
+        role: Role::Operator,
+        password: None,
+        disabled: false,
+    };
+    propose(&queue, Op::User(Change::Create(user)));
+    let place = |path: &str| StoredPlace {
+        site: "here".to_owned(),
+        path: path.to_owned(),
+    };
+    let job = NewJob {
+        id: "j".to_owned(),
+        label: String::new(),
+        owner: "otto".to_owned(),
+        spec: r#"{"sources":["here:/data/x"],"destination":"here:/data/y"}"#.to_owned(),
+        sources: vec![place("/data/x")],
+        destination: place("/data/y"),
+        priority: 0,
+        limit: None,
+        not_before: None,
+        deadline: None,
+        retry: RetryPolicy::default(),
+        idempotency_key: None,
+    };
+    propose(&queue, Op::Submit(Box::new(job)));
+    let claim = JobOp::Claim {
+        runner: queue.runner.clone(),
+        seen: 0,
+    };
+    let Effect::Job { epoch, .. } = propose(&queue, Op::Job("j".to_owned(), claim)) else {
+        panic!("the job is claimed");
+    };
+    let control = Control::default();
+    let claim = Claim { epoch, stops: 0 };
+    let attempt = Attempt {
+        owner: "otto".to_owned(),
+        sites: Vec::new(),
+        epoch,
+        sight: RightsAtStart::default(),
+        fence: Arc::new(ClaimFence::new(&queue.this, "j", claim, &control)),
+        control,
+        limit: 0,
+        ahead: Arc::default(),
+        progress: Arc::default(),
+    };
+    parts.live().insert("j", attempt);
+    propose(&queue, schedule("each-minute"));
+    let reader = queue.this.reader();
+    scheduler::pass(&queue, &reader, &mut Seen::default()).expect("a pass");
+    let events = queue.this.replica.follow(0).look().expect("events");
+    let at = |change: &str| {
+        let found = events.iter().position(|event| event.change == change);
+        found.unwrap_or_else(|| panic!("no {change} in {events:?}"))
+    };
+    assert!(at("job.finish") < at("schedule.fired"), "{events:?}");
+}
