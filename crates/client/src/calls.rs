@@ -41,6 +41,8 @@ pub struct JobFilter {
     pub site: Option<String>,
     /// Only jobs whose label contains this text.
     pub label: Option<String>,
+    /// Only the destinations of the job with this id.
+    pub parent: Option<String>,
 }
 
 /// An action on a job that needs no request body.
@@ -146,8 +148,7 @@ impl Client {
 }
 
 impl Jobs<'_> {
-    /// Submits a job. The key makes it safe to send the request again, which happens once if no
-    /// answer arrives.
+    /// Submits a job. If no answer arrives, the request is sent once more. The key keeps a second job from being made.
     ///
     /// # Errors
     /// The node cannot be reached, or refuses.
@@ -199,6 +200,7 @@ impl Jobs<'_> {
             ("owner", filter.owner.as_deref()),
             ("site", filter.site.as_deref()),
             ("label", filter.label.as_deref()),
+            ("parent", filter.parent.as_deref()),
             ("cursor", cursor),
             ("limit", Some(limit.as_str())),
         ];
@@ -298,7 +300,7 @@ impl Jobs<'_> {
         self.0.get(&format!("/jobs/{}/failures", escaped(id)))
     }
 
-    /// Lines of the log after the line with the number `after`.
+    /// A page of the log after the line with the number `after`. The page behind the last line is empty.
     ///
     /// # Errors
     /// As [`Jobs::submit`].
@@ -320,11 +322,11 @@ impl Jobs<'_> {
         }
     }
 
-    /// All facts known about a job, as one document.
+    /// All facts known about a job, as one document: a `JobReport`, or a JSON value with all fields that a newer node sends.
     ///
     /// # Errors
     /// As [`Jobs::submit`].
-    pub fn report(&self, id: &str) -> Result<serde_json::Value, ClientError> {
+    pub fn report<T: DeserializeOwned>(&self, id: &str) -> Result<T, ClientError> {
         self.0.get(&format!("/jobs/{}/report", escaped(id)))
     }
 

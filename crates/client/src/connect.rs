@@ -28,6 +28,10 @@ use crate::transport::{Target, Tls};
 /// Time for the name lookup, for each address, and for TLS: enough for five lost packets in a row at the kernel's timing.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
+/// Pause before another try at a socket whose queue is full. The kernel gives each free place to the next caller, so many tries are needed
+/// beside a user who fills it.
+const QUEUE_PAUSE: Duration = Duration::from_millis(2);
+
 const ROOT: u32 = 0;
 
 /// Number of addresses of one name that are tried, in order: enough for two machines with an address of each family.
@@ -136,7 +140,7 @@ async fn unix(
         socket: socket.to_owned(),
         source,
     };
-    match timeout(CONNECT_DEADLINE, UnixStream::connect(socket)).await {
+    match timeout(CONNECT_DEADLINE, patiently(socket)).await {
         Ok(Ok(stream)) => {
             let by = stream.peer_cred().map_err(failed)?.uid();
             match other_user(socket, by, geteuid().as_raw()) {
@@ -150,6 +154,18 @@ async fn unix(
             _ => failed(error),
         }),
         Err(_late) => Err(failed(io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Connects as soon as the queue of the socket has room: other users of the machine may fill it for a moment.
+async fn patiently(socket: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(socket).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(QUEUE_PAUSE).await;
+            }
+            connected => return connected,
+        }
     }
 }
 
@@ -170,7 +186,35 @@ fn other_user(socket: &Path, by: u32, own: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_socket_whose_queue_is_full_is_tried_again() {
+        let directory = tempfile::tempdir().expect("made");
+        let socket = directory.path().join("socket");
+        let listener = UnixListener::bind(&socket).expect("bound");
+        // A shorter queue, which is full at once.
+        rustix::net::listen(&listener, 1).expect("listens");
+        let mut waiting = Vec::new();
+        loop {
+            match UnixStream::connect(&socket).await {
+                Ok(stream) => waiting.push(stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let connecting = unix(&socket, || panic!("a node runs there"));
+        let accepting = async {
+            tokio::task::yield_now().await;
+            for _ in 0..waiting.len() {
+                listener.accept().expect("accepted");
+            }
+        };
+        let (connected, ()) = tokio::join!(connecting, accepting);
+        connected.expect("connected");
+    }
 
     #[test]
     fn no_other_user_answers_in_the_name_of_a_node() {

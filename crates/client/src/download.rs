@@ -1,4 +1,4 @@
-//! Owns answers that are too long for memory: they are read in pieces. Writes no files.
+//! Owns answers that are too long for memory: they are read in chunks. Writes no files.
 
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
@@ -15,7 +15,7 @@ pub struct Download<'a> {
 }
 
 impl Client {
-    /// Opens an answer that is read in pieces.
+    /// Opens an answer that is read in chunks.
     pub(crate) fn download(&self, path: String) -> Result<Download<'_>, ClientError> {
         let ask = Ask::get(path).header("accept", "text/plain, application/problem+json");
         let answer = self.block_on(self.in_time(self.target.open(ask)))?;
@@ -41,11 +41,11 @@ impl Client {
 }
 
 impl Download<'_> {
-    /// The next piece; `None` at the end.
+    /// The next chunk; `None` at the end.
     ///
     /// # Errors
     /// The connection ended before the end of the answer, or the node sent nothing for too long.
-    pub fn piece(&mut self) -> Result<Option<Bytes>, ClientError> {
+    pub fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         let (client, body) = (self.client, &mut self.body);
         let next = async {
             loop {
@@ -53,8 +53,8 @@ impl Download<'_> {
                     None => return Ok(None),
                     Some(Ok(frame)) => {
                         // Trailers are ignored: they have no content.
-                        if let Ok(piece) = frame.into_data() {
-                            return Ok(Some(piece));
+                        if let Ok(chunk) = frame.into_data() {
+                            return Ok(Some(chunk));
                         }
                     }
                     Some(Err(error)) => return Err(client.target.broken(&error)),

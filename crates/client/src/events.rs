@@ -56,7 +56,7 @@ pub struct Events<'a> {
 
 /// The data of a progress event.
 #[derive(Deserialize)]
-struct Moved {
+struct ProgressData {
     #[serde(alias = "job")]
     id: String,
     progress: Option<Box<ProgressView>>,
@@ -122,7 +122,7 @@ impl Events<'_> {
         Ok(match event.name.as_str() {
             "job" => Some(News::Job(target.parse(event.data.as_bytes())?)),
             "progress" => {
-                let moved: Moved = target.parse(event.data.as_bytes())?;
+                let moved: ProgressData = target.parse(event.data.as_bytes())?;
                 let job = moved.id;
                 moved
                     .progress

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_found_and_other_lines_stay() {
+    fn a_remembered_fingerprint_is_found_and_other_lines_stay() {
         let home = tempfile::tempdir().expect("a directory");
         let known = KnownWeb::of(&home.path().join("made"));
         let node = |text| HostPort::parse(text, PORT_DEFAULT).expect("a host");

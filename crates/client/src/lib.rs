@@ -4,6 +4,7 @@
 mod access;
 mod account;
 mod address;
+mod buffer;
 mod calls;
 mod cluster;
 mod connect;
@@ -22,6 +23,7 @@ mod transport;
 pub use access::AccessRules;
 pub use account::Account;
 pub use address::{AddressError, NodeAddress};
+pub use buffer::Buffer;
 pub use calls::{JobFilter, Jobs, Sites, Steer, Tokens, Users, idempotency_key};
 pub use cluster::Clusters;
 pub use download::Download;

@@ -63,6 +63,16 @@ impl Places<'_> {
         self.get("/space", &format!("place={}", escaped_bytes(place)))
     }
 
+    /// The exports of a site as its node with this identity lists them: the first one or an independent one.
+    ///
+    /// # Errors
+    /// As [`Places::list`].
+    pub fn space_at(&self, site: &str, identity: &str) -> Result<Vec<ExportRoom>, ClientError> {
+        let (place, identity) = (format!("{site}:/"), escaped_bytes(identity.as_bytes()));
+        let place = escaped_bytes(place.as_bytes());
+        self.get("/space", &format!("place={place}&identity={identity}"))
+    }
+
     /// Makes a directory.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ impl Client {
     /// kernel.
     ///
     /// # Errors
-    /// The system has no resources for it.
+    /// The system has no resources for the connection.
     pub fn local(home: PathBuf) -> Result<Self, ClientError> {
         Self::new(Target {
             address: NodeAddress::Home(home),

@@ -18,7 +18,7 @@ const DAY_MILLIS: i64 = 86_400_000;
 /// Bytes of the records of one day: some hundred thousand transfers. A peer may begin and end transfers without end.
 const DAY_BYTES_MAX: u64 = 64 << 20;
 
-/// Of one identity, or of one user, so that it leaves room for the records of others.
+/// Bytes of one identity or one user in a day. The rest is for the records of others.
 const DAY_BYTES_OF_ONE_MAX: u64 = DAY_BYTES_MAX / 8;
 
 /// Bytes of all records; the oldest days go first.
@@ -46,11 +46,11 @@ struct Open {
     /// The last record could not be written, and that was reported.
     complained: bool,
     /// The records of each identity or user since this process began the day.
-    shares: HashMap<String, Share>,
+    shares: HashMap<String, Usage>,
 }
 
 #[derive(Default)]
-struct Share {
+struct Usage {
     bytes: u64,
     /// It took all of its room, and that was reported.
     complained: bool,

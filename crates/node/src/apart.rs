@@ -2,7 +2,7 @@
 //! Exports none of them, and reads no content.
 //!
 //! The process of the node owns these files, so no mode keeps a peer out that may read or write an export above them. A place may be named
-//! by links. A link can be replaced by anyone who may write where it lies. So each link and directory on the way counts like the place
+//! by links. A link can be replaced by anyone who may write where it lies. So each link and directory on the path counts like the place
 //! itself. Exports may contain mounts: what a mount shows lies in the export.
 
 mod mounts;
@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 
 use mounts::Mounts;
 
-/// Links on the way to one place; the kernel follows 40.
+/// Most links on the path to one place; the kernel follows 40.
 const LINKS_MAX: usize = 40;
 
 /// The fault of an export that contains one of the node's own places, or lies in one. A place that is not there yet is judged by the
@@ -26,26 +26,26 @@ pub(crate) fn trouble(export: &Path, own: &[&Path]) -> Option<String> {
 
 fn trouble_by(export: &Path, own: &[&Path], mounts: &Mounts) -> Option<String> {
     let meets = |place: &&&Path| {
-        let way = Way::of(place);
+        let way = Resolved::of(place);
         let is_in = |at: &PathBuf| is_above(export, at) || mounts.shows(export, at);
         way.passed.iter().any(is_in) || is_above(&way.end, export)
     };
     let place = own.iter().find(meets)?.display();
     Some(format!(
-        "this directory and {place} lie in each other; the files there decide who may do what at this node, and its keys are among them. \
+        "this directory and {place} overlap; {place} has the keys and access rules of this node. \
          Export a directory beside it, or keep the node's files elsewhere (GODWIT_HOME)"
     ))
 }
 
-/// How a path leads to its place.
-struct Way {
-    /// The links and directories on the way and the place, each below its real directory.
+/// A path with all its links resolved.
+struct Resolved {
+    /// The place, and the links and directories on its path, each below its real directory.
     passed: Vec<PathBuf>,
     /// The real path of the place. Parts that are not there yet stay as they are named.
     end: PathBuf,
 }
 
-impl Way {
+impl Resolved {
     fn of(place: &Path) -> Self {
         let named = std::path::absolute(place).unwrap_or_else(|_error| place.to_owned());
         let mut way = Self {

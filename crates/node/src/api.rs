@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use godwit_api::settings::{ServeSettings, ToldSetting};
+use godwit_api::settings::{ServeSettings, SettingWithOrigin};
 use godwit_client::NodeAddress;
 use godwit_cluster::Cluster;
 use godwit_data_port::Export;
@@ -16,27 +16,51 @@ use godwit_web::{
     ChangePace, ExportInfo, NodeInfo, PUSH_EVERY, Patience, UNREAD_MAX, Web, WebConfig,
 };
 
+use crate::buffer::control;
 use crate::log;
 use crate::outlet::complain;
 use crate::plan::Plan;
 use godwit_api::failure::Failure;
-use godwit_run::Home;
+use godwit_run::{Home, Process, Received};
+
+/// The parts of the node that the API shows.
+pub(crate) struct Shown<'a> {
+    jobs: &'a Jobs,
+    cluster: &'a Cluster,
+    received: Received,
+}
+
+impl<'a> Shown<'a> {
+    pub(crate) fn new(jobs: &'a Jobs, cluster: &'a Cluster, process: &Process) -> Self {
+        Self {
+            jobs,
+            cluster,
+            received: process.received.clone(),
+        }
+    }
+}
 
 /// Serves the API from now on.
 pub(crate) fn start(
     settings: &ServeSettings,
     plan: &Plan,
-    told: Vec<ToldSetting>,
-    jobs: &Jobs,
-    cluster: &Cluster,
+    told: Vec<SettingWithOrigin>,
+    shown: Shown<'_>,
     home: &Home,
     identity: &Identity,
 ) -> Result<Web, Failure> {
     let export = |export: &Export| ExportInfo {
         name: export.name.clone(),
-        path: export.path.clone(),
-        watched: export.watched.clone(),
+        room: {
+            let export = export.clone();
+            Arc::new(move || export.room())
+        },
     };
+    let Shown {
+        jobs,
+        cluster,
+        received,
+    } = shown;
     let config = WebConfig {
         jobs: jobs.clone(),
         cluster: Some(cluster.clone()),
@@ -46,6 +70,8 @@ pub(crate) fn start(
             identity: identity.id().to_string(),
             exports: plan.exports.iter().map(export).collect(),
             settings: told,
+            received: Arc::new(move || received.bytes()),
+            buffer: plan.buffer.as_ref().map(|buffer| control(buffer, plan)),
         },
         socket: plan.socket.clone(),
         manage: plan.manage.clone(),

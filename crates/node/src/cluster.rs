@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::ask::AskSites;
+use godwit_api::observation::UNSEEN;
 use godwit_api::rest::{NodeInterface, NodeResources, NodeRoom};
 use godwit_api::settings::{ClusterSettings, JoinSettings, ServeSettings};
-use godwit_api::sight::UNSEEN;
-use godwit_cluster::{Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Token, join};
+use godwit_cluster::{
+    Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Token, ask_for_recovery, join,
+};
 use godwit_data_port::{Asker, ClaimTable, Export, Here};
 use godwit_net::{Cipher, ClientTls, own_interfaces};
 use godwit_run::Process;
-use godwit_run::sight::sight_of;
-use godwit_state::{Options, Replica};
+use godwit_run::observation::observe;
+use godwit_state::{Gate, Options, Replica};
 use godwit_sys::secret_file;
 
 use crate::log;
@@ -60,14 +62,32 @@ pub(crate) fn open(
     };
     let identity = identity.id().to_string();
     let member = member.unwrap_or_else(|| ClusterHome::of_one(&identity));
-    let carrier = Carrier::new(Arc::clone(&sites), member.cluster.clone(), left_behind);
+    let state = home.path().join("state");
+    // A voter that takes part for a moment could form a second cluster with another one that comes back.
+    if let Some(why) = ask_for_recovery(&sites, &member.cluster, &identity, &state) {
+        return Err(crate::was_left_behind(&why));
+    }
+    let gate = Gate::default();
+    let left_behind: Arc<dyn Fn(&str) + Send + Sync> = {
+        let gate = gate.clone();
+        Arc::new(move |why| {
+            gate.close(why);
+            left_behind(why);
+        })
+    };
+    let carrier = Carrier::new(
+        Arc::clone(&sites),
+        member.cluster.clone(),
+        Arc::clone(&left_behind),
+    );
     let options = Options {
+        gate,
         voter: member.number,
         joins: !member.nodes.is_empty(),
         peers: Arc::new(carrier),
         level,
         zone_trouble: godwit_jobs::time_zone_trouble,
-        ..Options::new(home.path().join("state"))
+        ..Options::new(state)
     };
     let replica = Replica::open(options)
         .map_err(|error| Failure::local(format!("the state of the node: {error}")))?;
@@ -87,13 +107,14 @@ pub(crate) fn open(
         level,
         sites: Arc::clone(&sites),
         now: godwit_jobs::now,
+        left_behind,
         resources: {
             let exports = exports.to_vec();
             Arc::new(move || resources(&exports))
         },
         look: {
             let exports = exports.to_vec();
-            Arc::new(move || sights(&exports))
+            Arc::new(move || observations(&exports))
         },
         log: Arc::new(log::line),
     });
@@ -145,7 +166,7 @@ const TOKEN_BYTES_MAX: u64 = 4096;
 
 /// Reads an invitation, which only its owner may be able to read.
 fn read_token(file: &Path) -> Result<Token, Failure> {
-    let text = secret_file::read(file, TOKEN_BYTES_MAX)
+    let text = secret_file::read_own(file, TOKEN_BYTES_MAX)
         .map_err(|error| Failure::usage(format!("--token-file: {error}")))?;
     let text = String::from_utf8_lossy(&text);
     text.parse()
@@ -165,10 +186,15 @@ fn machine_name() -> Result<String, Failure> {
 
 /// Where the other nodes reach this one: at the addresses of the operator, or where it listens.
 pub(crate) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -> Vec<String> {
-    let port = listening.first().map_or(0, SocketAddr::port);
-    if !settings.addresses.is_empty() {
-        return settings.addresses.iter().map(ToString::to_string).collect();
+    match settings.addresses.is_empty() {
+        true => reachable(listening),
+        false => settings.addresses.iter().map(ToString::to_string).collect(),
     }
+}
+
+/// The addresses of this machine at which it listens. An unspecified one stands for those of all interfaces.
+pub(crate) fn reachable(listening: &[SocketAddr]) -> Vec<String> {
+    let port = listening.first().map_or(0, SocketAddr::port);
     let mut found: Vec<String> = Vec::new();
     for at in listening {
         if !at.ip().is_unspecified() {
@@ -192,10 +218,12 @@ pub(crate) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -
 }
 
 /// Identities of the exports of this node. An export that cannot be looked at equals no other; one that does not answer is left out.
-fn sights(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
+fn observations(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
     let answers = |export: &&Export| export.watched.hangs_for(Instant::now()).is_none();
     let seen = exports.iter().filter(answers).map(|export| {
-        let sight = sight_of(&export.path).unwrap_or_else(|_error| UNSEEN.to_vec());
+        let directory = export.directory().ok();
+        let sight = directory.and_then(|directory| observe(directory).ok());
+        let sight = sight.unwrap_or_else(|| UNSEEN.to_vec());
         (export.name.clone(), sight)
     });
     seen.collect()

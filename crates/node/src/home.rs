@@ -45,7 +45,7 @@ pub(crate) fn check_file(file: &Path) -> Result<(), Failure> {
             meta.uid()
         )));
     }
-    if replaceable::is_open(&meta) {
+    if replaceable::is_open(file, &meta) {
         return Err(unusable(format!(
             "other users may write {shown} (mode {:03o}), and could change the rights of this node; forbid this with: chmod go-w {shown}",
             meta.mode() & 0o777
@@ -75,6 +75,8 @@ fn trouble(shown: &str, mode: u32, owner: u32, own: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::XattrFlags;
+    use rustix::io::Errno;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn set_mode(path: &Path, mode: u32) {
@@ -109,8 +111,50 @@ mod tests {
         said(&home).expect("closed again");
     }
 
+    /// An access list: of the owner, perhaps a named user (tag 2) or group (8), the owning group, the mask, others.
+    fn access_list(named: Option<(u16, u32)>) -> Vec<u8> {
+        let named = named.map(|(tag, id)| (tag, 7, id));
+        let mut entries = vec![(1, 7, u32::MAX), (4, 5, u32::MAX)];
+        entries.extend(named);
+        entries.extend([(16, 7, u32::MAX), (32, 5, u32::MAX)]);
+        entries.sort_by_key(|(tag, ..)| *tag);
+        let mut value = 2_u32.to_le_bytes().to_vec();
+        for (tag, permissions, id) in entries {
+            value.extend(tag.to_le_bytes());
+            value.extend(u16::to_le_bytes(permissions));
+            value.extend(id.to_le_bytes());
+        }
+        value
+    }
+
     #[test]
-    fn a_home_is_nobody_elses_to_change() {
+    fn a_home_below_a_directory_that_an_access_list_opens_is_refused() {
+        let own = tempfile::tempdir().expect("a directory");
+        let shared = own.path().join("shared");
+        fs::create_dir_all(shared.join("home")).expect("made");
+        set_mode(&shared.join("home"), 0o700);
+        set_mode(&shared, 0o755);
+        let (user, group) = (2, 8);
+        for (named, is_refused) in [
+            (None, false),
+            (Some((user, 54_321)), true),
+            (Some((group, 54_321)), true),
+            (Some((user, 0)), false),
+        ] {
+            let list = access_list(named);
+            let name = "system.posix_acl_access";
+            let set = rustix::fs::setxattr(&shared, name, &list, XattrFlags::empty());
+            if set == Err(Errno::OPNOTSUPP) {
+                return;
+            }
+            set.expect("ours");
+            let said = check(&Home::at(shared.join("home")));
+            assert_eq!(said.is_err(), is_refused, "{named:?} {said:?}");
+        }
+    }
+
+    #[test]
+    fn a_home_that_others_may_change_is_refused() {
         let (own, other) = (1_000, 1_001);
         for (mode, owner) in [(0o700, own), (0o755, own), (0o750, 0)] {
             assert_eq!(trouble("/h", mode, owner, own), None, "{mode:o} {owner}");

@@ -14,7 +14,7 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig, WAITING_OF_OWNER_MAX};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_run::{
-    AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
+    AgentOrder, Connectors, Env, Process, SshClient, SshTarget, StartedAgent, refusal_of,
 };
 use godwit_state::Site;
 
@@ -63,6 +63,7 @@ pub(crate) fn start(
         hides_names: false,
         hides_contents: false,
         attempts: None,
+        seat: None,
     };
     let config = JobsConfig {
         node: opened.cluster.node().to_owned(),
@@ -120,13 +121,13 @@ impl StateRules for Rules {
 struct Sites(Vec<Site>);
 
 impl Connectors for Sites {
-    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+    fn by_ssh(&self, _: SshTarget<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
         Err(Failure::usage(
             "jobs of a node reach sites, not machines by ssh: use godwit cp for that",
         ))
     }
 
-    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
+    fn start_agent(&self, _: SshTarget<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
         Err(refusal_of(Failure::usage(
             "jobs of a node reach sites, not machines by ssh: use godwit cp for that",
         )))

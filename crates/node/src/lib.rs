@@ -4,6 +4,7 @@
 pub mod accounting;
 mod apart;
 mod api;
+mod buffer;
 mod cluster;
 pub mod cores;
 mod home;
@@ -15,6 +16,7 @@ pub mod plan;
 mod service;
 pub mod signals;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings, Values};
@@ -27,7 +29,8 @@ use crate::outlet::{complain, print};
 use godwit_api::failure::{Exit, Failure};
 use godwit_run::Home;
 
-use godwit_run::{Process, bounds_of};
+use godwit_buffer::service::Buffer;
+use godwit_run::bounds_of;
 use godwit_state::FEATURE_LEVEL;
 use news::News;
 use service::{End, Ends};
@@ -65,7 +68,7 @@ fn serve(
 ) -> Result<(), Failure> {
     home::check(home)?;
     plan::settings_file(values).map_or(Ok(()), home::check_file)?;
-    let (plan, notes) = plan::make(values, settings, home).map_err(plan::failure_of)?;
+    let (mut plan, notes) = plan::make(values, settings, home).map_err(plan::failure_of)?;
     // A link that is replaced while the node runs leads it nowhere else.
     let real = std::fs::canonicalize(home.path()).map_err(Failure::local)?;
     let home = &Home::at(real);
@@ -81,7 +84,8 @@ fn serve(
     home.spill()?;
     let log: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(log::line);
     godwit_data_port::watch(&plan.exports, &log).map_err(Failure::local)?;
-    let process = Process::with_pool(settings.memory_bytes);
+    plan.buffer = buffer::open(&settings.buffer, &identity.id().to_string(), &log)?;
+    let process = buffer::process(settings, plan.buffer.as_ref());
     let news = News::new(settings, home);
     let claims = Arc::default();
     let left_behind = ends.left_behind();
@@ -105,8 +109,9 @@ fn serve(
     )?;
     ends.watch(&jobs);
     let cluster = opened.cluster;
-    let told = values.told();
-    let mut api = api::start(settings, &plan, told, &jobs, &cluster, home, &identity)?;
+    let told = values.with_origins();
+    let shown = api::Shown::new(&jobs, &cluster, &process);
+    let mut api = api::start(settings, &plan, told, shown, home, &identity)?;
     news.count(api.hearer());
     let config = DaemonConfig {
         process,
@@ -142,8 +147,7 @@ fn serve(
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }
-    let managed: Vec<String> = api.managed().iter().map(ToString::to_string).collect();
-    let page = managed.first().cloned().or(own).unwrap_or_default();
+    let page = page_of(api.managed(), own);
     print(&format!(
         "API at {}, and with the page at https://{page}/; SHA-256 of its key: {}, of its certificate: {}",
         api.socket().display(),
@@ -152,19 +156,40 @@ fn serve(
     ));
     service::ready(&jobs);
     let end = ends.wait();
+    if let End::LeftBehind(_) = &end {
+        jobs.leave_all();
+    }
     service::stopping();
     api.stop();
     jobs.stop();
     cluster.stop();
     daemon.stop();
+    plan.buffer.iter().for_each(Buffer::close);
+    result_of(end, home)
+}
+
+/// An address at which a browser finds the page: the first one for management, or else that of the data port.
+fn page_of(managed: &[SocketAddr], own: Option<String>) -> String {
+    let managed = managed.first().map(std::slice::from_ref);
+    let managed = managed.and_then(|first| cluster::reachable(first).into_iter().next());
+    managed.or(own).unwrap_or_default()
+}
+
+/// The result of the command by the end of the node.
+fn result_of(end: End, home: &Home) -> Result<(), Failure> {
     match end {
         End::Signal => Ok(()),
-        End::LeftBehind(why) => Err(Failure::local(format!(
-            "the cluster has continued without this node, which stops now to avoid a second copy of the cluster: {why}"
-        ))),
+        End::LeftBehind(why) => Err(was_left_behind(&why)),
         End::State(why) => Err(Failure::local(format!(
             "the state of the node ended: {why}. Transfers were stopped and can be resumed; check the file system of {}, and start the node again",
             home.path().display()
         ))),
     }
+}
+
+/// The end of a node that a recovery left behind.
+fn was_left_behind(why: &str) -> Failure {
+    Failure::local(format!(
+        "the cluster has continued without this node, which stops now to avoid a second copy of the cluster: {why}"
+    ))
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::record::{TransferNews, TransferRecord, TransferRefusal, TransferStart};
-use godwit_api::rest::Timestamp;
+use godwit_api::rest::{Bottleneck, Timestamp};
 use godwit_api::settings::{LogFormat, LogLevel, ServeSettings};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -136,7 +136,7 @@ fn ended(record: &TransferRecord) {
                 seconds = record.seconds(),
                 bytes_per_second = record.bytes_per_second.round(),
                 streams = record.streams,
-                bottleneck = record.bottleneck.as_deref(),
+                bottleneck = record.bottleneck.map(Bottleneck::as_str),
                 code = record.code.as_str(),
                 reason = record.message.as_deref(),
                 "transfer ended"

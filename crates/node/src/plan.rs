@@ -1,20 +1,26 @@
 //! The plan of a node: its settings, checked against this machine.
 //! Binds nothing and changes nothing, so that all faults are reported before anything runs.
 
+mod directories;
+
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
+use std::time::Instant;
 
 use godwit_api::host::HostPort;
 use godwit_api::settings::{
     ServeSettings, SettingError, SettingErrors, SettingProblem, Value, Values,
 };
-use godwit_api::watched::Watched;
-use godwit_data_port::{Announce, Export};
+use godwit_buffer::service::Buffer;
+use godwit_data_port::{Announce, Export, ExportBounds, OwnPlaces};
 use godwit_net::own_interfaces;
+use godwit_sys::replaceable::{self, Others};
 use godwit_web::{CertificateSource, Network};
+use rustix::process::geteuid;
 
-use crate::apart;
 use crate::outlet::complain;
+use crate::{apart, log};
 use godwit_api::failure::Failure;
 use godwit_run::Home;
 
@@ -34,6 +40,8 @@ pub struct Plan {
     pub socket: PathBuf,
     /// Networks that webhooks may reach.
     pub webhook_networks: Vec<Network>,
+    /// The transfer buffer, once it is opened.
+    pub buffer: Option<Buffer>,
 }
 
 /// Prints each thing that is wrong with the settings but the last, which is the failure.
@@ -74,41 +82,14 @@ pub fn make(
     if let Some(join) = &settings.cluster.join {
         own.push(&join.token_file);
     }
-    let exports: Vec<Export> = settings
-        .exports
-        .iter()
-        .filter_map(|export| {
-            // Absolute now: the same directory even if the working directory changes.
-            let path = std::fs::canonicalize(&export.path)
-                .map_err(|error| error.to_string())
-                .and_then(|path| match path.is_dir() {
-                    true => Ok(path),
-                    false => Err("it is not a directory".to_owned()),
-                })
-                .and_then(|path| match apart::trouble(&path, &own) {
-                    Some(why) => Err(why),
-                    None => Ok(path),
-                });
-            let path =
-                path.map_err(|why| format!("{}={}: {why}", export.name, export.path.display()));
-            Some(Export {
-                name: export.name.clone(),
-                path: faults.take("export", path)?,
-                set_id: export.set_id,
-                owner: export.owner,
-                security_xattrs: export.security_xattrs,
-                devices: export.devices,
-                require_mount: export.require_mount,
-                watched: Watched::default(),
-            })
-        })
-        .collect();
+    let exports = exports(settings, home, &own, &mut faults, &mut notes);
     if settings.exports.is_empty() {
         notes.push(
             "no directory is exported: clients can only measure, with mem: and null:; to export a directory: --export NAME=PATH"
                 .to_owned(),
         );
     }
+    buffer(settings, &exports, &mut faults, &mut notes);
     let listen = addresses(&settings.listen, "listen", &mut faults);
     let manage = addresses(&settings.manage, "manage", &mut faults);
     if let Some(both) = manage
@@ -145,8 +126,122 @@ pub fn make(
         certificate,
         socket,
         webhook_networks,
+        buffer: None,
     };
     SettingErrors::of(faults.found).map_or(Ok((plan, notes)), Err)
+}
+
+/// The exports, each with the real path of its directory, apart from the node's own places.
+fn exports(
+    settings: &ServeSettings,
+    home: &Home,
+    own: &[&Path],
+    faults: &mut Faults<'_>,
+    notes: &mut Vec<String>,
+) -> Vec<Export> {
+    let files = own.get(1..).unwrap_or_default();
+    let real = std::fs::canonicalize(home.path()).unwrap_or_else(|_| home.path().to_owned());
+    let places = OwnPlaces::new(real, files);
+    let named = settings.exports.iter();
+    let named = named.map(|export| (export.name.as_str(), export.path.as_path()));
+    let looked = directories::look(&named.collect::<Vec<_>>(), own);
+    let mut exports = Vec::with_capacity(looked.len());
+    for (export, found) in settings.exports.iter().zip(looked) {
+        let setting = format!("{}={}", export.name, export.path.display());
+        let found = found.map_err(|why| format!("{setting}: {why}"));
+        let Some(found) = faults.take("export", found) else {
+            continue;
+        };
+        if found.is_late {
+            notes.push(format!(
+                "--export {setting}: its file system does not answer; the export is closed until it does: check the mount"
+            ));
+        }
+        let export = Export {
+            name: export.name.clone(),
+            path: found.path,
+            set_id: export.set_id,
+            owner: export.owner,
+            security_xattrs: export.security_xattrs,
+            devices: export.devices,
+            require_mount: export.require_mount,
+            watched: found.watched,
+            bounds: ExportBounds {
+                own: places.clone(),
+                ..ExportBounds::default()
+            },
+        };
+        log_others_apart(&export);
+        exports.push(export);
+    }
+    Export::keep_places(&mut exports);
+    exports
+}
+
+/// Keeps the places of the buffer and the exports apart: a peer must not reach what others get from the buffer.
+fn buffer(
+    settings: &ServeSettings,
+    exports: &[Export],
+    faults: &mut Faults<'_>,
+    notes: &mut Vec<String>,
+) {
+    let places = |paths: &[PathBuf], setting: &'static str| {
+        let paths = paths.iter().cloned();
+        paths.map(move |path| (path, setting)).collect::<Vec<_>>()
+    };
+    let mut all = places(&settings.buffer.paths, "buffer-path");
+    all.extend(places(&settings.buffer.devices, "buffer-device"));
+    for (place, setting) in all {
+        let shown = place.display();
+        for export in exports {
+            let name = &export.name;
+            // An export whose file system hangs is not asked.
+            if export.watched.hangs_for(Instant::now()).is_some() {
+                continue;
+            }
+            if apart::trouble(&export.path, &[&place]).is_some() {
+                faults.add(
+                    setting,
+                    format!(
+                        "{shown}: the directory of the export {name} and this place lie in each other; peers could read and change there what others get from the buffer"
+                    ),
+                );
+            } else if crate::buffer::is_on_file_system_of(&place, &export.path) {
+                notes.push(format!(
+                    "buffer {shown}: it lies on the file system of the export {name}, so it makes nothing faster; choose a place on flash"
+                ));
+            }
+        }
+    }
+}
+
+/// Looks on a thread who can replace the directory, and logs it: the file system may hang.
+fn log_others_apart(export: &Export) {
+    let export = export.clone();
+    let look = move || {
+        if let Some(note) = note_others(&export) {
+            log::line(&note);
+        }
+    };
+    let thread = Builder::new().name("gw-look".to_owned());
+    // Without a thread there is no note.
+    drop(thread.spawn(look));
+}
+
+/// Names the others on this machine who can put another directory in place of an export.
+fn note_others(export: &Export) -> Option<String> {
+    let weakness = replaceable::weakness(&export.path, geteuid().as_raw()).ok()??;
+    let (name, path) = (&export.name, export.path.display());
+    Some(match weakness.by {
+        Others::Owner(uid) => format!(
+            "export {name}: another user (uid {uid}) owns {} and could put another directory in place of {path}",
+            weakness.path.display()
+        ),
+        Others::Writers(mode) => format!(
+            "export {name}: other users may write in {} (mode {mode:03o}), and could put another directory in place of {path}",
+            weakness.path.display()
+        ),
+    })
 }
 
 /// Faults found so far.

@@ -67,7 +67,7 @@ impl Ends {
 
     /// Waits for the first of them.
     pub(crate) fn wait(&self) -> End {
-        // One sender is this value's own.
+        // This value holds one sender, so the channel stays open.
         self.receiver.recv().unwrap_or(End::Signal)
     }
 }

@@ -1,7 +1,7 @@
 //! Decides which connections may stay. A newcomer always gets in; when places run out, the oldest unproven connection makes way.
 //! Closes nothing and asks no clock.
 //!
-//! A flood displaces itself, since its key holds the most places. Keys from which a user has come before have a separate pool, which other
+//! A flood displaces itself, since its keys hold the most places, or the oldest ones. Keys from which a user has come before have a separate pool, which other
 //! keys cannot fill. A connection that has proven a user is never displaced.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -124,6 +124,8 @@ impl<K: Copy + Eq + Hash + Ord> Admission<K> {
         }
     }
 
+    /// The connection that makes way for a new one of this key: the oldest one of the keys with the most places. The key itself is one of
+    /// them only if it has its limit, or the most places alone.
     fn makes_way(&self, key: K, known: bool) -> Option<u64> {
         let rivals = || self.strangers.iter().filter(|(_, one)| one.known == known);
         let mut counts: HashMap<K, usize> = HashMap::new();
@@ -134,16 +136,18 @@ impl<K: Copy + Eq + Hash + Ord> Admission<K> {
             true => self.bounds.per_known_key,
             false => self.bounds.per_key,
         };
-        let from = if counts.get(&key).is_some_and(|count| *count >= each) {
-            key
-        } else if rivals().count() >= self.bounds.strangers {
-            let most = counts.iter().max_by_key(|(key, count)| (**count, **key));
-            *most?.0
-        } else {
-            return None;
+        let own = counts.get(&key).copied().unwrap_or(0);
+        let most = counts.values().copied().max().unwrap_or(0);
+        let only_own = own == most && counts.values().filter(|count| **count == most).count() == 1;
+        let gives = |one: &K| match *one == key {
+            true => own >= each || only_own,
+            false => own < each && counts.get(one) == Some(&most),
         };
+        if own < each && rivals().count() < self.bounds.strangers {
+            return None;
+        }
         rivals()
-            .filter(|(_, one)| one.key == from)
+            .filter(|(_, one)| gives(&one.key))
             .min_by_key(|(id, one)| (one.since, **id))
             .map(|(id, _)| *id)
     }
@@ -164,7 +168,7 @@ mod tests {
     };
 
     #[test]
-    fn a_flood_displaces_itself_and_nobody_who_has_proven_a_user() {
+    fn a_flood_displaces_itself_and_no_authenticated_user() {
         let start = Instant::now();
         let mut admission = Admission::new(BOUNDS);
         let (friend, _) = admission.admit(9, start);
@@ -180,6 +184,28 @@ mod tests {
             }
             assert!(admission.strangers.len() <= 2 * BOUNDS.strangers);
         }
+    }
+
+    #[test]
+    fn of_equal_keys_the_oldest_connection_makes_way() {
+        let start = Instant::now();
+        let at = |number: u64| start + Duration::from_millis(number);
+        let mut admission = Admission::new(BOUNDS);
+        let first: Vec<u64> = (0..10).map(|key| admission.admit(key, at(key)).0).collect();
+        let (newest, displaced) = admission.admit(99, at(10));
+        assert_eq!(displaced, Some(first[0]));
+        for key in 50..59 {
+            let (_, displaced) = admission.admit(key, at(key));
+            assert_ne!(displaced, Some(newest), "{key}");
+        }
+        // Two keys have the most places, so the key of the new connection loses none.
+        let mut admission = Admission::new(BOUNDS);
+        let ids: Vec<u64> = [1, 1, 1, 2, 2, 2, 3, 4, 5, 6]
+            .map(|key| admission.admit(key, start).0)
+            .to_vec();
+        assert_eq!(admission.admit(1, at(1)).1, Some(ids[3]));
+        // Now it has its limit.
+        assert_eq!(admission.admit(1, at(2)).1, Some(ids[0]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use godwit_api::failure::{Code, FailureCode};
 use godwit_api::rest::Timestamp;
 use godwit_cluster::Cluster;
 use godwit_jobs::{Jobs, Seen, now};
-use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
+use godwit_state::{Actor, AuditEntry, AuditOutcome, Command, Op, Reader};
 use tokio::sync::watch;
 
 use crate::caller::{Caller, Need, Request};
@@ -31,7 +31,7 @@ pub(crate) const BLOCKING_MAX: usize = 40;
 /// Calls about places at once. Some are long, so they have separate turns.
 pub(crate) const PLACES_MAX: usize = 16;
 
-/// Blocking calls at once of one user, or of the strangers of one place.
+/// Blocking calls at once of one user, or of all strangers of one place in the network.
 const BLOCKING_OF_HOLDER_MAX: usize = 8;
 const PLACES_OF_HOLDER_MAX: usize = 4;
 
@@ -74,10 +74,12 @@ impl App {
         pace: ChangePace,
         stopping: watch::Receiver<bool>,
     ) -> std::io::Result<Self> {
+        let cluster_id = cluster.as_ref().map_or(&*node.identity, Cluster::id);
+        let metrics = Metrics::new(&node.version, cluster_id);
         Ok(Self {
             jobs,
             cluster,
-            metrics: Metrics::new(&node.version),
+            metrics,
             hub: Hub::new(),
             rates: Rates::default(),
             stopping,
@@ -139,13 +141,12 @@ impl App {
         let own = Arc::clone(self);
         let (place, member) = (request.place(), request.member.clone());
         let of = request.clone();
-        let credential = request.credential(self);
         let found = blocking(&self.authentications, place, move || {
             request.caller(need, &own)
         });
         let caller = found.await??;
         if let Some(member) = member {
-            member.prove(&caller.name, credential)?;
+            member.prove(&caller.name, caller.credential())?;
         }
         of.is_of(&caller);
         judged::keep(&caller, of.only_reads());
@@ -232,7 +233,7 @@ impl App {
         let entry = AuditEntry {
             action: action.to_owned(),
             object,
-            outcome: outcome.as_str().to_owned(),
+            outcome: AuditOutcome::Refused(outcome),
         };
         // The refusal itself matters more than its log line.
         let _ = self.propose(actor, Op::Audit(entry));

@@ -81,6 +81,13 @@ impl Caller {
         )
     }
 
+    /// Key of the token or session that the request shows; None for a user of this machine. All tokens and sessions that came from one
+    /// token share its key, so they get no more turns than that token alone.
+    pub(crate) fn credential(&self) -> Option<throttle::Key> {
+        let first = self.standing.as_ref()?.first();
+        Some(throttle::key(&[&self.name, first]))
+    }
+
     /// Identifies the caller again, as the state is now, and checks the same need. Blocks.
     pub(crate) fn again(&self, app: &App) -> Result<Self, ApiError> {
         let (role, standing) = match (&self.standing, self.peer) {
@@ -236,18 +243,6 @@ impl Request {
         self.peer.map(|peer| Holder::Stranger(Key::of(peer)))
     }
 
-    /// The secret that the request shows, as a digest.
-    pub(crate) fn credential(&self, app: &App) -> Option<throttle::Key> {
-        let secret = match &self.authorization {
-            Some(text) => {
-                let text = std::str::from_utf8(text).ok()?;
-                text.trim().split_once(' ')?.1.trim()
-            }
-            None => self.session.as_ref()?.secret(app)?,
-        };
-        Some(throttle::key(&[secret]))
-    }
-
     /// Whether the request changes nothing.
     pub(crate) fn only_reads(&self) -> bool {
         ["GET", "HEAD", "OPTIONS"].contains(&self.method.as_str())
@@ -297,39 +292,32 @@ impl Request {
         self.session.as_ref()
     }
 
-    /// Identifies the sender and checks what the request needs. Blocks.
+    /// Identifies the sender and checks what the request needs. Changes no state, because others wait for this. Blocks.
     pub(crate) fn caller(&self, need: Need, app: &App) -> Result<Caller, ApiError> {
-        let found = self.identify(app);
-        let (actor, error) = match found {
-            Ok(Identified {
-                name,
-                role,
-                standing,
-                ..
-            }) => {
-                let caller = Caller {
-                    name,
-                    role,
-                    standing,
-                    peer: self.peer,
-                    need,
-                    remote: self.remote(),
-                    request: self.id.clone(),
-                };
-                match need.check(&caller) {
-                    Ok(()) => return Ok(caller),
-                    Err(detail) => (
-                        caller.actor(),
-                        ApiError::forbidden(FailureCode::RoleTooSmall, detail),
-                    ),
-                }
+        let found = self.identify(app).inspect_err(|error| {
+            if error.status().is_client_error() {
+                let code = error.code().clone();
+                app.refused(self.stranger(), "request", &self.what(), code);
             }
-            Err(error) => (self.stranger(), error),
+        })?;
+        let caller = Caller {
+            name: found.name,
+            role: found.role,
+            standing: found.standing,
+            peer: self.peer,
+            need,
+            remote: self.remote(),
+            request: self.id.clone(),
         };
-        if error.status().is_client_error() {
-            app.refused(actor, "request", &self.what(), error.code().clone());
+        let Err(detail) = need.check(&caller) else {
+            return Ok(caller);
+        };
+        // The line of the audit log follows in the turns of the user (`refusals::tell`).
+        self.is_of(&caller);
+        if let Some(member) = &self.member {
+            member.prove(&caller.name, caller.credential())?;
         }
-        Err(error)
+        Err(ApiError::forbidden(FailureCode::RoleTooSmall, detail))
     }
 
     /// Method and path, cut to what a line of the audit log takes.

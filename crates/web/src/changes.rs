@@ -94,10 +94,9 @@ impl Changes {
     }
 }
 
-/// The token from which this one came: it counts together with all that came from it.
+/// The token from which this token was made. All tokens made from it count together with it.
 fn first_of(token: &Standing) -> Key {
-    let first = token.chain.last().unwrap_or(&token.token.id);
-    key(&["token", first])
+    key(&["token", token.first()])
 }
 
 fn later(code: FailureCode, detail: String, wait: Duration) -> ApiError {
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn who_uses_up_the_changes_of_a_user_leaves_its_sign_ins() {
+    fn exhausted_changes_of_a_user_leave_its_sign_ins() {
         let (changes, now) = (Changes::new(ChangePace::default()), Instant::now());
         let signed = |user: &str, now: Instant| {
             let all = 0..1_100;

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use godwit_api::settings::ToldSetting;
-use godwit_api::watched::Watched;
+use godwit_api::rest::{BufferChanged, BufferFiles, BufferView};
+use godwit_api::settings::SettingWithOrigin;
+use godwit_api::watched::Room;
 use godwit_cluster::Cluster;
 use godwit_jobs::Jobs;
 
@@ -44,11 +45,11 @@ impl Default for Patience {
 /// Rate at which one credential may change something and sign in. Its user may change a quarter more often.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangePace {
-    /// Burst of changing requests, by one token and those that came from it.
+    /// Burst of changing requests by one token and its derivatives.
     pub changes: u32,
     /// Interval between further changes.
     pub change_each: Duration,
-    /// Burst of sessions and log-ins, by one password, or by one token and those that came from it.
+    /// Burst of sessions and log-ins by one password, or by one token and its derivatives.
     pub sign_ins: u32,
     /// Interval between further sign-ins.
     pub sign_in_each: Duration,
@@ -60,7 +61,7 @@ impl Default for ChangePace {
             // As many as one owner may have waiting jobs.
             changes: 5_000,
             change_each: Duration::from_millis(100),
-            // More than scripts use in a day that sign in once for each command.
+            // More than a day's use by scripts that sign in for each command.
             sign_ins: 1_000,
             sign_in_each: Duration::from_secs(1),
         }
@@ -89,7 +90,7 @@ pub struct WebConfig {
     pub pace: ChangePace,
     /// Networks beside the Internet that webhooks may be sent to.
     pub webhook_networks: Vec<Network>,
-    /// Graphite receiver of the figures, as `HOST:PORT`; None sends none.
+    /// Graphite receiver of the figures, as `HOST:PORT`; with None no figures are sent.
     pub graphite: Option<String>,
     /// How often they are sent; usually [`PUSH_EVERY`](crate::PUSH_EVERY).
     pub graphite_every: Duration,
@@ -98,7 +99,7 @@ pub struct WebConfig {
 }
 
 /// Description of the node.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NodeInfo {
     /// Version of the program.
     pub version: String,
@@ -109,16 +110,33 @@ pub struct NodeInfo {
     /// Its exports.
     pub exports: Vec<ExportInfo>,
     /// Its settings.
-    pub settings: Vec<ToldSetting>,
+    pub settings: Vec<SettingWithOrigin>,
+    /// Bytes that transfers of peers wrote here since the start of the node.
+    pub received: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Its transfer buffer, if it has one.
+    pub buffer: Option<Arc<dyn BufferControl>>,
+}
+
+/// The transfer buffer of a node, as users see and change it. Its caller has checked their rights.
+pub trait BufferControl: Send + Sync {
+    /// Its figures, with the places of its volumes.
+    fn view(&self) -> BufferView;
+
+    /// The files at and below a path of an export, behind the path `after`.
+    fn files(&self, export: &str, below: &[u8], after: Option<&[u8]>, most: usize) -> BufferFiles;
+
+    /// Sets how long the files at and below a path stay; `None` is without end.
+    fn keep(&self, export: &str, below: &[u8], time: Option<Duration>) -> BufferChanged;
+
+    /// Lets the files at and below a path go.
+    fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged;
 }
 
 /// An export of the node.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ExportInfo {
     /// Name of the export.
     pub name: String,
-    /// Its directory. No answer shows it.
-    pub path: PathBuf,
-    /// Observed state of its file system.
-    pub watched: Watched,
+    /// The free space of its file system at the latest check; blocks before the first one.
+    pub room: Arc<dyn Fn() -> Option<Room> + Send + Sync>,
 }

@@ -16,7 +16,7 @@ use godwit_api::failure::FailureCode;
 /// Requests of one user at once, event streams included.
 const OF_USER_MAX: usize = 64;
 
-/// Requests with one token or session. A program's token leaves room to its user.
+/// Requests with one token or session and its derivatives. Fewer than for a user, so that a program leaves room for its user.
 const OF_CREDENTIAL_MAX: usize = 48;
 
 /// Key by which requests are counted together.

@@ -13,18 +13,17 @@ use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Right;
 use godwit_api::grant::lasting::{Lasting, Look};
 use godwit_api::rest::{HERE, Place};
-use godwit_jobs::sites_of;
-use godwit_state::{Actor, AuditEntry, Op, Site};
+use godwit_state::{Actor, AuditEntry, AuditOutcome, Op, Site};
 
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::ApiError;
-use crate::refusals::cut;
+use crate::refusals::OBJECT_BYTES_MAX;
 
 /// Outcome for a refusal by another site. The site's own words appear in no log line of this node.
 const REFUSED_BY_SITE: FailureCode = FailureCode::RefusedBySite;
 
-/// Asks the site of the places, or this node, if the caller has the rights there. The other site also checks what it allows to this node's
+/// Asks the site of the places, or this node, if the caller has the rights there. The other site also checks the rights of this node's
 /// identity.
 pub(crate) async fn ask(
     app: &Arc<App>,
@@ -57,15 +56,29 @@ pub(crate) async fn change_while(
     question: Question,
     holds: impl Fn(&App, &Caller) -> Result<(), ApiError> + Send + 'static,
 ) -> Result<Answer, ApiError> {
-    let place = wishes.first();
-    let object = cut(place.map_or_else(String::new, |(place, _)| place.to_string()));
     let line = Line {
         actor: caller.actor(),
         action,
-        object,
+        object: object(&wishes),
     };
     let errand = errand(caller, wishes, question, Some(line), holds);
     errand.run(app).await
+}
+
+/// The places of a change, each once: a rename has two. Each keeps its beginning.
+fn object(wishes: &[(Place, Right)]) -> String {
+    const TO: &str = " -> ";
+    let mut places: Vec<String> = wishes.iter().map(|(place, _)| place.to_string()).collect();
+    places.dedup();
+    let whole = places.join(TO);
+    if whole.len() <= OBJECT_BYTES_MAX {
+        return whole;
+    }
+    let most = OBJECT_BYTES_MAX / places.len() - TO.len();
+    for place in &mut places {
+        place.truncate(place.floor_char_boundary(most));
+    }
+    places.join(TO)
 }
 
 fn errand(
@@ -78,6 +91,7 @@ fn errand(
     let site = wishes.first().map(|(place, _)| place.site.clone());
     Errand {
         site: site.unwrap_or_default(),
+        node: None,
         question,
         line,
         allowed: move |app: &App| {
@@ -94,6 +108,8 @@ fn errand(
 /// A question to a site, or to this node.
 pub(crate) struct Errand<C> {
     pub(crate) site: String,
+    /// Identity of the node of the site that is asked; None for the first one that the operator named.
+    pub(crate) node: Option<String>,
     pub(crate) question: Question,
     /// Line for the audit log; None for a call that changes nothing.
     pub(crate) line: Option<Line>,
@@ -147,9 +163,9 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
             }
         };
         match &asked {
-            Ok(_) => line.write(app, "ok")?,
-            Err(error) if was_ended || done > 0 || is_halfway(error) => {
-                line.write(app, outcome(error).as_str())?;
+            Ok(_) => line.write(app, AuditOutcome::Done)?,
+            Err(error) if was_ended || done > 0 || may_be_partly_done(error) => {
+                line.write(app, AuditOutcome::Refused(outcome(error)))?;
             }
             // Nothing has changed, as far as its site says.
             Err(error) => app.refused(line.actor, line.action, &line.object, outcome(error)),
@@ -163,14 +179,53 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
         by_site: &mut bool,
         goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Answer, ApiError> {
-        let peer = find(app, &self.site)?;
-        let allowed = || self.is_allowed(app, peer.as_ref());
+        let mut asked = self.ask_node(app, self.node.as_deref(), by_site, goes_on);
+        // A node that is out of reach has done nothing.
+        let is_away = |error: &ApiError| error.code().is_one_of(&[code::UNREACHABLE]);
+        if !asked.as_ref().is_err_and(is_away) {
+            return asked;
+        }
+        for other in self.others(app)? {
+            if !goes_on(0) {
+                break;
+            }
+            asked = self.ask_node(app, Some(&other), by_site, goes_on);
+            if !asked.as_ref().is_err_and(is_away) {
+                break;
+            }
+        }
+        asked
+    }
+
+    /// Identities of the independent nodes that may answer in place of the first one.
+    fn others(&self, app: &App) -> Result<Vec<String>, ApiError> {
+        if self.node.is_some() || self.site == HERE {
+            return Ok(Vec::new());
+        }
+        let site = app.reader().object::<Site>(&self.site)?;
+        let others = site.iter().flat_map(Site::independent);
+        Ok(others.map(|node| node.peer.identity.clone()).collect())
+    }
+
+    /// Asks the node of the site with this identity, or the first one.
+    fn ask_node(
+        &self,
+        app: &App,
+        node: Option<&str>,
+        by_site: &mut bool,
+        goes_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Answer, ApiError> {
+        let peer = find(app, &self.site, node)?;
+        let allowed = || self.is_allowed(app, node, peer.as_ref());
         allowed()?;
         let mut lasting = Lasting::new(Instant::now());
         let look = || look(allowed());
         let mut go_on =
             |done| goes_on(done) && lasting.holds(Instant::now(), &look, &thread::sleep);
-        let asked = sites_of(&app.jobs).ask(peer.as_ref(), &self.question, &mut go_on);
+        let asked = app
+            .jobs
+            .sites()
+            .ask(peer.as_ref(), &self.question, &mut go_on);
         asked.map_err(|refusal| match lasting.take_end() {
             Some(Look::Gone(error) | Look::Unread(error)) => error,
             Some(Look::Holds) | None => {
@@ -181,9 +236,14 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
     }
 
     /// Checks the caller's rights at the resolved site. Rules for a site apply to its identity.
-    fn is_allowed(&self, app: &App, peer: Option<&Peer>) -> Result<(), ApiError> {
+    fn is_allowed(
+        &self,
+        app: &App,
+        node: Option<&str>,
+        peer: Option<&Peer>,
+    ) -> Result<(), ApiError> {
         (self.allowed)(app)?;
-        let now = find(app, &self.site)?;
+        let now = find(app, &self.site, node)?;
         if now.map(|peer| peer.identity) == peer.map(|peer| peer.identity.clone()) {
             return Ok(());
         }
@@ -199,11 +259,11 @@ impl<C: Fn(&App) -> Result<(), ApiError> + Send + 'static> Errand<C> {
 }
 
 impl Line {
-    fn write(self, app: &App, outcome: &str) -> Result<(), ApiError> {
+    fn write(self, app: &App, outcome: AuditOutcome) -> Result<(), ApiError> {
         let entry = AuditEntry {
             action: self.action.to_owned(),
             object: self.object,
-            outcome: outcome.to_owned(),
+            outcome,
         };
         app.propose(self.actor, Op::Audit(entry))
     }
@@ -219,14 +279,14 @@ fn look(allowed: Result<(), ApiError>) -> Look<ApiError> {
 }
 
 /// Whether part of the work may have been done before the failure.
-fn is_halfway(error: &ApiError) -> bool {
+fn may_be_partly_done(error: &ApiError) -> bool {
     error
         .code()
         .is_one_of(&[code::GIVEN_UP, code::BROKEN, code::IO])
 }
 
-/// The site's peer; None for this node.
-fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
+/// The site's peer, or the node that the operator named with this identity; None for this node.
+fn find(app: &App, name: &str, identity: Option<&str>) -> Result<Option<Peer>, ApiError> {
     if name == HERE {
         return Ok(None);
     }
@@ -237,11 +297,24 @@ fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
             format!("this node knows no site {name:?}; list the sites with: godwit site list"),
         )
     })?;
-    Ok(Some(Peer {
-        name: site.name,
-        addresses: site.addresses,
-        identity: site.identity,
-    }))
+    let Some(identity) = identity.filter(|identity| *identity != site.identity) else {
+        return Ok(Some(Peer {
+            name: site.name,
+            addresses: site.addresses,
+            identity: site.identity,
+        }));
+    };
+    let mut nodes = site.independent();
+    let node = nodes.find(|node| node.peer.identity == identity);
+    let peer = node.map(|node| Peer {
+        name: site.name.clone(),
+        ..node.peer.clone()
+    });
+    peer.map(Some).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "the site {name} has no independent node {identity:?}; list the nodes with: godwit site list"
+        ))
+    })
 }
 
 fn refuse(refusal: Refusal) -> ApiError {
@@ -259,4 +332,29 @@ fn refuse(refusal: Refusal) -> ApiError {
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     ApiError::new(status, refusal.code, refusal.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_audit_log_names_both_places_of_a_rename() {
+        let wish = |path: &str, right| {
+            let place = Place::from_bytes(path.as_bytes()).expect("a place");
+            (place, right)
+        };
+        let one = [
+            wish("here:/data/a", Right::Read),
+            wish("here:/data/a", Right::Write),
+        ];
+        assert_eq!(object(&one), "here:/data/a");
+        let two = [one[0].clone(), wish("here:/data/b", Right::Delete)];
+        assert_eq!(object(&two), "here:/data/a -> here:/data/b");
+        let [from, to] = ["a", "b"].map(|name| format!("here:/data/{name}/{}", "x".repeat(500)));
+        let long = object(&[wish(&from, Right::Read), wish(&to, Right::Write)]);
+        assert!(long.len() <= OBJECT_BYTES_MAX, "{long}");
+        assert!(long.contains(" -> here:/data/b/x"), "{long}");
+        assert!(object(&[]).is_empty());
+    }
 }

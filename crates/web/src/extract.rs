@@ -24,12 +24,10 @@ use crate::app::App;
 use crate::lingering::length_of;
 use crate::problem::ApiError;
 use godwit_api::failure::FailureCode;
+use godwit_api::json::{Shape, VALUES_MAX};
 
 /// The longest body: a command of the state is no longer.
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
-
-/// Values of a body: twice as many as the rules of the longest selection have.
-const VALUES_MAX: usize = 50_000;
 
 /// How long a client may take to send a body.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
@@ -113,7 +111,7 @@ async fn read<T: DeserializeOwned, S: Send + Sync>(
             ));
         }
     };
-    if values_in(&body) > VALUES_MAX {
+    if Shape::of(&body).values > VALUES_MAX {
         return Err(ApiError::invalid(format!(
             "the body has too many values: at most {VALUES_MAX}"
         )));
@@ -136,22 +134,6 @@ fn is_json(headers: &HeaderMap) -> bool {
         return false;
     };
     kind == "json" || (kind.len() > "+json".len() && kind.ends_with("+json"))
-}
-
-/// Upper bound of the values in a JSON text: each value but the first follows a comma or the start of a list or an object. An empty string
-/// has three bytes in a list, and takes ten times as many in memory.
-fn values_in(json: &[u8]) -> usize {
-    let (mut values, mut in_text, mut escaped) = (1, false, false);
-    for byte in json {
-        match (in_text, escaped, byte) {
-            (true, true, _) => escaped = false,
-            (true, false, b'\\') => escaped = true,
-            (_, _, b'"') => in_text = !in_text,
-            (false, _, b',' | b'[' | b'{') => values += 1,
-            _ => {}
-        }
-    }
-    values
 }
 
 fn too_large(most: usize) -> ApiError {
@@ -321,18 +303,6 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Api
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_are_counted_and_signs_in_texts_are_none() {
-        for (json, most) in [
-            ("5", 1),
-            (r#"["", "", ""]"#, 4),
-            (r#"{"a": [1, 2], "b": {}}"#, 6),
-            (r#"["a,b,[{\",,\\", "c"]"#, 3),
-        ] {
-            assert_eq!(values_in(json.as_bytes()), most, "{json}");
-        }
-    }
 
     #[test]
     fn a_type_is_json_by_itself_or_beneath_another_one() {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{JobProgress, Timestamp};
-use godwit_jobs::progress_of_all;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -21,7 +20,7 @@ use crate::throttle::Key;
 /// Event streams at once: as many pages and scripts as people of a site watch with.
 const STREAMS_MAX: usize = 256;
 
-/// Event streams of one user, and of one token or session. The rest is for others.
+/// Most event streams of one user, and of one token or session with its derivatives. The remaining streams are for others.
 const STREAMS_OF_USER_MAX: usize = 32;
 const STREAMS_OF_CREDENTIAL_MAX: usize = 16;
 
@@ -32,7 +31,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Progress of running jobs in the last second.
-type Moved = Arc<Vec<JobProgress>>;
+type AllProgress = Arc<Vec<JobProgress>>;
 
 /// Key that shares a number of event streams.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -63,10 +62,10 @@ pub(crate) struct Hub {
     /// Number of the newest event.
     pub(crate) newest: watch::Receiver<u64>,
     /// Running jobs that made progress.
-    pub(crate) moved: watch::Receiver<Moved>,
+    pub(crate) moved: watch::Receiver<AllProgress>,
     streams: Arc<Mutex<HashMap<Holder, usize>>>,
     newest_sender: watch::Sender<u64>,
-    moved_sender: watch::Sender<Moved>,
+    moved_sender: watch::Sender<AllProgress>,
 }
 
 impl Hub {
@@ -104,7 +103,7 @@ impl Hub {
 
     pub(crate) fn new() -> Self {
         let (newest_sender, newest) = watch::channel(0);
-        let (moved_sender, moved) = watch::channel(Moved::default());
+        let (moved_sender, moved) = watch::channel(AllProgress::default());
         Self {
             newest,
             moved,
@@ -192,7 +191,7 @@ pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<b
             told.clear();
             continue;
         }
-        let running = progress_of_all(&app.jobs);
+        let running = app.jobs.progress_everywhere();
         let is_new = |one: &&JobProgress| told.get(&one.id) != Some(&one.progress.at);
         let moved: Vec<JobProgress> = running.iter().filter(is_new).cloned().collect();
         told = running

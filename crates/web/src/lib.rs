@@ -6,6 +6,7 @@
 
 mod admission;
 mod app;
+mod arrivals;
 mod browser;
 mod caller;
 mod changes;
@@ -55,7 +56,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-pub use config::{ChangePace, ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig};
+pub use config::{
+    BufferControl, ChangePace, ExportInfo, NodeInfo, Patience, UNREAD_MAX, WebConfig,
+};
 pub use graphite::PUSH_EVERY;
 pub use machine::machine_admins;
 pub use tls::{CertificateError, CertificateSource, check_certificate};

@@ -36,7 +36,7 @@ pub(crate) const KNOWN_FOR: Duration = Duration::from_hours(30 * 24);
 /// Known addresses and browsers of one user; the least recently used one is forgotten first.
 const KNOWN_OF_USER_MAX: usize = 32;
 
-/// Users with known addresses. They have signed in, so there are no more than in the state.
+/// Most users with known addresses. Only users of the state sign in, so the state has at least as many.
 const USERS_MAX: usize = 1_000;
 
 /// Counters of log-ins.
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_locks_a_user_out_from_elsewhere() {
+    fn failures_from_elsewhere_do_not_lock_a_user_out() {
         let now = Instant::now();
         let logins = Logins::new();
         let good = logins.begin(&at("ada", "home"), now).expect("allowed");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_bounded() {
+    fn the_set_of_known_browsers_is_bounded() {
         let now = Instant::now();
         let logins = Logins::new();
         for number in 0..100 {

@@ -1,23 +1,25 @@
 //! Owns the figures of the node for Prometheus. The number of their time series is bounded: labels are states, outcomes and routes.
 //! Measures no transfer: it counts what the state and the jobs report.
 
+mod amounts;
+mod buffer;
 mod channels;
 mod host;
 mod jobs;
+mod labels;
+mod receivers;
 mod room;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use godwit_api::failure::FailureCode;
-use godwit_api::record::{StrangerDid, TransferDirection, TransferRecord, TransferStart};
-use godwit_api::rest::HERE;
-use godwit_jobs::{is_for_other_site, progress_of};
-use godwit_state::{Agreed, Event, Job, JobState, Site, Topic};
+use godwit_api::record::{StrangerAction, TransferDirection, TransferRecord};
+use godwit_api::rest::{Bottleneck, HERE};
+use godwit_state::{Attempt, AttemptOutcome, Event, Job, JobState, Node, Site, Topic};
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -27,9 +29,15 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::app::App;
 use crate::problem::ApiError;
+use amounts::CountedAmounts;
+use buffer::BufferMetrics;
 use channels::ChannelMetrics;
 use host::HostMetrics;
-use jobs::JobMetrics;
+use jobs::{JobMetrics, Runs};
+use labels::{
+    DIRECTIONS, ENDS, OUTCOMES, OutcomeLabel, PeerLabel, RequestLabel, RouteLabel, RunsLabel,
+    StageLabel, StateLabel, StaticText, StrangerLabel, TransferLabel, peer_of,
+};
 use room::RoomMetrics;
 
 /// Upper bounds of the durations of requests, in seconds: from a read of one row to a proposal that waits for a slow disk.
@@ -41,115 +49,14 @@ const PEERS_MAX: usize = 100;
 /// Running jobs that have time series of their own.
 const JOBS_MAX: usize = 100;
 
-/// All outcomes of attempts that the state knows.
-const OUTCOMES: [&str; 9] = [
-    "complete",
-    "partial",
-    "failed",
-    "cancelled",
-    "paused",
-    "queued",
-    "scheduled",
-    "backoff",
-    "restart",
-];
-
-/// All outcomes of transfers that figures distinguish.
-const ENDS: [&str; 4] = ["complete", "partial", "interrupted", "failed"];
-
-/// Directions of transfers: those of peers, and those that only a job of this node can have.
-const DIRECTIONS: [TransferDirection; 5] = [
-    TransferDirection::Receive,
-    TransferDirection::Send,
-    TransferDirection::Verify,
-    TransferDirection::Local,
-    TransferDirection::ThirdParty,
-];
-
-/// Stages that the engine may name as the limit of a transfer.
-const STAGES: [&str; 6] = [
-    "source storage",
-    "source CPU",
-    "network",
-    "destination CPU",
-    "destination storage",
-    "limit",
-];
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct StateLabel {
-    state: StaticText,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct OutcomeLabel {
-    outcome: StaticText,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct TransferLabel {
-    direction: StaticText,
-    outcome: StaticText,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct PeerLabel {
-    peer: String,
-    direction: StaticText,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct StageLabel {
-    stage: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct StrangerLabel {
-    did: StaticText,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct RequestLabel {
-    method: StaticText,
-    route: String,
-    status: u16,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct RouteLabel {
-    route: String,
-}
-
-/// The peer of a transfer, as figures name it. A job for another site counts under that site. As in the outline of the job and in the
-/// rates, viewers may not see its other end.
-fn peer_of(start: &TransferStart) -> Option<&String> {
-    let peer = start.identity.as_ref().or(start.peer.as_ref())?;
-    let asker = start
-        .owner
-        .as_ref()
-        .filter(|owner| is_for_other_site(owner));
-    Some(asker.unwrap_or(peer))
-}
-
-/// A text that the program has.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct StaticText(&'static str);
-
-impl EncodeLabelValue for StaticText {
-    fn encode(
-        &self,
-        encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>,
-    ) -> Result<(), fmt::Error> {
-        self.0.encode(encoder)
-    }
-}
-
 /// The figures.
 pub(crate) struct Metrics {
     registry: Mutex<Registry>,
     jobs: Family<StateLabel, Gauge>,
-    running_rate: Gauge<f64, std::sync::atomic::AtomicU64>,
-    bytes: Counter,
+    running_rate: Family<RunsLabel, Gauge<f64, AtomicU64>>,
+    bytes: Family<RunsLabel, Counter>,
+    counted: CountedAmounts,
+    received: Counter,
     attempts: Family<OutcomeLabel, Counter>,
     transfers: Family<TransferLabel, Counter>,
     peers: Family<PeerLabel, Counter>,
@@ -160,19 +67,22 @@ pub(crate) struct Metrics {
     running: JobMetrics,
     channels: ChannelMetrics,
     room: RoomMetrics,
+    buffer: BufferMetrics,
     host: HostMetrics,
     requests: Family<RequestLabel, Counter>,
     durations: Family<RouteLabel, Histogram, fn() -> Histogram>,
 }
 
 impl Metrics {
-    pub(crate) fn new(version: &str) -> Self {
+    pub(crate) fn new(version: &str, cluster_id: &str) -> Self {
         let mut registry = Registry::with_prefix("godwit");
         let metrics = Self {
             registry: Mutex::default(),
             jobs: Family::default(),
-            running_rate: Gauge::default(),
-            bytes: Counter::default(),
+            running_rate: Family::default(),
+            bytes: Family::default(),
+            counted: CountedAmounts::default(),
+            received: Counter::default(),
             attempts: Family::default(),
             transfers: Family::default(),
             peers: Family::default(),
@@ -182,27 +92,37 @@ impl Metrics {
             running: JobMetrics::default(),
             channels: ChannelMetrics::default(),
             room: RoomMetrics::default(),
+            buffer: BufferMetrics::default(),
             host: HostMetrics::default(),
             requests: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATIONS)),
         };
         registry.register(
             "build",
-            "The program",
-            Info::new([("version", version.to_owned())]),
+            "The program, and the cluster of the node; all nodes of a cluster count the same jobs and attempts",
+            Info::new([
+                ("version", version.to_owned()),
+                ("cluster_id", cluster_id.to_owned()),
+            ]),
         );
         registry.register("jobs", "Jobs by state", metrics.jobs.clone());
         registry.register_with_unit(
             "running_rate",
-            "Rate of all running attempts together, per second",
+            "Rate of all running attempts together, per second, by the site that runs their transfers",
             Unit::Bytes,
             metrics.running_rate.clone(),
         );
         registry.register_with_unit(
             "moved",
-            "Amounts that ended attempts moved since the start of the node",
+            "Amounts that ended attempts moved since the start of the node, by the site that ran their transfers",
             Unit::Bytes,
             metrics.bytes.clone(),
+        );
+        registry.register_with_unit(
+            "received",
+            "Amounts that transfers of peers wrote at this node since its start, running transfers included",
+            Unit::Bytes,
+            metrics.received.clone(),
         );
         registry.register(
             "attempts",
@@ -233,6 +153,7 @@ impl Metrics {
         metrics.running.register(&mut registry);
         metrics.channels.register(&mut registry);
         metrics.room.register(&mut registry);
+        metrics.buffer.register(&mut registry);
         metrics.host.register(&mut registry);
         registry.register(
             "http_requests",
@@ -254,6 +175,9 @@ impl Metrics {
 
     /// Makes the time series whose labels are known before anything happens, so that the first event is an increase.
     fn begin(&self) {
+        for label in RunsLabel::ALL {
+            drop(self.bytes.get_or_create(&label));
+        }
         for outcome in OUTCOMES {
             let outcome = StaticText(outcome);
             drop(self.attempts.get_or_create(&OutcomeLabel { outcome }));
@@ -266,11 +190,11 @@ impl Metrics {
                 drop(self.transfers.get_or_create(&label));
             }
         }
-        for stage in STAGES {
-            let stage = stage.to_owned();
+        for stage in Bottleneck::ALL {
+            let stage = StaticText(stage.as_str());
             drop(self.stages.get_or_create(&StageLabel { stage }));
         }
-        for did in StrangerDid::ALL {
+        for did in StrangerAction::ALL {
             drop(self.strangers.get_or_create(&StrangerLabel {
                 did: StaticText(did.name()),
             }));
@@ -278,7 +202,7 @@ impl Metrics {
     }
 
     /// Counts an action of a stranger.
-    pub(crate) fn stranger(&self, did: StrangerDid) {
+    pub(crate) fn stranger(&self, did: StrangerAction) {
         let did = StaticText(did.name());
         self.strangers.get_or_create(&StrangerLabel { did }).inc();
     }
@@ -312,8 +236,8 @@ impl Metrics {
         });
         let label = TransferLabel { direction, outcome };
         self.transfers.get_or_create(&label).inc();
-        if let Some(stage) = &record.bottleneck {
-            let stage = stage.clone();
+        if let Some(stage) = record.bottleneck {
+            let stage = StaticText(stage.as_str());
             self.stages.get_or_create(&StageLabel { stage }).inc();
         }
         let Some(peer) = peer_of(&record.start) else {
@@ -354,30 +278,37 @@ impl Metrics {
         }
     }
 
-    /// Counts the attempts that these events ended. Blocks.
+    /// Counts the attempts that these events ended, and the amounts of ended attempts. Blocks.
     pub(crate) fn heard(&self, app: &App, events: &[Event]) {
         for event in events {
-            let ends = !matches!(
-                event.change.as_str(),
-                "job.submit" | "job.claim" | "job.report"
-            );
-            if event.topic != Topic::Job || !ends {
+            let ends_none = ["job.submit", "job.claim", "job.report"];
+            if event.topic != Topic::Job || ends_none.contains(&event.change.as_str()) {
                 continue;
             }
-            let job = app.reader().job(&event.object).ok().flatten();
-            let last =
-                job.and_then(|job| Agreed(&app.reader()).attempt(&job.id, job.attempts).ok()?);
-            // The event ended no attempt: its time differs from the end of the last one.
-            let Some(last) = last.filter(|last| last.ended == Some(event.at)) else {
+            let Ok(mut ended) = app.reader().attempts(&event.object) else {
                 continue;
             };
-            let outcome = last.outcome.as_deref().unwrap_or_default();
-            let known = OUTCOMES.into_iter().find(|known| *known == outcome);
-            let label = OutcomeLabel {
-                outcome: StaticText(known.unwrap_or("other")),
-            };
-            self.attempts.get_or_create(&label).inc();
-            self.bytes.inc_by(last.moved.bytes);
+            ended.retain(|attempt| attempt.ended.is_some());
+            // The event ended the attempts that have its time. Amounts may come later.
+            let of_event =
+                |attempt: &&Attempt| event.change != "job.moved" && attempt.ended == Some(event.at);
+            for attempt in ended.iter().filter(of_event) {
+                let outcome = attempt.outcome.as_ref().map_or("", AttemptOutcome::as_str);
+                let known = OUTCOMES.into_iter().find(|known| *known == outcome);
+                let label = OutcomeLabel {
+                    outcome: StaticText(known.unwrap_or("other")),
+                };
+                self.attempts.get_or_create(&label).inc();
+            }
+            let before = |attempt: &&Attempt| attempt.ended < Some(event.at);
+            let (all, earlier) = (bytes(ended.iter()), bytes(ended.iter().filter(before)));
+            let news = self.counted.take(&event.object, all, earlier);
+            if news == 0 {
+                continue;
+            }
+            let job = app.reader().job(&event.object).unwrap_or_default();
+            let label = RunsLabel::of_job(&app.reader(), job.as_ref());
+            self.bytes.get_or_create(&label).inc_by(news);
         }
     }
 
@@ -401,20 +332,38 @@ impl Metrics {
         }
         self.know_sites(app.reader().objects::<Site>()?);
         self.host.look();
+        let received = (app.node.received)();
+        self.received.inner().store(received, Ordering::Relaxed);
         self.room.set(&app.node.exports);
-        let running = progress_of(&app.jobs);
-        let rates = running
-            .iter()
-            .filter_map(|one| one.progress.bytes_per_second);
-        self.running_rate.set(rates.sum());
+        if let Some(buffer) = &app.node.buffer {
+            self.buffer.set(&buffer.view());
+        }
+        let running = app.jobs.progress();
+        let nodes = app.reader().objects::<Node>()?.into_iter();
+        let nodes: BTreeSet<String> = nodes.map(|node| node.name).collect();
+        let none = BTreeSet::new();
+        for label in RunsLabel::ALL {
+            self.running_rate.get_or_create(&label).set(0.0);
+        }
         // Running jobs only, so that ended jobs leave no time series.
         self.running.clear();
         self.channels.clear();
-        for one in running.iter().take(JOBS_MAX) {
+        for (place, one) in running.iter().enumerate() {
             let row = app.reader().job(&one.id)?;
-            let is_here = row.is_some_and(|row| is_of_here(&row));
-            let own = is_here.then_some(app.node.name.as_str());
-            self.running.set(&one.id, &one.progress, own);
+            let label = RunsLabel::of_job(&app.reader(), row.as_ref());
+            let rate = one.progress.bytes_per_second.unwrap_or(0.0);
+            self.running_rate.get_or_create(&label).inc_by(rate);
+            if place >= JOBS_MAX {
+                continue;
+            }
+            let is_here = row.as_ref().is_some_and(is_of_here);
+            let ends_here = row.is_some_and(|row| row.destination.site == HERE);
+            let runs = Runs {
+                label,
+                alone: is_here.then_some(app.node.name.as_str()),
+                receivers: if ends_here { &nodes } else { &none },
+            };
+            self.running.set(&one.id, &one.progress, &runs);
             self.channels.set(&one.id, &one.progress.channels);
         }
         let mut text = String::new();
@@ -424,38 +373,13 @@ impl Metrics {
     }
 }
 
+/// Bytes that these attempts moved.
+fn bytes<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> u64 {
+    attempts.fold(0, |sum, attempt| sum.saturating_add(attempt.moved.bytes))
+}
+
 /// Whether this site sends or receives the data of the job. Of other jobs it only follows the progress.
 fn is_of_here(job: &Job) -> bool {
     let mut places = job.sources.iter().chain([&job.destination]);
     places.any(|place| place.site == HERE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_other_end_of_a_job_for_another_site_is_in_no_figure() {
-        let start = |owner: &str, identity: Option<&str>, peer: Option<&str>| TransferStart {
-            id: "t".to_owned(),
-            job: Some("j".to_owned()),
-            identity: identity.map(ToOwned::to_owned),
-            peer: peer.map(ToOwned::to_owned),
-            owner: Some(owner.to_owned()),
-            direction: TransferDirection::Send,
-            places: Vec::new(),
-            label: None,
-            request: None,
-            encryption: None,
-            counted_as: Vec::new(),
-        };
-        let named = |start: &TransferStart| peer_of(start).cloned();
-        let guest = start("site:gw1-x", None, Some("secret-site"));
-        assert_eq!(named(&guest).as_deref(), Some("site:gw1-x"));
-        let own = start("otto", None, Some("siteB"));
-        assert_eq!(named(&own).as_deref(), Some("siteB"));
-        let peer = start("otto", Some("gw1-y"), Some("siteB"));
-        assert_eq!(named(&peer).as_deref(), Some("gw1-y"));
-        assert_eq!(named(&start("site:gw1-x", None, None)), None);
-    }
 }

@@ -170,7 +170,7 @@ mod tests {
                 if entry.file_type().unwrap().is_dir() {
                     left.push(entry.path());
                 } else if !entry.path().ends_with("src/lib/schema.d.ts") {
-                    // Types leave no trace in what is built.
+                    // The built files contain no types.
                     found.push(entry.path());
                 }
             }

@@ -208,6 +208,7 @@ impl From<ProposeError> for ApiError {
             ProposeError::Busy => unavailable(FailureCode::Busy),
             ProposeError::Unknown => unavailable(FailureCode::OutcomeUnknown),
             ProposeError::Ended(_) => unavailable(FailureCode::StateStopped),
+            ProposeError::LeftBehind(_) => unavailable(FailureCode::Recovered),
             ProposeError::Full { .. } => Self::new(
                 StatusCode::INSUFFICIENT_STORAGE,
                 FailureCode::DiskFull,

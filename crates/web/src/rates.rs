@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::rest::{HERE, JobView, RateKind, RateSeries, RatesView, Timestamp};
-use godwit_jobs::{directory_of, is_for_other_site, now};
+use godwit_jobs::{is_for_other_site, now};
 use godwit_state::JobFilter;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -204,7 +204,7 @@ impl Kept {
 
 /// Samples the running jobs until the server stops.
 pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
-    let file = RatesFile::beside(directory_of(&app.jobs));
+    let file = RatesFile::beside(app.jobs.directory());
     let (file, steps) = file.open(now());
     app.rates.resume(steps);
     let mut ticks = interval(LOOK_EVERY);

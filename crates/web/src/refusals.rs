@@ -1,5 +1,5 @@
 //! Owns which refusals are logged, and how many of strangers, of each user, and of all users together.
-//! Decides no refusal. Each refusal to a known user goes into the audit log, whichever route made it. A route that writes a more
+//! Decides no refusal. Each refusal to a known user goes into the audit log, from any route. A route that writes a more
 //! detailed line has marked its error as written.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::throttle::{Throttle, key};
 use crate::turns::Holder;
 
 /// Longest object of a line of the audit log. The beginning of an object identifies it.
-const OBJECT_BYTES_MAX: usize = 256;
+pub(crate) const OBJECT_BYTES_MAX: usize = 256;
 
 /// Cuts an object to the length that a line of the audit log takes.
 pub(crate) fn cut(mut object: String) -> String {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_uses_up_the_refusals_of_another() {
+    fn a_user_does_not_exhaust_the_refusals_of_another() {
         let (refusals, now) = (Refusals::new(), Instant::now());
         let viewer = Some(Role::Viewer);
         assert_eq!(taken(&refusals, "anonymous", None, now), 100);

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use crate::arrivals::Arrivals;
 use crate::caller::Peer;
 use crate::crowd::{Crowd, Member};
 use crate::lingering::linger;
@@ -72,6 +73,7 @@ pub(crate) struct Connections {
     unread_max: Duration,
     log: Arc<dyn Fn(&str) + Send + Sync>,
     lines: Arc<Throttle>,
+    arrivals: Arc<Arrivals>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -92,6 +94,7 @@ impl Connections {
             unread_max,
             log,
             lines: Arc::new(Throttle::new(LINES_BURST, LINES_EVERY)),
+            arrivals: Arc::new(Arrivals::new()),
             stopping,
         }
     }
@@ -363,9 +366,11 @@ pub(crate) async fn listen(connections: Connections, listener: UnixListener) {
         let Ok(credentials) = socket.peer_cred() else {
             continue;
         };
-        let peer = Peer::Local {
-            uid: credentials.uid(),
-        };
+        let uid = credentials.uid();
+        if !connections.arrivals.take(uid, Instant::now()) {
+            continue;
+        }
+        let peer = Peer::Local { uid };
         let place = connections.places.take(peer, Instant::now());
         let own = connections.clone();
         tokio::spawn(async move { own.serve(socket, peer, place).await });

@@ -3,7 +3,9 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
+};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
 
@@ -17,7 +19,14 @@ pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> 
         make(directory)?;
     }
     check_directory(path)?;
-    if fs::symlink_metadata(path).is_ok() {
+    if let Ok(found) = fs::symlink_metadata(path) {
+        let kind = found.file_type();
+        if !kind.is_socket() && !kind.is_symlink() {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "another file is there, which is no socket; name another path with --socket",
+            ));
+        }
         if StdUnixStream::connect(path).is_ok() {
             return Err(io::Error::new(
                 io::ErrorKind::AddrInUse,
@@ -109,6 +118,24 @@ mod tests {
         let new = own.path().join("a/b");
         make(&new).expect("made");
         assert_eq!(mode(&new), 0o711);
+    }
+
+    #[test]
+    fn a_socket_that_is_left_over_is_replaced_and_no_other_file_is() {
+        let own = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| own.path().join(name);
+        fs::write(at("identity.pem"), "a key").expect("written");
+        fs::create_dir(at("directory")).expect("made");
+        for name in ["identity.pem", "directory"] {
+            let error = bind(&at(name)).expect_err(name);
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{error}");
+        }
+        assert_eq!(fs::read(at("identity.pem")).expect("there"), b"a key");
+        drop(bind(&at("node.sock")).expect("bound"));
+        let again = bind(&at("node.sock")).expect("bound again");
+        let other = bind(&at("node.sock")).expect_err("in use");
+        assert_eq!(other.kind(), io::ErrorKind::AddrInUse, "{other}");
+        drop(again);
     }
 
     #[test]

@@ -46,7 +46,12 @@ impl Standing {
         self.chain.len() < CHAIN_MAX
     }
 
-    /// Checks that a request with this token may revoke the token with the id, or others of its user if there is none. A token with a
+    /// Id of the token from which this one came first.
+    pub(crate) fn first(&self) -> &str {
+        self.chain.last().unwrap_or(&self.token.id)
+    }
+
+    /// Checks that a request with this token may revoke the token `id`, or without an id all other tokens of its user. A token with a
     /// smaller role than its user revokes only itself.
     pub(crate) fn check_revoke(&self, id: Option<&str>) -> Result<(), ApiError> {
         if self.role >= self.user.role || id == Some(&self.token.id) {
@@ -81,7 +86,7 @@ pub(crate) enum Unfit {
     MakerLowered { token: String, maker: String },
     /// This user is disabled.
     Disabled(String),
-    /// The name of this user is reserved: for a node, for an account of a machine, or for no user at all.
+    /// The name of this user is reserved: for a node, for an account of a machine, or for no user.
     Reserved(String),
 }
 
@@ -216,7 +221,7 @@ pub(crate) fn of_secret(
 }
 
 /// Checks that a token is valid at a time. The token and all its parents must exist, be neither revoked nor expired, and belong to
-/// existing, enabled users. Its role and its end exceed none of theirs. Blocks.
+/// existing, enabled users. Neither its role nor its end exceeds that of a parent or user. Blocks.
 pub(crate) fn judge(
     token: Token,
     at: Timestamp,

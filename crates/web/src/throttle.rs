@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_is_bounded_and_keeps_nobody_out() {
+    fn a_flood_of_keys_is_bounded_and_keeps_no_client_out() {
         let throttle = Throttle::new(2, Duration::from_secs(10));
         let start = Instant::now();
         let guesser = key(&["guesser"]);

@@ -276,7 +276,8 @@ fn read(files: &[PathBuf; 2]) -> Result<Loaded, CertificateError> {
         fs::read(file).map_err(|error| CertificateError::new(file, error))
     };
     let secret = |file: &Path| {
-        secret_file::read(file, PEM_BYTES_MAX).map_err(|error| CertificateError::new(file, error))
+        secret_file::read_own(file, PEM_BYTES_MAX)
+            .map_err(|error| CertificateError::new(file, error))
     };
     let [certificate, key] = files;
     let chain: Result<Vec<CertificateDer<'static>>, _> =

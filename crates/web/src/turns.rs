@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_whole_share_waits_and_holds_up_nobody() {
+    fn a_user_with_its_whole_share_waits_and_delays_no_other_user() {
         run(async {
             let turns = Turns::new(3, 2);
             let user = |name: &str| Some(Holder::User(name.to_owned()));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_gives_the_share_back_and_the_node_needs_none() {
+    fn a_cancelled_wait_returns_its_share_and_the_node_needs_no_share() {
         run(async {
             let turns = Turns::new(2, 1);
             let vera = || Some(Holder::User("vera".to_owned()));

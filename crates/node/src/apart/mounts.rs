@@ -45,7 +45,7 @@ impl Mounts {
             .any(|(device, shown)| *device == of_place.device && inside.starts_with(shown))
     }
 
-    /// The mount that has a path, and the path within its file system. The last of several at one place hides the others.
+    /// The mount that has a path, and the path within its file system. If several mounts are at one place, the last one hides the others.
     fn inside(&self, path: &Path) -> Option<(&Mount, PathBuf)> {
         let above = self.0.iter().filter(|mount| path.starts_with(&mount.at));
         let mount = above.max_by_key(|mount| mount.at.components().count())?;

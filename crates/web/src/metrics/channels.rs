@@ -9,8 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Network paths of a job that have time series of their own.
-const CHANNELS_MAX: usize = 16;
+/// Network paths of a job that have time series of their own: those of sixteen nodes with four interfaces at each end.
+const CHANNELS_MAX: usize = 256;
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct ChannelLabel {

@@ -11,6 +11,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::labels::{RunsLabel, StaticText};
+use super::receivers::Receivers;
+
 /// Nodes of a job that have time series.
 const NODES_MAX: usize = 64;
 
@@ -24,19 +27,21 @@ const CORE: &str = "cpu_core_";
 struct JobLabel {
     /// Not `job`: Prometheus has a label of that name.
     job_id: String,
+    runs: StaticText,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct LimitedLabel {
     job_id: String,
-    stage: String,
+    runs: StaticText,
+    stage: StaticText,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct NodeLabel {
     job_id: String,
     node: String,
-    /// The node that receives, as a number: another site may have chosen its name. Empty if the job has one node.
+    /// The node that receives, as `receivers` names it. Empty if the job has one node.
     to: String,
 }
 
@@ -45,7 +50,7 @@ struct NodeLimitedLabel {
     job_id: String,
     node: String,
     to: String,
-    stage: String,
+    stage: StaticText,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -68,6 +73,16 @@ pub(super) struct JobMetrics {
     node_streams: Family<NodeLabel, Gauge>,
     node_limited: Family<NodeLimitedLabel, Gauge>,
     hosts: Family<HostLabel, Gauge<f64, AtomicU64>>,
+    receivers: Receivers,
+}
+
+/// Where a job runs: its site, and the nodes of this site, as the figures of the job name them.
+pub(super) struct Runs<'a> {
+    pub(super) label: RunsLabel,
+    /// The node that moves the data of a job that is not divided. None if another site moves it.
+    pub(super) alone: Option<&'a str>,
+    /// Names of the nodes, if the job ends at this site.
+    pub(super) receivers: &'a BTreeSet<String>,
 }
 
 impl JobMetrics {
@@ -122,28 +137,34 @@ impl JobMetrics {
         self.hosts.clear();
     }
 
-    /// Takes the progress of a running job. A job that is not divided has the node `own` alone, or none if another site moves its data.
-    pub(super) fn set(&self, id: &str, progress: &ProgressView, own: Option<&str>) {
+    /// Takes the progress of a running job.
+    pub(super) fn set(&self, id: &str, progress: &ProgressView, own: &Runs<'_>) {
+        let runs = own.label.runs;
         let label = JobLabel {
             job_id: id.to_owned(),
+            runs,
         };
         let rate = progress.bytes_per_second.unwrap_or(0.0);
         self.rates.get_or_create(&label).set(rate);
         let streams = self.streams.get_or_create(&label);
         streams.set(i64::from(progress.streams));
-        if let Some(stage) = &progress.bottleneck {
-            let (job_id, stage) = (id.to_owned(), stage.clone());
-            let label = LimitedLabel { job_id, stage };
+        if let Some(stage) = progress.bottleneck {
+            let (job_id, stage) = (id.to_owned(), StaticText(stage.as_str()));
+            let label = LimitedLabel {
+                job_id,
+                runs,
+                stage,
+            };
             self.limited.get_or_create(&label).set(1);
         }
-        if let Some(own) = own
+        if let Some(own) = own.alone
             && progress.nodes.is_empty()
         {
             let alone = NodeProgress {
                 node: own.to_owned(),
                 bytes_per_second: rate,
                 streams: progress.streams,
-                bottleneck: progress.bottleneck.clone(),
+                bottleneck: progress.bottleneck,
                 host: progress.host.clone(),
                 other_host: progress.other_host.clone(),
                 ..NodeProgress::default()
@@ -151,13 +172,9 @@ impl JobMetrics {
             self.set_node(id, &alone, String::new());
         }
         let nodes = || progress.nodes.iter().take(NODES_MAX);
-        let receivers: BTreeSet<&str> = nodes().map(|node| node.to.as_str()).collect();
-        for node in nodes() {
-            let number = receivers
-                .iter()
-                .filter(|to| !to.is_empty())
-                .position(|to| **to == node.to);
-            let to = number.map_or_else(String::new, |number| format!("receiver {}", number + 1));
+        let receivers: Vec<&str> = nodes().map(|node| node.to.as_str()).collect();
+        let labels = self.receivers.labels(id, &receivers, own.receivers);
+        for (node, to) in nodes().zip(labels) {
             self.set_node(id, node, to);
         }
     }
@@ -173,12 +190,12 @@ impl JobMetrics {
         rate.set(progress.bytes_per_second);
         let streams = self.node_streams.get_or_create(&label);
         streams.set(i64::from(progress.streams));
-        if let Some(stage) = &progress.bottleneck {
+        if let Some(stage) = progress.bottleneck {
             let label = NodeLimitedLabel {
                 job_id: id.to_owned(),
                 node: node.clone(),
                 to: to.clone(),
-                stage: stage.clone(),
+                stage: StaticText(stage.as_str()),
             };
             self.node_limited.get_or_create(&label).set(1);
         }

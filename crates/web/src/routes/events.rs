@@ -38,7 +38,7 @@ use crate::turns::{self, Holder};
 /// Interval of pings on a silent stream. Clients treat a stream as dead after 45 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
-/// Changes within this time are sent together: of each job the last one.
+/// Changes within this time are sent together: the last change of each job.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// Events that wait for a client to read them. The sixteen streams of a token together hold one page.
@@ -84,8 +84,7 @@ async fn events(
     if query.limit == Some(0) {
         return Err(bad("limit: at least 1"));
     }
-    let credential = Request::of(&parts).credential(&app);
-    let place = app.hub.stream(&caller.name, credential)?;
+    let place = app.hub.stream(&caller.name, caller.credential())?;
     let resume = last_event_id(&parts.headers)?;
     let (newest, moved) = (app.hub.newest.clone(), app.hub.moved.clone());
     let wanted = query.job.clone();

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{RatesView, SettingView};
-use godwit_api::settings::{GivenIn, Kind, Scope, Setting, range_text};
+use godwit_api::settings::{AppliesTo, Kind, Scope, Setting, range_text};
 use godwit_state::Role;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -81,7 +81,7 @@ async fn settings(
             form: range_text(&setting.kind),
             choices: choices(&setting.kind),
             list: setting.is_list(),
-            job: setting.given_in == GivenIn::Jobs,
+            job: setting.applies_to == AppliesTo::Jobs,
             value: told
                 .filter(|_| is_admin || !may_name_paths(&setting.kind))
                 .map(|told| told.value.clone()),

@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::Viewer;
+use crate::long_answer::until_gone;
 use crate::problem::ApiError;
 
 /// Content type of the figures.
@@ -32,6 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 async fn healthz() -> Json<Health> {
     Json(Health {
         status: "ok".to_owned(),
+        notes: Vec::new(),
     })
 }
 
@@ -39,7 +41,7 @@ async fn healthz() -> Json<Health> {
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Health), Problems))]
 async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
     app.run(|app| {
-        app.jobs.replica().check_ready().map_err(|error| {
+        app.jobs.replica().readiness().check().map_err(|error| {
             // Callers without a role do not see paths of the node.
             let error = ApiError::from(error);
             ApiError::later(
@@ -51,9 +53,30 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
         })?;
         Ok(Json(Health {
             status: "ready".to_owned(),
+            notes: notes(app),
         }))
     })
     .await
+}
+
+/// The volumes of the buffer that the node does without. Callers without a role see no paths.
+fn notes(app: &App) -> Vec<String> {
+    let view = app.node.buffer.as_ref().map(|buffer| buffer.view());
+    let volumes = view.map(|view| view.volumes).unwrap_or_default();
+    let lacking = |state: &str| volumes.iter().filter(|one| one.state == state).count();
+    let mut notes = Vec::new();
+    for (state, what) in [
+        (super::buffer::CLOSED, "could not be opened"),
+        ("out", "failed, and is not used until it answers"),
+    ] {
+        let number = lacking(state);
+        if number > 0 {
+            notes.push(format!(
+                "a volume of the transfer buffer {what} ({number}); see the log of the node"
+            ));
+        }
+    }
+    notes
 }
 
 /// Serves the figures of the node to Prometheus.
@@ -62,6 +85,9 @@ async fn metrics(
     Viewer(_caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Result<Response, ApiError> {
+    // Those of a hundred divided jobs take many megabytes.
+    let turn = app.long_answers.turn().await?;
     let text = app.run(move |app| app.metrics.text(app)).await?;
-    Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
+    let answer = ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response();
+    Ok(until_gone(answer, turn))
 }

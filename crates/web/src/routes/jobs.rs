@@ -31,7 +31,7 @@ use crate::problem::ApiError;
 const PAGE_USUAL: u32 = 100;
 /// Most jobs of a page: the state returns no more at once.
 const PAGE_MAX: u32 = 1_000;
-/// Bytes of places and labels of a page. A user may leave as many pages unread as it has requests at once.
+/// Bytes of places, labels, reasons and summaries of a page. A user may leave as many pages unread as it has requests at once.
 const PAGE_OF_JOBS_BYTES: usize = PAGE_BYTES / 4;
 /// Lines of a page of a log.
 const LINES_MAX: u32 = 10_000;
@@ -68,6 +68,8 @@ struct ListQuery {
     site: Option<String>,
     /// Substring of the label; case-sensitive.
     label: Option<String>,
+    /// Id of a job with several destinations, whose jobs are listed.
+    parent: Option<String>,
     /// Submitted at this time or later.
     since: Option<Timestamp>,
     /// Submitted before this time.
@@ -111,6 +113,7 @@ async fn list(
         owner: query.owner,
         site: query.site,
         label: query.label,
+        parent: query.parent,
         since: query.since,
         until: query.until,
         of_users: false,
@@ -345,7 +348,7 @@ async fn failures(
 struct LogQuery {
     /// Only lines after this number; default 0.
     after: Option<u64>,
-    /// Lines of the page; default 1000.
+    /// Most lines of the page; default 1000. Long lines make it shorter. The page behind the last line is empty.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<u32>,
 }

@@ -9,6 +9,7 @@
 mod access;
 mod account;
 mod audit;
+mod buffer;
 mod cluster;
 mod docs;
 mod events;
@@ -113,6 +114,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(events::routes())
         .merge(report::routes())
         .merge(places::routes())
+        .merge(buffer::routes())
         .merge(audit::routes())
         .merge(cluster::routes());
     OpenApiRouter::with_openapi(Described::openapi())

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use godwit_api::rest::{ExportView, NodeView};
-use godwit_api::watched::Room;
-use rustix::fs::statvfs;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -56,14 +54,7 @@ pub(crate) fn exports_of(exports: &[ExportInfo]) -> Vec<ExportView> {
     exports
         .iter()
         .map(|export| {
-            let room = export.watched.room_or(|| {
-                let room = statvfs(&export.path).ok()?;
-                let bytes = |blocks: u64| blocks.saturating_mul(room.f_frsize);
-                Some(Room {
-                    free: bytes(room.f_bavail),
-                    total: bytes(room.f_blocks),
-                })
-            });
+            let room = (export.room)();
             ExportView {
                 name: export.name.clone(),
                 bytes_free: room.map(|room| room.free),

@@ -51,6 +51,17 @@ struct PlaceQuery {
     place: String,
 }
 
+/// Selects the exports of a site.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes what `Query` reads as bytes")]
+struct SpaceQuery {
+    /// Place, as `SITE:/EXPORT/PATH`; `SITE:/` is the site with all its exports.
+    place: String,
+    /// Identity of the node that is asked: the first or an independent one of another site; default the first.
+    identity: Option<String>,
+}
+
 /// Selects a page of a directory.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -105,14 +116,16 @@ async fn stat(
 }
 
 /// Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports.
-#[utoipa::path(get, path = "/places/space", tag = "places", params(PlaceQuery), responses((status = 200, body = Vec<ExportRoom>), Problems))]
+#[utoipa::path(get, path = "/places/space", tag = "places", params(SpaceQuery), responses((status = 200, body = Vec<ExportRoom>), Problems))]
 async fn space(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Vec<ExportRoom>>, ApiError> {
-    let mut query = Query::read(query.as_deref(), &["place"])?;
+    let mut query = Query::read(query.as_deref(), &["place", "identity"])?;
     let text = query.required("place")?;
+    let node = query.take("identity").map(String::from_utf8).transpose();
+    let node = node.map_err(|error| bad(format!("identity: {error}")))?;
     let (site, export) = match whole_site(&text) {
         Some(site) => (site.to_owned(), None),
         None => {
@@ -123,6 +136,7 @@ async fn space(
     let (at, within, asker) = (site.clone(), export.clone(), caller.clone());
     let errand = Errand {
         site: site.clone(),
+        node,
         question: Question::Exports {},
         line: None,
         allowed: move |app: &App| {
@@ -181,12 +195,58 @@ async fn make_directory(
     Body(new): Body<NewDirectory>,
 ) -> Result<Json<EntryView>, ApiError> {
     let place = place(&new.place.0)?;
+    if new.parents {
+        check_above(&app, &caller, &place).await?;
+    }
     let question = Question::MakeDirectory(MakeDirectory {
         path: Text(place.below_exports()),
         parents: new.parents,
     });
     let wishes = vec![(place, Right::Write)];
     entry(change(&app, caller, "place_mkdir", wishes, question).await?)
+}
+
+/// Refuses missing directories above a place that the caller may not make.
+async fn check_above(app: &Arc<App>, caller: &Caller, place: &Place) -> Result<(), ApiError> {
+    let (asker, below) = (caller.clone(), place.clone());
+    let found = app.run(move |app| {
+        let caller = asker.again(app)?;
+        let granted = app.jobs.access().of(&caller.name, caller.role)?;
+        granted.check(&below, Right::Write)?;
+        let above = above(&below).find(|above| !granted.allows(above, Right::Write));
+        Ok(above)
+    });
+    let Some(above) = found.await? else {
+        return Ok(());
+    };
+    let path = Text(above.below_exports());
+    let wishes = vec![(place.clone(), Right::Write)];
+    match ask(app, caller.clone(), wishes, Question::Stat { path }).await {
+        Err(error) if error.code().is_one_of(&[code::NOT_FOUND]) => Err(ApiError::forbidden(
+            FailureCode::NotGranted,
+            format!(
+                "{place}: a directory above it does not exist, and {} may not make that directory",
+                caller.name
+            ),
+        )),
+        // The site lets this node list nothing there, so the site decides by the rights of this node.
+        Err(error) if error.code().is_one_of(&[code::NOT_GRANTED]) => Ok(()),
+        seen => seen.map(drop),
+    }
+}
+
+/// The directories above a place within its export, the lowest one first.
+fn above(place: &Place) -> impl Iterator<Item = Place> {
+    let mut path = place.path.clone();
+    let place = place.clone();
+    std::iter::from_fn(move || {
+        let slash = path.iter().rposition(|byte| *byte == b'/')?;
+        path.truncate(slash);
+        Some(Place {
+            path: path.clone(),
+            ..place.clone()
+        })
+    })
 }
 
 /// Removes an entry. The removal stops early when its client closes the connection.
@@ -306,7 +366,7 @@ async fn lists(app: &Arc<App>, caller: Caller, place: Place) -> bool {
     allowed.await.unwrap_or(false)
 }
 
-fn place(text: &[u8]) -> Result<Place, ApiError> {
+pub(super) fn place(text: &[u8]) -> Result<Place, ApiError> {
     Place::from_bytes(text).map_err(|error| ApiError::invalid(format!("place: {error}")))
 }
 
@@ -324,10 +384,10 @@ fn other() -> ApiError {
 }
 
 /// The parameters of a query as bytes: names of files need not be UTF-8.
-struct Query(Vec<(String, Vec<u8>)>);
+pub(super) struct Query(Vec<(String, Vec<u8>)>);
 
 impl Query {
-    fn read(query: Option<&str>, known: &[&str]) -> Result<Self, ApiError> {
+    pub(super) fn read(query: Option<&str>, known: &[&str]) -> Result<Self, ApiError> {
         let mut pairs: Vec<(String, Vec<u8>)> = Vec::new();
         let parts = query.unwrap_or_default().split('&');
         for part in parts.filter(|part| !part.is_empty()) {
@@ -345,12 +405,12 @@ impl Query {
         Ok(Self(pairs))
     }
 
-    fn take(&mut self, name: &str) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self, name: &str) -> Option<Vec<u8>> {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.swap_remove(at).1)
     }
 
-    fn required(&mut self, name: &str) -> Result<Vec<u8>, ApiError> {
+    pub(super) fn required(&mut self, name: &str) -> Result<Vec<u8>, ApiError> {
         self.take(name)
             .ok_or_else(|| bad(format!("the parameter {name} is missing")))
     }
@@ -360,7 +420,7 @@ fn bad(detail: String) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, FailureCode::BadQuery, detail)
 }
 
-fn number(text: &[u8]) -> Result<u32, ApiError> {
+pub(super) fn number(text: &[u8]) -> Result<u32, ApiError> {
     let number = std::str::from_utf8(text)
         .ok()
         .and_then(|text| text.parse().ok());

@@ -14,7 +14,6 @@ use axum::response::{Html, IntoResponse, Response};
 use futures_util::stream;
 use godwit_api::rest::JobReport;
 use godwit_state::Role;
-use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -25,6 +24,7 @@ use crate::extract::Path;
 use crate::lasting::Lasting;
 use crate::long_answer::until_gone;
 use crate::problem::ApiError;
+use crate::turns;
 
 /// The file runs no script and fetches nothing.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
@@ -84,21 +84,24 @@ async fn manifest(
         .run_at_places(move |app| Ok(app.seen(&caller)?.manifest(&id)?))
         .await?;
     let bytes = manifest.bytes();
+    let holder = turns::holder();
     // The file is complete, and a later attempt replaces it with another one.
-    let pieces = stream::try_unfold(
-        (manifest, lasting),
-        |(mut manifest, mut lasting)| async move {
+    let chunks = stream::try_unfold((manifest, lasting), move |(mut manifest, mut lasting)| {
+        let (app, holder) = (Arc::clone(&app), holder.clone());
+        async move {
             if !lasting.holds().await {
                 return Err(io::Error::other("the right to read it has ended"));
             }
-            let read = move || {
-                let piece = manifest.piece();
-                piece.map(|piece| (!piece.is_empty()).then_some((piece, (manifest, lasting))))
-            };
-            spawn_blocking(read).await.map_err(io::Error::other)?
-        },
-    );
-    let mut answer = Body::from_stream(pieces).into_response();
+            // In the turns of the reader: another node, or a disk, may give each piece late.
+            let read = app.run_for(holder, move |_| Ok((manifest.chunk(), manifest)));
+            let read = read.await;
+            let (chunk, manifest) =
+                read.map_err(|_error| io::Error::other("it cannot be read now"))?;
+            let chunk = chunk?;
+            Ok((!chunk.is_empty()).then_some((chunk, (manifest, lasting))))
+        }
+    });
+    let mut answer = Body::from_stream(chunks).into_response();
     let headers = answer.headers_mut();
     headers.insert(
         CONTENT_TYPE,

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewSchedule, Reason, ScheduleView};
-use godwit_jobs::{Jobs, Seen, kept_role, time_zone_trouble};
+use godwit_jobs::{Jobs, Seen, time_zone_trouble};
 use godwit_state::{ById, Change, Op, PAGE_BYTES, Schedule};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -48,9 +48,9 @@ async fn schedules(
     let caller = Arc::new(caller);
     let of = Arc::clone(&caller);
     let first = app.run(move |app| {
-        let (mut text, mut next) = piece(app, &of, None)?;
+        let (mut text, mut next) = chunk(app, &of, None)?;
         if let Some(after) = next {
-            let (rest, behind) = piece(app, &of, Some(&after))?;
+            let (rest, behind) = chunk(app, &of, Some(&after))?;
             text.extend(rest);
             next = behind;
         }
@@ -72,7 +72,7 @@ async fn schedules(
             let (text, next) = match first {
                 Some(first) => first,
                 None => {
-                    let read = move |app: &App| piece(app, &caller, after.as_deref());
+                    let read = move |app: &App| chunk(app, &caller, after.as_deref());
                     let read = app.run_for(holder, read).await;
                     read.map_err(|_error| io::Error::other("the schedules cannot be read"))?
                 }
@@ -84,8 +84,8 @@ async fn schedules(
     Ok(until_gone(answer, turn))
 }
 
-/// Schedules behind that id, as a part of the list, and the id that precedes the next part. Blocks.
-fn piece(
+/// The next part of the list of schedules, after an id; and the last id of that part. Blocks.
+fn chunk(
     app: &App,
     caller: &Caller,
     after: Option<&str>,
@@ -140,14 +140,12 @@ async fn put_schedule(
         // A schedule that its owner may no longer have can still be disabled.
         if !(new.disabled && earlier.as_ref().is_some_and(is_as_before)) {
             app.jobs
-                .check_schedule(&new.cron, &new.time_zone, &new.job, owner, caller.role)?;
+                .schedules()
+                .check(&new.cron, &new.time_zone, &new.job, owner, caller.role)?;
         }
         check_room(app, owner, &id, template.len() + new.comment.len())?;
-        let role = kept_role(
-            &app.jobs,
-            caller.role,
-            earlier.as_ref().filter(|one| is_as_before(one)),
-        )?;
+        let earlier_role = earlier.as_ref().filter(|one| is_as_before(one));
+        let role = (app.jobs.schedules()).kept_role(caller.role, earlier_role)?;
         let schedule = Schedule {
             id: id.clone(),
             cron: new.cron,
@@ -254,7 +252,10 @@ fn no_schedule(id: &str) -> ApiError {
 }
 
 fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
-    let next = jobs.next_tick(&schedule).filter(|_| !schedule.disabled);
+    let next = jobs
+        .schedules()
+        .next_tick(&schedule)
+        .filter(|_| !schedule.disabled);
     let unknown_zone = time_zone_trouble(&schedule.time_zone).map(|trouble| Reason {
         code: FailureCode::UnknownTimeZone.into(),
         text: format!("The schedule submits no jobs, because its time zone {trouble}."),

@@ -10,7 +10,7 @@ use godwit_api::PORT_DEFAULT;
 use godwit_api::grant::check_identity;
 use godwit_api::host::HostPort;
 use godwit_api::rest::{HERE, IndependentNode, NewSite, SiteView, check_site_name};
-use godwit_state::{Change, Op, Site, SiteNode};
+use godwit_state::{Change, Op, Peer, Site, SiteNode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -95,10 +95,12 @@ fn checked(name: &str, new: NewSite) -> Result<Site, ApiError> {
     let nodes = new.nodes.into_iter().map(|node| {
         let identity = check_node(&node.addresses, &node.identity)?;
         Ok(SiteNode {
-            // Two nodes have different addresses, and may have one name.
-            name: node.addresses[0].clone(),
-            identity,
-            addresses: node.addresses,
+            peer: Peer {
+                // Two nodes have different addresses, and may have one name.
+                name: node.addresses[0].clone(),
+                identity,
+                addresses: node.addresses,
+            },
             named: None,
             independent: true,
         })
@@ -126,8 +128,8 @@ fn check_node(addresses: &[String], identity: &str) -> Result<String, ApiError> 
 
 fn view(site: Site) -> SiteView {
     let independent = site.independent().map(|node| IndependentNode {
-        addresses: node.addresses.clone(),
-        identity: node.identity.clone(),
+        addresses: node.peer.addresses.clone(),
+        identity: node.peer.identity.clone(),
     });
     SiteView {
         nodes: independent.collect(),

@@ -93,7 +93,7 @@ impl Own {
         lacking.map(|name| format!("was not for {name}"))
     }
 
-    /// ECDSA P-256, which all browsers accept, signed by itself.
+    /// ECDSA P-256, which all browsers accept, self-signed.
     fn make(&self, now: SystemTime) -> Result<(), CertificateError> {
         let directory = &self.directory;
         let failed = |error: rcgen::Error| {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_without_an_end_or_a_name_is_made_anew_with_its_key() {
+    fn a_certificate_without_an_end_or_a_name_is_renewed_with_its_key() {
         let directory = tempfile::tempdir().unwrap();
         let one = own(directory.path(), &[]);
         let pair = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();

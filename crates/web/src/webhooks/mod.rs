@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::app::App;
+use crate::problem::ApiError;
 use crate::server::stopped;
 use address::Network;
 
@@ -27,8 +28,8 @@ const AT_ONCE_MAX: usize = 16;
 /// Deliveries to one webhook that are sent at once, so that a slow receiver does not hold up the others.
 const AT_ONCE_EACH_MAX: usize = 2;
 
-/// Due deliveries that are read at once.
-const DUE_MAX: usize = 1_000;
+/// Due deliveries of one webhook that are read at once: those in progress, and as many to follow them.
+const DUE_EACH_MAX: usize = 2 * AT_ONCE_EACH_MAX;
 
 /// Pause after the state could not be read or changed.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -39,7 +40,7 @@ const LOOK_WHILE_SENDING: Duration = Duration::from_millis(500);
 /// The longest sleep, so that a clock that was set forward is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
-/// The longest text of how an attempt ended.
+/// Most bytes of the text that says how an attempt ended.
 const STATUS_BYTES_MAX: usize = 500;
 
 /// Sends webhooks.
@@ -47,6 +48,16 @@ pub(crate) struct Webhooks {
     pub(crate) app: Arc<App>,
     pub(crate) networks: Vec<Network>,
     pub(crate) tls: Arc<ClientConfig>,
+}
+
+/// The deliveries in progress, and whose turn it is.
+#[derive(Default)]
+struct Sending {
+    /// The webhook of each delivery in progress.
+    webhooks: HashMap<u64, String>,
+    /// The turn that each webhook with due deliveries had last.
+    turns: HashMap<String, u64>,
+    turn: u64,
 }
 
 /// How an attempt ended.
@@ -64,20 +75,13 @@ impl Webhooks {
         let own = Arc::new(self);
         let mut newest = own.app.hub.newest.clone();
         let mut running: JoinSet<u64> = JoinSet::new();
-        let mut sending: HashMap<u64, String> = HashMap::new();
+        let mut sending = Sending::default();
         loop {
             newest.mark_unchanged();
             let pause = match own.look().await {
                 Ok((due, pause)) => {
-                    for delivery in due {
-                        let each = sending.values().filter(|id| **id == delivery.webhook);
-                        let busy = sending.len() >= AT_ONCE_MAX
-                            || sending.contains_key(&delivery.id)
-                            || each.count() >= AT_ONCE_EACH_MAX;
-                        if !busy {
-                            sending.insert(delivery.id, delivery.webhook.clone());
-                            running.spawn(Arc::clone(&own).attempt(delivery));
-                        }
+                    for delivery in sending.choose(due) {
+                        running.spawn(Arc::clone(&own).attempt(delivery));
                     }
                     pause
                 }
@@ -88,9 +92,9 @@ impl Webhooks {
                 () = sleep(pause) => {}
                 changed = newest.changed() => if changed.is_err() { return },
                 Some(ended) = running.join_next(), if !running.is_empty() => match ended {
-                    Ok(id) => drop(sending.remove(&id)),
+                    Ok(id) => drop(sending.webhooks.remove(&id)),
                     // The panic has been printed; its delivery is retried with the others.
-                    Err(_panic) => sending.clear(),
+                    Err(_panic) => sending.webhooks.clear(),
                 },
             }
         }
@@ -112,7 +116,10 @@ impl Webhooks {
                 return Ok((Vec::new(), Duration::from_millis(left).min(SLEEP_MAX)));
             }
             // Deliveries without a place wait for the end of another, and so do deliveries that become due meanwhile.
-            Ok((reader.deliveries().due(now, DUE_MAX)?, LOOK_WHILE_SENDING))
+            Ok((
+                reader.deliveries().due(now, DUE_EACH_MAX)?,
+                LOOK_WHILE_SENDING,
+            ))
         });
         looked.await.map_err(|_error| ())
     }
@@ -183,8 +190,7 @@ impl Webhooks {
         });
         match told.await {
             Ok(()) => {}
-            // The delivery made way for newer ones.
-            Err(error) if error.status() == StatusCode::NOT_FOUND => {}
+            Err(error) if is_final(&error) => {}
             Err(_) => return Err(()),
         }
         let arrived = ended.status.parse::<u16>().is_ok_and(|status| status < 300);
@@ -200,6 +206,41 @@ impl Webhooks {
         }
         Ok(())
     }
+}
+
+impl Sending {
+    /// The deliveries to send now. The webhook that has waited longest has the next turn, so slow receivers do not take all places for
+    /// themselves.
+    fn choose(&mut self, due: Vec<PendingDelivery>) -> Vec<PendingDelivery> {
+        let is_due = |id: &String| due.iter().any(|delivery| delivery.webhook == *id);
+        self.turns.retain(|id, _| is_due(id));
+        let mut waiting: Vec<PendingDelivery> = due
+            .into_iter()
+            .filter(|delivery| !self.webhooks.contains_key(&delivery.id))
+            .collect();
+        let mut chosen = Vec::new();
+        while self.webhooks.len() < AT_ONCE_MAX {
+            let busy = |id: &str| self.webhooks.values().filter(|of| *of == id).count();
+            let turn = |delivery: &PendingDelivery| self.turns.get(&delivery.webhook).copied();
+            // Of equal ones, the first in the list has been due longest.
+            let next = (0..waiting.len())
+                .filter(|at| busy(&waiting[*at].webhook) < AT_ONCE_EACH_MAX)
+                .min_by_key(|at| turn(&waiting[*at]));
+            let Some(next) = next else { break };
+            let delivery = waiting.remove(next);
+            self.turn += 1;
+            self.turns.insert(delivery.webhook.clone(), self.turn);
+            self.webhooks.insert(delivery.id, delivery.webhook.clone());
+            chosen.push(delivery);
+        }
+        chosen
+    }
+}
+
+/// Whether the report of an attempt has no use any more: the delivery made way for newer ones, or another node leads now. That node sends
+/// the delivery, and the state takes reports from it alone.
+fn is_final(error: &ApiError) -> bool {
+    [StatusCode::NOT_FOUND, StatusCode::FORBIDDEN].contains(&error.status())
 }
 
 fn end(delivery: PendingDelivery, status: &str) -> Ended {
@@ -223,5 +264,84 @@ fn retry(delivery: PendingDelivery, mut status: String, wish: Option<Duration>) 
         status,
         delivery,
         gone: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_state::{CommandError, ProposeError};
+
+    use super::*;
+
+    fn due(webhook: &str, ids: std::ops::Range<u64>) -> Vec<PendingDelivery> {
+        ids.map(|id| PendingDelivery {
+            id,
+            webhook: webhook.to_owned(),
+            job: String::new(),
+            event: String::new(),
+            body: String::new(),
+            attempts: 0,
+            next_attempt: Timestamp(0),
+        })
+        .collect()
+    }
+
+    fn names(chosen: &[PendingDelivery]) -> Vec<&str> {
+        chosen.iter().map(|one| one.webhook.as_str()).collect()
+    }
+
+    #[test]
+    fn a_node_that_no_longer_leads_gives_its_reports_up() {
+        let is_final = |error: ProposeError| is_final(&ApiError::from(error));
+        let denied = CommandError::Denied {
+            what: "only the leader may request webhook.delivery".to_owned(),
+        };
+        let gone = CommandError::NotFound {
+            kind: "delivery".to_owned(),
+            id: "1".to_owned(),
+        };
+        for refused in [denied, gone] {
+            assert!(is_final(ProposeError::Refused(refused)));
+        }
+        for later in [ProposeError::Busy, ProposeError::Unknown] {
+            assert!(!is_final(later));
+        }
+    }
+
+    #[test]
+    fn slow_receivers_leave_a_place_for_a_later_one() {
+        let mut sending = Sending::default();
+        let slow: Vec<String> = (0..20).map(|n| format!("slow{n:02}")).collect();
+        let of_slow = || {
+            let each = slow.iter().zip((0..).step_by(100));
+            let all = each.flat_map(|(name, id)| due(name, id..id + 4));
+            all.collect::<Vec<_>>()
+        };
+        let first = sending.choose(of_slow());
+        let all: Vec<&str> = slow.iter().map(String::as_str).collect();
+        assert_eq!(names(&first), all[..AT_ONCE_MAX], "one of each");
+        assert!(sending.choose(of_slow()).is_empty(), "no place is free");
+        // One place becomes free. The webhook without a turn has it, although its delivery is the last.
+        sending.webhooks.remove(&first[0].id);
+        let ended = |mut due: Vec<PendingDelivery>| {
+            due.retain(|one| one.id != first[0].id);
+            due
+        };
+        let mut now = ended(of_slow());
+        now.retain(|one| one.webhook.as_str() < "slow16");
+        now.extend(due("good", 5_000..5_001));
+        assert_eq!(names(&sending.choose(now)), ["good"]);
+    }
+
+    #[test]
+    fn one_receiver_has_no_more_than_its_places() {
+        let mut sending = Sending::default();
+        let chosen = sending.choose(due("slow", 0..4));
+        assert_eq!(chosen.len(), AT_ONCE_EACH_MAX);
+        assert!(sending.choose(due("slow", 0..4)).is_empty());
+        sending.webhooks.remove(&0);
+        let chosen = sending.choose(due("slow", 1..5));
+        let ids: Vec<u64> = chosen.iter().map(|one| one.id).collect();
+        assert_eq!(ids, [2]);
     }
 }

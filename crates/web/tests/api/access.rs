@@ -196,7 +196,7 @@ fn a_later_user_of_a_name_has_none_of_the_rules() {
 }
 
 #[test]
-fn a_later_user_does_not_get_the_name_of_one_who_had_jobs() {
+fn a_new_user_does_not_get_the_name_of_a_user_with_jobs() {
     let world = World::new();
     let (first, _) = token(&world, "otto", "operator");
     let admin = world.client();
@@ -262,7 +262,7 @@ fn no_entry_is_seen_or_changed_without_the_right() {
                         "rename",
                         json!({"from": place("/old"), "to": place("/older")}),
                     ),
-                    // Renaming needs to read what it moves.
+                    // A rename also needs the right to read the moved entry.
                     *write && *delete && *look && line.contains("read"),
                 ),
                 (post("clean", json!({"place": place("")})), *delete),

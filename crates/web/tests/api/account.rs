@@ -1,7 +1,11 @@
 //! Tests the caller's own account: its password, sessions and tokens, for every role.
 //! Changes that admins make to other accounts are tested in `rights` and `session`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use godwit_state::{FEATURE_LEVEL, Op};
+use godwit_worlds::DEADLINE;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
@@ -198,17 +202,20 @@ fn the_token_by_which_a_session_began_is_not_one_of_the_others() {
 fn a_log_in_under_way_does_not_survive_a_new_password() {
     let (world, _) = world();
     let clients: Vec<Client> = (0..4).map(|_| world.network()).collect();
+    let done = AtomicUsize::new(0);
     let secrets = std::thread::scope(|scope| {
         let log_ins: Vec<_> = clients
             .iter()
             .map(|client| {
+                let done = &done;
                 scope.spawn(move || {
                     let mut secrets = Vec::new();
                     loop {
                         let answer = client.post("/api/v1/login", &by_password("vera"));
                         match answer.status.as_u16() {
                             200 => {
-                                secrets.push(answer.json()["secret"].as_str().unwrap().to_owned())
+                                secrets.push(answer.json()["secret"].as_str().unwrap().to_owned());
+                                done.fetch_add(1, Ordering::Relaxed);
                             }
                             401 => return secrets,
                             other => panic!("{other}: {answer:?}"),
@@ -217,13 +224,16 @@ fn a_log_in_under_way_does_not_survive_a_new_password() {
                 })
             })
             .collect();
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        let until = Instant::now() + DEADLINE;
+        while done.load(Ordering::Relaxed) <= clients.len() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let new = json!({"role": "viewer", "password": "battery staple"});
         put_user(&world, "vera", &new);
         let secrets = log_ins.into_iter().map(|thread| thread.join().unwrap());
         secrets.flatten().collect::<Vec<String>>()
     });
-    assert!(secrets.len() > 4, "{} log-ins", secrets.len());
+    assert!(secrets.len() > clients.len(), "{} log-ins", secrets.len());
     for secret in secrets {
         by_token(&clients[0], &secret, "GET", "/api/v1/jobs", &Value::Null)
             .expect_problem(401, "token_revoked");

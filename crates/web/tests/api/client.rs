@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsConnector;
 
 /// Transport to the server.
-enum Way {
+enum Transport {
     Unix(PathBuf),
     Tls {
         taker: Taker,
@@ -33,7 +33,7 @@ pub(crate) type Taker = Arc<dyn Fn(TcpStream) + Send + Sync>;
 /// Sends requests.
 pub(crate) struct Client {
     runtime: Runtime,
-    way: Way,
+    way: Transport,
     headers: Vec<(String, String)>,
 }
 
@@ -96,13 +96,13 @@ impl Answer {
 
 impl Client {
     pub(crate) fn unix(socket: &Path) -> Self {
-        Self::new(Way::Unix(socket.to_owned()))
+        Self::new(Transport::Unix(socket.to_owned()))
     }
 
     /// A client that trusts this certificate only.
     pub(crate) fn tls(taker: Taker, certificate: &Path) -> Self {
         let connector = TlsConnector::from(Arc::new(tls_config(certificate)));
-        Self::new(Way::Tls {
+        Self::new(Transport::Tls {
             taker,
             connector,
             from: Ipv4Addr::LOCALHOST,
@@ -111,13 +111,13 @@ impl Client {
 
     /// Sends from this address.
     pub(crate) fn from(mut self, address: [u8; 4]) -> Self {
-        if let Way::Tls { from, .. } = &mut self.way {
+        if let Transport::Tls { from, .. } = &mut self.way {
             *from = Ipv4Addr::from(address);
         }
         self
     }
 
-    fn new(way: Way) -> Self {
+    fn new(way: Transport) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         Self {
             runtime,
@@ -172,7 +172,7 @@ impl Client {
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
         self.runtime.block_on(async {
             match &self.way {
-                Way::Unix(path) => {
+                Transport::Unix(path) => {
                     let io = TokioIo::new(UnixStream::connect(path).await.unwrap());
                     let (mut sender, connection) =
                         hyper::client::conn::http1::handshake(io).await.unwrap();
@@ -181,7 +181,7 @@ impl Client {
                     connection.abort();
                     answer
                 }
-                Way::Tls {
+                Transport::Tls {
                     taker,
                     connector,
                     from,

@@ -51,7 +51,7 @@ fn impatient() -> World {
 }
 
 #[test]
-fn silent_connections_switch_nobody_off() {
+fn silent_connections_exclude_no_client() {
     let world = World::new();
     let (secret, _) = token(&world, "vera", "viewer");
     let runtime = runtime();
@@ -96,6 +96,7 @@ fn pings_and_half_requests_keep_no_connection() {
     let connector = connector(&world);
     let (secret, _) = token(&world, "vera", "viewer");
     runtime().block_on(async {
+        // Without a deadline, pings would keep a connection forever.
         let until_end = |sent: Vec<u8>, again: &'static [u8]| {
             let (taker, connector) = (&taker, &connector);
             async move {
@@ -114,12 +115,9 @@ fn pings_and_half_requests_keep_no_connection() {
                 }
             }
         };
-        let pings = until_end(PREFACE.to_vec(), PING).await;
-        let nothing = until_end(Vec::new(), b"").await;
-        let half = until_end(b"GET / HTTP/1.1\r\nx: ".to_vec(), b"x").await;
-        for took in [pings, nothing, half] {
-            assert!(took < Duration::from_secs(20), "{took:?}");
-        }
+        until_end(PREFACE.to_vec(), PING).await;
+        until_end(Vec::new(), b"").await;
+        until_end(b"GET / HTTP/1.1\r\nx: ".to_vec(), b"x").await;
         // A proven connection does not stay for pings either.
         let head = format!(":method: GET\n:scheme: https\n:authority: x\n:path: /api/v1/node\nauthorization: Bearer {secret}");
         let mut request = PREFACE.to_vec();
@@ -155,7 +153,7 @@ fn a_client_that_gives_no_window_keeps_no_answer() {
                 Ok(Ok(0) | Err(_)) => break,
                 _ => drop(stream.write_all(PING).await),
             }
-            assert!(began.elapsed() < Duration::from_secs(20), "it stays");
+            assert!(began.elapsed() < DEADLINE, "it stays");
         }
     });
     let log = world.log.lock().unwrap().join("\n");
@@ -178,9 +176,8 @@ fn one_user_leaves_turns_for_others() {
             raw.write_all(head.as_bytes()).unwrap();
             waiting.push(raw);
         }
-        let began = Instant::now();
+        // The calls of the other user end only after this one.
         walt.get("/api/v1/limits").expect(200);
-        assert!(began.elapsed() < Duration::from_secs(5), "held up");
     }
     drop(grants);
     for mut raw in waiting {
@@ -219,9 +216,7 @@ struct Raw(UnixStream);
 impl Raw {
     fn new(world: &World) -> Self {
         let stream = UnixStream::connect(world.web.socket()).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
         Self(stream)
     }
 
@@ -306,8 +301,7 @@ fn no_body_is_read_of_who_has_proven_nothing() {
             });
             let status = if is_open { "413" } else { "401" };
             let mut raw = Raw::new(&world);
-            let began = Instant::now();
-            // The head alone: no byte of the body follows.
+            // The head alone: no byte of the body follows. A node that waits for the body answers with another status at the end.
             let head = format!(
                 "{} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer wrong\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n",
                 method.to_uppercase()
@@ -317,10 +311,6 @@ fn no_body_is_read_of_who_has_proven_nothing() {
             assert!(
                 answer.starts_with(&format!("HTTP/1.1 {status}")),
                 "{method} {path}: {answer}"
-            );
-            assert!(
-                began.elapsed() < Duration::from_secs(5),
-                "{method} {path} waits for the body"
             );
         }
     }

@@ -114,7 +114,7 @@ fn a_session_is_no_token_and_makes_no_session() {
 }
 
 #[test]
-fn what_a_session_makes_ends_with_the_session() {
+fn tokens_made_by_a_session_end_with_the_session() {
     let (_world, client) = world();
     let cookie = sign_in(&client, &by_password("ada"));
     let session = by_page(&client, &cookie, "GET", SESSION, &Value::Null).json();
@@ -231,7 +231,7 @@ fn the_own_password_frees_no_token_of_another_user() {
 }
 
 #[test]
-fn what_an_admin_made_falls_with_the_admin() {
+fn tokens_made_by_an_admin_lose_their_role_with_the_admin() {
     let (world, client) = world();
     let bob = log_in(&client, "bob");
     let new = json!({"user": "ada", "role": "admin"});
@@ -264,7 +264,7 @@ fn by_password_of_admin() -> Value {
 }
 
 #[test]
-fn a_user_made_anew_has_nothing_of_the_earlier_one() {
+fn a_recreated_user_has_nothing_of_the_earlier_one() {
     let (world, client) = world();
     let cookie = sign_in(&client, &by_password("ada"));
     let login = log_in(&client, "ada");
@@ -285,7 +285,7 @@ fn a_user_made_anew_has_nothing_of_the_earlier_one() {
 }
 
 #[test]
-fn a_token_of_an_origin_that_nobody_knows_is_refused() {
+fn a_token_of_an_unknown_origin_is_refused() {
     use godwit_state::{Change, Op, Role, Secret, Timestamp, Token};
     let (world, client) = world();
     // SHA-256 of `gwt_expired`.

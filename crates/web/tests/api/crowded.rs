@@ -4,9 +4,17 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use http_body_util::Empty;
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
+use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 use crate::client::Client;
 use crate::rights::token;
@@ -55,6 +63,9 @@ fn one_user_has_so_many_requests_at_once_and_others_have_theirs() {
     let world = World::new();
     let user = |name: &str| token(&world, name, "operator").0;
     let (vera, walt) = (user("vera"), user("walt"));
+    let by_token = world.client().token(&vera);
+    let made = by_token.post("/api/v1/tokens", &json!({"role": "operator"}));
+    let made = made.expect(201).json()["secret"].clone();
     // Bodies that never come.
     let mut waiting: Vec<UnixStream> = (0..100)
         .map(|_| {
@@ -82,6 +93,11 @@ fn one_user_has_so_many_requests_at_once_and_others_have_theirs() {
     vera.get("/api/v1/node")
         .expect_problem(429, "too_many_requests");
     walt.get("/api/v1/node").expect(200);
+    // A token that came from it has no more room.
+    let derived = world.client().token(made.as_str().unwrap());
+    derived
+        .get("/api/v1/node")
+        .expect_problem(429, "too_many_requests");
     // A token leaves room to its user.
     let again = world.client().token(&token(&world, "vera", "operator").0);
     again.get("/api/v1/node").expect(200);
@@ -119,7 +135,7 @@ fn one_user_leaves_few_long_answers_unread_and_others_have_theirs() {
         .collect();
     let by_vera = || world.client().token(&vera);
     std::thread::scope(|scope| {
-        for path in [&*path, "/api/v1/rates"] {
+        for path in [&*path, "/api/v1/rates", "/metrics"] {
             scope.spawn(|| by_vera().get(path).expect_problem(503, "busy"));
         }
     });
@@ -160,6 +176,41 @@ fn a_page_of_jobs_with_long_descriptions_is_short() {
 }
 
 #[test]
+fn a_page_of_a_log_with_long_lines_is_short_and_the_next_one_goes_on() {
+    let world = World::new();
+    let admin = world.client();
+    let id = ended(&world);
+    let path = format!("/api/v1/jobs/{id}/log?limit=10000");
+    let before = admin.get(&path).expect(200).json();
+    let (known, at) = (
+        before["lines"].as_array().unwrap().len(),
+        &before["lines"][0]["at"],
+    );
+    let last = before["next"].as_u64().unwrap();
+    let event = json!({"event": "note", "message": "x".repeat(60 << 10)});
+    let log = world.path("jobs").join(&id).join("log.jsonl");
+    let mut file = OpenOptions::new().append(true).open(log).unwrap();
+    for number in last + 1..=last + 60 {
+        // The number comes first, as the node writes it.
+        let line = format!("{{\"seq\":{number},\"at\":{at},\"attempt\":1,\"event\":{event}}}");
+        writeln!(file, "{line}").unwrap();
+    }
+    let (mut found, mut after) = (0, 0);
+    loop {
+        let page = admin.get(&format!("{path}&after={after}")).expect(200);
+        assert!(page.body.len() < 1_500_000, "{}", page.body.len());
+        let page = page.json();
+        let lines = page["lines"].as_array().unwrap().len();
+        if lines == 0 {
+            break;
+        }
+        found += lines;
+        after = page["next"].as_u64().unwrap();
+    }
+    assert_eq!((found, after), (known + 60, last + 60));
+}
+
+#[test]
 fn a_manifest_ends_with_the_right_to_list_the_places_of_its_job() {
     const BYTES: usize = 64 << 20;
     let world = World::new();
@@ -184,4 +235,52 @@ fn a_manifest_ends_with_the_right_to_list_the_places_of_its_job() {
         read < BYTES,
         "the whole of it came after the right had ended"
     );
+}
+
+/// A connection by HTTP/2, for many requests at once.
+async fn connected(world: &World) -> SendRequest<Empty<Bytes>> {
+    let socket = tokio::net::UnixStream::connect(world.web.socket());
+    let io = TokioIo::new(socket.await.unwrap());
+    let (sender, connection) = handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+#[test]
+fn manifests_whose_bytes_come_late_leave_threads_to_others() {
+    let world = World::new();
+    let [ada, eve, vera] = ["ada", "eve", "vera"].map(|name| token(&world, name, "admin").0);
+    let id = ended(&world);
+    let manifest = world.path("jobs").join(&id).join("manifest");
+    fs::remove_file(&manifest).unwrap();
+    let made = Command::new("mkfifo").arg(&manifest).status().unwrap();
+    assert!(made.success());
+    // It writes nothing, as a node that hangs.
+    let mut options = OpenOptions::new();
+    let writer = options.read(true).write(true).open(&manifest).unwrap();
+    let begin = async |sender: &mut SendRequest<Empty<Bytes>>, secret: &str, path: &str| {
+        let request = Request::get(format!("http://node{path}"))
+            .header("authorization", format!("Bearer {secret}"))
+            .body(Empty::new())
+            .unwrap();
+        let answer = timeout(DEADLINE, sender.send_request(request)).await;
+        let answer = answer.expect("a thread is left").unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let path = format!("/api/v1/jobs/{id}/manifest");
+        let (mut senders, mut unread) = (Vec::new(), Vec::new());
+        for secret in [&*ada, &*ada, &*eve, &*eve] {
+            let mut sender = connected(&world).await;
+            for _ in 0..24 {
+                unread.push(begin(&mut sender, secret, path.as_str()).await);
+            }
+            senders.push(sender);
+        }
+        let mut sender = connected(&world).await;
+        begin(&mut sender, vera.as_str(), "/api/v1/node").await;
+    });
+    drop(writer);
 }

@@ -263,8 +263,8 @@ fn a_stream_ends_when_its_token_does_not_hold_any_more_and_when_the_server_stops
     of_user.join().unwrap().expect(200);
 }
 
-/// How soon a stream ends after its right: well before the ping of a silent stream.
-const ENDS_WITHIN: Duration = Duration::from_secs(6);
+/// How soon a stream ends after its right. A second is usual. A stream that only its ping wakes takes 10 s.
+const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
 #[test]
 fn a_stream_ends_with_the_right_to_it() {
@@ -280,7 +280,6 @@ fn a_stream_ends_with_the_right_to_it() {
         "signed-out",
         "changed",
         "parent",
-        "expired",
     ];
     let mut tokens = Vec::new();
     for name in names {
@@ -311,10 +310,7 @@ fn a_stream_ends_with_the_right_to_it() {
         &json!({"role": "viewer"}),
     );
     let (of_child, _) = made(new_child);
-    child("expired", json!({})).expect_problem(403, "role_too_small");
-    let soon = godwit_api::rest::Timestamp(godwit_jobs::now().0 + 2_500);
-    let soon = json!({"user": "expired", "role": "viewer", "expires": soon});
-    let (expires, _) = made(admin.post("/api/v1/tokens", &soon));
+    child("revoked", json!({})).expect_problem(403, "role_too_small");
     let signed_out = sign_in(&client, &by_password("signed-out"));
     let changed = sign_in(&client, &by_password("changed"));
     let current = sign_in(&client, &by_password("changed"));
@@ -329,7 +325,6 @@ fn a_stream_ends_with_the_right_to_it() {
         ("disabled", open(bearer(&of("disabled").0))),
         ("removed", open(bearer(&of("removed").0))),
         ("parent", open(bearer(&of_child))),
-        ("expired", open(bearer(&expires))),
         ("signed-out", open(("cookie", signed_out.clone()))),
         ("changed", open(("cookie", changed))),
     ];
@@ -398,9 +393,9 @@ fn a_stream_that_nothing_wakes_ends_with_its_token() {
     }
     let last = || world.replica.reader().last_event().unwrap();
     let before = last();
-    let expired = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + DEADLINE;
     while !stream.is_finished() {
-        assert!(Instant::now() < expired + ENDS_WITHIN, "it goes on");
+        assert!(Instant::now() < until, "it goes on");
         std::thread::sleep(Duration::from_millis(5));
     }
     stream.join().unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
 use godwit_api::record::{TransferDirection, TransferNews, TransferRecord, TransferStart};
-use godwit_api::rest::Timestamp;
+use godwit_api::rest::{Bottleneck, Timestamp};
 
 use crate::world::{Settings, World};
 
@@ -120,7 +120,7 @@ fn transfers_are_counted_by_outcome_stage_and_a_bounded_number_of_peers() {
             failed: 0,
             bytes_per_second: 0.0,
             streams: 1,
-            bottleneck: Some("network".to_owned()),
+            bottleneck: Some(Bottleneck::Network),
             code: FailureCode::Complete.into(),
             message: None,
         })));

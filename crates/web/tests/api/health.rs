@@ -46,8 +46,9 @@ fn figures_count_jobs_attempts_and_requests_by_bounded_labels() {
         r#"godwit_jobs{state="complete"} 1"#,
         r#"godwit_jobs{state="scheduled"} 1"#,
         r#"godwit_jobs{state="failed"} 0"#,
-        "godwit_moved_bytes_total 100000",
-        r#"godwit_build_info{version="1.2.3"} 1"#,
+        r#"godwit_moved_bytes_total{runs="here"} 100000"#,
+        r#"godwit_moved_bytes_total{runs="elsewhere"} 0"#,
+        r#"godwit_build_info{version="1.2.3",cluster_id="gw1-test"} 1"#,
         r#"godwit_http_requests_total{method="GET",route="/api/v1/jobs/{id}",status="404"} 3"#,
         r#"godwit_http_requests_total{method="POST",route="/api/v1/jobs",status="201"} 2"#,
         "# EOF",
@@ -59,6 +60,40 @@ fn figures_count_jobs_attempts_and_requests_by_bounded_labels() {
     assert!(text.contains(bucket), "{text}");
     let wrong = world.client().token("gwt_wrong");
     wrong.get("/metrics").expect_problem(401, "bad_token");
+}
+
+#[test]
+fn the_amounts_of_a_paused_and_resumed_job_are_counted() {
+    let world = World::new();
+    std::fs::create_dir(world.path("data/run")).unwrap();
+    for n in 0..200_u8 {
+        std::fs::write(world.path(&format!("data/run/f{n}")), vec![n; 50_000]).unwrap();
+    }
+    let client = world.client();
+    let job =
+        json!({"sources": ["here:/data/run"], "destination": "here:/data/copy", "limit": 400_000});
+    let job = client.post("/api/v1/jobs", &job).expect(201).json();
+    let at = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    let until = Instant::now() + Duration::from_secs(60);
+    let wait_for = |is_so: &dyn Fn() -> bool| {
+        while !is_so() {
+            assert!(Instant::now() < until, "{}", client.get(&at).json());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for(&|| client.get(&at).json()["progress"]["bytes"].as_u64() > Some(200_000));
+    client.post(&format!("{at}/pause"), &json!({})).expect(200);
+    wait_for(&|| client.get(&at).json()["state"] == "paused");
+    let faster = json!({"limit": 100_000_000});
+    client.json("PATCH", &at, &faster).expect(200);
+    client.post(&format!("{at}/resume"), &json!({})).expect(200);
+    wait_for(&|| client.get(&at).json()["state"] == "complete");
+    wait_for(&|| {
+        let moved = client.get(&at).json()["moved"]["bytes"].as_u64().unwrap();
+        let text = String::from_utf8(client.get("/metrics").expect(200).body).unwrap();
+        let line = format!("godwit_moved_bytes_total{{runs=\"here\"}} {moved}");
+        moved > 0 && text.lines().any(|one| one == line)
+    });
 }
 
 #[test]
@@ -141,6 +176,10 @@ fn schedules_and_webhooks_are_put_and_removed() {
     );
     assert!(put["next"].is_string(), "{put}");
     assert_eq!(schedule("whenever").status.as_u16(), 422);
+    // It comes due in the year 4991, and its search would take long.
+    let rare = schedule("0 0 0 L * +1#4 4-4996/4,4991");
+    let refused = rare.expect_problem(422, "invalid");
+    assert!(refused.to_string().contains("10 years"), "{refused}");
     assert_eq!(client.get("/api/v1/schedules").json(), json!([put]));
     client.delete("/api/v1/schedules/nightly").expect(204);
     let gone = client.delete("/api/v1/schedules/nightly");
@@ -167,7 +206,7 @@ fn schedules_and_webhooks_are_put_and_removed() {
 }
 
 #[test]
-fn a_time_zone_that_nobody_knows_is_refused_and_an_old_one_is_shown() {
+fn an_unknown_time_zone_is_refused_and_an_old_one_is_shown() {
     let world = World::new();
     let client = world.client();
     for zone in ["Nowhere/Land", "Berlin", "UTC+1"] {

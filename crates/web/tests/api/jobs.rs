@@ -206,6 +206,25 @@ fn the_node_tells_of_itself_and_who_asks() {
 }
 
 #[test]
+fn waiting_jobs_of_one_owner_are_bounded_in_bytes() {
+    let world = World::with(Settings {
+        waiting_of_owner_max: 30,
+        ..Settings::default()
+    });
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data read,write");
+    let mut job = later("waits");
+    let names = (0..1_000).map(|number| format!("{number:0>240}"));
+    job["list"] = names.collect::<Vec<_>>().into();
+    for _ in 0..2 {
+        otto.post("/api/v1/jobs", &job).expect(201);
+    }
+    let full = otto.post("/api/v1/jobs", &job);
+    let problem = full.expect_problem(422, "too_many");
+    assert!(format!("{problem:?}").contains("bytes"), "{problem:?}");
+}
+
+#[test]
 fn one_owner_leaves_room_for_jobs_and_schedules_of_others() {
     let world = World::with(Settings {
         waiting_of_owner_max: 3,

@@ -13,6 +13,7 @@ mod client;
 mod connections;
 mod credentials;
 mod crowded;
+mod destinations;
 mod events;
 mod graphite;
 mod health;

@@ -89,6 +89,10 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("POST", "/api/v1/places/remove", OPERATOR),
     ("POST", "/api/v1/places/rename", OPERATOR),
     ("POST", "/api/v1/places/clean", OPERATOR),
+    ("GET", "/api/v1/buffer", VIEWER),
+    ("GET", "/api/v1/buffer/files", VIEWER),
+    ("POST", "/api/v1/buffer/keep", OPERATOR),
+    ("POST", "/api/v1/buffer/drop", OPERATOR),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
     ("GET", "/metrics", VIEWER),
@@ -269,7 +273,7 @@ fn a_token_allows_no_more_than_its_user_and_itself() {
 }
 
 #[test]
-fn an_operator_changes_only_jobs_of_its_own() {
+fn an_operator_changes_only_its_jobs() {
     let world = World::new();
     let (one, _) = token(&world, "otto", "operator");
     let (other, _) = token(&world, "olga", "operator");
@@ -358,12 +362,14 @@ fn refusals_of_users_are_written_into_both_logs_and_those_of_strangers_into_one(
         .unwrap();
     let line = lines
         .iter()
-        .find(|line| line.outcome == "role_too_small")
+        .find(|line| line.outcome.as_str() == "role_too_small")
         .unwrap();
     assert_eq!(line.request.as_deref(), Some("find-me"));
     assert_eq!(line.object, "GET /api/v1/users");
     assert!(
-        lines.iter().all(|line| line.outcome != "bad_token"),
+        lines
+            .iter()
+            .all(|line| line.outcome.as_str() != "bad_token"),
         "a stranger has changed the state: {lines:?}"
     );
     let log = world.log.lock().unwrap();
@@ -373,7 +379,7 @@ fn refusals_of_users_are_written_into_both_logs_and_those_of_strangers_into_one(
 }
 
 #[test]
-fn a_name_that_nobody_has_is_written_nowhere() {
+fn a_name_without_an_account_is_written_nowhere() {
     let world = World::new();
     let user = json!({"role": "operator", "password": "correct horse"});
     world

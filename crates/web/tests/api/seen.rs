@@ -1,4 +1,4 @@
-//! Tests what users see of jobs of others: no name of an entry without the right to list the places of the job.
+//! Tests that users see names in jobs of others only with the right to list the places of the job.
 //! The rights to call a route at all are tested in `rights`.
 
 use std::fs;
@@ -145,7 +145,7 @@ fn a_viewer_reads_no_name_of_another_users_job_in_any_answer() {
 }
 
 #[test]
-fn who_may_list_all_places_of_a_job_sees_it_whole() {
+fn a_viewer_who_may_list_all_places_of_a_job_sees_all_of_it() {
     let world = World::new();
     let user = |name: &str, role: &str| world.client().token(&token(&world, name, role).0);
     let (owner, viewer) = (user("otto", "operator"), user("vera", "viewer"));
@@ -251,7 +251,7 @@ fn an_outline_has_no_word_of_a_site_that_asked_for_the_job() {
 
 /// A deletion touches entries that the owner of the job never named.
 #[test]
-fn who_may_only_write_hears_no_name_of_what_its_job_deletes() {
+fn an_owner_who_may_only_write_sees_no_names_of_deleted_entries() {
     let world = World::new();
     let (secret, _) = token(&world, "otto", "operator");
     let otto = world.client().token(&secret);
@@ -294,7 +294,7 @@ fn who_may_only_write_hears_no_name_of_what_its_job_deletes() {
 
 /// Two jobs cannot write to one place at once. The waiting job learns that another one writes, and no more.
 #[test]
-fn who_waits_for_a_destination_hears_nothing_of_the_job_that_has_it() {
+fn a_job_that_waits_for_its_destination_does_not_reveal_the_other_job() {
     let world = World::new();
     let user = |name: &str| {
         let (secret, _) = token(&world, name, "operator");

@@ -1,7 +1,8 @@
 //! Tests rights at sites: each request for a place of a site is refused without a rule for it, before the site is asked.
 //! The site's view of the node is tested in `cli`.
 
-use godwit_state::{FEATURE_LEVEL, Op};
+use godwit_jobs::Seen;
+use godwit_state::{FEATURE_LEVEL, Op, Role};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
@@ -38,6 +39,18 @@ fn rule(world: &World, id: &str, site: &str, rights: &[&str]) -> Answer {
         .json("PUT", &format!("/api/v1/access/{id}"), &rule)
 }
 
+#[test]
+fn only_a_node_that_the_operator_named_is_asked_for_its_exports() {
+    let (world, _olga) = world();
+    let ask = |identity: &str| {
+        let path = format!("/api/v1/places/space?place=far:/&identity={identity}");
+        world.client().get(&path)
+    };
+    ask(BOB).expect_problem(404, "not_found");
+    // The first node is asked, and does not answer.
+    assert_ne!(ask(ADA).status.as_u16(), 404);
+}
+
 /// A rule for a name covers the identity that the name has now, and no job to the one before.
 #[test]
 fn a_job_to_a_site_that_changed_its_identity_is_an_outline() {
@@ -68,6 +81,28 @@ fn a_job_to_a_site_that_changed_its_identity_is_an_outline() {
     assert_eq!(seen["destination"], "far:/proj/\u{2026}");
     vera.get(&format!("{path}/log"))
         .expect_problem(403, "not_granted");
+}
+
+/// A job may have a thousand places at one site, and each look at its description takes a millisecond.
+#[test]
+fn the_description_of_a_job_is_read_once_for_all_of_its_places_at_a_site() {
+    let (world, _olga) = world();
+    token(&world, "vera", "viewer");
+    let job = job("copy", "far:/proj/merger", "here:/data/pub");
+    let made = world.client().post("/api/v1/jobs", &job).expect(201).json();
+    let id = made["id"].as_str().unwrap();
+    world.grant("vera", "data list");
+    let list = json!({"subject": "user:vera", "site": "far", "export": "proj", "rights": ["list"]});
+    let put = world.client().json("PUT", "/api/v1/access/one", &list);
+    put.expect(200);
+    let looks = || Seen::by(&world.jobs, "vera", Role::Viewer).unwrap();
+    let sources = |seen: &Seen| seen.job(id).unwrap().sources;
+    let seen = looks();
+    assert_eq!(sources(&seen), ["far:/proj/merger"]);
+    // Only the description says that the job means another site now.
+    site(&world, "far", BOB);
+    assert_eq!(sources(&seen), ["far:/proj/merger"]);
+    assert_eq!(sources(&looks()), ["far:/proj/\u{2026}"]);
 }
 
 fn job(kind: &str, source: &str, destination: &str) -> Value {

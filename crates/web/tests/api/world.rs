@@ -4,18 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
-use godwit_api::failure::Failure;
 use godwit_api::grant::Grant;
 use godwit_api::rest::NodeResources;
-use godwit_api::settings::ToldSetting;
+use godwit_api::settings::SettingWithOrigin;
 use godwit_cluster::{Cluster, ClusterConfig, ClusterHome, NODE_ALONE};
-use godwit_data_port::{Asker, Export, Exported, Here};
-use godwit_engine::session::{Connector, Refusal};
+use godwit_data_port::{Asker, Exported, Here};
 use godwit_jobs::{Jobs, JobsConfig, WAITING_OF_OWNER_MAX, now};
-use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
-use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
+use godwit_net::{Cipher, ClientTls};
+use godwit_run::{Env, Home, Process};
 use godwit_state::{
     Actor, Change, Command, FEATURE_LEVEL, Node, Op, Options, Replica, Role, Secret, Timestamp,
     Token,
@@ -24,6 +21,7 @@ use godwit_web::{
     CertificateSource, ChangePace, ExportInfo, Network, NodeInfo, Patience, UNREAD_MAX, Web,
     WebConfig, machine_admins,
 };
+use godwit_worlds::{export, surroundings};
 
 use crate::client::Client;
 
@@ -72,25 +70,6 @@ impl Default for Settings {
     }
 }
 
-/// There are no other machines.
-struct Nowhere;
-
-impl Connectors for Nowhere {
-    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::usage("there are no other machines"))
-    }
-
-    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(godwit_run::refusal_of(Failure::usage(
-            "there are no other machines",
-        )))
-    }
-
-    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
-        Ok(false)
-    }
-}
-
 impl World {
     pub(crate) fn new() -> Self {
         Self::with(Settings::default())
@@ -104,19 +83,9 @@ impl World {
         }
         let home = Home::at(path("home"));
         home.make().unwrap();
-        let export = |name: &str| Export {
-            name: name.to_owned(),
-            path: path(name),
-            set_id: false,
-            owner: false,
-            security_xattrs: false,
-            devices: false,
-            require_mount: false,
-            watched: godwit_api::watched::Watched::default(),
-        };
         let process = Process::default();
         let spill = home.spill().unwrap();
-        let exports = EXPORTS.map(export).to_vec();
+        let exports = EXPORTS.map(|name| export(name, &path(name))).to_vec();
         let tls = ClientTls::new(&home.identity().unwrap(), &Cipher::ALL).unwrap();
         let here = Here::new(
             exports.clone(),
@@ -147,6 +116,7 @@ impl World {
                 level: FEATURE_LEVEL,
                 sites: sites.clone(),
                 now,
+                left_behind: Arc::new(|_| {}),
                 resources: Arc::new(NodeResources::default),
                 look: Arc::new(BTreeMap::new),
                 log: Arc::clone(&told),
@@ -174,24 +144,9 @@ impl World {
             exported: exported.clone(),
             make_env: Arc::new(move |_| Env {
                 process: process.clone(),
-                home: home.clone(),
-                base: None,
                 exports: Some(exported.clone()),
-                umask: 0o077,
-                started: Instant::now(),
-                alone: false,
                 retries_first: true,
-                connectors: Arc::new(Nowhere),
-                input: None,
-                output: None,
-                list: None,
-                kept_out: Vec::new(),
-                tells: None,
-                label: None,
-                mandate: None,
-                hides_names: false,
-                hides_contents: false,
-                attempts: None,
+                ..surroundings(home.path())
             }),
             tells: Arc::new(|_| {}),
             log: Arc::clone(&told),
@@ -201,26 +156,30 @@ impl World {
             jobs: jobs.clone(),
             cluster,
             node: NodeInfo {
+                buffer: None,
                 version: "1.2.3".to_owned(),
                 name: "node1".to_owned(),
                 identity: "gw1-test".to_owned(),
                 exports: EXPORTS
                     .map(|name| ExportInfo {
                         name: name.to_owned(),
-                        path: path(name),
-                        watched: godwit_api::watched::Watched::default(),
+                        room: {
+                            let export = export(name, &path(name));
+                            Arc::new(move || export.room())
+                        },
                     })
                     .to_vec(),
                 settings: [
                     ("keep-for", "7min", "--keep-for"),
                     ("export", "data=/secret/data", "/secret/config.toml:3"),
                 ]
-                .map(|(name, value, origin)| ToldSetting {
+                .map(|(name, value, origin)| SettingWithOrigin {
                     name,
                     value: value.to_owned(),
                     origin: origin.to_owned(),
                 })
                 .to_vec(),
+                received: Arc::new(|| 0),
             },
             socket: path("run").join("node.sock"),
             manage: Vec::new(),
@@ -263,7 +222,7 @@ impl World {
         self.replica.propose_blocking(command).unwrap();
     }
 
-    /// Puts a node beside this one into the cluster, which takes jobs and has never spoken.
+    /// Adds a node to the cluster that takes jobs and has never reported.
     pub(crate) fn add_node(&self, name: &str) {
         for (number, name) in (1..).zip([NODE_ALONE, name]) {
             self.propose(Op::Node(Change::Put(Node {

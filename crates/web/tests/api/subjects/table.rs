@@ -67,6 +67,25 @@ pub(super) const TABLE: &[Row] = &[
     ),
     known("DELETE", "/api/v1/account/tokens", "", [403, 204, 204, 204]),
     known("GET", "/api/v1/audit", "", [403, 403, 403, 200]),
+    known("GET", "/api/v1/buffer", "", [200, 200, 200, 200]),
+    known(
+        "POST",
+        "/api/v1/buffer/drop",
+        r#"{"place":"here:/data/a"}"#,
+        [403, 200, 403, 200],
+    ),
+    known(
+        "GET",
+        "/api/v1/buffer/files?place=here:/data/a",
+        "",
+        [200, 200, 403, 200],
+    ),
+    known(
+        "POST",
+        "/api/v1/buffer/keep",
+        r#"{"place":"here:/data/a"}"#,
+        [403, 200, 403, 200],
+    ),
     known("GET", "/api/v1/cluster", "", [200, 200, 200, 200]),
     known(
         "POST",

@@ -1,0 +1,268 @@
+//! Joins the transfer buffer to the settings of a node: opens its volumes, makes missing directories, and shows it to the API.
+//! Moves no data.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use godwit_api::job::Text;
+use godwit_api::rest::{
+    BufferChanged, BufferFile, BufferFiles, BufferView, BufferVolume, Timestamp,
+};
+use godwit_api::settings::{BufferSettings, ServeSettings};
+use godwit_buffer::extent::{FileKey, Generation, Keep, SourceId, State};
+use godwit_buffer::health::{Cause, Health};
+use godwit_buffer::in_use::Places;
+use godwit_buffer::ledger::FileView;
+use godwit_buffer::make::{self, Kind, Request};
+use godwit_buffer::service::{Buffer, FailedVolume, Log, open_volumes};
+use godwit_run::Process;
+use godwit_web::BufferControl;
+
+use crate::plan::Plan;
+use godwit_api::failure::Failure;
+
+/// Directories of this size and more get extents of 4 MiB, smaller ones of 1 MiB.
+const LARGE_BYTES: u64 = 1 << 30;
+
+/// Opens the volumes of the settings; `None` if they name none. The node runs without a volume that cannot be opened, and says so.
+pub(crate) fn open(
+    settings: &BufferSettings,
+    identity: &str,
+    log: &Log,
+) -> Result<Option<Buffer>, Failure> {
+    if settings.paths.is_empty() && settings.devices.is_empty() {
+        return Ok(None);
+    }
+    let each = settings.bytes / (settings.paths.len() as u64).max(1);
+    let mut failed = Vec::new();
+    let mut places = Vec::new();
+    for path in &settings.paths {
+        match make_missing(path, each, identity) {
+            Ok(()) => places.push(path.clone()),
+            Err(why) => failed.push(FailedVolume {
+                path: path.clone(),
+                why,
+            }),
+        }
+    }
+    places.extend(settings.devices.iter().cloned());
+    let (opened, unopened) = open_volumes(&places, identity);
+    failed.extend(unopened);
+    for one in &failed {
+        log(&format!(
+            "buffer {}: {}; the node runs without it",
+            one.path.display(),
+            one.why
+        ));
+    }
+    let buffer = Buffer::start(opened, failed, Arc::clone(log)).map_err(Failure::local)?;
+    let figures = buffer.figures();
+    let slots: u64 = figures.slots.iter().sum();
+    log(&format!(
+        "buffer: {} volumes with {} extents of {} bytes, {} of them in use",
+        figures.volumes.len(),
+        slots,
+        figures.extent_bytes,
+        slots - figures.slots[State::Free as usize]
+    ));
+    Ok(Some(buffer))
+}
+
+/// The state that all transfers of this process share.
+pub(crate) fn process(settings: &ServeSettings, buffer: Option<&Buffer>) -> Process {
+    Process {
+        buffer: buffer.cloned(),
+        ..Process::with_pool(settings.memory_bytes)
+    }
+}
+
+/// Makes a buffer in a directory that is new or empty.
+fn make_missing(path: &Path, bytes: u64, identity: &str) -> Result<(), String> {
+    let kind = make::kind(path).map_err(|error| error.to_string())?;
+    if kind != Kind::Directory {
+        return Err("this is no directory; a device belongs into buffer-device".to_owned());
+    }
+    if path.join("log").exists() {
+        return Ok(());
+    }
+    if bytes == 0 {
+        return Err("there is no transfer buffer here yet, and buffer-bytes names no size".into());
+    }
+    let request = Request {
+        path: path.to_owned(),
+        bytes: Some(bytes),
+        extent_bytes: match bytes >= LARGE_BYTES {
+            true => 4 << 20,
+            false => 1 << 20,
+        },
+        node: identity.to_owned(),
+        force: None,
+        id: {
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&chance().to_le_bytes());
+            id[8..].copy_from_slice(&chance().to_le_bytes());
+            id
+        },
+        salt: chance(),
+        now: now(),
+    };
+    let made = make::make(&request, &Places::default());
+    made.map(drop).map_err(|refusal| refusal.to_string())
+}
+
+/// A number that no other volume has; it is no secret.
+fn chance() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn now() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
+}
+
+/// Whether a place, or the directory that it will lie in, is on the file system of another one.
+pub(crate) fn is_on_file_system_of(place: &Path, other: &Path) -> bool {
+    let there = place.ancestors().find_map(|at| std::fs::metadata(at).ok());
+    let other = std::fs::metadata(other).ok();
+    there
+        .zip(other)
+        .is_some_and(|(there, other)| there.dev() == other.dev())
+}
+
+/// The buffer as the API shows it.
+pub(crate) fn control(buffer: &Buffer, plan: &Plan) -> Arc<dyn BufferControl> {
+    let exports = plan.exports.iter();
+    let exports = exports.map(|export| (export.name.clone(), SourceId(export.origin())));
+    Arc::new(Control {
+        buffer: buffer.clone(),
+        exports: exports.collect(),
+    })
+}
+
+struct Control {
+    buffer: Buffer,
+    /// The names of the exports, with the names of their files in the buffer.
+    exports: Vec<(String, SourceId)>,
+}
+
+impl Control {
+    fn source(&self, export: &str) -> Option<SourceId> {
+        let mut exports = self.exports.iter();
+        exports
+            .find(|(name, _)| name == export)
+            .map(|(_, source)| *source)
+    }
+}
+
+impl BufferControl for Control {
+    fn view(&self) -> BufferView {
+        let figures = self.buffer.figures();
+        let each = u64::from(figures.extent_bytes);
+        let volumes = figures.volumes.iter().map(|one| {
+            let (state, reason) = match one.health {
+                Health::Well => ("well", None),
+                Health::Slow => ("slow", Some("far slower than usual")),
+                Health::Out(Cause::Errors) => ("out", Some("several operations failed")),
+                Health::Out(Cause::Hung) => ("out", Some("an operation does not end")),
+                Health::Out(Cause::Commit) => ("out", Some("its log could not be written")),
+            };
+            let all: u64 = one.slots.iter().map(|slots| u64::from(*slots)).sum();
+            BufferVolume {
+                path: Some(text(&one.path)),
+                state: state.to_owned(),
+                reason: reason.map(ToOwned::to_owned),
+                bytes_total: all * each,
+                bytes_free: u64::from(one.slots[State::Free as usize]) * each,
+            }
+        });
+        let closed = self.buffer.failed().iter().map(|one| BufferVolume {
+            path: Some(text(&one.path)),
+            state: "closed".to_owned(),
+            reason: Some(one.why.clone()),
+            bytes_total: 0,
+            bytes_free: 0,
+        });
+        let bytes =
+            |states: &[State]| -> u64 { states.iter().map(|state| figures.bytes(*state)).sum() };
+        BufferView {
+            extent_bytes: each,
+            bytes_total: bytes(&State::ALL),
+            bytes_free: bytes(&[State::Free, State::Freeing]),
+            bytes_filling: bytes(&[State::Filling, State::Written]),
+            bytes_clean: bytes(&[State::Clean]),
+            bytes_dirty: bytes(&[State::Dirty, State::Draining, State::Lost]),
+            files: figures.files,
+            hit_bytes: figures.hit_bytes,
+            missed_bytes: figures.missed_bytes,
+            filled_bytes: figures.filled_bytes,
+            passed_bytes: figures.passed_bytes,
+            damaged_bytes: figures.damaged_bytes,
+            volumes: volumes.chain(closed).collect(),
+        }
+    }
+
+    fn files(&self, export: &str, below: &[u8], after: Option<&[u8]>, most: usize) -> BufferFiles {
+        let Some(source) = self.source(export) else {
+            return BufferFiles::default();
+        };
+        let after = after.map(|path| FileKey {
+            source,
+            path: path.to_vec(),
+            generation: Generation {
+                bytes: u64::MAX,
+                stamp: u64::MAX,
+            },
+        });
+        let found = self.buffer.files(source, below, after.as_ref(), most);
+        let last = found.last().filter(|_| found.len() == most);
+        let next = last.map(|view| Text(view.file.path.clone()));
+        BufferFiles {
+            files: found.iter().map(file).collect(),
+            next,
+        }
+    }
+
+    fn keep(&self, export: &str, below: &[u8], time: Option<Duration>) -> BufferChanged {
+        let keep = match time {
+            None => Keep::Pinned,
+            Some(Duration::ZERO) => Keep::No,
+            Some(time) => Keep::Until(now().saturating_add(time)),
+        };
+        let source = self.source(export);
+        let done = source.map(|source| self.buffer.keep(source, below, keep));
+        let (files, refused) = done.unwrap_or_default();
+        BufferChanged { files, refused }
+    }
+
+    fn drop_files(&self, export: &str, below: &[u8]) -> BufferChanged {
+        let source = self.source(export);
+        let files = source.map(|source| self.buffer.drop_files(source, below));
+        BufferChanged {
+            files: files.unwrap_or(0),
+            refused: 0,
+        }
+    }
+}
+
+fn file(view: &FileView) -> BufferFile {
+    let until = match view.keep {
+        Keep::Until(until) => i64::try_from(until.as_millis()).ok().map(Timestamp),
+        Keep::No | Keep::Pinned => None,
+    };
+    BufferFile {
+        path: Text(view.file.path.clone()),
+        bytes: view.file.generation.bytes,
+        bytes_held: view.bytes,
+        dirty: view.is_dirty,
+        pinned: view.keep == Keep::Pinned,
+        until,
+    }
+}
+
+fn text(path: &Path) -> Text {
+    Text(path.as_os_str().as_encoded_bytes().to_vec())
+}

@@ -1,0 +1,99 @@
+//! Owns the figures of the node's transfer buffer.
+//! Moves no data.
+
+use std::sync::atomic::AtomicU64;
+
+use godwit_api::rest::BufferView;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::StaticText;
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct StateLabel {
+    state: StaticText,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct WayLabel {
+    way: StaticText,
+}
+
+/// States of volumes that figures distinguish.
+const VOLUMES: [&str; 4] = ["well", "slow", "out", "closed"];
+
+/// The figures.
+#[derive(Default)]
+pub(super) struct BufferMetrics {
+    size: Family<StateLabel, Gauge>,
+    moved: Family<WayLabel, Counter>,
+    volumes: Family<StateLabel, Gauge>,
+    files: Gauge,
+}
+
+impl BufferMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "buffer_size",
+            "Extents of the transfer buffer by state",
+            Unit::Bytes,
+            self.size.clone(),
+        );
+        registry.register_with_unit(
+            "buffer_moved",
+            "Amounts since the start of the node: served from the buffer (hit), read from exports instead (missed), written to it (filled), \
+             past it (passed), and not as written (damaged)",
+            Unit::Bytes,
+            self.moved.clone(),
+        );
+        registry.register(
+            "buffer_volumes",
+            "Volumes of the transfer buffer by state",
+            self.volumes.clone(),
+        );
+        registry.register(
+            "buffer_files",
+            "Files in the transfer buffer",
+            self.files.clone(),
+        );
+    }
+
+    /// Sets the current figures.
+    pub(super) fn set(&self, view: &BufferView) {
+        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        for (state, bytes) in [
+            ("free", view.bytes_free),
+            ("filling", view.bytes_filling),
+            ("clean", view.bytes_clean),
+            ("dirty", view.bytes_dirty),
+        ] {
+            let state = StaticText(state);
+            let gauge = self.size.get_or_create(&StateLabel { state });
+            gauge.set(whole(bytes));
+        }
+        for (way, bytes) in [
+            ("hit", view.hit_bytes),
+            ("missed", view.missed_bytes),
+            ("filled", view.filled_bytes),
+            ("passed", view.passed_bytes),
+            ("damaged", view.damaged_bytes),
+        ] {
+            let way = StaticText(way);
+            let counter = self.moved.get_or_create(&WayLabel { way });
+            // The buffer counts from the start of the node, too.
+            let inner: &AtomicU64 = counter.inner();
+            inner.fetch_max(bytes, std::sync::atomic::Ordering::Relaxed);
+        }
+        for state in VOLUMES {
+            let volumes = view.volumes.iter();
+            let number = volumes.filter(|volume| volume.state == state).count();
+            let state = StaticText(state);
+            let gauge = self.volumes.get_or_create(&StateLabel { state });
+            gauge.set(whole(number as u64));
+        }
+        self.files.set(whole(view.files));
+    }
+}

@@ -1,0 +1,172 @@
+//! Owns the routes about the transfer buffer of this node: its figures, its files, pins and drops.
+//! Checks rights, and leaves the rest to the buffer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use godwit_api::grant::Right;
+use godwit_api::rest::{
+    BufferChanged, BufferFiles, BufferView, DropFromBuffer, HERE, KeepInBuffer, Place,
+};
+use godwit_state::{AuditEntry, AuditOutcome, Op, Role};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use super::places::{Query, number, place};
+use crate::app::App;
+use crate::caller::{Caller, Operator, Viewer};
+use crate::config::BufferControl;
+use crate::extract::Body;
+use crate::problem::ApiError;
+use crate::refusals::cut;
+
+/// Files of a page, if the client names no number.
+const PAGE_USUAL: u32 = 500;
+const PAGE_MAX: u32 = 1000;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(show))
+        .routes(routes!(files))
+        .routes(routes!(keep))
+        .routes(routes!(drop_files))
+}
+
+/// Selects a page of the files at and below a place.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes what `Query` reads as bytes")]
+struct FilesQuery {
+    /// A place of this node, as `here:/EXPORT/PATH`.
+    place: String,
+    /// Cursor of the page: `next` of the page before.
+    cursor: Option<String>,
+    /// Files of the page; default 500.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Shows the transfer buffer of this node.
+#[utoipa::path(get, path = "/buffer", tag = "buffer", responses((status = 200, body = BufferView), Problems))]
+async fn show(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Result<Json<BufferView>, ApiError> {
+    app.run(move |app| {
+        let caller = caller.again(app)?;
+        let buffer = app.node.buffer.as_ref();
+        let mut view = buffer.map(|buffer| buffer.view()).unwrap_or_default();
+        if caller.role != Role::Admin {
+            for volume in &mut view.volumes {
+                volume.path = None;
+                volume.reason = volume.reason.take().filter(|_| volume.state != CLOSED);
+            }
+        }
+        Ok(Json(view))
+    })
+    .await
+}
+
+/// The state of a volume that the node could not open.
+pub(crate) const CLOSED: &str = "closed";
+
+/// Lists the files in the buffer at and below a place.
+#[utoipa::path(get, path = "/buffer/files", tag = "buffer", params(FilesQuery), responses((status = 200, body = BufferFiles), Problems))]
+async fn files(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<BufferFiles>, ApiError> {
+    let mut query = Query::read(query.as_deref(), &["place", "cursor", "limit"])?;
+    let place = own_place(&query.required("place")?)?;
+    let limit = match query.take("limit") {
+        Some(text) => Some(number(&text)?),
+        None => None,
+    };
+    let limit = crate::extract::limit(limit, PAGE_USUAL, PAGE_MAX)?;
+    let cursor = query.take("cursor");
+    app.run(move |app| {
+        let caller = caller.again(app)?;
+        let granted = app.jobs.access().of(&caller.name, caller.role)?;
+        granted.check(&place, Right::List)?;
+        let buffer = app.node.buffer.as_ref();
+        let page =
+            buffer.map(|buffer| buffer.files(&place.export, &place.path, cursor.as_deref(), limit));
+        Ok(Json(page.unwrap_or_default()))
+    })
+    .await
+}
+
+/// Sets how long files stay in the buffer.
+#[utoipa::path(post, path = "/buffer/keep", tag = "buffer", request_body = KeepInBuffer, responses((status = 200, body = BufferChanged), Problems))]
+async fn keep(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Body(wish): Body<KeepInBuffer>,
+) -> Result<Json<BufferChanged>, ApiError> {
+    let place = own_place(&wish.place.0)?;
+    let time = wish.seconds.map(Duration::from_secs);
+    change(&app, caller, "buffer_keep", place, move |buffer, place| {
+        buffer.keep(&place.export, &place.path, time)
+    })
+    .await
+}
+
+/// Lets files leave the buffer.
+#[utoipa::path(post, path = "/buffer/drop", tag = "buffer", request_body = DropFromBuffer, responses((status = 200, body = BufferChanged), Problems))]
+async fn drop_files(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Body(wish): Body<DropFromBuffer>,
+) -> Result<Json<BufferChanged>, ApiError> {
+    let place = own_place(&wish.place.0)?;
+    change(&app, caller, "buffer_drop", place, |buffer, place| {
+        buffer.drop_files(&place.export, &place.path)
+    })
+    .await
+}
+
+/// Changes the buffer for a caller who may read the place, and audits that.
+async fn change(
+    app: &Arc<App>,
+    caller: Caller,
+    action: &'static str,
+    place: Place,
+    act: impl FnOnce(&dyn BufferControl, &Place) -> BufferChanged + Send + 'static,
+) -> Result<Json<BufferChanged>, ApiError> {
+    app.run(move |app| {
+        let caller = caller.again(app)?;
+        let granted = app.jobs.access().of(&caller.name, caller.role)?;
+        let object = cut(place.to_string());
+        if let Err(error) = granted.check(&place, Right::Read) {
+            let error = ApiError::from(error);
+            app.refused(caller.actor(), action, &object, error.code().clone());
+            return Err(error.written());
+        }
+        let buffer = app.node.buffer.as_deref();
+        let changed = buffer.map(|buffer| act(buffer, &place));
+        let entry = AuditEntry {
+            action: action.to_owned(),
+            object,
+            outcome: AuditOutcome::Done,
+        };
+        app.propose(caller.actor(), Op::Audit(entry))?;
+        Ok(Json(changed.unwrap_or_default()))
+    })
+    .await
+}
+
+/// A place of this node.
+fn own_place(text: &[u8]) -> Result<Place, ApiError> {
+    let place = place(text)?;
+    match place.site == HERE {
+        true => Ok(place),
+        false => Err(ApiError::invalid(format!(
+            "{place}: the buffer of another site belongs to its nodes; ask one of them, and write {HERE}:/EXPORT/PATH"
+        ))),
+    }
+}

@@ -1,0 +1,107 @@
+//! Tests jobs with several destinations in the API: rights at each destination, what a user sees of a parent, and keys.
+//! The transfers themselves are tested with the real binary.
+
+use godwit_state::{FEATURE_LEVEL, Op};
+use serde_json::{Value, json};
+
+use crate::rights::token;
+use crate::world::World;
+
+/// A node of the newest level.
+fn world() -> World {
+    let world = World::new();
+    world.propose(Op::Level(FEATURE_LEVEL));
+    world
+}
+
+fn job(more: &[&str]) -> Value {
+    json!({
+        "sources": ["here:/data/run4"], "destination": "here:/archive/one/",
+        "more_destinations": more, "label": "night", "not_before": "2100-01-01T00:00:00Z",
+    })
+}
+
+#[test]
+fn a_submitter_needs_a_right_at_each_destination() {
+    let world = world();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data:/run4 read");
+    world.grant("otto", "archive:/one write");
+    let new = job(&["here:/archive/two/"]);
+    let refused = otto.post("/api/v1/jobs", &new);
+    let refused = refused.expect_problem(403, "not_granted");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("archive/two"), "{detail}");
+    let none = otto.get("/api/v1/jobs").expect(200).json();
+    assert_eq!(none["jobs"], json!([]));
+    world.grant("otto", "archive:/two write");
+    let made = otto.post("/api/v1/jobs", &new).expect(201).json();
+    let count = json!({"total": 2, "complete": 0});
+    assert_eq!(made["destinations"], count, "{made}");
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/api/v1/jobs?parent={id}");
+    let children = otto.get(&path).expect(200).json();
+    let children = children["jobs"].as_array().unwrap();
+    assert_eq!(children.len(), 2);
+    for child in children {
+        assert_eq!(
+            (&child["parent"], &child["owner"]),
+            (&json!(id), &json!("otto"))
+        );
+    }
+    // A viewer of one destination sees an outline of the parent.
+    let vera = world.client().token(&token(&world, "vera", "viewer").0);
+    world.grant("vera", "data list");
+    world.grant("vera", "archive:/one list");
+    let report = format!("/api/v1/jobs/{id}/report");
+    vera.get(&report).expect_problem(403, "not_granted");
+    let described = vera.get(&format!("/api/v1/jobs/{id}/description"));
+    let described = described.expect(200).json().to_string();
+    assert!(
+        described.contains("archive/one") && !described.contains("two"),
+        "{described}"
+    );
+    let seen = vera.get(&path).expect(200).json().to_string();
+    assert!(!seen.contains("two"), "{seen}");
+    world.grant("vera", "archive:/two list");
+    let report = vera.get(&report).expect(200).json();
+    assert_eq!(report["destinations"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_key_submits_several_destinations_once() {
+    let world = world();
+    let client = world.client().with("idempotency-key", "night-42");
+    let new = job(&["here:/archive/two/"]);
+    let first = client.post("/api/v1/jobs", &new).expect(201).json();
+    let again = client.post("/api/v1/jobs", &new).expect(200).json();
+    assert_eq!(first["id"], again["id"]);
+    let all = client.get("/api/v1/jobs").expect(200).json();
+    assert_eq!(all["jobs"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn places_that_meet_and_too_many_places_are_refused() {
+    let world = world();
+    let client = world.client();
+    let many: Vec<String> = (0..64).map(|n| format!("here:/archive/m{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    for (more, word) in [
+        (&["here:/archive/one"][..], "one place"),
+        (&["here:/archive/one/deep"], "inside the other"),
+        (&["here:/data/run4/deep"], "inside the source"),
+        (&["here:/none/x"], "no export"),
+        (&many, "at most 64"),
+    ] {
+        let refused = client.post("/api/v1/jobs", &job(more));
+        let text = refused.expect(422).json()["detail"].to_string();
+        assert!(text.contains(word), "{text}");
+    }
+    let schedule = json!({"cron": "0 22 * * *", "job": job(&["here:/archive/two"])});
+    let refused = client.json("PUT", "/api/v1/schedules/night", &schedule);
+    let refused = refused.expect_problem(422, "invalid");
+    assert!(
+        refused["detail"].as_str().unwrap().contains("schedule"),
+        "{refused}"
+    );
+}
