@@ -1,6 +1,7 @@
 //! The command line, built by clap from the settings table and the list of commands.
 //! Parses no value. The table does, so that flags, environment and file agree.
 
+mod buffer;
 mod cluster;
 #[cfg(test)]
 mod documented;
@@ -15,7 +16,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use godwit_api::settings::{Heading, Scope, Setting, Typed};
 use godwit_net::aead::Library;
-pub(crate) use moving::AS_IN_RSYNC;
+pub(crate) use moving::{AS_IN_RSYNC, EACH};
 use setting::{setting_arg, shown_setting};
 use std::ffi::OsString;
 
@@ -62,7 +63,7 @@ pub(crate) fn quick() -> Command {
 /// The use that a command line is made for.
 #[derive(Clone, Copy)]
 enum Make {
-    /// Help, man pages and completions: without hidden commands, and switches have no value.
+    /// For help, man pages and completions: without hidden commands and values of switches.
     Shown,
     /// The short help of commands that move data.
     Brief,
@@ -92,6 +93,14 @@ impl Make {
         }
     }
 
+    /// The command with the settings that say how ssh reaches a machine.
+    fn with_reaching(self, command: Command) -> Command {
+        match self {
+            Self::Shown | Self::Brief => command.args(by_ssh().map(shown_setting)),
+            Self::Parsed => command.args(by_ssh().map(setting_arg)),
+        }
+    }
+
     /// The command with the settings that select entries.
     fn with_choosing(self, command: Command) -> Command {
         match self {
@@ -118,6 +127,7 @@ fn whole(make: Make) -> Command {
         .subcommand(trust())
         .subcommand(node::backup())
         .subcommand(node::restore())
+        .subcommand(buffer::buffer())
         .subcommand(verify(make))
         .subcommand(manifest(make))
         .subcommand(generate(make))
@@ -165,6 +175,12 @@ pub(crate) fn order_of(
     places.into_iter().map(|(_, name)| name).collect()
 }
 
+/// The settings of the commands that ask a machine behind ssh and move no data.
+pub(crate) fn by_ssh() -> impl Iterator<Item = &'static Setting> {
+    let names = ["rsh", "remote-command", "install-remote"];
+    Setting::all_of(Scope::Cp).filter(move |setting| names.contains(&setting.name))
+}
+
 /// The settings that select entries of the sources.
 pub(crate) fn choosing() -> impl Iterator<Item = &'static Setting> {
     Setting::all_of(Scope::Cp).filter(|setting| setting.heading == Heading::Choosing)
@@ -201,7 +217,7 @@ fn verify(make: Make) -> Command {
         .arg(positional(
             "manifest-file",
             "MANIFEST",
-            "The manifest, written by godwit cp --manifest or godwit manifest",
+            "The manifest, written by godwit cp --manifest or godwit manifest; or a folder ascmhl or FILE.mhl of an ASC MHL history",
         ))
         .arg(positional(
             "copy",
@@ -215,7 +231,11 @@ fn manifest(make: Make) -> Command {
         .about("Write a manifest of a directory or file: its entries, and a digest of each file");
     make.with_settings(command, Scope::Manifest)
         .arg(positional("source", "SOURCE", "The directory or file"))
-        .arg(positional("manifest-file", "FILE", "The manifest"))
+        .arg(positional(
+            "manifest-file",
+            "FILE",
+            "The manifest; the word ascmhl seals the directory with an ASC MHL history",
+        ))
 }
 
 /// Called by another godwit, never by people.
@@ -254,12 +274,18 @@ fn generate(make: Make) -> Command {
                 .value_parser(clap::value_parser!(f64))
                 .help("The fraction of the contents that a compressor can remove, from 0 to 1"),
         )
+        .arg(switch("dry-run", "Make nothing, and print the amounts").short('n'))
+        .arg(switch("json", "Print one JSON object instead of text"))
         .arg(positional(
             "spec",
             "SPEC",
             "COUNTxSIZE, COUNTxMIN..MAX, COUNTx~MEDIAN or the name of a mix, several separated by commas",
         ))
-        .arg(positional("directory", "DIR", "Directory of the new data set").value_hint(ValueHint::DirPath))
+        .arg(positional("directory", "DIR", "Directory of the new data set")
+                .required(false)
+                .required_unless_present("dry-run")
+                .value_hint(ValueHint::DirPath),
+        )
 }
 
 fn doctor() -> Command {
@@ -292,8 +318,8 @@ fn limit() -> Command {
         .about("List this user's transfers that run here, and change how fast they may send")
         .override_usage("godwit limit [OPTIONS] [[TRANSFER] RATE]")
         .after_help(
-            "TRANSFER is the beginning of the transfer's number, or its process number; leave TRANSFER out if only\n\
-             one transfer runs.\n\
+            "TRANSFER is the beginning of the transfer's number, its process number, or its destination; leave TRANSFER\n\
+             out if only one transfer runs.\n\
              RATE is as in --limit: 300MB, 2.5Gbit/s, none. The new limit applies at once, even if the other side sends, and\n\
              until the transfer ends. The command prints the limit once the sending side has confirmed it.",
         )

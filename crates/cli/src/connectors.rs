@@ -2,23 +2,23 @@
 //! Decides nothing about the job.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{IdentityId, PeerAddress};
-use godwit_run::{AgentOrder, Connectors, SshClient, SshWay, StartedAgent, refusal_of};
+use godwit_run::{AgentOrder, Connectors, SshClient, SshTarget, StartedAgent, refusal_of};
 
 use crate::exit::Failure;
 use crate::ssh::{Carrying, Order, Rsh, SshConnector, SshOptions, start};
 
 /// The connectors of a command that a user has typed.
-pub(crate) struct Ways {
+pub(crate) struct SshConnectors {
     /// The user cannot be asked.
     pub(crate) quiet: bool,
 }
 
-impl Connectors for Ways {
-    fn by_ssh(&self, way: SshWay<'_>, client: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+impl Connectors for SshConnectors {
+    fn by_ssh(&self, way: SshTarget<'_>, client: SshClient) -> Result<Arc<dyn Connector>, Failure> {
         let SshClient {
             sender,
             identity,
@@ -28,7 +28,7 @@ impl Connectors for Ways {
         Ok(Arc::new(SshConnector::new(options, sender, identity, tls)))
     }
 
-    fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal> {
+    fn start_agent(&self, way: SshTarget<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal> {
         let options = self.options(way).map_err(refusal_of)?;
         let order = Order {
             client: order.client,
@@ -59,6 +59,9 @@ pub(crate) fn ask(question: &str) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }
+    // Transfers to several destinations ask one after the other.
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut terminal = std::io::stderr();
     terminal
         .write_all(question.as_bytes())
@@ -72,8 +75,8 @@ pub(crate) fn ask(question: &str) -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-impl Ways {
-    fn options(&self, way: SshWay<'_>) -> Result<SshOptions, Failure> {
+impl SshConnectors {
+    fn options(&self, way: SshTarget<'_>) -> Result<SshOptions, Failure> {
         Ok(SshOptions {
             rsh: Rsh::new(way.rsh, way.remote_command)?,
             login: way.login.clone(),

@@ -393,7 +393,7 @@ mod tests {
 
     /// Each word of a hint that looks like a flag of ours is a flag of ours.
     #[test]
-    fn what_is_named_instead_is_there() {
+    fn each_flag_named_in_a_hint_exists() {
         let command = crate::args::command();
         let known: Vec<String> = ["cp", "sync"]
             .into_iter()
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_help_gets_it() {
+    fn a_request_for_help_gets_no_hint() {
         for line in [
             &["godwit", "-h"][..],
             &["godwit", "cp", "-h"],

@@ -71,6 +71,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "read back what was written",
             ),
             example(
+                "godwit cp --each run42/ /backup/ alice@dtn2.example.org:/data/ godwit://dtn3.example.org/data/",
+                "read it once, for three destinations",
+            ),
+            example(
                 "godwit cp mem:64GiB godwit://dtn2.example.org/null:",
                 "measure the network alone",
             ),
@@ -108,6 +112,79 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         )],
     ),
     (
+        "buffer",
+        &[example(
+            "godwit buffer status /dev/nvme2n1",
+            "the files in a transfer buffer",
+        )],
+    ),
+    (
+        "buffer format",
+        &[
+            example(
+                "godwit buffer format /dev/nvme2n1",
+                "a whole device, without a file system",
+            ),
+            example(
+                "godwit buffer format /nvme0/godwit --bytes 6TB",
+                "a directory, with a bound",
+            ),
+            example(
+                "godwit buffer format /dev/nvme2n1 --force-format S4EWNX0R",
+                "lose the data on the device with this serial",
+            ),
+        ],
+    ),
+    (
+        "buffer check",
+        &[example(
+            "godwit buffer check /dev/nvme2n1",
+            "read everything, and compare digests",
+        )],
+    ),
+    (
+        "buffer status",
+        &[example(
+            "godwit buffer status --json /nvme0/godwit",
+            "owner, bytes by state, oldest dirty extent",
+        )],
+    ),
+    (
+        "buffer list",
+        &[example(
+            "godwit buffer list here:/data/run42",
+            "its files on flash, with their bytes",
+        )],
+    ),
+    (
+        "buffer pin",
+        &[example(
+            "godwit buffer pin here:/data/run42 --for 30d",
+            "they stay for a month",
+        )],
+    ),
+    (
+        "buffer unpin",
+        &[example(
+            "godwit buffer unpin here:/data/run42",
+            "they may go again",
+        )],
+    ),
+    (
+        "buffer drop",
+        &[example(
+            "godwit buffer drop here:/data/run42",
+            "their room is free now",
+        )],
+    ),
+    (
+        "buffer warm",
+        &[example(
+            "godwit buffer warm here:/data/run42",
+            "read it once before the copies begin",
+        )],
+    ),
+    (
         "verify",
         &[
             example(
@@ -122,10 +199,16 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "manifest",
-        &[example(
-            "godwit manifest --digest blake3 run42 run42.manifest",
-            "with the digests that b3sum prints",
-        )],
+        &[
+            example(
+                "godwit manifest --digest blake3 run42 run42.manifest",
+                "with the digests that b3sum prints",
+            ),
+            example(
+                "godwit manifest run42 ascmhl",
+                "an ASC MHL history, as in film",
+            ),
+        ],
     ),
     (
         "serve",
@@ -175,7 +258,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "limit",
         &[
-            example("godwit limit", "what runs, and how fast it may send"),
+            example(
+                "godwit limit",
+                "the running transfers and their rate limits",
+            ),
             example(
                 "godwit limit 300MB",
                 "limit the only running transfer, in bytes per second",

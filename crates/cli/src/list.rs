@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use godwit_api::settings::{ListPlace, SelectionSettings};
 use godwit_engine::names::ListBytes;
-use godwit_run::GivenList;
+use godwit_run::NameList;
 use godwit_run::reports::file_key;
 use godwit_store::spill::unnamed_file;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -21,10 +21,7 @@ use crate::exit::Failure;
 use crate::home::Home;
 
 /// Opens the list that the settings name, if they name one.
-pub(crate) fn open(
-    settings: &SelectionSettings,
-    home: &Home,
-) -> Result<Option<GivenList>, Failure> {
+pub(crate) fn open(settings: &SelectionSettings, home: &Home) -> Result<Option<NameList>, Failure> {
     let Some(place) = &settings.files_from else {
         return Ok(None);
     };
@@ -35,7 +32,7 @@ pub(crate) fn open(
         ListPlace::File(path) => ListInput::open(path, &spill)
             .map_err(|error| Failure::usage(format!("--files-from {}: {error}", path.display()))),
     }?;
-    Ok(Some(GivenList {
+    Ok(Some(NameList {
         bytes: Arc::new(list),
         file: file_key(settings),
     }))

@@ -1,19 +1,20 @@
-//! `godwit manifest`: a manifest of data at rest on this machine.
+//! `godwit manifest`: a manifest of data at rest on this machine, or an ASC MHL history.
 //! Moves nothing.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use godwit_api::event::{Event, EventSink as _, Failed};
-use godwit_api::settings::{Digest, ManifestSettings};
+use godwit_api::settings::ManifestSettings;
 use godwit_api::units::counted;
 use godwit_engine::{Offers, Unoffered, Work};
-use godwit_store::digest::DigestKind;
 use godwit_tree::TreeWork;
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
-use crate::output::{Output, print};
+use crate::output::{Output, print, printable};
 use godwit_run::reports::{
     Finished, Keeper, KeeperOptions, ManifestPlace, ReportFiles, Signer, show,
 };
@@ -39,10 +40,7 @@ pub(crate) fn run(
         umask: 0,
         threads: settings.threads as usize,
     })?;
-    let digest = match settings.digest {
-        Digest::Crc64Nvme => DigestKind::Crc64Nvme,
-        Digest::Blake3 => DigestKind::Blake3,
-    };
+    let digest = godwit_run::digest_kind(settings.digest);
     keeper.begin(vec![Vec::new()], vec![root.clone()], digest)?;
     let own = ReportFiles::new([(show(file), keeper.places())]);
     let output = Output::new(false, false, Instant::now(), None);
@@ -80,5 +78,33 @@ pub(crate) fn run(
         Exit::Complete
     } else {
         Exit::Partial
+    })
+}
+
+/// Adds a generation to the ASC MHL history of a directory.
+pub(crate) fn seal(settings: &ManifestSettings, directory: &Path) -> Result<Exit, Failure> {
+    if settings.sign {
+        return Err(Failure::usage(
+            "--sign: an ASC MHL history has no signature; leave out --sign",
+        ));
+    }
+    godwit_node::cores::restrict(settings.threads, &settings.pin)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    godwit_node::signals::watch(&stop)
+        .map_err(|error| Failure::local(format!("signals cannot be handled: {error}")))?;
+    let output = Output::new(false, false, Instant::now(), None).showing(false, true);
+    let how = (settings.ascmhl_digest.as_os_str(), settings.threads);
+    let outcome = godwit_run::seal::at_rest(directory, how, &output, &stop)?;
+    if let Some(made) = &outcome.generation {
+        print(&format!(
+            "manifest    {}, {}, {}",
+            printable(&String::from_utf8_lossy(&made.path)),
+            counted(made.entries, "entry"),
+            made.digest
+        ));
+    }
+    Ok(match outcome.differences {
+        0 => Exit::Complete,
+        _ => Exit::Partial,
     })
 }

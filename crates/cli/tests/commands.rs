@@ -266,7 +266,7 @@ fn a_home_that_cannot_be_used_is_named_with_what_to_set() {
 }
 
 #[test]
-fn what_could_not_be_printed_is_no_success() {
+fn a_failed_write_to_standard_output_is_a_failure() {
     let (home, _) = homes();
     let full = fs::File::options()
         .write(true)
@@ -308,10 +308,13 @@ fn commands_for_a_node_say_that_none_runs_and_how_to_start_it() {
 }
 
 #[test]
-fn what_is_typed_for_a_node_is_checked_before_it_is_asked() {
+fn arguments_are_checked_before_the_node_is_asked() {
     let (home, _) = homes();
     let cases: &[(&[&str], &str)] = &[
-        (&["job", "submit", "here:/data/a"], "SOURCE... DESTINATION"),
+        (
+            &["job", "submit", "here:/data/a"],
+            "at least one source and a destination",
+        ),
         (
             &["job", "submit", "/data/a", "here:/data/b"],
             "write SITE:/EXPORT/PATH",

@@ -5,10 +5,12 @@ mod godwit {
     pub(crate) mod access;
     pub(crate) mod account;
     pub(crate) mod agreement;
+    mod ascmhl;
     pub(crate) mod asking;
     pub(crate) mod backups;
     pub(crate) mod binds;
     pub(crate) mod bits;
+    pub(crate) mod buffers;
     pub(crate) mod case;
     pub(crate) mod changes;
     pub(crate) mod channels;
@@ -24,9 +26,11 @@ mod godwit {
     mod delete_before;
     pub(crate) mod demo;
     pub(crate) mod descriptors;
+    pub(crate) mod destinations;
     pub(crate) mod distance;
     pub(crate) mod divided;
     pub(crate) mod doctor;
+    pub(crate) mod each;
     mod emptied;
     pub(crate) mod entries;
     pub(crate) mod escapes;
@@ -55,6 +59,7 @@ mod godwit {
     pub(crate) mod limits_of_times;
     pub(crate) mod links;
     pub(crate) mod lists;
+    pub(crate) mod long_documents;
     pub(crate) mod long_lists;
     pub(crate) mod lost_rights;
     pub(crate) mod machine;
@@ -65,8 +70,10 @@ mod godwit {
     pub(crate) mod metrics;
     pub(crate) mod mounts;
     pub(crate) mod named;
+    pub(crate) mod nested;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
+    pub(crate) mod on_screen;
     pub(crate) mod order;
     pub(crate) mod outage;
     pub(crate) mod own;
@@ -88,6 +95,7 @@ mod godwit {
     pub(crate) mod rig;
     pub(crate) mod rules;
     pub(crate) mod secrets;
+    pub(crate) mod served;
     pub(crate) mod service;
     pub(crate) mod sharing;
     pub(crate) mod signals;

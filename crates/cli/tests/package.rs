@@ -1,7 +1,7 @@
-//! The Debian package, installed under systemd on two copies of this machine, and every command of docs/operating.md run there.
-//! Holds nothing itself: `scripts/test-package.py` does it.
+//! The Debian package of this program, and its installation under systemd on copies of this machine, where every command of
+//! docs/operating.md runs. Holds no command itself: `scripts/package.sh` and `scripts/test-package.py` do the work.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use godwit_testkit::needs_root;
@@ -9,23 +9,57 @@ use godwit_testkit::needs_root;
 #[test]
 fn the_package_is_installed_and_every_command_of_the_guide_runs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    if !needs_root() {
-        // A user who may make no namespaces can at least make the package.
-        let made = Command::new(root.join("scripts/package.sh"))
-            .arg(env!("CARGO_BIN_EXE_godwit"))
-            .output()
-            .expect("it runs");
-        assert!(made.status.success(), "{made:?}");
-        return;
+    let package = packed(&root);
+    holds_a_stripped_program(&package);
+    if needs_root() {
+        printed(Command::new(root.join("scripts/test-package.py")).arg(&package));
     }
-    let tested = Command::new(root.join("scripts/test-package.py"))
-        .arg(env!("CARGO_BIN_EXE_godwit"))
-        .output()
-        .expect("it runs");
-    assert!(
-        tested.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&tested.stdout),
-        String::from_utf8_lossy(&tested.stderr)
+}
+
+/// Makes the package and gives its path.
+fn packed(root: &Path) -> PathBuf {
+    let script = root.join("scripts/package.sh");
+    let path = printed(
+        Command::new(script)
+            .arg(env!("CARGO_BIN_EXE_godwit"))
+            .env("PACKAGE_FLAGS", "--fast"),
     );
+    root.join(
+        path.trim_end()
+            .lines()
+            .next_back()
+            .expect("it prints a path"),
+    )
+}
+
+/// Symbols and debug information are most of a program's bytes. The packager keeps them unless the program comes without them.
+fn holds_a_stripped_program(package: &Path) {
+    let unpacked = tempfile::tempdir().expect("a directory");
+    printed(
+        Command::new("dpkg-deb")
+            .arg("--extract")
+            .args([package, unpacked.path()]),
+    );
+    let program = unpacked.path().join("usr/bin/godwit");
+    let sections = printed(
+        Command::new("readelf")
+            .args(["--section-headers", "--wide"])
+            .arg(program),
+    );
+    assert!(sections.contains(" .text "), "{sections}");
+    for removed in [" .symtab ", " .debug_line ", " .debug_info "] {
+        assert!(!sections.contains(removed), "{removed} in:\n{sections}");
+    }
+}
+
+/// Runs a command, which must succeed, and gives its standard output.
+fn printed(command: &mut Command) -> String {
+    let done = command.output().expect("it runs");
+    let printed = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(
+        done.status.success(),
+        "{command:?}: {printed}{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    printed
 }

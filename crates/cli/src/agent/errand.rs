@@ -18,14 +18,14 @@ use godwit_net::{
 use godwit_proto::ErrorCode;
 use godwit_proto::agent::{Errand, Start, Started};
 use godwit_run::{
-    AgentOrder, Connectors, Control, Env, EventDetail, GivenList, Process, Runner, SshClient,
-    SshWay, StartedAgent, client_tls, tell_refusal,
+    AgentOrder, Connectors, Control, Env, EventDetail, NameList, Process, Runner, SshClient,
+    SshTarget, StartedAgent, client_tls, tell_refusal,
 };
 
-use super::list::ToldList;
+use super::list::ReceivedList;
 use super::{base, broken, hear, listen, started};
 use crate::commands::exit_of;
-use crate::connectors::Ways;
+use crate::connectors::SshConnectors;
 use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::{self, Home};
 use crate::output::Output;
@@ -72,7 +72,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
         .is_some_and(|selection| selection.list.is_some());
     let list = match has_list {
         true => {
-            let list = ToldList::new(&prepared.home.spill()?)
+            let list = ReceivedList::new(&prepared.home.spill()?)
                 .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
             Some(Arc::new(list))
         }
@@ -118,8 +118,8 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
         process: Process::with_pool(settings.memory_bytes),
         base: Some(base()?),
         umask: godwit_sys::umask::clear(),
-        connectors: Arc::new(OneWay(Arc::new(connector))),
-        list: list.map(|list| GivenList {
+        connectors: Arc::new(FixedConnectors(Arc::new(connector))),
+        list: list.map(|list| NameList {
             bytes: list,
             file: None,
         }),
@@ -148,7 +148,7 @@ fn env(home: &Home, started: Instant) -> Env {
         alone: true,
         retries_first: false,
         exports: None,
-        connectors: Arc::new(Ways { quiet: true }),
+        connectors: Arc::new(SshConnectors { quiet: true }),
         input: None,
         output: None,
         list: None,
@@ -158,19 +158,28 @@ fn env(home: &Home, started: Instant) -> Env {
         hides_names: false,
         hides_contents: false,
         attempts: None,
+        seat: None,
         tells: Some(EventDetail::default()),
     }
 }
 
 /// The one path of an errand: to the agent that the order names, whatever the name of that agent.
-struct OneWay(Arc<dyn Connector>);
+struct FixedConnectors(Arc<dyn Connector>);
 
-impl Connectors for OneWay {
-    fn by_ssh(&self, _way: SshWay<'_>, _client: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+impl Connectors for FixedConnectors {
+    fn by_ssh(
+        &self,
+        _way: SshTarget<'_>,
+        _client: SshClient,
+    ) -> Result<Arc<dyn Connector>, Failure> {
         Ok(Arc::clone(&self.0))
     }
 
-    fn start_agent(&self, way: SshWay<'_>, _order: &AgentOrder) -> Result<StartedAgent, Refusal> {
+    fn start_agent(
+        &self,
+        way: SshTarget<'_>,
+        _order: &AgentOrder,
+    ) -> Result<StartedAgent, Refusal> {
         Err(Refusal::own(
             ErrorCode::INTERNAL,
             format!("{}: an agent cannot start another agent", way.login),

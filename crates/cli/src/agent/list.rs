@@ -14,7 +14,7 @@ use godwit_proto::agent::LIST_PART_BYTES_MAX;
 use godwit_store::spill::unnamed_file;
 
 /// The received part of a list.
-pub(super) struct ToldList {
+pub(super) struct ReceivedList {
     kept: File,
     state: Mutex<State>,
     changed: Condvar,
@@ -47,7 +47,7 @@ impl From<&BrokenOff> for io::Error {
     }
 }
 
-impl ToldList {
+impl ReceivedList {
     pub(super) fn new(spill: &Path) -> io::Result<Self> {
         Ok(Self {
             kept: unnamed_file(spill)?,
@@ -97,7 +97,7 @@ impl ToldList {
     }
 }
 
-impl ListBytes for ToldList {
+impl ListBytes for ReceivedList {
     fn read_at(&self, offset: u64, buffer: &mut [u8], wait: Duration) -> io::Result<Option<usize>> {
         let mut state = self.locked();
         let nothing =
@@ -125,13 +125,13 @@ impl ListBytes for ToldList {
 mod tests {
     use super::*;
 
-    fn list() -> (tempfile::TempDir, ToldList) {
+    fn list() -> (tempfile::TempDir, ReceivedList) {
         let directory = tempfile::tempdir().expect("a directory");
-        let list = ToldList::new(directory.path()).expect("made");
+        let list = ReceivedList::new(directory.path()).expect("made");
         (directory, list)
     }
 
-    fn read(list: &ToldList, offset: u64) -> io::Result<Option<Vec<u8>>> {
+    fn read(list: &ReceivedList, offset: u64) -> io::Result<Option<Vec<u8>>> {
         let mut buffer = [0; 100];
         let read = list.read_at(offset, &mut buffer, Duration::ZERO)?;
         Ok(read.map(|bytes| buffer[..bytes].to_vec()))
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_whose_taker_panics_keeps_nobody_waiting() {
+    fn a_list_whose_taker_panics_keeps_no_thread_waiting() {
         let (_directory, list) = list();
         let taken = std::thread::scope(|scope| scope.spawn(|| list.take(&mut Panicking)).join());
         assert!(taken.is_err());

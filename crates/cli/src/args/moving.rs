@@ -32,7 +32,7 @@ const COMMON: [&str; 17] = [
 pub(super) fn cp(make: Make) -> Command {
     let command = Command::new("cp")
         .about("Copy files and directories: here, by ssh, to and from nodes")
-        .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
+        .override_usage(usage(make, "cp", "SOURCE... DESTINATION"))
         .after_help(notes(
             make,
             "cp",
@@ -46,25 +46,59 @@ pub(super) fn cp(make: Make) -> Command {
 pub(super) fn sync(make: Make) -> Command {
     let command = Command::new("sync")
         .about("Make a destination equal a source, sending only what differs")
-        .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
+        .override_usage(usage(make, "sync", "SOURCE DESTINATION"))
         .after_help(notes(
             make,
             "sync",
             "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a slash \
-             behind it changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
+             behind it changes nothing. Entries that only the destination has stay unless --delete is given; --dry-run shows what would \
              be done. The same command again resumes what was interrupted.",
         ));
     moving(command, make, Scope::Sync)
+}
+
+/// The usage of a command; the short help has one form alone.
+fn usage(make: Make, command: &str, words: &str) -> String {
+    let single = format!("godwit {command} [OPTIONS] {words}");
+    match make {
+        Make::Brief => single,
+        _ => format!("{single}\n       godwit {command} [OPTIONS] --each SOURCE DESTINATION..."),
+    }
 }
 
 /// A command that moves data, with its arguments.
 fn moving(command: Command, make: Make, scope: Scope) -> Command {
     make.with_settings(command, scope)
         .arg(paths())
+        .arg(each(make))
         .arg(as_in_rsync())
 }
 
-/// Flags of rsync for what is always so here. Their users type them without a thought.
+/// The flag for several destinations. It belongs to the words of a command, so no variable and no file sets it.
+fn each(make: Make) -> Arg {
+    let arg = Arg::new(EACH)
+        .long(EACH)
+        .action(ArgAction::SetTrue)
+        .overrides_with(EACH)
+        .help("Read SOURCE once for several destinations");
+    match make {
+        Make::Brief => arg.display_order(COMMON.len()),
+        _ => arg
+            .help_heading(Heading::Safety.text())
+            .long_help(
+                "The first path is the source, on this machine, and each other path is a destination. The source is read once for all: \
+                 no destination waits for a slower one for more than 3 % of the time, and a destination that falls behind reads again by \
+                 itself. Each destination scans the source for itself, and has its own progress, retries and summary; --limit \
+                 holds for each. Half of --memory keeps shared blocks; the destinations divide the rest, 8 MiB each at least. --manifest FILE and --failed FILE become FILE.1, FILE.2 and so on. \
+                 The exit code is the worst of all.",
+            ),
+    }
+}
+
+/// The name of the flag for several destinations.
+pub(crate) const EACH: &str = "each";
+
+/// Flags of rsync whose effect is the default here. Their users type them without a thought.
 fn as_in_rsync() -> Arg {
     Arg::new(AS_IN_RSYNC)
         .long(AS_IN_RSYNC)
@@ -91,7 +125,7 @@ fn paths() -> Arg {
         .value_hint(ValueHint::AnyPath)
         // The usage says the same.
         .hide_short_help(true)
-        .help("What to copy, and where to")
+        .help("The sources to copy, and the destination")
 }
 
 /// The text behind the flags of a command that moves data.

@@ -11,7 +11,7 @@ pub(super) fn commands(make: Make) -> [Command; 14] {
     [
         job(make),
         top(),
-        list(),
+        list(make),
         make_directory(),
         remove(),
         rename(),
@@ -29,15 +29,16 @@ pub(super) fn commands(make: Make) -> [Command; 14] {
 /// The note on places behind the help of each command that takes places.
 const PLACES: &str = "A place is SITE:/EXPORT/PATH. The site `here:` is the node that receives this command; godwit site list names the others.";
 
-fn list() -> Command {
-    reaching(Command::new("ls"))
+fn list(make: Make) -> Command {
+    let command = reaching(Command::new("ls"))
         .about("List a directory of a node, a site or a machine behind ssh, or the exports of a node")
         .after_help(format!(
             "{PLACES}\nSITE:/ and godwit://HOST/ list the exports that you may use, with their free space.\n\
              godwit://HOST/EXPORT/PATH and USER@HOST:PATH (by ssh) need no node here: godwit asks in your name."
         ))
         .arg(switch("all", "Include names that begin with a dot").short('a'))
-        .arg(some_places("Directories, files, or sites as SITE:/"))
+        .arg(some_places("Directories, files, or sites as SITE:/"));
+    make.with_reaching(command)
 }
 
 fn make_directory() -> Command {
@@ -115,6 +116,7 @@ fn job(make: Make) -> Command {
             .arg(value("owner", "USER", "Only jobs of this user"))
             .arg(value("site", "SITE", "Only jobs to or from this site"))
             .arg(value("label", "TEXT", "Only jobs whose label contains this text"))
+            .arg(value("parent", "ID", "Only the destinations of this job"))
             .arg(switch("all", "Include ended jobs, the newest 1000")),
         Command::new("show").about("Show all facts about a job").arg(id()),
         Command::new("watch")
@@ -166,13 +168,18 @@ fn job(make: Make) -> Command {
 fn submit(make: Make) -> Command {
     let command = Command::new("submit")
         .about("Submit a job that copies or verifies, and print its id")
-        .override_usage("godwit job submit [OPTIONS] SOURCE... DESTINATION")
+        .override_usage("godwit job submit [OPTIONS] SOURCE... DESTINATION\n       godwit job submit [OPTIONS] SOURCE... --to DESTINATION --to DESTINATION...")
         .after_help(
             "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. The site `here:` is the node that receives this command;\n\
              `godwit site list` names the others. With a trailing slash at the destination, or with several sources,\n\
-             sources are copied into the destination, as with godwit cp.\n\
+             sources are copied into the destination, as with godwit cp. A job with several destinations is complete when all\n\
+             of them are; each has a job below it, and they share the reads of the source.\n\
              TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).\n\
              Files of rules and names are read on this machine when the job is submitted.",
+        )
+        .arg(
+            value("to", "DESTINATION", "A destination in place of the last argument (repeatable)")
+                .action(ArgAction::Append),
         )
         .arg(value("after", "TIME", "Do not begin before this time: 22:00, friday, 2026-12-24"))
         .arg(value("deadline", "TIME", "End the job as failed if it is not complete by this time, or by the end of this day"))
@@ -241,7 +248,7 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
                 "SOURCE... DESTINATION",
                 "One or more sources, and the destination",
             )
-            .num_args(2..),
+            .num_args(1..),
         );
     make.with_choosing(command)
 }
@@ -421,7 +428,7 @@ pub(super) fn family(name: &'static str, about: &'static str) -> Command {
 }
 
 /// A command, or a family of them, that asks a node.
-fn reaching(command: Command) -> Command {
+pub(super) fn reaching(command: Command) -> Command {
     let heading = "Which node";
     command
         .arg(

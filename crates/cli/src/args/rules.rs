@@ -109,6 +109,10 @@ pub(super) fn webhook() -> Command {
         Command::new("deliveries")
             .about("List recent messages and the outcome of each delivery")
             .arg(id()),
+        Command::new("disable")
+            .about("Disable: send no messages until enabled again")
+            .arg(id()),
+        Command::new("enable").about("Send again").arg(id()),
         Command::new("remove").about("Remove a webhook").arg(id()),
     ])
 }

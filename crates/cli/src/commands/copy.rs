@@ -1,9 +1,9 @@
 //! `godwit cp` and `godwit sync`: settings and endpoints from the command line, then the transfer.
 //! Opens no file and no connection.
 
-use super::{not_a_stream, settings};
+use super::{each, not_a_stream, settings};
 use crate::args;
-use crate::connectors::{Ways, ask};
+use crate::connectors::{SshConnectors, ask};
 use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
 use crate::list;
@@ -12,11 +12,11 @@ use crate::running::{Steered, StopsWhenFull};
 use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Status, Summary};
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
+use godwit_api::job::{Imposed, JOB_VERSION, JobKind, JobSpec};
 use godwit_api::settings::{CpSettings, ObeyedBy, Scope, Setting};
 use godwit_node::{cores, signals};
 use godwit_run::reports::{refuse_inputs, refuse_source};
-use godwit_run::{Control, Env, GivenList, Process, Runner, read_selection};
+use godwit_run::{Control, Env, NameList, Process, Runner, read_selection};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt as _;
@@ -40,6 +40,24 @@ pub(super) fn run_sync(
     transfer(JobKind::Sync, &settings, matches, home, started)
 }
 
+/// Refuses files of reports that are standard streams, lists that are read, or sources.
+pub(super) fn refuse_reports(settings: &CpSettings, sources: &[Endpoint]) -> Result<(), Failure> {
+    let reports = &settings.reports;
+    for file in [&reports.manifest, &reports.failed, &reports.log_file]
+        .into_iter()
+        .flatten()
+    {
+        not_a_stream(file)?;
+    }
+    refuse_inputs(settings)?;
+    for source in sources {
+        if let Endpoint::Local(path) = source {
+            refuse_source(reports, path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a closed stream. A closed input would look empty, and a closed output would look complete.
 fn refuse_closed(stream: i32, name: &str) -> Result<(), Failure> {
     if godwit_sys::closed::was_closed(stream) {
@@ -57,11 +75,14 @@ fn transfer(
     home: &Home,
     started: Instant,
 ) -> Result<Exit, Failure> {
+    if matches.get_flag(args::EACH) {
+        return each::run(kind, settings, matches, home, started);
+    }
     let mut spec = describe(kind, settings, matches)?;
     let (sources, destination) = (spec.sources.clone(), spec.destination.clone());
     let selection = spec.selection.as_ref();
     let is_listed = selection.is_some_and(|selection| selection.list.is_some());
-    godwit_run::check(spec.kind, &spec.settings, is_listed, &sources, &destination)?;
+    godwit_run::check(settings, is_listed, &sources, &destination)?;
     if sources.contains(&Endpoint::Stdio) {
         nothing_chosen(matches)?;
         refuse_closed(0, "standard input")?;
@@ -69,27 +90,17 @@ fn transfer(
     if destination == Endpoint::Stdio {
         refuse_closed(1, "standard output")?;
     }
+    refuse_reports(settings, &sources)?;
     let reports = &settings.reports;
-    for file in [&reports.manifest, &reports.failed, &reports.log_file]
-        .into_iter()
-        .flatten()
-    {
-        not_a_stream(file)?;
-    }
-    refuse_inputs(settings)?;
-    for source in &sources {
-        if let Endpoint::Local(path) = source {
-            refuse_source(&settings.reports, path)?;
-        }
-    }
     // Before the mask of file modes is cleared: this file belongs to the user.
     let log = reports.log_file.as_deref().map(Log::open).transpose()?;
     let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log)
-        .aside(destination == Endpoint::Stdio)
+        .on_stderr(destination == Endpoint::Stdio)
         .showing(
             settings.verbose || settings.comparison.dry_run,
             settings.verbose,
-        );
+        )
+        .sorted(settings.comparison.dry_run);
     let umask = godwit_sys::umask::clear();
     let control = Control::default();
     let prepared = read_selection(&settings.selection).and_then(|selection| {
@@ -170,17 +181,20 @@ pub(crate) fn exit_of(summary: &Summary) -> Exit {
     }
 }
 
+/// The typed paths, in their order.
+pub(super) fn endpoints(matches: &ArgMatches) -> Result<Vec<Endpoint>, Failure> {
+    let paths = matches.get_many::<OsString>("paths").unwrap_or_default();
+    let endpoints = paths.map(|text| Endpoint::parse(text));
+    endpoints.collect::<Result<_, _>>().map_err(Failure::usage)
+}
+
 /// The typed job, without its selection.
 fn describe(
     kind: JobKind,
     settings: &CpSettings,
     matches: &ArgMatches,
 ) -> Result<JobSpec, Failure> {
-    let paths = matches.get_many::<OsString>("paths").unwrap_or_default();
-    let endpoints = paths.map(|text| Endpoint::parse(text));
-    let mut sources: Vec<Endpoint> = endpoints
-        .collect::<Result<_, _>>()
-        .map_err(Failure::usage)?;
+    let mut sources = endpoints(matches)?;
     if matches.get_flag(args::AS_IN_RSYNC)
         && let Some(port) = sources.iter().find_map(port_of_scp)
     {
@@ -209,6 +223,7 @@ fn describe(
         selection: None,
         member: None,
         items: Vec::new(),
+        imposed: Imposed::default(),
     })
 }
 
@@ -228,7 +243,7 @@ fn env(
     started: Instant,
     umask: u32,
     (sources, destination): (&[Endpoint], &Endpoint),
-    list: Option<GivenList>,
+    list: Option<NameList>,
 ) -> Result<Env, Failure> {
     let streams = |error: rustix::io::Errno| Failure::local(format!("standard streams: {error}"));
     let input = sources
@@ -253,7 +268,7 @@ fn env(
 }
 
 /// The environment without streams and lists.
-fn plain_env(
+pub(super) fn plain_env(
     settings: &CpSettings,
     home: &Home,
     started: Instant,
@@ -269,7 +284,7 @@ fn plain_env(
         alone: true,
         retries_first: false,
         exports: None,
-        connectors: Arc::new(Ways {
+        connectors: Arc::new(SshConnectors {
             quiet: settings.json,
         }),
         input: None,
@@ -282,6 +297,7 @@ fn plain_env(
         hides_names: false,
         hides_contents: false,
         attempts: None,
+        seat: None,
     }
 }
 

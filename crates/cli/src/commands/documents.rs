@@ -211,7 +211,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "$GODWIT_HOME/journals/",
-        "What has arrived of unfinished transfers.",
+        "The data of unfinished transfers that has arrived.",
     ),
 ];
 

@@ -8,14 +8,14 @@ use crate::output::print;
 use clap::ArgMatches;
 use godwit_api::settings::{GenSettings, Scope};
 use godwit_api::units::counted;
-use godwit_generator as generator;
+use godwit_generator::{self as generator, Totals};
+use serde_json::json;
 use std::path::Path;
 
 /// Runs the command.
 pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let settings = GenSettings::from_values(&settings(Scope::Gen, matches, home)?);
     let spec = required_text(matches, "spec")?;
-    let directory = Path::new(required(matches, "directory")?);
     let mut spec = generator::parse(spec).map_err(Failure::usage)?;
     let scale = matches.get_one::<f64>("scale").copied().unwrap_or(1.0);
     if !(scale > 0.0 && scale <= generator::SCALE_MAX) {
@@ -28,6 +28,11 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     if let Some(&fraction) = matches.get_one::<f64>("compressible") {
         spec = spec.with_zeros(hundredths(fraction)?);
     }
+    if matches.get_flag("dry-run") {
+        show(matches, generator::foretell(&spec, settings.seed), None);
+        return Ok(Exit::Complete);
+    }
+    let directory = Path::new(required(matches, "directory")?);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let totals = generator::generate(&spec, directory, settings.seed, threads, &mut |_| {})
         .map_err(|error| {
@@ -40,13 +45,27 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
                 Failure::local(format!("{name}: {message}"))
             }
         })?;
+    show(matches, totals, Some(directory));
+    Ok(Exit::Complete)
+}
+
+/// Prints the amounts of a data set.
+fn show(matches: &ArgMatches, totals: Totals, directory: Option<&Path>) {
+    if matches.get_flag("json") {
+        let made = json!({
+            "directory": directory.map(|path| path.to_string_lossy()),
+            "files": totals.files,
+            "directories": totals.directories,
+            "bytes": totals.bytes,
+        });
+        return print(&made.to_string());
+    }
     print(&format!(
         "{} in {}, {}",
         counted(totals.files, "file"),
         counted(totals.directories, "directory"),
         counted(totals.bytes, "byte")
     ));
-    Ok(Exit::Complete)
 }
 
 /// A fraction from 0 to 1 in whole hundredths.

@@ -66,10 +66,16 @@ fn parse(rate: &str) -> Result<u64, Failure> {
     }
 }
 
-/// The transfer whose id begins with `name`, or whose process has this number.
+/// The transfer whose id begins with `name`, whose process has this number, or that writes to this destination.
 fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
     let mut fitting = found.iter().filter(|one| {
-        one.running.transfer.starts_with(name) || one.running.pid.to_string() == name
+        let Running {
+            transfer,
+            pid,
+            destination,
+            ..
+        } = &one.running;
+        transfer.starts_with(name) || pid.to_string() == name || destination == name
     });
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one),

@@ -2,10 +2,12 @@
 //! Each one reads its arguments; only the home directory and the settings are found here.
 
 mod backup;
+mod buffer;
 mod config;
 mod copy;
 mod doctor;
 mod documents;
+mod each;
 mod generate;
 mod limit;
 mod node;
@@ -38,6 +40,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
     match name {
         // The agent reports its failures to its caller, so it must not fail before.
         "agent" => return crate::agent::run(matches),
+        "buffer" => return buffer::run(matches),
         "config" => return config::run(matches),
         "completions" => return documents::completions(matches),
         "backup" => return backup::backup(matches, &node::connect::home_of_node()?),
@@ -89,11 +92,15 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
 
 /// The settings of another command than the running one: from environment and file.
 fn settings_of(scope: Scope, home: &Home) -> Result<Values, Failure> {
-    let typed = Typed::new();
-    let file = config_file(scope, &typed, home)?.1;
+    settings_with(scope, &Typed::new(), home)
+}
+
+/// The same, with some settings of the command line.
+fn settings_with(scope: Scope, typed: &Typed, home: &Home) -> Result<Values, Failure> {
+    let file = config_file(scope, typed, home)?.1;
     Ok(resolve(
         scope,
-        &typed,
+        typed,
         &|name| std::env::var_os(name),
         &file,
     )?)
@@ -122,12 +129,8 @@ fn config_file(scope: Scope, typed: &Typed, home: &Home) -> Result<(PathBuf, Con
 }
 
 fn settings(scope: Scope, matches: &ArgMatches, home: &Home) -> Result<Values, Failure> {
-    let typed = args::typed(scope, matches);
-    let file = config_file(scope, &typed, home)?.1;
-    Ok(
-        resolve(scope, &typed, &|name| std::env::var_os(name), &file)?
-            .with_order(args::order(scope, matches)),
-    )
+    let values = settings_with(scope, &args::typed(scope, matches), home)?;
+    Ok(values.with_order(args::order(scope, matches)))
 }
 
 /// A positional argument that clap requires.
@@ -135,6 +138,19 @@ fn required<'a>(matches: &'a ArgMatches, name: &str) -> Result<&'a OsString, Fai
     matches
         .get_one(name)
         .ok_or_else(|| Failure::usage(format!("{name} is missing")))
+}
+
+/// An option that must be text.
+fn text_of(matches: &ArgMatches, name: &str) -> Result<Option<String>, Failure> {
+    let text = matches.get_one::<OsString>(name).map(|text| {
+        text.to_str().map(str::to_owned).ok_or_else(|| {
+            Failure::usage(format!(
+                "--{name} {}: it is not UTF-8",
+                text.to_string_lossy()
+            ))
+        })
+    });
+    text.transpose()
 }
 
 /// Refuses `-` for a file that is read twice, or that gets its name only when it is complete.

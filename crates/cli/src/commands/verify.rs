@@ -2,7 +2,7 @@
 //! Reads no manifest and no copy.
 
 use super::{not_a_stream, required, settings};
-use crate::connectors::Ways;
+use crate::connectors::SshConnectors;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::Output;
@@ -10,8 +10,8 @@ use crate::rest;
 use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Summary, Verdict};
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
-use godwit_api::settings::{ManifestSettings, Scope, VerifySettings};
+use godwit_api::job::{Imposed, JOB_VERSION, JobKind, JobSpec};
+use godwit_api::settings::{ManifestSettings, Scope, VerifySettings, is_ascmhl};
 use godwit_node::{cores, signals};
 use godwit_run::reports::refuse_manifest_in;
 use godwit_run::{Control, Env, Process, Runner};
@@ -31,10 +31,11 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         kind: JobKind::Verify,
         sources: vec![Endpoint::Local(manifest.to_owned())],
         destination: copy,
-        settings: JobSpec::settings_of(&values.given()),
+        settings: JobSpec::settings_of(&values.chosen()),
         selection: None,
         member: None,
         items: Vec::new(),
+        imposed: Imposed::default(),
     };
     let control = Control::default();
     cores::restrict(settings.threads, &settings.pin)?;
@@ -49,7 +50,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         alone: true,
         retries_first: false,
         exports: None,
-        connectors: Arc::new(Ways {
+        connectors: Arc::new(SshConnectors {
             quiet: settings.json,
         }),
         input: None,
@@ -62,6 +63,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         hides_names: false,
         hides_contents: false,
         attempts: None,
+        seat: None,
     };
     let output = Output::new(settings.json, false, started, None).showing(false, settings.verbose);
     let events: Arc<dyn EventSink> = Arc::new(output);
@@ -77,6 +79,9 @@ pub(super) fn manifest(matches: &ArgMatches, home: &Home) -> Result<Exit, Failur
     let settings = ManifestSettings::from_values(&settings(Scope::Manifest, matches, home)?);
     let source = Path::new(required(matches, "source")?);
     let file = not_a_stream(Path::new(required(matches, "manifest-file")?))?;
+    if is_ascmhl(file) {
+        return rest::seal(&settings, source);
+    }
     refuse_manifest_in(file, source)?;
     rest::run(&settings, source, file, home)
 }

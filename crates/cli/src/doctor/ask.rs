@@ -111,7 +111,7 @@ impl Asker<'_> {
     }
 
     /// Sends packets of full size both ways, and then looks at the path as both kernels see it.
-    pub(super) fn way(&mut self, path: &mut Path, findings: &mut Findings) {
+    pub(super) fn measure_path(&mut self, path: &mut Path, findings: &mut Findings) {
         let filled = Examine {
             nonce: 100,
             filler: vec![0; FILLER_BYTES],
@@ -163,7 +163,7 @@ impl Asker<'_> {
         self.ask(&question, WORK_DEADLINE).map(|(answer, _)| answer)
     }
 
-    /// The machine there, and the storage of `place`, if one is given.
+    /// Asks about the machine of the other side, and about the storage of `place` if one is given.
     pub(super) fn machine(
         &mut self,
         place: Option<&[u8]>,

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_comes_with_what_to_do() {
+    fn each_obstacle_of_an_interface_comes_with_advice() {
         let unbound = found(&APART, false, &[]);
         assert!(unbound[0].1.as_ref().unwrap().contains("ip rule add from"));
         let shared = found(&TOGETHER, true, &[]);

@@ -1,12 +1,17 @@
-//! This machine apart from storage and network: open files, and the speed of encryption and digests.
+//! This machine apart from storage and network: open files, energy counters, and the speed of encryption and digests.
 //! Takes a moment of one core.
 
-use godwit_api::settings::{CpSettings, Digest};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use godwit_api::energy::REMEDY;
+use godwit_api::settings::CpSettings;
 use godwit_api::units::human_rate;
 use godwit_data_port::probe::{cipher_rate, cores, digest_rate};
 use godwit_net::{Cipher, aead};
-use godwit_run::ciphers;
-use godwit_store::digest::{DigestKind, implementation};
+use godwit_run::{ciphers, digest_kind};
+use godwit_store::digest::implementation;
 use rustix::process::{Resource, getrlimit};
 
 use super::findings::{Direction, Findings, Limit};
@@ -15,9 +20,14 @@ use super::findings::{Direction, Findings, Limit};
 const OPEN_FILES_MIN: u64 = 512;
 const OPEN_FILES_COMFORTABLE: u64 = 1024;
 
+/// Where Linux counts energy, and the permission of every user to read.
+const POWERCAP: &str = "/sys/class/powercap";
+const OTHERS_READ: u32 = 0o4;
+
 /// Looks at the machine.
 pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     open_files(findings);
+    energy(Path::new(POWERCAP), findings);
     let cores = u64::from(cores());
     let cores = match settings.threads {
         0 => cores,
@@ -26,10 +36,7 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     let Some(cipher) = ciphers(settings.cipher).first().copied() else {
         return;
     };
-    let (kind, digest) = match settings.digest {
-        Digest::Blake3 => (DigestKind::Blake3, "blake3"),
-        _ => (DigestKind::Crc64Nvme, "crc64-nvme"),
-    };
+    let (kind, digest) = (digest_kind(settings.digest), settings.digest.name());
     let digests = digest_rate(kind);
     let Some(seals) = cipher_rate(cipher) else {
         return;
@@ -66,6 +73,30 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     }
 }
 
+/// Looks whether a service may read the energy counters, if the machine has any: it runs as a user without rights.
+fn energy(base: &Path, findings: &mut Findings) {
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    let counters = entries
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with("intel-rapl:")
+        })
+        .filter_map(|entry| fs::metadata(entry.path().join("energy_uj")).ok());
+    let (readable, hidden): (Vec<_>, Vec<_>) =
+        counters.partition(|counter| counter.permissions().mode() & OTHERS_READ != 0);
+    match (readable.is_empty(), hidden.is_empty()) {
+        (true, true) => {}
+        (false, true) => findings.fine("energy", "a node may read the counters".to_owned()),
+        (_, false) => findings.note(
+            "energy",
+            "only root may read the counters, so jobs report no joules of this machine".to_owned(),
+            Some(format!("as root, at each boot: {REMEDY}")),
+        ),
+    }
+}
+
 fn open_files(findings: &mut Findings) {
     let Some(soft) = getrlimit(Resource::Nofile).current else {
         return;
@@ -76,5 +107,32 @@ fn open_files(findings: &mut Findings) {
         ..OPEN_FILES_MIN => findings.stop("open files", message, mend),
         OPEN_FILES_MIN..OPEN_FILES_COMFORTABLE => findings.note("open files", message, mend),
         _ => findings.fine("open files", message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_only_root_may_read_come_with_the_remedy() {
+        let base = tempfile::tempdir().expect("a directory");
+        let said = || {
+            let mut findings = Findings::default();
+            energy(base.path(), &mut findings);
+            let one = findings.all.pop();
+            one.map(|one| (one.level.name(), one.mend.unwrap_or_default()))
+        };
+        assert_eq!(said(), None, "a machine without counters");
+        let package = base.path().join("intel-rapl:0");
+        fs::create_dir(&package).expect("made");
+        let counter = package.join("energy_uj");
+        fs::write(&counter, "7").expect("written");
+        let allow = |mode| fs::set_permissions(&counter, fs::Permissions::from_mode(mode));
+        allow(0o400).expect("ours");
+        let (level, mend) = said().expect("a finding");
+        assert!(mend.contains(REMEDY), "{level}: {mend}");
+        allow(0o444).expect("ours");
+        assert_eq!(said().expect("a finding").1, "");
     }
 }

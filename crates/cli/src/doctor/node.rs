@@ -106,9 +106,9 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
         .is_some_and(|place| caller.grants(place, findings));
     if !known {
         // A refused client learns nothing more.
-        tell_way(&path, findings);
+        report_path(&path, findings);
     } else if hello.capabilities & capability::EXAMINE == 0 {
-        tell_way(&path, findings);
+        report_path(&path, findings);
         let message = format!(
             "{} cannot be asked further",
             hello.software.escape_default()
@@ -145,14 +145,14 @@ fn look_there(
     match asker.clock() {
         Ok((clock, shortest)) => {
             path.round_trip = path.round_trip.min(shortest);
-            tell_way(path, findings);
+            report_path(path, findings);
             if let Some(clock) = clock {
                 clock.tell(asker.whose, findings);
                 path.clock = Some(clock);
             }
         }
         Err(Unanswered::Refused(why)) => {
-            tell_way(path, findings);
+            report_path(path, findings);
             // The finding on access has the same reason.
             let why = match findings.would_stop() {
                 true => "the node does not let this identity in".to_owned(),
@@ -162,7 +162,7 @@ fn look_there(
             return;
         }
         Err(why) => {
-            tell_way(path, findings);
+            report_path(path, findings);
             findings.note(
                 "clock",
                 format!("the clocks cannot be compared: {why}"),
@@ -171,11 +171,11 @@ fn look_there(
             return;
         }
     }
-    asker.way(path, findings);
+    asker.measure_path(path, findings);
     path.machine = asker.machine(measured, &subject.settings, findings);
 }
 
-fn tell_way(path: &Path, findings: &mut Findings) {
+fn report_path(path: &Path, findings: &mut Findings) {
     let message = format!("{:.3} ms", path.round_trip.as_secs_f64() * 1e3);
     findings.fine("round trip", message);
 }

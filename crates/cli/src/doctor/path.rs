@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use godwit_api::endpoint::{Endpoint, NodePlace, Remote};
 use godwit_api::event::{Event, EventSink};
 use godwit_api::failure::Failure;
-use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
+use godwit_api::job::{Imposed, JOB_VERSION, JobKind, JobSpec};
 use godwit_api::units::human_rate;
 use godwit_run::{Control, Runner};
 
@@ -107,6 +107,7 @@ fn measure(node: &Node, subject: &Subject) -> Result<u64, Failure> {
         selection: None,
         member: None,
         items: Vec::new(),
+        imposed: Imposed::default(),
     };
     let control = Control::default();
     let watched = Arc::new(Watched {

@@ -1,7 +1,7 @@
 //! The path to a machine that ssh reaches: ssh, the program there, the shell, data connections in both directions.
 //! Opens no transfer: the agent there only answers questions.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -124,26 +124,8 @@ fn examine(
         whose: &whose,
         login: Some(&place.login),
     };
-    let data = if settings.via_ssh {
-        let message = "all data goes through ssh (via-ssh is set), so no other port is needed; data beside ssh is faster";
-        findings.note("data connections", message.to_owned(), None);
-        None
-    } else {
-        reaching.look(&mut asker, listener, findings)
-    };
-    match data {
-        Some(mut data) => {
-            let mut beside = Asker {
-                stream: &mut data,
-                whose: &whose,
-                login: Some(&place.login),
-            };
-            measure(&mut beside, &mut path, findings);
-            beside.way(&mut path, findings);
-            data.shutdown();
-        }
-        None => measure(&mut asker, &mut path, findings),
-    }
+    let beside = (!settings.via_ssh).then_some((reaching, listener));
+    look_at_data(&mut asker, beside, &mut path, findings);
     let wanted = match place.path.as_slice() {
         b"" => &b"~"[..],
         path => path,
@@ -155,6 +137,34 @@ fn examine(
     // The errand is done, so the process ends without a signal.
     process.wait(Duration::from_secs(2));
     Ok(Some(path))
+}
+
+/// Measures the path of the data: a connection beside ssh, or else ssh.
+fn look_at_data(
+    asker: &mut Asker<'_>,
+    beside: Option<(Reaching, Option<TcpListener>)>,
+    path: &mut Path,
+    findings: &mut Findings,
+) {
+    let data = match beside {
+        Some((reaching, listener)) => reaching.look(asker, listener, findings),
+        None => {
+            let message = "all data goes through ssh (via-ssh is set), so no other port is needed; data beside ssh is faster";
+            findings.note("data connections", message.to_owned(), None);
+            None
+        }
+    };
+    let Some(mut data) = data else {
+        return measure(asker, path, findings);
+    };
+    let mut beside = Asker {
+        stream: &mut data,
+        whose: asker.whose,
+        login: asker.login,
+    };
+    measure(&mut beside, path, findings);
+    beside.measure_path(path, findings);
+    data.shutdown();
 }
 
 /// Measures RTT and clock, on a connection after its hello.
@@ -297,7 +307,7 @@ impl Reaching {
     fn look(
         &self,
         asker: &mut Asker<'_>,
-        listener: Option<std::net::TcpListener>,
+        listener: Option<TcpListener>,
         findings: &mut Findings,
     ) -> Option<Connection> {
         let (from_here, first) = self.dial_all();

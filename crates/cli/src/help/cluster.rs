@@ -82,7 +82,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         "cluster leave",
         &[example(
             "godwit cluster leave",
-            "before the node joins anew",
+            "before the node joins again",
         )],
     ),
 ];

@@ -12,7 +12,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "godwit access allow gw1-... --export data:/run42 --read --write --expires 90d --comment Ada",
                 "one directory of an export, to read and write, until a date",
             ),
-            example("godwit access list", "who may do what"),
+            example("godwit access list", "the rights of all identities"),
         ],
     ),
     (
@@ -324,7 +324,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
             example("godwit node limit 20Gbit/s", "each node of the cluster"),
             example(
                 "godwit node limit --each-job 2Gbit/s",
-                "each job that has no limit of its own",
+                "each job without a separate limit",
             ),
         ],
     ),
@@ -359,19 +359,22 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "godwit schedule add nightly '0 22 * * *' here:/data/run42 siteB:/archive/nightly/",
                 "each night at ten",
             ),
-            example("godwit schedule list", "what comes next, and when"),
+            example("godwit schedule list", "the next starts and their times"),
         ],
     ),
     (
         "schedule add",
         &[example(
             "godwit schedule add nightly '0 22 * * mon-fri' here:/data/run42 siteB:/archive/run42 --sync --exclude '*.tmp'",
-            "on working days, files newer than a date",
+            "on working days, without temporary files",
         )],
     ),
     (
         "schedule list",
-        &[example("godwit schedule list", "what comes next, and when")],
+        &[example(
+            "godwit schedule list",
+            "the next starts and their times",
+        )],
     ),
     (
         "schedule disable",
@@ -412,6 +415,14 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
             "godwit webhook deliveries chat",
             "what came through",
         )],
+    ),
+    (
+        "webhook disable",
+        &[example("godwit webhook disable chat", "for now")],
+    ),
+    (
+        "webhook enable",
+        &[example("godwit webhook enable chat", "again")],
     ),
     (
         "webhook remove",

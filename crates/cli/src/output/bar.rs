@@ -1,16 +1,18 @@
-//! The bar on a terminal: two lines that fit its width.
+//! The bar on a terminal: two lines that fit its width, and a third one with the name of a file on its way.
 //! Its text is the same as a plain line's.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::event::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use godwit_api::shown::printable;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 
 use super::connection::Lost;
-use super::fit::fit;
+use super::fit::{fit, fit_name};
 use super::plain::PlainLines;
+use super::to::{self, To};
 
 /// A bar, drawn on standard error.
 pub(super) struct Bar {
@@ -21,12 +23,16 @@ pub(super) struct Bar {
     text: Arc<Mutex<Text>>,
     /// Before the first progress, a line above the bar must not draw the bar.
     shown: bool,
+    /// All bars, if there is one a destination.
+    all: Option<MultiProgress>,
 }
 
-/// The second line.
+/// The second and the third line.
 #[derive(Default)]
 struct Text {
     circumstances: String,
+    /// The name of a file, safe to show; empty for none.
+    name: String,
     lost: Option<Lost>,
 }
 
@@ -49,20 +55,50 @@ impl Bar {
             // However the program ends, no half-drawn bar remains.
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
                 .with_finish(ProgressFinish::AndClear),
-            known: style("{bar:16} {percent:>3}% {prefix}\n{second}"),
-            narrow: style("{percent:>3}% {prefix}\n{second}"),
-            unknown: style("{spinner} {prefix}\n{second}"),
+            known: style("{bar:16} {percent:>3}% {prefix}\n{others}"),
+            narrow: style("{percent:>3}% {prefix}\n{others}"),
+            unknown: style("{spinner} {prefix}\n{others}"),
             text,
             shown: false,
+            all: None,
+        }
+    }
+
+    /// One of several bars, of one line each that begins with `name`.
+    pub(super) fn among(all: &MultiProgress, name: &str) -> Self {
+        let single = Self::new();
+        let of = |template: &str| style(&format!("{{msg}} {template}"), &single.text);
+        let (known, unknown) = (of("{percent:>3}% {prefix}"), of("{spinner} {prefix}"));
+        let bar = all.add(ProgressBar::no_length().with_finish(ProgressFinish::AndClear));
+        bar.set_style(unknown.clone());
+        bar.set_message(name.to_owned());
+        Self {
+            bar,
+            known: known.clone(),
+            narrow: known,
+            unknown,
+            all: Some(all.clone()),
+            ..single
         }
     }
 
     /// Draws the progress of the transfer.
-    pub(super) fn progress(&mut self, progress: &Progress) {
+    pub(super) fn progress(&mut self, progress: &Progress, to: Option<&To>) {
         self.shown = true;
-        let (amounts, columns) = (PlainLines.amounts(progress), columns());
+        let (mut amounts, mut columns) = (PlainLines.amounts(progress), columns());
+        if let Some(to) = to {
+            columns = columns.saturating_sub(to.name().chars().count() + 1);
+            if let Some(lost) = &self.text().lost {
+                amounts = lost.phrase(Instant::now());
+            } else if to.is_behind() {
+                amounts.push_str(to::BEHIND);
+            }
+        }
         // The text of the bar changes before the draw.
-        self.text().circumstances = PlainLines.circumstances(progress);
+        let mut text = self.text();
+        text.circumstances = PlainLines.circumstances(progress);
+        text.name = printable(&String::from_utf8_lossy(&progress.name));
+        drop(text);
         let taken = match progress.bytes_total {
             Some(_) if amounts.chars().count() + BAR_COLUMNS <= columns => {
                 self.bar.set_style(self.known.clone());
@@ -93,7 +129,8 @@ impl Bar {
         if !self.shown {
             return;
         }
-        if is_lost {
+        // Each of several bars shows a loss at its next progress.
+        if is_lost && self.all.is_none() {
             self.bar.enable_steady_tick(TICK_EVERY);
         } else {
             self.bar.disable_steady_tick();
@@ -103,10 +140,18 @@ impl Bar {
     /// Prints a line above the bar.
     pub(super) fn line(&self, line: &str) {
         // Not the bar's println, which prints nothing if the bar is not drawn.
-        if self.shown {
+        if self.shown && self.all.is_none() {
             self.bar.suspend(|| super::say(line));
         } else {
-            super::say(line);
+            self.around(|| super::say(line));
+        }
+    }
+
+    /// Prints while no other bar is drawn.
+    pub(super) fn around(&self, print: impl FnOnce()) {
+        match &self.all {
+            Some(all) => all.suspend(print),
+            None => print(),
         }
     }
 
@@ -122,13 +167,17 @@ impl Bar {
 }
 
 impl Text {
-    fn second(&self, now: Instant, columns: usize) -> String {
+    fn others(&self, now: Instant, columns: usize) -> String {
         match &self.lost {
             Some(lost) => fit(
                 &format!("{}, {}", lost.phrase(now), self.circumstances),
                 columns,
             ),
-            None => fit(&self.circumstances, columns),
+            None if self.name.is_empty() => fit(&self.circumstances, columns),
+            None => {
+                let second = fit(&self.circumstances, columns);
+                format!("{second}\n{}", fit_name(&self.name, columns))
+            }
         }
     }
 }
@@ -146,11 +195,11 @@ fn style(template: &str, text: &Arc<Mutex<Text>>) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_unreadable| ProgressStyle::default_bar())
         .with_key(
-            "second",
+            "others",
             move |_: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
                 let text = text.lock().unwrap_or_else(PoisonError::into_inner);
                 // Writing to a String cannot fail.
-                let _ = out.write_str(&text.second(Instant::now(), columns()));
+                let _ = out.write_str(&text.others(Instant::now(), columns()));
             },
         )
 }
@@ -169,17 +218,22 @@ mod tests {
             retry_for_seconds: 300.0,
             ..ConnectionLost::default()
         };
-        let text = Text {
+        let mut text = Text {
             circumstances: "12 files, 0 streams".to_owned(),
+            name: "run42/d/a.h5".to_owned(),
             lost: Some(Lost::of(&event, now)),
         };
         assert_eq!(
-            text.second(now, 80),
+            text.others(now, 80),
             "connection lost, retrying (12 s of 5 min), 12 files, 0 streams"
         );
         assert_eq!(
-            text.second(now, 60),
+            text.others(now, 60),
             "connection lost, retrying (12 s of 5 min), 12 files …"
         );
+        // No file is on its way meanwhile.
+        text.lost = None;
+        assert_eq!(text.others(now, 80), "12 files, 0 streams\nrun42/d/a.h5");
+        assert_eq!(text.others(now, 9), "…\n…2/d/a.h5");
     }
 }

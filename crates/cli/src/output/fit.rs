@@ -29,6 +29,28 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     }
 }
 
+/// The end of a name in at most `width` columns: names of one directory differ there. Signs beyond the Latin, Greek, Cyrillic and Semitic
+/// scripts may take two columns.
+pub(super) fn fit_name(name: &str, width: usize) -> String {
+    let columns = |sign: char| if sign < '\u{1100}' { 1 } else { 2 };
+    if name.chars().map(columns).sum::<usize>() <= width {
+        return name.to_owned();
+    }
+    // The ellipsis.
+    let mut left = width.saturating_sub(1);
+    let mut kept = name.len();
+    for (at, sign) in name.char_indices().rev() {
+        let Some(rest) = left.checked_sub(columns(sign)) else {
+            break;
+        };
+        (left, kept) = (rest, at);
+    }
+    match width {
+        0 => String::new(),
+        _ => format!("…{}", &name[kept..]),
+    }
+}
+
 fn is_number(word: &str) -> bool {
     word.bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -38,7 +60,22 @@ fn is_number(word: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::fit;
+    use super::{fit, fit_name};
+
+    #[test]
+    fn a_name_keeps_its_end() {
+        for (name, width, fitted) in [
+            ("run42/d/a.h5", 12, "run42/d/a.h5"),
+            ("run42/d/a.h5", 11, "…n42/d/a.h5"),
+            ("run42/d/a.h5", 1, "…"),
+            ("run42/d/a.h5", 0, ""),
+            ("数据/数据.h5", 12, "数据/数据.h5"),
+            ("数据/数据.h5", 9, "…/数据.h5"),
+            ("数据/数据.h5", 7, "…据.h5"),
+        ] {
+            assert_eq!(fit_name(name, width), fitted, "{name} {width}");
+        }
+    }
 
     #[test]
     fn words_are_left_out_at_the_end() {

@@ -6,9 +6,10 @@ use godwit_api::units::{counted, human_size};
 
 use super::connection;
 use super::plain::PlainLines;
+use super::summary::dry_run;
 use godwit_api::shown::printable;
 
-/// The event as one line for people; None if it means nothing to them.
+/// The event as one line for people; None for events that are only for programs.
 pub(crate) fn line_of(event: &Event) -> Option<String> {
     let line = match event {
         Event::Started(started) => PlainLines.started(started),
@@ -23,6 +24,9 @@ pub(crate) fn line_of(event: &Event) -> Option<String> {
         Event::Error(error) => format!("error: {}", printable(&error.message)),
         Event::Different(different) => PlainLines.different(different),
         Event::Extra { path } => PlainLines.extra(path),
+        Event::Summary(Summary::Transfer(summary)) if summary.dry_run => {
+            format!("ended {}", dry_run(summary))
+        }
         Event::Summary(Summary::Transfer(summary)) => {
             let bytes = summary
                 .bytes

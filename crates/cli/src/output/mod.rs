@@ -7,6 +7,7 @@
 mod bar;
 mod channels;
 mod connection;
+mod dry;
 mod fit;
 mod flood;
 mod log;
@@ -14,10 +15,12 @@ mod log_line;
 mod plain;
 mod stats;
 mod summary;
+mod to;
 
 use bar::Bar;
 use connection::Lost;
 pub(crate) use connection::time as lost_time;
+pub(crate) use dry::DryList;
 use flood::{Flood, What};
 use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::failure::{Code, Failure, FailureCode};
@@ -30,6 +33,7 @@ pub(crate) use log_line::line_of;
 use plain::PlainLines;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+pub(crate) use to::To;
 
 /// Renders events for the user; shared by reference between threads.
 pub(crate) struct Output {
@@ -52,6 +56,10 @@ struct State {
     /// The other end is out of reach.
     lost: Option<Lost>,
     flood: Flood,
+    /// The entries of a dry run, which people read below the summary.
+    dry: Option<DryList>,
+    /// The destination, if the process has several.
+    to: Option<To>,
 }
 
 enum Form {
@@ -80,13 +88,26 @@ impl Output {
                 progress_told: None,
                 lost: None,
                 flood: Flood::default(),
+                dry: None,
+                to: None,
             }),
         }
     }
 
     /// Keeps standard output free for contents.
-    pub(crate) fn aside(self, aside: bool) -> Self {
+    pub(crate) fn on_stderr(self, aside: bool) -> Self {
         self.with(|state| state.aside = aside);
+        self
+    }
+
+    /// Names the destination in everything that is shown, because the process has several.
+    pub(crate) fn about(self, to: To) -> Self {
+        self.with(|state| {
+            if let Form::Bar(bar) = &mut state.form {
+                **bar = Bar::among(to.bars(), to.name());
+            }
+            state.to = Some(to);
+        });
         self
     }
 
@@ -97,12 +118,19 @@ impl Output {
         self
     }
 
+    /// People read the entries below the summary, by name: a dry run has few other lines.
+    pub(crate) fn sorted(self, dry: bool) -> Self {
+        self.with(|state| state.dry = dry.then(DryList::default));
+        self
+    }
+
     /// Shows progress. An update too soon after the last one is dropped.
     fn progress(&self, progress: &Progress, event: &Event) {
         let now = Instant::now();
         self.with(|state| {
-            if let Some(log) = &mut state.log {
-                log.progress(now, || event.to_line());
+            let State { log, to, .. } = state;
+            if let Some(log) = log {
+                log.progress(now, || to::line(to.as_ref(), event));
             }
             let interval = match state.form {
                 Form::Json => JSON_INTERVAL,
@@ -120,15 +148,18 @@ impl Output {
             }
             state.progress_told = Some(now);
             match &mut state.form {
-                Form::Json => state.print_data(&event.to_line()),
+                Form::Json => state.print_data(&to::line(state.to.as_ref(), event)),
                 Form::Plain => {
-                    let line = PlainLines.progress(progress);
-                    match &state.lost {
-                        Some(lost) => say(&format!("{}, {line}", lost.phrase(now))),
-                        None => say(&line),
+                    let mut line = PlainLines.progress(progress);
+                    if state.to.as_ref().is_some_and(To::is_behind) {
+                        line.push_str(to::BEHIND);
                     }
+                    if let Some(lost) = &state.lost {
+                        line = format!("{}, {line}", lost.phrase(now));
+                    }
+                    state.beside(&line);
                 }
-                Form::Bar(bar) => bar.progress(progress),
+                Form::Bar(bar) => bar.progress(progress, state.to.as_ref()),
             }
         });
     }
@@ -136,11 +167,11 @@ impl Output {
     /// Shows the progress of a transfer at its end. Programs get it whatever the interval.
     fn progress_at_end(&self, progress: &Progress, event: &Event) {
         self.with(|state| {
-            state.log(|| event.to_line());
+            state.log(event);
             match &mut state.form {
-                Form::Json => state.print_data(&event.to_line()),
+                Form::Json => state.print_data(&to::line(state.to.as_ref(), event)),
                 Form::Plain => {}
-                Form::Bar(bar) => bar.progress(progress),
+                Form::Bar(bar) => bar.progress(progress, state.to.as_ref()),
             }
         });
     }
@@ -148,20 +179,19 @@ impl Output {
     /// Logs an event and prints it: as JSON, or for people as a line on standard output or error, or not at all.
     fn render(&self, event: &Event, line: impl FnOnce(&mut State) -> Line) {
         self.with(|state| {
-            state.log(|| event.to_line());
+            state.log(event);
             if matches!(state.form, Form::Json) {
-                state.print_data(&event.to_line());
+                state.print_data(&to::line(state.to.as_ref(), event));
                 return;
             }
             match (line(state), &state.form) {
                 (Line::Nothing, _) => {}
                 (Line::Beside(text), _) => state.beside(&text),
-                (Line::Printed(text), form) => {
-                    if let Form::Bar(bar) = form {
-                        bar.clear();
-                    }
-                    state.print(&text);
+                (Line::Printed(text), Form::Bar(bar)) => {
+                    bar.clear();
+                    bar.around(|| state.print(&text));
                 }
+                (Line::Printed(text), _) => state.print(&text),
             }
         });
     }
@@ -172,13 +202,15 @@ impl Output {
         match summary {
             Summary::Transfer(summary) => {
                 let began = summary.began;
-                // A person has read why the transfer never began. A program gets figures in any case.
+                // A person has read why the transfer never began. A program gets figures in any case, and several destinations have a
+                // line each.
                 let mut wanted = began;
-                self.with(|state| wanted |= matches!(state.form, Form::Json));
+                self.with(|state| wanted |= matches!(state.form, Form::Json) || state.to.is_some());
                 if wanted {
                     self.render(event, |state| {
                         let what = state.what.as_deref();
                         Line::Printed(match self.verbose {
+                            false if state.to.is_some() => PlainLines.one_line(summary, elapsed),
                             true => PlainLines.summary(what, summary, elapsed),
                             false => PlainLines.short_summary(what, summary, elapsed),
                         })
@@ -224,13 +256,25 @@ enum Line {
     Printed(String),
 }
 
+impl Line {
+    fn all(lines: Vec<String>) -> Self {
+        match lines.is_empty() {
+            true => Self::Nothing,
+            false => Self::Printed(lines.join("\n")),
+        }
+    }
+}
+
 impl EventSink for Output {
     fn tell(&self, event: Event) {
         let seen = &event;
         match seen {
             Event::Started(started) => self.render(seen, |state| {
                 state.what = Some(PlainLines.what(started));
-                Line::Beside(PlainLines.started(started))
+                match state.to {
+                    Some(_) => Line::Nothing,
+                    None => Line::Beside(PlainLines.started(started)),
+                }
             }),
             Event::Progress(progress) if progress.at_end => self.progress_at_end(progress, seen),
             Event::Progress(progress) => self.progress(progress, seen),
@@ -263,13 +307,14 @@ impl EventSink for Output {
                     false => Line::Nothing,
                 }
             }),
-            Event::Item(item) => self.render(seen, |_| match self.items {
-                true => Line::Printed(PlainLines.item(item)),
-                false => Line::Nothing,
+            Event::Item(item) => self.render(seen, |state| match (self.items, &mut state.dry) {
+                (true, None) => Line::Printed(PlainLines.item(item)),
+                (true, Some(dry)) => Line::all(dry.add(item)),
+                (false, _) => Line::Nothing,
             }),
             // These events go to another godwit, which writes reports from them. No log has them.
             Event::Fault(_) | Event::Entry { .. } | Event::Ended {} => {
-                self.with(|state| state.print_data(&seen.to_line()));
+                self.with(|state| state.print_data(&to::line(state.to.as_ref(), seen)));
             }
             // Items are for the controller of a job; people see its figures.
             Event::WorkDone(_) | Event::WorkFailed(_) => self.render(seen, |_| Line::Nothing),
@@ -278,10 +323,12 @@ impl EventSink for Output {
             Event::Error(error) => {
                 let code = error.blame.known();
                 let lines = error_lines(&error.message, code, error.detail.as_deref());
+                // No summary follows.
+                self.with(State::list);
                 self.render(seen, |_| Line::Beside(lines.clone()));
                 self.with(|state| {
                     if matches!(state.form, Form::Json) {
-                        say(&lines);
+                        say(&to::lines(state.to.as_ref(), &lines));
                     }
                 });
             }
@@ -300,7 +347,10 @@ impl EventSink for Output {
                     false => Line::Nothing,
                 }
             }),
-            Event::Summary(summary) => self.summary(summary, seen),
+            Event::Summary(summary) => {
+                self.summary(summary, seen);
+                self.with(State::list);
+            }
             Event::Unknown => {}
         }
     }
@@ -321,6 +371,17 @@ impl State {
         self.lost = lost;
     }
 
+    /// Prints the entries of a dry run.
+    fn list(&mut self) {
+        let lines = self.dry.as_mut().map(DryList::sorted).unwrap_or_default();
+        if !lines.is_empty() {
+            if let Form::Bar(bar) = &self.form {
+                bar.clear();
+            }
+            self.print(&lines.join("\n"));
+        }
+    }
+
     /// Counts the lines that people did not see.
     fn tell_rest(&mut self) {
         for line in self.flood.rest() {
@@ -330,15 +391,16 @@ impl State {
 
     /// Prints a line for people on standard error.
     fn beside(&self, text: &str) {
+        let text = to::lines(self.to.as_ref(), text);
         match &self.form {
-            Form::Bar(bar) => bar.line(&printable_lines(text)),
-            _ => say(text),
+            Form::Bar(bar) => bar.line(&printable_lines(&text)),
+            _ => say(&text),
         }
     }
 
     /// Prints an event as a line for people, or several.
     fn print(&self, text: &str) {
-        self.print_data(&printable_lines(text));
+        self.print_data(&printable_lines(&to::lines(self.to.as_ref(), text)));
     }
 
     /// Prints an event for programs.
@@ -350,9 +412,9 @@ impl State {
         }
     }
 
-    fn log(&mut self, line: impl FnOnce() -> String) {
+    fn log(&mut self, event: &Event) {
         if let Some(log) = &mut self.log {
-            log.write(&line());
+            log.write(&to::line(self.to.as_ref(), event));
         }
     }
 }

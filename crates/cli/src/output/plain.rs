@@ -136,16 +136,13 @@ impl PlainLines {
     }
 }
 
-/// The bottleneck of a transfer, in words. A limit on the rate is the user's.
+/// The bottleneck of a transfer, in words.
 pub(super) fn limited(limited: &Limited) -> String {
-    let stage = match limited.stage.as_str() {
-        "limit" => "--limit",
-        other => other,
-    };
-    let text = if limited.told.figure.is_empty() {
+    let stage = limited.stage.words();
+    let text = if limited.evidence.figure.is_empty() {
         stage.to_owned()
     } else {
-        format!("{stage}: {}", limited.told.figure)
+        format!("{stage}: {}", limited.evidence.figure)
     };
     printable(&text)
 }
@@ -193,7 +190,8 @@ pub(super) fn whole(rate: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use godwit_api::event::LimitedTold;
+    use godwit_api::event::Evidence;
+    use godwit_api::rest::Bottleneck;
 
     use super::*;
 
@@ -211,8 +209,8 @@ mod tests {
     #[test]
     fn progress_in_one_line() {
         let network = Limited {
-            stage: "network".to_owned(),
-            told: LimitedTold {
+            stage: Bottleneck::Network,
+            evidence: Evidence {
                 figure: "2.5 MB/s, round trip 12 ms".to_owned(),
                 advice: None,
             },

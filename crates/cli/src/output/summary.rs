@@ -38,6 +38,35 @@ impl PlainLines {
         }
     }
 
+    /// The summary of one of several destinations, whose name stands before it.
+    pub(super) fn one_line(&self, summary: &TransferSummary, elapsed: Duration) -> String {
+        let seconds = elapsed.as_secs_f64();
+        let status = match summary.status {
+            Status::Interrupted => "interrupted; the same command resumes it".to_owned(),
+            Status::Partial => partial(summary.failed),
+            Status::Complete => headline(summary).to_owned(),
+            other => format!("{}; see the messages above", other.name()),
+        };
+        if !summary.began {
+            return status;
+        }
+        if status == UP_TO_DATE {
+            return format!("{status}{}, {seconds:.2} s", others(summary));
+        }
+        let mut text = format!(
+            "{status}: {}{}, {seconds:.2} s, {}",
+            amount(summary),
+            others(summary),
+            human_rate(rate_of(summary.bytes.unwrap_or(0), seconds))
+        );
+        if let Some(bottleneck) = &summary.bottleneck
+            && elapsed >= Duration::from_secs(1)
+        {
+            let _ = write!(text, ", limited by {}", limited(bottleneck));
+        }
+        text
+    }
+
     pub(super) fn summary(
         &self,
         what: Option<&str>,
@@ -89,7 +118,7 @@ impl PlainLines {
             && elapsed >= Duration::from_secs(1)
         {
             let _ = write!(text, "\nlimited by  {}", limited(bottleneck));
-            if let Some(advice) = &bottleneck.told.advice {
+            if let Some(advice) = &bottleneck.evidence.advice {
                 let _ = write!(text, "\n            {}", printable(advice));
             }
         }
@@ -127,7 +156,7 @@ fn partial(failed: u64) -> String {
     }
 }
 
-/// The deed, in at most eleven letters: what the transfer did, and not what it was for.
+/// The result of the transfer in at most eleven letters: its effect, not its purpose.
 fn headline(summary: &TransferSummary) -> &'static str {
     let did = summary.files + summary.adjusted + summary.deleted > 0;
     match summary.status {
@@ -144,13 +173,26 @@ fn headline(summary: &TransferSummary) -> &'static str {
 /// The headline of a transfer that found everything there.
 const UP_TO_DATE: &str = "up to date";
 
+/// The summary of a dry run in one line.
+pub(super) fn dry_run(summary: &TransferSummary) -> String {
+    let (status, amount) = (summary.status.name(), amount(summary));
+    format!(
+        "{status}; a dry run, so nothing was changed: would copy {amount}{}",
+        others(summary)
+    )
+}
+
 /// The counts of other entries than delivered ones.
 fn others(summary: &TransferSummary) -> String {
+    let [adjusted, deleted] = match summary.dry_run {
+        true => ["to adjust", "to delete"],
+        false => ["adjusted", "deleted"],
+    };
     let counts = [
         ("skipped", summary.skipped),
         ("excluded", summary.excluded),
-        ("adjusted", summary.adjusted),
-        ("deleted", summary.deleted),
+        (adjusted, summary.adjusted),
+        (deleted, summary.deleted),
         ("failed", summary.failed),
     ];
     let counts = counts.iter().filter(|(_, number)| *number > 0);
@@ -187,7 +229,8 @@ fn both<T: Copy>(sides: &Sides<T>, show: impl Fn(T) -> String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use godwit_api::event::{Encryption, Limited, LimitedTold, ManifestDone, NotKept};
+    use godwit_api::event::{Encryption, Evidence, Limited, ManifestDone, NotKept};
+    use godwit_api::rest::Bottleneck;
 
     use super::*;
 
@@ -212,8 +255,8 @@ mod tests {
                 destination: None,
             },
             bottleneck: Some(Limited {
-                stage: "source storage".to_owned(),
-                told: LimitedTold {
+                stage: Bottleneck::SourceStorage,
+                evidence: Evidence {
                     figure: "2 MB/s read".to_owned(),
                     advice: Some("do something".to_owned()),
                 },
@@ -249,6 +292,31 @@ mod tests {
                 "manifest    m, 1 entry, blake3:00",
             ]
         );
+    }
+
+    #[test]
+    fn each_of_several_destinations_has_a_line() {
+        let line = |summary: &TransferSummary| PlainLines.one_line(summary, Duration::from_secs(2));
+        let copied = TransferSummary {
+            status: Status::Complete,
+            bytes: Some(3_000_000),
+            files: 4,
+            began: true,
+            ..TransferSummary::default()
+        };
+        assert_eq!(
+            line(&copied),
+            "copied: 3.00 MB in 4 files, 2.00 s, 1.50 MB/s"
+        );
+        let same = TransferSummary {
+            bytes: Some(0),
+            files: 0,
+            skipped: 4,
+            ..copied.clone()
+        };
+        assert_eq!(line(&same), "up to date, 4 skipped, 2.00 s");
+        let refused = TransferSummary::default();
+        assert_eq!(line(&refused), "failed; see the messages above");
     }
 
     #[test]

@@ -67,10 +67,10 @@ impl Seen {
         let (first, _) = self.full.as_ref()?;
         let path = String::from_utf8_lossy(&first.path);
         let needed = match self.total {
-            Some(total) => {
-                let needed = human_size(total.saturating_sub(self.arrived));
-                format!("up to {needed} more are needed")
-            }
+            Some(total) => match total.saturating_sub(self.arrived) {
+                0 => "room for names is missing, and not for contents".to_owned(),
+                needed => format!("up to {} more are needed", human_size(needed)),
+            },
             None => "the scan has not ended, so the missing space is unknown".to_owned(),
         };
         let message = format!(

@@ -61,12 +61,14 @@ pub(super) struct Listener {
 
 impl Listener {
     /// Listens below `directory`, and passes each connection of this user or the superuser to `answer`, several at once. A waiting
-    /// connection does not delay others.
+    /// connection does not delay others. `number` tells several transfers of this process apart.
     pub(super) fn start(
         directory: &Path,
+        number: Option<usize>,
         answer: impl Fn(UnixStream) + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
-        let name = format!("{}{}", here(), std::process::id());
+        let number = number.map_or_else(String::new, |number| format!("-{number}"));
+        let name = format!("{}{}{number}", here(), std::process::id());
         let path = directory.join(&name);
         // Removes the socket of an earlier process of this number.
         let _ = std::fs::remove_file(&path);

@@ -81,6 +81,7 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
         let Some(process) = name.to_str().and_then(|name| name.strip_prefix(&here)) else {
             continue;
         };
+        let process = process.split('-').next().unwrap_or(process);
         let is_alive = Path::new("/proc").join(process).exists();
         match ask(&directory, &name, &Question::default()) {
             Ok(running) if !running.transfer.is_empty() => found.push(Found { running, name }),

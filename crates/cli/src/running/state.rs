@@ -21,6 +21,7 @@ pub(crate) struct Steered {
     events: Arc<dyn EventSink>,
     home: Home,
     shared: Arc<Shared>,
+    number: Option<usize>,
     listener: Mutex<Option<Listener>>,
 }
 
@@ -41,7 +42,16 @@ impl Steered {
                 running: Mutex::default(),
                 lost: Mutex::default(),
             }),
+            number: None,
             listener: Mutex::default(),
+        }
+    }
+
+    /// The process has several transfers, and this is the one with `number`.
+    pub(crate) fn numbered(self, number: usize) -> Self {
+        Self {
+            number: Some(number),
+            ..self
         }
     }
 
@@ -63,8 +73,9 @@ impl Steered {
         if listener.is_none() {
             let shared = Arc::clone(&self.shared);
             let directory = self.home.running().map_err(|failure| failure.message)?;
-            let started = Listener::start(&directory, move |socket| shared.answer(socket))
-                .map_err(|error| format!("{}: {error}", directory.display()))?;
+            let started =
+                Listener::start(&directory, self.number, move |socket| shared.answer(socket))
+                    .map_err(|error| format!("{}: {error}", directory.display()))?;
             *listener = Some(started);
         }
         Ok(())

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use godwit_api::login::Login;
 use godwit_api::settings::CpSettings;
 use godwit_engine::limits;
-use godwit_engine::session::{Connector, Refusal, Wishing, their_addresses};
+use godwit_engine::session::{Connector, Refusal, WishedChannels, their_addresses};
 use godwit_net::{
     Carrier, ChannelWish, Channels, ClientTls, Connection, DialError, DialOptions, Expect,
     IdentityId, Look, PeerAddress, Reach, ReachError, ReachOptions, Stream, StreamOptions,
@@ -318,7 +318,7 @@ impl Connector for SshConnector {
             *locked(&live.their) = their;
             return Ok(());
         }
-        let wishing = Wishing {
+        let wishing = WishedChannels {
             channels: &live.channels,
             peer: self.peer(),
             again: self.fulfilled.load(Ordering::Relaxed),
@@ -352,7 +352,7 @@ impl Connector for SshConnector {
             });
         }
         let connection = self.reach(&live, reach)?;
-        live.note_way(&connection);
+        live.note_path(&connection);
         Ok(connection)
     }
 
@@ -382,7 +382,7 @@ impl Connector for SshConnector {
 
 impl Live {
     /// Records the first path as a channel, and looks for others beside it. If the other side had to dial, there is one channel.
-    fn note_way(&self, connection: &Connection) {
+    fn note_path(&self, connection: &Connection) {
         if let Some(way) = connection.pulse()
             && self.channels.is_empty()
             && way.remote().port() == self.port
@@ -411,8 +411,8 @@ impl Live {
     }
 }
 
-/// How long all processes of an incomplete transfer may take to end. A goodbye goes through them, the other side syncs its data, and
-/// each machine may be busy. An ssh that gets a signal to end drops its unsent data.
+/// How long all processes of an incomplete transfer may take to end. They pass the goodbye on, the other side syncs its data, and each
+/// machine may be busy. An ssh that gets a signal to end drops its unsent data.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A temporary failure.

@@ -234,7 +234,7 @@ impl Peer<'_> {
             Some(255) if complaint.is_empty() => {
                 ("ssh failed without a message".to_owned(), ErrorCode::SSH)
             }
-            Some(255) => (format!("ssh: {complaint}"), ErrorCode::SSH),
+            Some(255) => (named(complaint), ErrorCode::SSH),
             Some(127) => (
                 format!(
                     "there is no `{command}`: install godwit there (--install-remote carries this one into the home of the user), or say where it is with --remote-command{said}"
@@ -275,6 +275,12 @@ fn denied(code: Option<i32>, complaint: &str) -> Option<&'static str> {
     is_denied.then_some("Permission denied: the key or password of this user was not accepted")
 }
 
+/// A complaint of ssh that names ssh once: some of its complaints begin with its name.
+fn named(complaint: &str) -> String {
+    let what = complaint.strip_prefix("ssh: ").unwrap_or(complaint);
+    format!("ssh: {what}")
+}
+
 fn shown(noise: &[u8]) -> String {
     let text = String::from_utf8_lossy(&noise[..noise.len().min(NOISE_SHOWN_BYTES)]);
     match one_line(&text).as_str() {
@@ -295,7 +301,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_login_is_told_from_a_program_that_may_not_run() {
+    fn a_complaint_names_ssh_once() {
+        for complaint in ["ssh: no such host", "no such host"] {
+            assert_eq!(named(complaint), "ssh: no such host");
+        }
+    }
+
+    #[test]
+    fn a_refused_login_differs_from_a_program_that_may_not_run() {
         let key = "Forbidden.; far: Permission denied (publickey).";
         let wrong = "Permission denied, please try again.";
         let shell = "bash: /x/godwit: Permission denied";

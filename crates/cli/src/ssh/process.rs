@@ -24,7 +24,7 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 /// The words of OpenSSH's client when a password was wrong and it asks for another.
 const ASKS_AGAIN: &str = "Permission denied, please try again";
 
-/// Signals of the terminal must not end ssh before this program has said goodbye through it.
+/// Signals of the terminal must not end ssh before this program has ended the session through it.
 const WRAPPER: &str = "trap '' INT HUP QUIT; exec \"$@\"";
 
 /// A running ssh. Dropping it ends ssh, unless `leave` was called.

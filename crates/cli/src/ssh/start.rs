@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_address_of_a_machine_is_not_dialled() {
+    fn unspecified_and_multicast_addresses_are_not_dialled() {
         let said = ["0.0.0.0", "192.0.2.1", "::", "224.0.0.1", "192.0.2.2"].map(str::to_owned);
         let named = ["192.0.2.9".parse().unwrap()];
         let found: Vec<String> = targets(&said, &named, 7)

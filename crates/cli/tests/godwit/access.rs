@@ -260,10 +260,11 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
     // Without a node the exports are unknown.
     let outcome = allow(&rig, &["--export", "data"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(!outcome.said().contains("deletion"), "{outcome:?}");
     outcome
         .says("cannot find out whether data is exported")
         .says("no node runs with this home");
-    // The settings of the node may say it.
+    // The settings of the node may name the export.
     fs::write(
         rig.daemon_home.join("config.toml"),
         format!("[serve]\nexport = ['archive={}']\n", rig.export.display()),
@@ -300,6 +301,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     outcome
         .says(&format!("{us} may now write export data:/run4 until "))
+        .says("; writing includes deletion\n")
         .says(&home)
         .says("applies it at once");
 
@@ -321,6 +323,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
         "user:otto",
         "data:/a",
         "read,write",
+        "\nwriting includes deletion\n",
         "file",
     ] {
         assert!(list.contains(words), "{words}: {list}");
@@ -413,7 +416,7 @@ fn a_rule_of_the_state_counts_at_once() {
 
 /// A dry run names the entries of its destination.
 #[test]
-fn who_may_only_write_sees_no_name_by_a_dry_run() {
+fn a_client_that_may_only_write_sees_no_names_in_a_dry_run() {
     let mut rig = Rig::new();
     rig.write("export/drop/secret-name", "theirs");
     rig.make_dirs("empty");
@@ -451,7 +454,7 @@ fn who_may_only_write_sees_no_name_by_a_dry_run() {
 
 /// A deletion includes entries that the client never named, and so does the message on a refused one.
 #[test]
-fn who_may_only_write_hears_no_name_of_what_is_deleted_or_kept() {
+fn a_client_that_may_only_write_sees_no_names_of_deleted_or_kept_entries() {
     let mut rig = Rig::new();
     rig.write("export/drop/secret-name", "theirs");
     rig.write("export/drop/secret-directory/secret-inside", "theirs");
@@ -472,7 +475,7 @@ fn who_may_only_write_hears_no_name_of_what_is_deleted_or_kept() {
         let outcome = sync("write", from, flags);
         let told = format!("{outcome:?}");
         assert_eq!(outcome.code, Some(3), "{told}");
-        assert!(told.contains("nothing was deleted"), "{told}");
+        assert!(told.contains("was deleted"), "{told}");
         assert!(!told.contains("secret-name"), "{told}");
         // The client's command line has the pattern.
         assert!(

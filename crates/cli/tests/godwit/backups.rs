@@ -25,7 +25,7 @@ fn refused(outcome: &Outcome, code: i32, words: &str) {
 }
 
 #[test]
-fn what_a_node_knew_is_there_again_after_a_loss() {
+fn a_restored_node_has_the_state_of_its_backup() {
     let mut rig = Rig::new();
     rig.serve(&[]);
     rig.write("export/run42", "data");
@@ -164,7 +164,7 @@ fn root_follows_no_link_in_the_home_of_another_user() {
 }
 
 #[test]
-fn what_is_no_backup_is_refused_and_changes_nothing() {
+fn an_invalid_backup_is_refused_and_changes_nothing() {
     let mut rig = Rig::new();
     refused(
         &rig.admin(&["backup", "/tmp/none"]),

@@ -3,7 +3,7 @@
 
 use super::full::unshare;
 use super::rig::Rig;
-use super::sync::{WAYS, state};
+use super::sync::{DIRECTIONS, state};
 
 /// The start of a line that makes these mounts in a new namespace, between names of the rig's directory: `what on where`.
 fn with_mounts(rig: &Rig, binds: &[(&str, &str)]) -> Option<Vec<String>> {
@@ -70,7 +70,7 @@ fn a_directory_under_two_mounts_is_one_directory() {
         rig.client(&line).expect(1, "failed").says(words);
         assert_eq!(state(&rig.export), before, "{line:?}");
     }
-    // Beside each other they may be, whatever leads there.
+    // Source and destination may lie beside each other, by any mount or link.
     let beside = ["sync", "--json", "--delete", "export/ba", "export/bt/b"];
     rig.client(&beside).complete();
     assert_eq!(rig.read("export/top/b/deep/h"), b"top/a/deep/h");
@@ -141,6 +141,28 @@ fn a_directory_is_one_for_a_job_between_two_exports() {
     }
 }
 
+/// The mounted directory is on the same device as the directory of its mount point.
+#[test]
+fn an_export_that_has_to_be_a_mount_may_be_a_bind_mount() {
+    let mut rig = Rig::for_user(false);
+    rig.write("file", "content");
+    for name in ["disk", "place", "empty"] {
+        rig.make_dirs(name);
+    }
+    let Some(mounts) = with_mounts(&rig, &[("disk", "place")]) else {
+        return;
+    };
+    rig.wrap_daemon(mounts);
+    let exports =
+        ["place", "empty"].map(|name| format!("{name}={},require-mount", rig.path(name).display()));
+    rig.start(&["--export", &exports[0], "--export", &exports[1]]);
+    let to = |export: &str| format!("godwit://{}/{export}/file", rig.address());
+    rig.cp(&["file", &to("place")]).complete();
+    assert_eq!(rig.read("disk/file"), b"content");
+    let refused = rig.cp(&["file", &to("empty")]);
+    refused.expect(1, "failed").says("must be a mount");
+}
+
 /// A mount point cannot be removed, so its contents must stay, too.
 #[test]
 fn nothing_is_emptied_that_is_mounted_where_a_file_is_to_be() {
@@ -167,6 +189,15 @@ fn nothing_is_emptied_that_is_mounted_where_a_file_is_to_be() {
             assert_eq!(outcome.number("deleted"), 0, "{outcome:?}");
             assert_eq!(rig.read("mounted/precious"), b"precious");
             assert_eq!(rig.read("copy/extra"), b"extra");
+        }
+        // The pass that deletes first leaves the mount to the second pass, which refuses.
+        for flags in [&["--delete-before"][..], &["--delete-before", "-x"]] {
+            let line = [&["sync", "--json"], flags, &[from, to]].concat();
+            let outcome = rig.client(&line);
+            outcome
+                .expect(3, "partial")
+                .says("nothing more was deleted");
+            assert_eq!(rig.read("mounted/precious"), b"precious", "{flags:?}");
         }
     }
 }
@@ -195,7 +226,7 @@ fn a_file_system_that_only_the_destination_has_is_named_before_it_is_emptied() {
 /// As with rsync, a mounted file system belongs to neither tree.
 #[test]
 fn one_file_system_ends_at_mounts_at_both_ends() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let mut rig = Rig::for_user(false);
         let (source, destination) = way.places();
         rig.write("mounted/in", "in");

@@ -11,7 +11,7 @@ use super::rig::Rig;
 pub(crate) const MIB: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Push,
     Pull,
 }
@@ -19,17 +19,17 @@ pub(crate) enum Way {
 /// A transfer that is killed and given again, in either direction.
 pub(crate) struct Case {
     pub(crate) rig: Rig,
-    pub(crate) way: Way,
+    pub(crate) way: Direction,
     pub(crate) source: PathBuf,
     pub(crate) total: u64,
 }
 
 impl Case {
-    pub(crate) fn new(way: Way, make: impl FnOnce(&Path) -> u64) -> Self {
+    pub(crate) fn new(way: Direction, make: impl FnOnce(&Path) -> u64) -> Self {
         let mut rig = Rig::new();
         let source = match way {
-            Way::Push => rig.path("run42"),
-            Way::Pull => rig.export.join("run42"),
+            Direction::Push => rig.path("run42"),
+            Direction::Pull => rig.export.join("run42"),
         };
         fs::create_dir_all(&source).expect("made");
         rig.make_dirs("away/deep");
@@ -46,15 +46,15 @@ impl Case {
     /// Where it goes: a name that does not exist before the first run, so that a wrong mapping would show.
     pub(crate) fn destination(&self) -> PathBuf {
         match self.way {
-            Way::Push => self.rig.export.join("new"),
-            Way::Pull => self.rig.path("new"),
+            Direction::Push => self.rig.export.join("new"),
+            Direction::Pull => self.rig.path("new"),
         }
     }
 
     pub(crate) fn receiver_home(&self) -> PathBuf {
         match self.way {
-            Way::Push => self.rig.daemon_home.clone(),
-            Way::Pull => self.rig.client_home(),
+            Direction::Push => self.rig.daemon_home.clone(),
+            Direction::Pull => self.rig.client_home(),
         }
     }
 
@@ -72,8 +72,8 @@ impl Case {
         };
         let streams = (1 + number % 4).to_string();
         let (source, destination) = match self.way {
-            Way::Push => (format!("{up}/run42"), self.rig.url("new")),
-            Way::Pull => (self.rig.url("run42"), format!("{up}/new")),
+            Direction::Push => (format!("{up}/run42"), self.rig.url("new")),
+            Direction::Pull => (self.rig.url("run42"), format!("{up}/new")),
         };
         let mut arguments = vec!["--streams", &streams];
         arguments.extend(flags);
@@ -86,8 +86,8 @@ impl Case {
         let mut written = 0;
         let reached = wait_until(|| {
             let now = match self.way {
-                Way::Push => self.rig.daemon().written(),
-                Way::Pull => client.written(),
+                Direction::Push => self.rig.daemon().written(),
+                Direction::Pull => client.written(),
             };
             written = now.map_or(written, |now| now.saturating_sub(before));
             (written >= bytes || client.has_ended()).then_some(())
@@ -99,8 +99,8 @@ impl Case {
     /// The bytes that the receiver had written before the next run.
     pub(crate) fn written_before(&self) -> u64 {
         match self.way {
-            Way::Push => self.rig.daemon().written().expect("it runs"),
-            Way::Pull => 0,
+            Direction::Push => self.rig.daemon().written().expect("it runs"),
+            Direction::Pull => 0,
         }
     }
 

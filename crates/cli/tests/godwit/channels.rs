@@ -159,9 +159,9 @@ fn both_kinds_of_addresses_make_one_channel_and_either_kind_alone_does() {
 }
 
 #[test]
-fn one_path_is_one_channel_and_nobody_is_told_of_it() {
+fn one_path_is_one_channel_without_a_message() {
     with_network(
-        "godwit::channels::one_path_is_one_channel_and_nobody_is_told_of_it",
+        "godwit::channels::one_path_is_one_channel_without_a_message",
         || {
             let paths = Paths::new(2);
             let world = World::new(&paths, "0.0.0.0:0", &["--announce", "none"]);
@@ -279,9 +279,9 @@ fn nice(process: &Process, name: Option<&str>) -> Vec<i32> {
 }
 
 #[test]
-fn who_watches_the_paths_does_not_stand_back_in_the_background() {
+fn the_thread_that_watches_paths_keeps_its_priority_in_the_background() {
     with_network(
-        "godwit::channels::who_watches_the_paths_does_not_stand_back_in_the_background",
+        "godwit::channels::the_thread_that_watches_paths_keeps_its_priority_in_the_background",
         || {
             let paths = Paths::new(2);
             let world = World::new(&paths, "0.0.0.0:0", &[]);

@@ -6,8 +6,8 @@ use std::process::Command;
 use super::netns;
 
 /// Seeds, and the chosen faults, each until the job ends. The node that controls the job is killed, the state disk of the leader is full, a
-/// mount hangs, and a source is stopped. The links of a source are cut, and the mount of the leader hangs.
-const SEEDS: [(&str, &[&str]); 6] = [
+/// mount hangs, and a source is stopped. The links of a source are cut, the mount of the leader hangs, and a destination is slow.
+const SEEDS: [(&str, &[&str]); 7] = [
     ("1", &["--role", "controller", "--fault", "kill"]),
     ("2", &["--role", "leader", "--fault", "full-disk"]),
     (
@@ -20,6 +20,7 @@ const SEEDS: [(&str, &[&str]); 6] = [
         "6",
         &["--mounts", "--role", "leader", "--fault", "hang-mount"],
     ),
+    ("7", &["--role", "target", "--fault", "slow-node"]),
 ];
 
 /// A job may be below 0.6 of the remaining rate for this long. The kit's own runs have 1.5 s as the median; this machine may be busy.

@@ -14,7 +14,6 @@ use godwit_proto::{Comparison, Direction, Frame, Hello, Open};
 
 use super::asking;
 use super::rig::{Rig, as_each_user, is_root};
-use super::sync::Way;
 
 #[test]
 fn an_exclamation_mark_turns_a_rule() {
@@ -206,7 +205,7 @@ fn flags_come_before_settings_from_elsewhere() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_done() {
+fn invalid_rules_are_refused_before_any_entry_is_copied() {
     let rig = Rig::new();
     rig.write("tree/a", "a");
     rig.write("rules", "ok\nbad[\n");
@@ -315,7 +314,7 @@ fn a_list_and_deletion_contradict_each_other() {
     world.write("dst/stray", "stray");
     world.write("list", "f\n");
     world.start(&[]);
-    let outcome = Way::Local.sync(&world, &["--delete", "--files-from=list"]);
+    let outcome = super::sync::Direction::Local.sync(&world, &["--delete", "--files-from=list"]);
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     assert_eq!(world.read("dst/stray"), b"stray");
 }

@@ -1,6 +1,7 @@
 //! Several nodes as one cluster, by the real binary: joining, jobs at any node, lost, drained and removed nodes, a lost majority.
 //! See the tests of the state for the consensus itself.
 
+mod amounts;
 mod closes;
 mod distributed;
 mod divided;
@@ -16,12 +17,15 @@ mod membership;
 mod memory;
 mod no_room;
 mod past;
+mod paused;
 mod recovery;
+mod refused;
 mod shown;
 mod sites;
 mod story;
 mod subjects;
 mod taken_over;
+mod watched;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -424,7 +428,7 @@ fn a_drained_node_gives_its_jobs_away_and_can_be_removed() {
 }
 
 #[test]
-fn who_may_not_join_is_told_why_and_changes_nothing() {
+fn a_refused_node_learns_the_reason_and_changes_nothing() {
     let site = Site::of(2);
     let first = &site.nodes[0];
     let stranger = site.rig();

@@ -4,6 +4,7 @@
 mod guide;
 mod judge;
 mod page;
+mod readme;
 mod world;
 
 use judge::Sameness;
@@ -13,17 +14,17 @@ use world::{Machines, Place, World};
 use super::process::Outcome;
 
 #[test]
-fn what_rsync_users_type_does_the_same() {
+fn commands_of_rsync_users_do_the_same() {
     run("rsync", 15);
 }
 
 #[test]
-fn what_scp_users_type_does_the_same() {
+fn commands_of_scp_users_do_the_same() {
     run("scp", 6);
 }
 
 #[test]
-fn what_rclone_users_type_does_the_same() {
+fn commands_of_rclone_users_do_the_same() {
     run("rclone", 8);
 }
 

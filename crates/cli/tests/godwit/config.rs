@@ -78,7 +78,7 @@ fn all_mistakes_are_named_with_line_key_and_values_before_anything_is_bound() {
 }
 
 #[test]
-fn what_the_settings_lead_to_is_looked_at_before_anything_is_bound() {
+fn places_named_by_settings_are_checked_before_a_port_is_bound() {
     let rig = Rig::new();
     rig.write("file", "no directory");
     rig.write("key.pem", "no key");
@@ -219,6 +219,17 @@ fn the_api_is_at_its_own_address_and_then_no_longer_on_the_data_port() {
     // Data still goes by the data port.
     rig.write("f", "foxtrot");
     rig.cp(&["f", &rig.url("f")]).complete();
+}
+
+#[test]
+fn the_page_of_all_interfaces_is_shown_at_an_address_of_the_machine() {
+    let mut rig = Rig::new();
+    rig.start(&["--manage", "0.0.0.0:0"]);
+    with_user(&rig);
+    let (address, fingerprint) = managed(&rig);
+    assert!(!address.starts_with("0.0.0.0"), "{address}");
+    let outcome = status_by_https(&rig, &address, &fingerprint);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn names_map_as_by_cp() {
 }
 
 #[test]
-fn what_is_there_already_is_skipped_unless_forced() {
+fn existing_files_are_skipped_unless_forced() {
     as_each_user(|rig| {
         rig.start(&[]);
         small_tree(rig, "run42");
@@ -220,7 +220,7 @@ fn wrong_usage_is_told_apart() {
 }
 
 #[test]
-fn who_is_unknown_or_wrong_is_refused() {
+fn unknown_and_wrong_identities_are_refused() {
     as_each_user(|rig| {
         rig.serve(&[]);
         rig.write("f", "f");

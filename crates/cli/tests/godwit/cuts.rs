@@ -33,7 +33,7 @@ struct State {
     target: String,
     cut: Cut,
     passed: AtomicU64,
-    /// Future moments of cuts, in bytes, the next one last.
+    /// Numbers of bytes after which connections are cut, the next cut last.
     moments: Mutex<Vec<u64>>,
     cuts: AtomicU64,
     live: Mutex<Vec<(u64, TcpStream, TcpStream)>>,
@@ -75,7 +75,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::SeqCst);
-        // Wakes it up to see that.
+        // A connection wakes the thread, which then sees the flag.
         let _ = TcpStream::connect(&self.address);
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use super::data::{Seeded, first_seed, make_tree};
 use super::process::Process;
 use super::rig::{Rig, as_each_user, is_root};
-use super::sync::{WAYS, Way, items, of, same, settled, state};
+use super::sync::{DIRECTIONS, Direction, items, of, same, settled, state};
 
 #[test]
 fn deleting_takes_what_is_deep_odd_or_closed_and_follows_no_link() {
@@ -40,7 +40,7 @@ fn deleting_takes_what_is_deep_odd_or_closed_and_follows_no_link() {
             fs::set_permissions(to.join(closed), fs::Permissions::from_mode(0o500)).expect("ours");
         }
         world.start(&[]);
-        let outcome = Way::Push.sync(world, &["--delete"]);
+        let outcome = Direction::Push.sync(world, &["--delete"]);
         outcome.complete();
         assert_eq!(outcome.number("deleted"), 3 + 3 + 1 + 16, "{outcome:?}");
         same(&world.path("src"), &to);
@@ -63,7 +63,7 @@ fn nothing_outside_the_counterpart_is_deleted() {
         state(&world.path("export/dst2")),
         state(&world.path("dst-2")),
     ];
-    for way in [Way::Push, Way::Local] {
+    for way in [Direction::Push, Direction::Local] {
         way.sync(&world, &["--delete"]).complete();
         let (source, destination) = way.places();
         same(&world.path(source), &world.path(destination));
@@ -109,7 +109,7 @@ fn a_whole_export_can_be_the_counterpart_and_the_node_keeps_its_own_files() {
 
 #[test]
 fn kinds_that_changed_are_replaced_only_where_deleting_is_allowed() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let mut world = Rig::for_user(false);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
@@ -141,7 +141,7 @@ fn kinds_that_changed_are_replaced_only_where_deleting_is_allowed() {
 
 #[test]
 fn more_than_max_delete_deletes_nothing() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = settled(way);
         let (_, destination) = way.places();
         world.write(&format!("{destination}/x/1"), "1");
@@ -152,7 +152,7 @@ fn more_than_max_delete_deletes_nothing() {
             let outcome = way.sync(&world, &flags);
             outcome
                 .expect(3, "partial")
-                .tells(FailureCode::Limit)
+                .expect_code(FailureCode::Limit)
                 .says("would be 3 entries");
             assert!(to.join("x/2").exists(), "{way:?}");
             assert_eq!(of(&items(&outcome), "delete").len(), 0);
@@ -180,8 +180,10 @@ fn a_source_that_could_not_be_read_in_full_deletes_nothing() {
     // A directory that cannot be listed, then a file that cannot be read.
     set(&closed, 0o300);
     let check = |world: &Rig| {
-        let outcome = Way::Push.sync(world, &["--delete"]);
-        outcome.expect(3, "partial").says("nothing was deleted");
+        let outcome = Direction::Push.sync(world, &["--delete"]);
+        outcome
+            .expect(3, "partial")
+            .says("nothing more was deleted");
         assert_eq!(outcome.number("deleted"), 0);
         assert_eq!(world.read("export/dst/stray"), b"stray");
         assert_eq!(world.read("export/dst/closed/f"), b"f");
@@ -193,14 +195,14 @@ fn a_source_that_could_not_be_read_in_full_deletes_nothing() {
     set(&world.path("src/secret"), 0);
     check(&world);
     set(&world.path("src/secret"), 0o600);
-    let outcome = Way::Push.sync(&world, &["--delete"]);
+    let outcome = Direction::Push.sync(&world, &["--delete"]);
     outcome.complete();
     assert_eq!(outcome.number("deleted"), 1);
     same(&world.path("src"), &world.path("export/dst"));
 }
 
 #[test]
-fn what_cannot_be_listed_at_the_destination_stays_and_is_named() {
+fn an_unlistable_directory_of_the_destination_stays_and_is_named() {
     let mut world = Rig::for_user(is_root());
     world.write("src/f", "f");
     world.write("export/dst/closed/deep/f", "f");
@@ -208,7 +210,7 @@ fn what_cannot_be_listed_at_the_destination_stays_and_is_named() {
     world.start(&[]);
     let closed = world.path("export/dst/closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o300)).expect("ours");
-    let outcome = Way::Push.sync(&world, &["--delete"]);
+    let outcome = Direction::Push.sync(&world, &["--delete"]);
     outcome.expect(3, "partial").says("closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("ours");
     assert_eq!(world.read("export/dst/closed/deep/f"), b"f");
@@ -287,7 +289,7 @@ fn trees_changed_at_random_on_both_sides_become_the_same_again() {
     for seed in first..first + 6 {
         eprintln!("seed {seed}");
         let seeded = &mut Seeded(seed);
-        let way = WAYS[usize::try_from(seed % 3).expect("small")];
+        let way = DIRECTIONS[usize::try_from(seed % 3).expect("small")];
         let (source, destination) = way.places();
         let mut world = Rig::for_user(false);
         let [from, to] = [source, destination].map(|place| world.path(place));
@@ -315,8 +317,8 @@ fn trees_changed_at_random_on_both_sides_become_the_same_again() {
 }
 
 #[test]
-fn a_sync_that_was_killed_deletes_when_it_is_whole() {
-    for way in WAYS {
+fn a_sync_that_was_killed_deletes_once_its_next_run_is_complete() {
+    for way in DIRECTIONS {
         let mut world = Rig::for_user(false);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
@@ -357,8 +359,8 @@ fn paths(root: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_rules_exclude_stays_with_the_directories_around_it() {
-    for way in WAYS {
+fn excluded_entries_stay_with_their_parent_directories() {
+    for way in DIRECTIONS {
         let mut world = Rig::for_user(false);
         let (source, destination) = way.places();
         let fill = |at: &str, names: &[&str]| {
@@ -403,7 +405,7 @@ fn what_rules_exclude_stays_with_the_directories_around_it() {
 
 #[test]
 fn counterparts_of_what_limits_pass_over_stay_as_they_are() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let mut world = Rig::for_user(false);
         let (source, destination) = way.places();
         let write = |at: &str, name: &str, text: &str| world.write(&format!("{at}/{name}"), text);
@@ -437,7 +439,7 @@ fn counterparts_of_what_limits_pass_over_stay_as_they_are() {
 
 #[test]
 fn a_directory_that_has_the_name_of_what_is_passed_over_stays_with_all_in_it() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let mut world = Rig::for_user(false);
         let (source, destination) = way.places();
         world.write(&format!("{source}/d/big"), "x".repeat(300));

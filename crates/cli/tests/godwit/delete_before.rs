@@ -54,7 +54,7 @@ fn has_extra(copy: &Path) -> bool {
 }
 
 #[test]
-fn what_only_the_destination_has_goes_first_and_the_rest_becomes_as_by_rsync() {
+fn extra_entries_are_deleted_first_and_the_rest_equals_the_result_of_rsync() {
     let mut rig = world();
     let judge = judged(&rig);
     rig.start(&[]);
@@ -110,7 +110,7 @@ fn where_the_deletion_is_refused_nothing_is_sent() {
 
 /// A cut transfer resumes with its data.
 #[test]
-fn what_is_to_be_resumed_outlives_the_deletion() {
+fn resumable_data_outlives_the_deletion() {
     let rig = world();
     write_file(&rig.path("run42/large"), 24 * MIB, &mut Seeded(3));
     let line = ["sync", "--json", "run42", "export/copy", "--limit", "12MB"];

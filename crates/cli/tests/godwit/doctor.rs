@@ -157,7 +157,7 @@ fn this_machine_alone_needs_no_node_and_no_home() {
 }
 
 #[test]
-fn who_is_not_known_is_told_what_to_run() {
+fn an_unknown_client_gets_the_command_that_admits_it() {
     as_each_user(|rig| {
         rig.serve(&[]);
         let found = doctor(rig, &[&rig.url("")]);
@@ -201,7 +201,7 @@ fn who_is_not_known_is_told_what_to_run() {
 }
 
 #[test]
-fn a_port_where_nobody_or_another_listens_is_told_apart() {
+fn a_port_without_a_listener_differs_from_a_port_of_another_program() {
     let rig = Rig::new();
     rig.client(&["id"]);
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
@@ -287,7 +287,7 @@ fn a_buffer_too_small_for_the_line_is_named_with_what_mends_it() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_wrong_usage() {
+fn invalid_arguments_of_doctor_are_wrong_usage() {
     let rig = Rig::new();
     for line in [
         &["doctor", "a", "b"][..],

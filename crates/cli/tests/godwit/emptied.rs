@@ -33,7 +33,7 @@ fn an_empty_source_empties_no_destination_without_a_word() {
             let outcome = world.client(&["sync", "--json", flag, "empty", &destination]);
             outcome
                 .expect(2, "failed")
-                .tells(FailureCode::EmptySource)
+                .expect_code(FailureCode::EmptySource)
                 .says("3 entries")
                 .says("--max-delete");
             assert!(at.join("a").exists() && at.join("d/b").exists());
@@ -64,7 +64,9 @@ fn an_empty_source_empties_nothing_by_ssh_either() {
     fs::create_dir(far.path("empty")).expect("made");
     far.write("home/full/a", "a");
     let outcome = far.run(&["sync", "--json", "--delete", "empty", "far:full"]);
-    outcome.expect(2, "failed").tells(FailureCode::EmptySource);
+    outcome
+        .expect(2, "failed")
+        .expect_code(FailureCode::EmptySource);
     assert!(far.home().join("full/a").exists());
 }
 

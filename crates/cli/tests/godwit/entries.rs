@@ -21,9 +21,9 @@ fn mode(path: &Path, bits: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(bits)).expect("ours");
 }
 
-/// There, and back.
+/// Copies the tree to the node and back, and compares both copies.
 #[track_caller]
-fn round(rig: &Rig) {
+fn copy_there_and_back(rig: &Rig) {
     let url = rig.url("to");
     rig.cp(&["tree/", &url]).complete();
     assert_identical(&rig.path("tree"), &rig.path("export/to"));
@@ -53,7 +53,7 @@ fn odd_names_arrive() {
             fs::create_dir_all(&directory).expect("made");
             fs::write(directory.join(OsStr::from_bytes(name)), "x").expect("written");
         }
-        round(rig);
+        copy_there_and_back(rig);
     });
 }
 
@@ -98,7 +98,7 @@ fn paths_longer_than_the_system_takes_arrive() {
 
 /// A link to a device is a link; its target is never opened either.
 #[test]
-fn what_is_no_file_is_reported_and_the_rest_arrives() {
+fn special_files_are_reported_and_the_rest_arrives() {
     as_each_user(|rig| {
         rig.start(&[]);
         for ends in rig.push_and_pull() {
@@ -197,7 +197,7 @@ fn a_path_that_is_no_text_is_reported_in_base64() {
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_where_permissions_hold() {
+fn unreadable_files_are_reported_if_permissions_apply() {
     as_each_user(|rig| {
         rig.start(&[]);
         rig.write("tree/good", "good");
@@ -209,7 +209,7 @@ fn what_cannot_be_read_is_reported_where_permissions_hold() {
         if rig.unprivileged() {
             outcome
                 .expect(3, "partial")
-                .tells(FailureCode::Permission)
+                .expect_code(FailureCode::Permission)
                 .says("tree/closed")
                 .says("tree/locked");
             assert_eq!(outcome.number("failed"), 2);
@@ -231,7 +231,7 @@ fn read_only_directories_arrive() {
         for name in ["closed/deeper", "closed/empty", "closed"] {
             mode(&rig.path("tree").join(name), 0o555);
         }
-        round(rig);
+        copy_there_and_back(rig);
     });
 }
 
@@ -260,7 +260,7 @@ fn links_in_the_destination_lead_nowhere() {
                     rig.cp(&["tree/.", &rig.url("to")])
                 };
                 assert!(matches!(outcome.code, Some(0 | 3)), "{outcome:?}");
-                outcome.tells(FailureCode::Escape);
+                outcome.expect_code(FailureCode::Escape);
                 assert_eq!(rig.read("outside/link"), b"precious");
                 assert!(!rig.path("outside/file").exists(), "{outcome:?}");
                 fs::remove_dir_all(rig.path(root)).expect("ours");

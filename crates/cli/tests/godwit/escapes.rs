@@ -114,7 +114,7 @@ const WAYS_OUT: [&str; 16] = [
 ];
 
 #[test]
-fn what_is_asked_for_by_hand_does_not_leave_the_export() {
+fn handmade_requests_do_not_leave_the_export() {
     as_each_user(|rig| {
         rig.write("outside/secret", "secret");
         rig.write("export/d/file", "file");

@@ -159,7 +159,7 @@ fn proof(code: FailureCode) -> Proof {
         ManifestRefused => Run(|rig| rig.client(&["verify", "--json", "f", "outer"])),
         VerificationIncomplete | ProtocolViolation => Proof::None(PEER),
         NoSuchTransfer => Proof::None(
-            "only commands without events tell it: jobs::what_the_node_refuses_is_told_in_its_words judges their words",
+            "only commands without events tell it: jobs::a_refusal_is_shown_in_the_words_of_the_node judges their words",
         ),
         OutOfResources => {
             Proof::None("takes a machine without threads; a test would starve its neighbours")
@@ -177,13 +177,13 @@ fn proof(code: FailureCode) -> Proof {
         ),
         Permission => Test(
             "entries",
-            "what_cannot_be_read_is_reported_where_permissions_hold",
+            "unreadable_files_are_reported_if_permissions_apply",
         ),
         ReadOnly => Proof::None(
             "takes a file system that becomes read-only under a transfer: crates/engine/tests; one that is from the beginning is destination_unusable",
         ),
         NotFound => Run(|rig| rig.cp(&["f", "missing", "there/"])),
-        Changed => Test("verify", "what_changes_while_it_is_read_is_named"),
+        Changed => Test("verify", "a_file_that_changes_while_it_is_read_is_named"),
         NotRegular => Test(
             "reports",
             "failures_are_listed_by_names_that_nothing_can_confuse",

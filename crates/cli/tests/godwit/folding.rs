@@ -69,7 +69,7 @@ fn a_rerun_overwrites_nothing_that_the_first_run_has_kept_apart() {
     .into_iter()
     .filter(|(name, _)| is_listed(&to, name))
     .collect();
-    // One name of each pair has arrived, whichever was first.
+    // The first name of each pair has arrived.
     assert_eq!(kept.len(), 3, "{kept:?}");
     for flags in [
         &[][..],
@@ -161,7 +161,7 @@ fn a_tree_of_names_that_are_all_different_is_skipped_the_second_time() {
 }
 
 #[test]
-fn what_was_delivered_under_a_name_that_is_kept_otherwise_is_not_deleted() {
+fn a_delivered_file_whose_name_is_stored_in_another_form_is_not_deleted() {
     let (rig, disk) = place();
     rig.make_dirs("disk/to");
     rig.write("disk/to/old", "theirs");
@@ -193,7 +193,7 @@ fn a_name_that_is_there_in_other_letters_is_replaced_only_where_it_was_named() {
         if disk.is_some() {
             outcome
                 .expect(3, "partial")
-                .tells(FailureCode::Collision)
+                .expect_code(FailureCode::Collision)
                 .says("rename one of the two");
             assert_eq!(names(&rig.path("disk/to"))[0], "README");
         } else {
@@ -210,7 +210,7 @@ fn a_name_that_is_there_in_other_letters_is_replaced_only_where_it_was_named() {
 }
 
 #[test]
-fn what_was_interrupted_goes_on_and_overwrites_nothing() {
+fn an_interrupted_transfer_resumes_and_overwrites_nothing() {
     let (rig, disk) = place();
     rig.make_dirs("src");
     rig.write("src/README", "the first one");

@@ -89,7 +89,7 @@ fn a_full_destination_ends_the_transfer_with_one_message_and_it_finishes_once_th
 
     let end = push(&rig, &[], "new");
     end.expect(3, "partial")
-        .tells(FailureCode::NoSpace)
+        .expect_code(FailureCode::NoSpace)
         .says("no space left")
         .says("more are needed")
         .says("are free there");
@@ -136,6 +136,23 @@ fn a_destination_without_room_for_one_more_name_ends_partial() {
 }
 
 #[test]
+fn a_destination_without_room_for_one_more_directory_says_what_is_missing_and_what_is_free() {
+    let Some((rig, _)) = mounted("size=40m,nr_inodes=50") else {
+        return;
+    };
+    for number in 0..100 {
+        fs::create_dir_all(rig.path("run42").join(number.to_string())).expect("made");
+    }
+    let end = push(&rig, &[], "new");
+    end.expect(3, "partial")
+        .expect_code(FailureCode::NoSpace)
+        .says("room for names is missing")
+        .says("are free there");
+    let told = |of: &str| end.out.lines().filter(|line| line.contains(of)).count();
+    assert_eq!(told("the destination is full"), 1, "{}", end.said());
+}
+
+#[test]
 fn a_read_only_destination_is_told_and_nothing_is_claimed() {
     let Some((rig, _)) = mounted("ro") else {
         return missing_destinations();
@@ -156,7 +173,7 @@ fn a_read_only_destination_is_told_and_nothing_is_claimed() {
 }
 
 #[test]
-fn what_may_not_be_written_is_told() {
+fn a_destination_without_write_permission_is_reported() {
     let mut rig = Rig::new();
     let source = rig.path("run42");
     make_tree(&source, 1, &mut Seeded(3));
@@ -202,7 +219,7 @@ fn missing_destinations() {
 }
 
 #[test]
-fn what_is_read_back_is_what_was_sent() {
+fn a_verified_push_reads_back_the_sent_bytes() {
     let mut rig = Rig::new();
     let source = rig.path("run42");
     make_tree(&source, 8, &mut Seeded(5));
@@ -231,7 +248,7 @@ fn a_full_destination_with_delete_says_what_makes_room() {
     let outcome = rig.client(&line);
     outcome
         .expect(3, "partial")
-        .tells(FailureCode::NoSpace)
+        .expect_code(FailureCode::NoSpace)
         .says("--delete-before");
     assert!(export.join("copy/old").exists());
     rig.client(&["sync", "--json", "--delete-before", "run42", &url])

@@ -127,3 +127,19 @@ fn compressible_is_the_part_that_a_compressor_saves() {
     });
     assert!(plain == asked, "--compressible changed what says so itself");
 }
+
+#[test]
+fn a_dry_run_prints_the_amounts_of_the_set_and_makes_nothing() {
+    let rig = Rig::new();
+    let spec = ["tree:150x100..9kB,source:70,esnet-tiny", "--seed", "7"];
+    let arguments = [&["gen", "-n", "--scale", "0.5"], &spec[..]].concat();
+    let before = rig.client(&arguments);
+    assert_eq!(before.code, Some(0), "{}", before.said());
+    let json = rig.client(&[&arguments[..], &["--json", "set"]].concat());
+    assert!(!rig.path("set").exists());
+    let (said, known) = generate(&rig, "set", &[&spec[..], &["--scale", "0.5"]].concat());
+    assert_eq!(before.out.trim(), said);
+    let json: serde_json::Value = serde_json::from_str(&json.out).expect("one object");
+    assert_eq!(json["bytes"], bytes(&known));
+    assert_eq!(json["files"], files(&known).len());
+}

@@ -66,7 +66,7 @@ fn an_unfinished_run_goes_on_when_a_missing_source_is_there() {
 }
 
 #[test]
-fn what_had_arrived_of_a_source_that_is_away_for_a_run_is_kept() {
+fn partial_data_of_a_source_that_is_missing_for_a_run_is_kept() {
     let mut rig = Rig::new();
     rig.start(&[]);
     rig.write("export/set/large", vec![7; 8 << 20]);
@@ -143,7 +143,7 @@ fn nothing_but_missing_sources_is_refused() {
     });
 }
 
-/// Whatever they are and however many, and whichever end reads them.
+/// The same holds for each kind and number of sources, and for both ends as the reader.
 #[test]
 fn nothing_but_closed_sources_is_a_failure() {
     as_each_user(|rig| {
@@ -193,7 +193,7 @@ fn nothing_but_closed_sources_is_a_failure() {
 
 /// A source without access, or outside the export, fails the whole request and not only itself.
 #[test]
-fn what_is_not_granted_or_leads_out_still_stops_everything() {
+fn a_source_without_access_or_outside_the_export_fails_the_request() {
     as_each_user(|rig| {
         rig.write("second/b", "bravo");
         rig.write("outside/secret", "secret");

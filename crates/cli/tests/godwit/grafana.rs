@@ -21,14 +21,27 @@ fn directory() -> PathBuf {
 }
 
 /// A query of a panel, and the legend of each of its series.
-struct Asked {
-    panel: String,
-    query: String,
+pub(crate) struct Asked {
+    /// Titles of the dashboard and of the panel.
+    pub(crate) panel: String,
+    pub(crate) query: String,
     legend: String,
 }
 
-/// All queries of all dashboards, as Grafana sends them.
-fn asked() -> Vec<Asked> {
+/// Whether this machine has energy counters that this process may read. Other machines have no such figures.
+fn has_energy() -> bool {
+    let packages = fs::read_dir("/sys/class/powercap").into_iter().flatten();
+    let mut counters = packages.flatten().filter(|package| {
+        let name = package.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with("intel-rapl:") && name.matches(':').count() == 1
+    });
+    counters.any(|package| fs::read_to_string(package.path().join("energy_uj")).is_ok())
+}
+
+/// All queries of all dashboards that can find something on this machine, as Grafana sends them.
+pub(crate) fn asked() -> Vec<Asked> {
+    let has_energy = has_energy();
     let files = fs::read_dir(directory()).expect("dashboards");
     let files = files.map(|file| file.expect("an entry").path());
     let dashboards = files.filter(|file| file.extension().is_some_and(|kind| kind == "json"));
@@ -45,6 +58,9 @@ fn asked() -> Vec<Asked> {
                     continue;
                 }
                 let text = |name: &str| target[name].as_str().expect("a text").to_owned();
+                if text("expr").contains("godwit_host_energy_") && !has_energy {
+                    continue;
+                }
                 all.push(Asked {
                     panel: format!("{title}: {}", panel["title"].as_str().expect("a title")),
                     query: text("expr")
@@ -90,6 +106,22 @@ fn labels_of(legend: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Waits until a query finds series, which have the labels that the legend names.
+#[track_caller]
+pub(crate) fn assert_found(prometheus: &Prometheus, asked: &Asked) {
+    let Asked {
+        panel,
+        query,
+        legend,
+    } = asked;
+    let seen = wait_until(|| prometheus.series(query).filter(|found| !found.is_empty()));
+    let seen = seen.unwrap_or_else(|| panic!("{panel}: nothing for {query}"));
+    for label in labels_of(legend) {
+        let has = |one: &Value| one["metric"][label].is_string();
+        assert!(seen.iter().all(has), "{panel}: {label}: {seen:?}");
+    }
+}
+
 /// Submits two long jobs, one that completes and one that fails.
 fn some_jobs(here: &Rig) {
     here.write("export/large", vec![7; 64 << 20]);
@@ -115,18 +147,8 @@ fn each_query_of_the_dashboards_finds_what_its_legend_names() {
     let (here, _there) = two_sites();
     let prometheus = Prometheus::start(&here, None);
     some_jobs(&here);
-    for Asked {
-        panel,
-        query,
-        legend,
-    } in asked()
-    {
-        let seen = wait_until(|| prometheus.series(&query).filter(|found| !found.is_empty()));
-        let seen = seen.unwrap_or_else(|| panic!("{panel}: nothing for {query}"));
-        for label in labels_of(&legend) {
-            let has = |one: &Value| one["metric"][label].is_string();
-            assert!(seen.iter().all(has), "{panel}: {label}: {seen:?}");
-        }
+    for one in asked() {
+        assert_found(&prometheus, &one);
     }
 }
 
@@ -168,6 +190,18 @@ fn series_that_can_be_named_before_anything_happens_are_there_with_zero() {
     }
 }
 
+/// Nodes of a cluster count the same running jobs, and the node that controls a job has its rate.
+#[test]
+fn a_cluster_whose_jobs_move_at_one_node_fires_no_alert_at_the_others() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/godwit/alerts.yml");
+    let tested = Command::new("promtool")
+        .args(["test", "rules"])
+        .arg(cases)
+        .output()
+        .expect("promtool comes with prometheus: scripts/setup.sh installs it");
+    assert!(tested.status.success(), "{tested:?}");
+}
+
 #[test]
 fn the_alert_rules_are_sound_and_a_failed_job_fires_one() {
     let rules = directory().join("alerts.yml");
@@ -202,6 +236,10 @@ fn the_alert_rules_are_sound_and_a_failed_job_fires_one() {
         assert_eq!(rule["health"], "ok", "{rule}");
         let query = rule["query"].as_str().expect("a query");
         for selector in selectors_of(query) {
+            // A node without a transfer buffer has no figures of one; `served` looks at those.
+            if selector.starts_with("godwit_buffer_") {
+                continue;
+            }
             // The figures of a running job come with its first progress.
             let seen = wait_until(|| {
                 let seen = prometheus.series(&selector);

@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{AskSites as _, ClusterQuestion, JoinCluster, Peer, Question};
 use godwit_data_port::{Asker, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
+use godwit_proto::{Frame, Ping};
 use rustix::net::{AddressFamily, SocketType};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use super::asking;
 use super::rig::Rig;
 
 /// Connections of each kind, seconds of each kind, and good calls meanwhile, in the usual run.
@@ -330,7 +332,7 @@ fn storm(rig: &Rig, home: &Path, stop: &AtomicBool, asked: &AtomicU64) {
 }
 
 /// A figure of the process in KiB.
-fn memory(rig: &Rig, name: &str) -> u64 {
+pub(crate) fn memory(rig: &Rig, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", rig.daemon().id()));
     let status = status.expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -421,4 +423,22 @@ fn hostile_connections_take_neither_memory_nor_places() {
     assert!(!said.contains("panicked"), "{said}");
     let lines = said.lines().count();
     assert!(lines < 1_000, "strangers fill the log: {lines} lines");
+}
+
+/// A peer with a grant that begins each connection with a wrong frame.
+#[test]
+fn lines_that_a_known_peer_causes_are_bounded() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let mut wrong = Vec::new();
+    Ping { nonce: 9 }.encode(&mut wrong);
+    for _ in 0..300 {
+        let answer = asking::ask(&rig, &rig.client_home(), &wrong);
+        assert!(matches!(answer, Ok(Frame::Error(_))), "{answer:?}");
+    }
+    let said = rig.daemon().said();
+    let lines = said.lines().filter(|line| line.contains("not with"));
+    // A hundred in a row, and one every two seconds.
+    let lines = lines.count();
+    assert!((50..200).contains(&lines), "{lines} lines");
 }

@@ -83,7 +83,7 @@ fn a_job_brings_what_a_copy_with_the_same_flags_brings() {
 }
 
 #[test]
-fn what_a_job_cannot_choose_by_is_refused_at_once() {
+fn invalid_choices_of_a_job_are_refused_at_once() {
     let mut rig = Rig::new();
     fill(&rig);
     rig.serve(&[]);
@@ -152,4 +152,21 @@ fn a_dry_run_says_what_would_be_done() {
         .says("would copy  32.0 kB in 6 files")
         .says("to delete   1 entry");
     assert_eq!(names(&rig.export.join("copy")).len(), 1);
+    // The summary comes first, and all entries by name last.
+    let log = rig.admin(&["job", "log", &id]).out;
+    let first = log.lines().next().expect("a summary");
+    for words in [
+        "nothing was changed: would copy 32.0 kB in 6 files",
+        "1 to delete",
+    ] {
+        assert!(first.contains(words), "{log}");
+    }
+    let entries: Vec<&str> = log
+        .lines()
+        .skip_while(|line| line.contains(" #1 "))
+        .filter_map(|line| Some(line.split_once("  ")?.1.trim_start()))
+        .collect();
+    assert!(entries.len() >= 7, "{log}");
+    assert!(entries.is_sorted(), "{log}");
+    assert!(log.contains("\ndelete  extra\n"), "{log}");
 }

@@ -15,7 +15,7 @@ use super::judge::assert_identical_to_rsync;
 use super::rig::Rig;
 use super::sites::two_sites;
 
-/// For jobs to end, on a busy machine.
+/// Time for jobs to end on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Kills while one set of jobs runs.

@@ -125,7 +125,7 @@ fn a_signed_manifest_has_the_signature_of_the_node() {
 }
 
 #[test]
-fn what_makes_no_sense_about_a_manifest_is_refused_at_once() {
+fn invalid_manifest_settings_are_refused_at_once() {
     let mut rig = Rig::new();
     rig.write("export/run42/a", "alpha");
     rig.serve(&[]);

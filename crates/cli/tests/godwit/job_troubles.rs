@@ -314,6 +314,8 @@ fn a_node_whose_disk_fails_is_not_ready_from_the_first_failure_on() {
     disk.cut_power(Shutdown::NoLogFlush);
     let refused = at(&rig, &line);
     assert_ne!(refused.code, Some(0), "{refused:?}");
+    // A restored backup would lose all changes since, though no file is damaged.
+    assert!(!refused.said().contains("godwit restore"), "{refused:?}");
     // A node that cannot record anything ends; a node that reads nonsense asks for a restart. Until then the node answers that it takes no
     // changes.
     let reads_nonsense = refused

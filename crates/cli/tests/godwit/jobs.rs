@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::process::{Outcome, Process};
 use super::rig::Rig;
 
-/// Longer than a test takes, so that a job that waits for it never begins.
+/// A time after the end of the test, so that a job that waits for it never begins.
 const FAR: &str = "2099-01-01T22:00Z";
 
 /// A node without clients: jobs need none.
@@ -150,7 +150,7 @@ fn a_job_that_waits_says_why_and_can_be_changed() {
 }
 
 #[test]
-fn what_the_node_refuses_is_told_in_its_words() {
+fn a_refusal_is_shown_in_the_words_of_the_node() {
     let rig = node();
     refused(&rig, &["job", "show", "zzz"], 1, "zzz");
     refused(

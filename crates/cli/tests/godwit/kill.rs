@@ -1,4 +1,4 @@
-//! Tests that a killed transfer finishes when it is given again, and how little of it is sent again.
+//! Tests that a killed transfer finishes when its command is run again, and that little of the data is sent twice.
 //! Does not cut power (`power`) or connections (`cuts`). Other effects of an interruption are tested in `resume`.
 
 #![expect(clippy::print_stderr, reason = "a failure is reported with its seed")]
@@ -10,7 +10,7 @@ use std::thread;
 
 use rustix::process::Signal;
 
-use super::case::{Case, MIB, Way};
+use super::case::{Case, Direction, MIB};
 use super::data::{Seeded, first_seed, make_tree, write_file};
 use super::judge::assert_finals_whole;
 
@@ -28,7 +28,7 @@ enum Victim {
 }
 
 /// Kills the transfer at moments from the seed until it is complete. Returns how often it was killed.
-fn kill_until_complete(seed: u64, way: Way) -> u64 {
+fn kill_until_complete(seed: u64, way: Direction) -> u64 {
     let mut seeded = Seeded(seed);
     // A small tree may be undurable as a whole at any moment, so only large ones show the cost of a kill.
     let (mib, limit) = if seed.is_multiple_of(5) {
@@ -102,7 +102,11 @@ fn killed_at_fifty_moments_it_finishes_with_everything() {
             scope.spawn(|| {
                 while kills.load(Ordering::Relaxed) < MOMENTS {
                     let seed = seed.fetch_add(1, Ordering::Relaxed);
-                    let way = if seed % 2 == 0 { Way::Push } else { Way::Pull };
+                    let way = if seed % 2 == 0 {
+                        Direction::Push
+                    } else {
+                        Direction::Pull
+                    };
                     eprintln!("seed {seed}: {way:?}");
                     let killed = kill_until_complete(seed, way);
                     eprintln!("seed {seed}: complete after {killed} kills");
@@ -170,7 +174,7 @@ fn many_small_files(root: &Path) -> u64 {
 #[test]
 fn a_killed_receiver_costs_little_of_one_large_file() {
     bound_holds(
-        Case::new(Way::Push, one_large_file),
+        Case::new(Direction::Push, one_large_file),
         500 * MIB,
         Victim::Daemon,
     );
@@ -179,7 +183,7 @@ fn a_killed_receiver_costs_little_of_one_large_file() {
 #[test]
 fn a_killed_sender_costs_little_of_one_large_file() {
     bound_holds(
-        Case::new(Way::Push, one_large_file),
+        Case::new(Direction::Push, one_large_file),
         450 * MIB,
         Victim::Client,
     );
@@ -188,7 +192,7 @@ fn a_killed_sender_costs_little_of_one_large_file() {
 #[test]
 fn a_killed_receiver_costs_little_of_many_small_files() {
     bound_holds(
-        Case::new(Way::Pull, many_small_files),
+        Case::new(Direction::Pull, many_small_files),
         330 * MIB,
         Victim::Client,
     );
@@ -197,7 +201,7 @@ fn a_killed_receiver_costs_little_of_many_small_files() {
 #[test]
 fn a_killed_sender_costs_little_of_many_small_files() {
     bound_holds(
-        Case::new(Way::Push, many_small_files),
+        Case::new(Direction::Push, many_small_files),
         330 * MIB,
         Victim::Client,
     );

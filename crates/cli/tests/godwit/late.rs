@@ -19,7 +19,7 @@ use super::mounts::stop;
 
 const TAG: u64 = 7;
 
-/// Longer than a mount caches names that another one may have changed.
+/// Longer than a mount caches names that another mount may have changed.
 const HANGS_FOR: Duration = Duration::from_millis(1500);
 
 /// A kind of call.

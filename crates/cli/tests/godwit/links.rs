@@ -11,7 +11,7 @@ use super::full::unshare;
 use super::judge::{assert_identical, assert_no_temporaries};
 use super::process::Outcome;
 use super::rig::{Rig, is_root};
-use super::sync::{WAYS, Way, items};
+use super::sync::{DIRECTIONS, Direction, items};
 
 const NEW: &str = "new content";
 const OLD: &str = "old";
@@ -22,15 +22,15 @@ const WHY: &str = "was not delivered, so no link can be made";
 /// A tree with a file of three names, and a direction.
 struct World {
     rig: Rig,
-    way: Way,
+    way: Direction,
 }
 
 impl World {
-    fn new(way: Way) -> Self {
+    fn new(way: Direction) -> Self {
         Self::within(Rig::new(), way)
     }
 
-    fn within(mut rig: Rig, way: Way) -> Self {
+    fn within(mut rig: Rig, way: Direction) -> Self {
         let (source, _) = way.places();
         rig.write(&format!("{source}/a"), NEW);
         let from = rig.path(source);
@@ -133,7 +133,7 @@ fn names_of_a_file_that_stays_as_it_is_get_its_new_content_by_themselves() {
         ("--existing", &["b", "c"], 1_500_000_000),
         ("--existing", &["a"], 1_500_000_000),
     ];
-    for way in WAYS {
+    for way in DIRECTIONS {
         for (number, (flag, there, seconds)) in cases.iter().enumerate() {
             let world = World::new(way);
             let judge = world.rig.path(format!("judge-{number}"));
@@ -171,7 +171,7 @@ fn names_of_a_file_that_stays_as_it_is_get_its_new_content_by_themselves() {
 
 #[test]
 fn a_file_that_is_the_same_is_linked_to_whatever_stays() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         for flag in ["--ignore-existing", "--update"] {
             let world = World::new(way);
             world.cp(&[]).complete();
@@ -184,7 +184,7 @@ fn a_file_that_is_the_same_is_linked_to_whatever_stays() {
 
 #[test]
 fn names_of_a_file_that_cannot_be_read_are_reported_with_it() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         // Both names are of the old file, and the third is free.
         let world = World::within(Rig::for_user(is_root()), way);
         world.put("a", 1_500_000_000);
@@ -228,7 +228,7 @@ fn names_of_a_file_that_cannot_be_read_are_reported_with_it() {
 
 #[test]
 fn names_of_a_file_that_has_no_place_are_reported_with_it() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = World::new(way);
         fs::create_dir_all(world.to("a/deep")).expect("made");
         world.put("c", 1_500_000_000);
@@ -260,7 +260,7 @@ fn names_of_a_file_for_which_there_is_no_room_are_one_message() {
         .join(rig.export.strip_prefix("/").expect("absolute"));
     let world = World {
         rig,
-        way: Way::Push,
+        way: Direction::Push,
     };
     put(&export.join("dst"), "a", 1_500_000_000);
     fs::write(export.join("ballast"), vec![1; 2 << 20]).expect("room");
@@ -287,8 +287,8 @@ fn names_of_a_file_for_which_there_is_no_room_are_one_message() {
 }
 
 #[test]
-fn what_takes_the_name_of_a_link_while_the_transfer_runs_stays() {
-    for way in WAYS {
+fn an_entry_that_takes_the_name_of_a_link_during_the_transfer_stays() {
+    for way in DIRECTIONS {
         let world = World::new(way);
         for name in ["a", "z"] {
             // The file of several names is announced last. Once it arrives, all names are known.
@@ -326,7 +326,7 @@ fn what_takes_the_name_of_a_link_while_the_transfer_runs_stays() {
 
 #[test]
 fn names_that_are_there_are_skipped_by_cp_as_by_sync() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = World::new(way);
         let outcome = world.cp(&[]);
         outcome.complete();
@@ -366,7 +366,7 @@ fn mode(path: &Path) -> u32 {
 /// One file cannot have two modes: each run would set the one, then the other, and open a closed file.
 #[test]
 fn files_that_are_one_at_the_destination_alone_become_two() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = World::new(way);
         let names = ["closed", "open"];
         for (name, bits) in names.into_iter().zip([0o600, 0o644]) {
@@ -403,7 +403,7 @@ fn links_and_special_files_with_several_names_stay_one() {
     if !is_root() {
         return;
     }
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = World::new(way);
         symlink("nowhere", world.from("link")).expect("made");
         let made = Command::new("sh")
@@ -415,10 +415,10 @@ fn links_and_special_files_with_several_names_stay_one() {
         let _socket = std::os::unix::net::UnixListener::bind(world.from("socket")).expect("bound");
         // A node makes device nodes only where its export grants them.
         let kinds = match way {
-            Way::Push => &["link", "fifo", "socket"][..],
+            Direction::Push => &["link", "fifo", "socket"][..],
             _ => &["link", "fifo", "socket", "null"],
         };
-        if way == Way::Push {
+        if way == Direction::Push {
             fs::remove_file(world.from("null")).expect("removed");
         }
         for name in kinds {

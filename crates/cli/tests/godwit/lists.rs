@@ -19,15 +19,15 @@ use super::rig::{Rig, as_each_user};
 
 /// Three directions: on this machine, to a node, from a node. Each gets the same tree as `tree` and `export/tree`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum Direction {
     Local,
     Push,
     Pull,
 }
 
-const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
+const DIRECTIONS: [Direction; 3] = [Direction::Local, Direction::Push, Direction::Pull];
 
-impl Way {
+impl Direction {
     fn ends(self, rig: &Rig, to: &str) -> (String, String, PathBuf) {
         match self {
             Self::Local => ("tree".to_owned(), to.to_owned(), rig.path(to)),
@@ -88,7 +88,7 @@ fn a_list_brings_what_it_names_and_the_directories_that_lead_there() {
         let list = b"a/b/file\0-rf\0new\nline/caf\xe9\0./\xff\0a//b/./file\0a/link\0dir/\0";
         fs::write(rig.path("list"), list).expect("written");
         rig.start(&[]);
-        for way in WAYS {
+        for way in DIRECTIONS {
             let (from, to, at) = way.ends(rig, &format!("to-{way:?}"));
             let line = ["--files-from=list", "--from0", &from, &to];
             let outcome = rig.cp(&line);
@@ -108,7 +108,7 @@ fn a_list_brings_what_it_names_and_the_directories_that_lead_there() {
 }
 
 #[test]
-fn what_a_list_must_not_name_is_refused_by_name() {
+fn forbidden_names_in_a_list_are_refused_by_name() {
     as_each_user(|rig| {
         rig.write("tree/good", "good");
         rig.write("tree/file", "file");
@@ -128,7 +128,7 @@ fn what_a_list_must_not_name_is_refused_by_name() {
         ];
         fs::write(rig.path("list"), format!("good\n{}\n", names.join("\n"))).expect("written");
         rig.start(&[]);
-        for way in WAYS {
+        for way in DIRECTIONS {
             let (from, to, at) = way.ends(rig, &format!("to-{way:?}"));
             let outcome = rig.cp(&["--files-from=list", "--failed=failed", &from, &to]);
             outcome.expect(3, "partial");
@@ -220,7 +220,7 @@ fn random_lists_bring_what_they_bring_to_rsync() {
         }
         let status = rsync.args([tree.join(""), theirs.clone()]).status();
         assert!(status.expect("rsync runs").success());
-        for way in WAYS {
+        for way in DIRECTIONS {
             let (from, to, at) = way.ends(&rig, &format!("to-{seed}-{way:?}"));
             let mut line = vec!["--no-sync", "--files-from=list", &from, &to];
             line.extend(rules);
@@ -247,7 +247,7 @@ fn several_names_of_one_file_stay_one_file() {
     copy_tree(&rig);
     fs::write(rig.path("list"), "two\nd/one\ntwo\n").expect("written");
     rig.start(&[]);
-    for way in WAYS {
+    for way in DIRECTIONS {
         let (from, to, at) = way.ends(&rig, &format!("to-{way:?}"));
         rig.cp(&["--files-from=list", &from, &to]).complete();
         let inode = |name: &str| fs::metadata(at.join(name)).expect("there").ino();
@@ -282,7 +282,7 @@ impl Fed {
             .expect("it reads");
     }
 
-    /// Ends the list, and waits; the exit code and the summary.
+    /// Ends the list and waits. Returns the exit code and the summary.
     fn end(self) -> (Option<i32>, Value) {
         drop(self.input);
         let output = self.child.wait_with_output().expect("it ends");
@@ -303,7 +303,7 @@ fn a_slow_list_is_followed_as_it_comes() {
     }
     copy_tree(&rig);
     rig.start(&[]);
-    for way in WAYS {
+    for way in DIRECTIONS {
         let (from, to, at) = way.ends(&rig, &format!("to-{way:?}"));
         let mut run = Fed::start(rig.client_command(), &[&from, &to]);
         for number in 0..5 {
@@ -362,7 +362,7 @@ fn an_interrupt_is_obeyed_while_a_list_is_waited_for() {
     rig.write("tree/file", "x");
     copy_tree(&rig);
     rig.start(&[]);
-    for way in WAYS {
+    for way in DIRECTIONS {
         let (from, to, at) = way.ends(&rig, &format!("to-{way:?}"));
         let mut run = Fed::start(rig.client_command(), &[&from, &to]);
         run.name("file");
@@ -406,7 +406,7 @@ fn a_million_names_take_bounded_memory() {
     }
     drop(list.into_inner().expect("written"));
     rig.start(&[]);
-    for way in [Way::Pull, Way::Push] {
+    for way in [Direction::Pull, Direction::Push] {
         let (from, to, at) = way.ends(&rig, &format!("to-{way:?}"));
         let mut child = rig
             .client_command()
@@ -461,7 +461,7 @@ fn a_list_that_cannot_be_used_is_told() {
         assert_eq!(outcome.code, Some(2), "{outcome:?}");
         outcome.says("--files-from");
     }
-    for way in WAYS {
+    for way in DIRECTIONS {
         let (from, to, _) = way.ends(&rig, &format!("to-{way:?}"));
         let outcome = rig.cp(&["--files-from=zeros", &from, &to]);
         outcome.expect(3, "partial").says("--from0");

@@ -62,7 +62,7 @@ fn a_running_job_ends_when_its_owner_may_no_longer_run_it() {
         let owner = Caller::user(&rig, name, "operator");
         let_in(&admin, name, None);
         let path = running(&admin, &owner, name);
-        // A second job is paused. It does not run, whichever user resumes it.
+        // A second job is paused. The job does not run, even if another user resumes it.
         let paused = running(&admin, &owner, &format!("{name}2"));
         admin
             .post(&format!("{paused}/pause"), &json!({}))

@@ -74,7 +74,7 @@ fn direct_leaves_only_the_ends_of_files_in_the_cache() {
 }
 
 #[test]
-fn pin_restricts_the_process_and_says_what_it_cannot() {
+fn pin_restricts_the_process_and_refuses_processors_that_it_cannot_use() {
     let mut rig = Rig::new();
     rig.start(&["--pin", "0"]);
     let status = std::fs::read_to_string(format!("/proc/{}/status", rig.daemon().id()));

@@ -188,7 +188,7 @@ fn several_sources_stand_under_their_names() {
 }
 
 #[test]
-fn what_failed_has_no_line_and_the_totals_say_so() {
+fn a_failed_file_has_no_line_and_the_totals_count_it() {
     let world = Rig::for_user(true);
     if !world.unprivileged() {
         return;
@@ -213,7 +213,7 @@ fn what_failed_has_no_line_and_the_totals_say_so() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_known_before_anything_moves() {
+fn a_manifest_that_cannot_be_written_stops_the_copy_before_it_begins() {
     let world = Rig::new();
     world.write("tree/x", "1");
     let outcome = world.client(&["cp", "--manifest", "no/where/m", "tree", "copy"]);
@@ -225,7 +225,7 @@ fn a_place_that_cannot_be_written_is_known_before_anything_moves() {
 }
 
 #[test]
-fn what_leaves_entries_unseen_goes_with_no_manifest() {
+fn choices_that_leave_entries_unseen_exclude_a_manifest() {
     let mut world = Rig::new();
     for tree in ["s", "export/s"] {
         for name in ["same", "newer", "missing"] {

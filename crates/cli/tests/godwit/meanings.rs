@@ -156,7 +156,7 @@ fn a_link_below_an_export_is_never_gone_through() {
 }
 
 #[test]
-fn who_is_refused_learns_no_path_of_others() {
+fn a_refused_client_learns_no_paths() {
     let mut rig = Rig::new();
     rig.start(&[]);
     let other = |line: &[&str]| {

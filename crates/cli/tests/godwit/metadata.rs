@@ -288,7 +288,7 @@ fn closed_directories_are_filled_and_closed_again() {
     });
 }
 
-/// At a daemon on whose machine the same users have other numbers.
+/// The machine of the daemon gives the same users other numbers.
 #[test]
 fn users_are_who_they_are_called() {
     if !needs_root() {
@@ -352,7 +352,7 @@ fn users_are_who_they_are_called() {
 
 /// Names of a list are looked up one by one, so their metadata takes another path through the code than in a scan.
 #[test]
-fn what_goes_with_listed_entries_arrives() {
+fn metadata_of_listed_entries_arrives() {
     let mut rig = Rig::for_user(false);
     for name in ["tree/parent/named", "tree/contents/in it", "tree/one"] {
         rig.write(name, name);

@@ -3,8 +3,10 @@
 
 use super::process::wait_until;
 use super::prometheus::Prometheus;
+use super::rest::Caller;
 use super::rig::Rig;
-use super::sites::{submit, two_sites};
+use super::sites::third::Three;
+use super::sites::{submit, two_sites, wait_for};
 
 #[test]
 fn a_real_prometheus_reads_the_channels_of_running_jobs() {
@@ -47,6 +49,95 @@ fn a_real_prometheus_reads_the_channels_of_running_jobs() {
     );
 }
 
+/// The figure of a node whose line begins so.
+#[track_caller]
+fn figure(rig: &Rig, begin: &str) -> f64 {
+    let text = Caller::admin(rig).metrics();
+    let mut lines = text.lines();
+    let figure = lines.find_map(|line| line.strip_prefix(begin));
+    let figure = figure.and_then(|figure| figure.parse().ok());
+    figure.unwrap_or_else(|| panic!("no {begin}: {text}"))
+}
+
+/// The bytes that a node received from its peers.
+fn received(rig: &Rig) -> f64 {
+    figure(rig, "godwit_received_bytes_total ")
+}
+
+#[test]
+fn a_node_that_receives_counts_the_bytes_while_they_arrive() {
+    let (here, there) = two_sites();
+    let bytes = f64::from(64 << 20);
+    here.write("export/large", vec![7; 64 << 20]);
+    let line = ["--limit", "1MB/s"];
+    let id = submit(&here, "here:/data/large", "siteB:/data/large", &line);
+    let seen = wait_until(|| (received(&there) > 0.0).then_some(()));
+    assert!(seen.is_some(), "{}", received(&there));
+    let job = wait_for(&here, &id, |_| true);
+    assert!(job["ended"].is_null(), "{job}");
+    let unlimited = here.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(unlimited.code, Some(0), "{unlimited:?}");
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let all = received(&there);
+    assert!((bytes..1.1 * bytes).contains(&all), "{all}");
+    // The node that sends receives nothing, and the count of the other one does not fall.
+    assert!(received(&here) == 0.0 && received(&there) == all);
+}
+
+#[test]
+fn a_job_that_another_site_runs_counts_at_that_site_alone() {
+    let three = Three::new();
+    let Three {
+        asked,
+        source,
+        destination,
+    } = &three;
+    let nodes = [asked, source, destination];
+    source.write("export/set", vec![7; 10_000_000]);
+    let line = ["--limit", "1MB/s"];
+    let id = submit(asked, "siteS:/data/set", "siteD:/data/set", &line);
+    // Both sites follow the running job, and one of them counts it.
+    let rates = |runs: &str| {
+        let begin = format!("godwit_running_rate_bytes{{runs=\"{runs}\"}} ");
+        nodes.map(|node| figure(node, &begin) > 0.0)
+    };
+    let seen = wait_until(|| {
+        let once = rates("here") == [false, true, false];
+        (once && rates("elsewhere") == [true, false, false]).then_some(())
+    });
+    let now = (rates("here"), rates("elsewhere"));
+    assert!(seen.is_some(), "{now:?}");
+    let series = |runs: &str| {
+        let label = format!("runs=\"{runs}\"");
+        nodes.map(|node| {
+            let text = Caller::admin(node).metrics();
+            let of_jobs = |line: &&str| line.starts_with("godwit_job_rate_bytes{");
+            let lines = text.lines().filter(of_jobs);
+            lines.filter(|line| line.contains(&label)).count()
+        })
+    };
+    assert_eq!(
+        (series("here"), series("elsewhere")),
+        ([0, 1, 0], [1, 0, 0])
+    );
+    let unlimited = asked.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(unlimited.code, Some(0), "{unlimited:?}");
+    let ended = wait_for(asked, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let moved = |runs: &str| {
+        let begin = format!("godwit_moved_bytes_total{{runs=\"{runs}\"}} ");
+        nodes.map(|node| figure(node, &begin))
+    };
+    let bytes = 10_000_000.0;
+    let seen = wait_until(|| {
+        let counted = moved("here") == [0.0, bytes, 0.0] && moved("elsewhere")[0] == bytes;
+        counted.then_some(())
+    });
+    let now = (moved("here"), moved("elsewhere"));
+    assert!(seen.is_some(), "{now:?}");
+}
+
 #[test]
 fn a_real_prometheus_reads_the_figures() {
     let mut rig = Rig::new();
@@ -68,7 +159,7 @@ fn a_real_prometheus_reads_the_figures() {
         ("godwit_jobs{state=\"complete\"}", 2.0),
         ("sum(godwit_jobs)", 2.0),
         ("godwit_attempts_total{outcome=\"complete\"}", 2.0),
-        ("godwit_moved_bytes_total", 200_000.0),
+        ("godwit_moved_bytes_total{runs=\"here\"}", 200_000.0),
     ] {
         let seen = wait_until(|| (prometheus.value(query) == Some(wanted)).then_some(()));
         assert!(seen.is_some(), "{query}: {:?}", prometheus.value(query));

@@ -18,7 +18,7 @@ use super::sites::{submit, wait_for};
 /// Options that keep inode numbers and all times the same at each mount.
 const OPTIONS: &str = "use_ino,inodecalc=passthrough,category.create=ff,minfreespace=0";
 
-/// A mount; gone when dropped, whatever it does then.
+/// A mount. It is removed when dropped, even while it hangs.
 pub(crate) struct Mount {
     place: PathBuf,
     program: Child,
@@ -30,7 +30,7 @@ impl Mount {
         Self::with(directory, place, &[])
     }
 
-    /// The same by a program with these surroundings.
+    /// The same for a program with these environment variables.
     pub(crate) fn with(
         directory: &Path,
         place: &Path,
@@ -113,7 +113,7 @@ impl Drop for Mount {
 #[test]
 fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     let mut rig = Rig::new();
-    rig.make_dirs("disk");
+    rig.write("disk/set/g", b"from the mount");
     rig.make_dirs("place");
     let place = rig.path("place");
     rig.start(&[
@@ -128,36 +128,41 @@ fn an_export_that_has_to_be_a_mount_is_refused_while_it_is_none() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     refused
         .says("must be a mount")
-        .tells(FailureCode::ExportAway);
+        .expect_code(FailureCode::ExportAway);
     let lies_at = place.display().to_string();
     assert!(!format!("{refused:?}").contains(&lies_at), "{refused:?}");
     assert_eq!(fs::read_dir(&place).expect("read").count(), 0);
-    // A job waits for the mount, whichever end it is.
+    // A job waits for the mount at either end.
     rig.write("export/set/f", b"content");
     let jobs = [
         ("here:/data/set", "here:/strict/copy"),
-        ("here:/strict", "here:/data/back"),
+        ("here:/strict/set", "here:/data/back"),
     ]
     .map(|(from, to)| submit(&rig, from, to, &[]));
     let away = FailureCode::ExportAway.as_str();
-    for id in &jobs {
-        let job = wait_for(&rig, id, |job| job["reason"]["code"] == away);
+    // The fourth attempt is followed by a wait of 40 s.
+    let waiting = jobs.each_ref().map(|id| {
+        let job = wait_for(&rig, id, |job| {
+            job["attempts"].as_u64() >= Some(4) && !job["next_attempt"].is_null()
+        });
+        assert_eq!(job["reason"]["code"], away, "{job}");
         assert_eq!(job["state"], "queued", "{job}");
         assert!(!job["reason"].to_string().contains(&lies_at), "{job}");
-    }
+        job
+    });
     let Some(_mount) = Mount::of(&rig.path("disk"), &place) else {
         return;
     };
     copy().complete();
     assert_eq!(rig.read("disk/f"), b"content");
-    for id in &jobs {
-        // The command is refused if the job already continues without it.
-        rig.admin(&["job", "retry", id]);
+    for (id, waiting) in jobs.iter().zip(&waiting) {
         let job = wait_for(&rig, id, |job| !job["ended"].is_null());
         assert_eq!(job["state"], "complete", "{job}");
+        let (ended, next) = (job["ended"].as_str(), waiting["next_attempt"].as_str());
+        assert!(ended < next, "it ended at {ended:?}, before {next:?}");
     }
     assert_eq!(rig.read("disk/copy/f"), b"content");
-    assert_eq!(rig.read("export/back/f"), b"content");
+    assert_eq!(rig.read("export/back/g"), b"from the mount");
 }
 
 #[test]

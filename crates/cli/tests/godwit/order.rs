@@ -105,7 +105,7 @@ fn steps(numbers: &[usize]) -> usize {
 }
 
 #[test]
-fn in_a_random_order_who_listens_hears_slices_and_files_scattered_and_all_arrive() {
+fn in_a_random_order_slices_and_files_are_scattered_and_all_arrive() {
     let mut rig = Rig::new();
     rig.start(&["--encryption", "any"]);
     for ends in rig.push_and_pull() {

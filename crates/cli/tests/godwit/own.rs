@@ -355,7 +355,7 @@ fn deletion_spares_what_reports_are_called() {
 }
 
 #[test]
-fn who_may_not_read_a_report_may_not_read_the_next_one() {
+fn a_report_keeps_the_closed_mode_of_the_earlier_one() {
     let rig = Rig::new();
     rig.write("tree/f", "content");
     for to in ["one", "two"] {

@@ -3,24 +3,17 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, ClaimPlace, Mark, Peer, Question, Refusal};
 use godwit_api::endpoint::Endpoint;
-use godwit_api::event::{Event, EventSink, Summary};
-use godwit_api::failure::Failure;
-use godwit_api::job::{
-    ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, Member, PartDigest, Text,
-};
+use godwit_api::event::Event;
+use godwit_api::job::{ClaimId, HeldPart, Item, JobSpec, Member};
 use godwit_data_port::{Asker, Here};
-use godwit_engine::session::{Connector, Refusal as Refused};
-use godwit_net::{Cipher, ClientTls, Identity, IdentityId, PeerAddress};
-use godwit_run::{
-    AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
-};
+use godwit_net::{Cipher, ClientTls, Identity};
 use godwit_store::{Confine, FsStorage, RelPath, Storage};
+use godwit_worlds::{Running, begin, copy, surroundings};
 use rustix::process::Signal;
 
 use super::rig::Rig;
@@ -29,56 +22,6 @@ const PART: u64 = 256 << 20;
 /// All of it is data.
 const LAST: u64 = 24 << 20;
 const CLAIM: ClaimId = ClaimId([5; 16]);
-
-struct Nowhere;
-
-impl Connectors for Nowhere {
-    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::usage("there are no other machines"))
-    }
-
-    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refused> {
-        Err(godwit_run::refusal_of(Failure::usage(
-            "there are no other machines",
-        )))
-    }
-
-    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
-        Ok(false)
-    }
-}
-
-#[derive(Default)]
-struct Heard(Mutex<Vec<Event>>);
-
-impl EventSink for Heard {
-    fn tell(&self, event: Event) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(event);
-    }
-}
-
-impl Heard {
-    fn find<T>(&self, find: impl FnMut(&Event) -> Option<T>) -> Option<T> {
-        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        events.iter().find_map(find)
-    }
-
-    fn digests(&self) -> Vec<PartDigest> {
-        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = events.iter().filter_map(|event| match event {
-            Event::WorkDone(done) => Some((done.number, done.digest.clone()?)),
-            _ => None,
-        });
-        let mut done: Vec<(usize, PartDigest)> = done.collect();
-        done.sort_by_key(|(number, _)| *number);
-        done.into_iter().map(|(_, digest)| digest).collect()
-    }
-}
-
-type Running = JoinHandle<Result<Summary, Failure>>;
 
 /// The client of both nodes, which is the controller, too.
 struct Client<'a> {
@@ -108,15 +51,9 @@ impl Client<'_> {
         Asker::new(here, tls).ask(Some(&peer), &question, &mut |_| true)
     }
 
-    fn begin(&self, node: &Rig, items: Vec<Item>, limit: Option<&str>) -> (Arc<Heard>, Running) {
-        let limit = limit.map(|limit| ("limit".to_owned(), vec![Text::from(limit)]));
+    fn begin(&self, node: &Rig, items: Vec<Item>, settings: &[(&str, &str)]) -> Running {
         let spec = JobSpec {
-            version: JOB_VERSION,
-            kind: JobKind::Copy,
             sources: vec![Endpoint::Local(self.rig.path("from"))],
-            destination: node.url("").parse().expect("an endpoint"),
-            settings: limit.into_iter().collect(),
-            selection: None,
             member: Some(Member {
                 claim: CLAIM,
                 epoch: 1,
@@ -126,32 +63,9 @@ impl Client<'_> {
                 region: None,
             }),
             items,
+            ..copy("from", &node.url(""), settings)
         };
-        let env = Env {
-            process: Process::default(),
-            home: Home::at(self.rig.client_home()),
-            base: None,
-            exports: None,
-            umask: 0o077,
-            started: Instant::now(),
-            alone: false,
-            retries_first: false,
-            connectors: Arc::new(Nowhere),
-            input: None,
-            output: None,
-            list: None,
-            kept_out: Vec::new(),
-            tells: None,
-            label: None,
-            mandate: None,
-            hides_names: false,
-            hides_contents: false,
-            attempts: None,
-        };
-        let heard = Arc::new(Heard::default());
-        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
-        let run = move || Runner::run(&spec, &env, &events, &Control::default());
-        (heard, thread::spawn(run))
+        begin(spec, surroundings(&self.rig.client_home()))
     }
 }
 
@@ -193,21 +107,15 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() 
         generation,
     };
 
-    // The lease begins before this moment, and ends after the next by no more than it lasts.
+    // The lease begins before `claimed`, so it ends at most one lease time after that.
     let lease = Duration::from_secs(5);
     let lease_ms = u64::try_from(lease.as_millis()).expect("short");
     client.claim(&stopped, lease_ms).expect("claimed");
     let claimed = Instant::now();
     client.claim(&other, 240_000).expect("claimed");
-    let (slow, running) = client.begin(&stopped, vec![part(PART, LAST)], Some("2MB"));
-    let moves = |event: &Event| match event {
-        Event::Progress(progress) => (progress.bytes > 0).then_some(()),
-        _ => None,
-    };
-    while slow.find(moves).is_none() {
-        assert!(!running.is_finished(), "{:?}", running.join());
-        thread::sleep(Duration::from_millis(5));
-    }
+    let slow = client.begin(&stopped, vec![part(PART, LAST)], &[("limit", "2MB")]);
+    slow.heard
+        .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 0));
     stopped.daemon().signal(Signal::STOP);
     thread::sleep(
         (claimed + lease + Duration::from_millis(100)).saturating_duration_since(Instant::now()),
@@ -216,9 +124,11 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() 
     // The other one takes over.
     let parts = [(0, PART), (PART, LAST)];
     let items = parts.map(|(offset, bytes)| part(offset, bytes)).to_vec();
-    let (heard, brought) = client.begin(&other, items, None);
-    brought.join().expect("no panic").expect("brought");
-    let held = parts.iter().zip(heard.digests());
+    let brought = client.begin(&other, items, &[]).end();
+    brought.result.as_ref().expect("brought");
+    let held = parts
+        .iter()
+        .zip(brought.digests(parts.len()).into_iter().flatten());
     let held = held.map(|((offset, bytes), digest)| HeldPart {
         offset: *offset,
         bytes: *bytes,
@@ -229,9 +139,9 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() 
         generation,
         parts: held.collect(),
     };
-    let (heard, assembled) = client.begin(&other, vec![assemble], None);
-    assembled.join().expect("no panic").expect("assembled");
-    assert_eq!(heard.digests().len(), 1);
+    let assembled = client.begin(&other, vec![assemble], &[]).end();
+    assembled.result.as_ref().expect("assembled");
+    assert!(assembled.digests(1)[0].is_some());
     let state = || {
         let meta = fs::metadata(stopped.export.join("big")).expect("there");
         let times = [
@@ -247,11 +157,9 @@ fn a_node_stopped_across_the_end_of_its_claim_changes_nothing_once_it_goes_on() 
 
     // The stopped node must not write the data that is still in its sockets and buffers.
     stopped.daemon().signal(Signal::CONT);
-    running
-        .join()
-        .expect("no panic")
-        .expect_err("it lost its claim");
-    assert_eq!(slow.digests(), []);
+    let lost = slow.end();
+    lost.result.as_ref().expect_err("it lost its claim");
+    assert_eq!(lost.digests(1), [None]);
     assert_eq!(state(), before, "written to after it had its name");
     let from = fs::metadata(stopped.path("from/big")).expect("there");
     assert_eq!([from.mtime(), from.mtime_nsec()], before.2[..2]);

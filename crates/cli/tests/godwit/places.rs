@@ -181,7 +181,7 @@ fn an_unfinished_run_of_several_sources_keeps_its_names() {
 }
 
 #[test]
-fn what_is_in_a_directory_is_called_without_the_dot() {
+fn entries_of_a_directory_are_named_without_the_dot() {
     let mut world = Rig::new();
     let temporary = format!(".godwit-{}", "0a".repeat(16));
     for root in ["a", "export/a"] {

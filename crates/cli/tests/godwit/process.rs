@@ -117,8 +117,17 @@ impl Process {
 
     /// Bytes written to files by it so far. None when it has ended.
     pub(crate) fn written(&self) -> Option<u64> {
+        self.counted("wchar:")
+    }
+
+    /// Bytes read from files by it so far. None when it has ended.
+    pub(crate) fn read(&self) -> Option<u64> {
+        self.counted("rchar:")
+    }
+
+    fn counted(&self, name: &str) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/io", self.child.id())).ok()?;
-        let line = text.lines().find(|line| line.starts_with("wchar:"))?;
+        let line = text.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().nth(1)?.parse().ok()
     }
 
@@ -217,7 +226,7 @@ impl Outcome {
 
     /// Asserts that an event has this code.
     #[track_caller]
-    pub(crate) fn tells(&self, code: FailureCode) -> &Self {
+    pub(crate) fn expect_code(&self, code: FailureCode) -> &Self {
         assert!(self.has(code), "no {code} in: {}", self.said());
         self
     }
@@ -242,7 +251,7 @@ fn listen(from: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>>) 
     })
 }
 
-/// Looks until there is an answer. None if there was none for far too long.
+/// Looks until there is an answer. None if no answer came within `PATIENCE`.
 pub(crate) fn wait_until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + PATIENCE;
     loop {

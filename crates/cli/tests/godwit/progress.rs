@@ -58,7 +58,7 @@ fn with<'a>(flags: &[&'a str], line: &'a [String; 2]) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_was_held_from_an_earlier_run_counts_but_does_not_move() {
+fn data_of_an_earlier_run_counts_as_held_and_not_as_moved() {
     let mut rig = Rig::new();
     rig.start(&[]);
     let whole = 24 * MIB;
@@ -115,7 +115,7 @@ fn holes_count_and_do_not_move() {
 }
 
 #[test]
-fn what_is_there_counts() {
+fn existing_files_count_in_the_progress() {
     let mut rig = Rig::new();
     rig.start(&[]);
     for root in ["tree", "export/tree"] {
@@ -153,7 +153,7 @@ fn what_is_there_counts() {
 }
 
 #[test]
-fn what_failed_is_not_waited_for() {
+fn the_progress_does_not_wait_for_failed_files() {
     let mut rig = Rig::for_user(is_root());
     for root in ["tree", "export/tree"] {
         rig.write(&format!("{root}/large"), content(5));
@@ -227,7 +227,7 @@ fn files_count_as_soon_as_they_have_their_names() {
 
 /// Both ends have the same sums, during the transfer and at the end, whatever happened to the node meanwhile.
 #[test]
-fn files_are_counted_once_when_the_node_is_started_anew() {
+fn files_are_counted_once_when_the_node_is_restarted() {
     let mut rig = Rig::new();
     rig.start(&[]);
     let (count, bytes) = (24, 24 * MIB);

@@ -1,4 +1,4 @@
-//! Owns a real Prometheus that reads a node of a test.
+//! Owns a real Prometheus that reads the nodes of a test.
 //! Knows no figure.
 
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::rig::Rig;
 
-/// A Prometheus that reads one node; ends when dropped.
+/// A Prometheus that reads some nodes; ends when dropped.
 pub(crate) struct Prometheus {
     child: Child,
     address: String,
@@ -21,18 +21,18 @@ pub(crate) struct Prometheus {
 impl Prometheus {
     /// Starts a Prometheus that reads the node with a viewer's token, and evaluates the rules of a file.
     pub(crate) fn start(rig: &Rig, rules: Option<&Path>) -> Self {
-        let made = rig.admin(&["token", "create", "--role", "viewer"]);
-        assert_eq!(made.code, Some(0), "{made:?}");
-        let secret = rig.path("token");
-        fs::write(&secret, made.out.trim()).expect("written");
-        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("ours");
+        Self::of(&[rig], rules)
+    }
+
+    /// Does the same with several nodes.
+    pub(crate) fn of(rigs: &[&Rig], rules: Option<&Path>) -> Self {
+        let rig = rigs.first().expect("a node");
         let rules = rules.map_or_else(String::new, |file| format!("'{}'", file.display()));
+        let scrapes: String = (1..).zip(rigs).map(scrape).collect();
+        // An answer that takes longer than the interval is lost.
+        let interval = if rigs.len() == 1 { "200ms" } else { "1s" };
         let config = format!(
-            "global: {{scrape_interval: 200ms, evaluation_interval: 200ms}}\nrule_files: [{rules}]\nscrape_configs:\n- job_name: godwit\n  scheme: https\n  authorization: {{credentials_file: {}}}\n  \
-             tls_config: {{ca_file: {}, server_name: localhost}}\n  static_configs: [{{targets: ['{}']}}]\n",
-            secret.display(),
-            rig.daemon_home.join("web/certificate.pem").display(),
-            rig.address(),
+            "global: {{scrape_interval: {interval}, evaluation_interval: 200ms}}\nrule_files: [{rules}]\nscrape_configs:\n{scrapes}"
         );
         let file = rig.path("prometheus.yml");
         fs::write(&file, config).expect("written");
@@ -88,6 +88,24 @@ impl Prometheus {
         let series = self.series(query)?;
         series.first()?["value"][1].as_str()?.parse().ok()
     }
+}
+
+/// The part of the configuration that reads one node. All nodes have the label `job` that the rules look for.
+#[track_caller]
+fn scrape((number, rig): (u32, &&Rig)) -> String {
+    let made = rig.admin(&["token", "create", "--role", "viewer"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let secret = rig.path("prometheus-token");
+    fs::write(&secret, made.out.trim()).expect("written");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("ours");
+    format!(
+        "- job_name: godwit-{number}\n  scheme: https\n  authorization: {{credentials_file: {}}}\n  \
+         tls_config: {{ca_file: {}, server_name: localhost}}\n  static_configs: [{{targets: ['{}']}}]\n  \
+         relabel_configs: [{{target_label: job, replacement: godwit}}]\n",
+        secret.display(),
+        rig.daemon_home.join("web/certificate.pem").display(),
+        rig.address(),
+    )
 }
 
 impl Drop for Prometheus {

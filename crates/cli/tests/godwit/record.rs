@@ -17,7 +17,7 @@ fn lines(node: &Process) -> Vec<Value> {
         .collect()
 }
 
-/// The first line of the log with this message, for which that holds.
+/// The first line of the log with this message that satisfies `holds`.
 #[track_caller]
 fn line(node: &Process, message: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let found = wait_until(|| {

@@ -31,7 +31,9 @@ fn failures_are_listed_by_names_that_nothing_can_confuse() {
     let push = world.url("");
     for destination in ["copy", push.as_str()] {
         let outcome = world.cp(&["--failed", "list", "tree", destination]);
-        outcome.expect(3, "partial").tells(FailureCode::NotRegular);
+        outcome
+            .expect(3, "partial")
+            .expect_code(FailureCode::NotRegular);
         let told = outcome.events();
         let told = told.iter().filter(|event| event["event"] == "failed");
         let told: Vec<_> = told
@@ -172,7 +174,7 @@ fn directories_that_an_earlier_run_left_closed_are_opened_for_what_is_below() {
 }
 
 #[test]
-fn what_failed_arrives_by_its_list_once_it_can_be_read() {
+fn failed_files_arrive_by_their_list_once_they_are_readable() {
     let mut world = Rig::for_user(is_root());
     for name in ["good", "un\nreadable", "sub/closed file", "shut/a/b/deep"] {
         world.write(&format!("tree/{name}"), name);

@@ -76,6 +76,13 @@ impl<'a> Caller<'a> {
         }
     }
 
+    /// The answer of a node that is ready.
+    #[track_caller]
+    pub(crate) fn readiness(&self) -> Value {
+        let answer = self.request("GET", "/readyz", None);
+        answer.expect("a node that answers").expect(200)
+    }
+
     /// The figures for Prometheus, as text.
     #[track_caller]
     pub(crate) fn metrics(&self) -> String {

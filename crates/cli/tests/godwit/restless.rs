@@ -16,14 +16,14 @@ use super::rig::Rig;
 const BYTES: usize = 1 << 20;
 
 /// One copy: the source's name and its tree, the destination's name and where the tree arrives.
-struct Way {
+struct Direction {
     source: String,
     tree: PathBuf,
     destination: String,
     arrived: PathBuf,
 }
 
-impl Way {
+impl Direction {
     fn push(rig: &Rig) -> Self {
         Self {
             source: "pushed".to_owned(),
@@ -91,9 +91,13 @@ impl Way {
 fn a_file_that_is_rewritten_for_seconds_arrives_once_it_rests() {
     let mut rig = Rig::new();
     rig.start(&[]);
-    for way in [Way::push(&rig), Way::pull(&rig), Way::local(&rig)] {
+    for way in [
+        Direction::push(&rig),
+        Direction::pull(&rig),
+        Direction::local(&rig),
+    ] {
         let outcome = way.run(&rig, |client| {
-            // Longer than some tries without a pause take.
+            // Longer than several tries without a pause.
             let until = Instant::now() + Duration::from_secs(2);
             wait_until(|| (Instant::now() > until || client.has_ended()).then_some(()));
         });
@@ -108,7 +112,7 @@ fn a_file_that_is_rewritten_for_seconds_arrives_once_it_rests() {
 fn a_file_that_never_rests_fails_alone_and_tells_how_often_it_was_tried() {
     let mut rig = Rig::new();
     rig.start(&[]);
-    let way = Way::push(&rig);
+    let way = Direction::push(&rig);
     let outcome = way.run(&rig, |client| {
         wait_until(|| client.has_ended().then_some(()));
     });
@@ -131,10 +135,10 @@ fn a_file_that_never_rests_fails_alone_and_tells_how_often_it_was_tried() {
 }
 
 #[test]
-fn who_stops_a_transfer_does_not_wait_for_the_tries() {
+fn a_stopped_transfer_does_not_wait_for_its_retries() {
     let mut rig = Rig::new();
     rig.start(&[]);
-    for way in [Way::pull(&rig), Way::local(&rig)] {
+    for way in [Direction::pull(&rig), Direction::local(&rig)] {
         let outcome = way.run(&rig, |client| {
             client.signal(Signal::INT);
             // Were all tries waited for, the file would have failed.

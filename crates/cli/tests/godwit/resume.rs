@@ -8,7 +8,7 @@ use std::process::Command;
 use godwit_api::failure::FailureCode;
 use rustix::process::Signal;
 
-use super::case::{Case, MIB, Way};
+use super::case::{Case, Direction, MIB};
 use super::data::{Seeded, make_tree, write_file};
 use super::judge::{assert_finals_whole, assert_identical, assert_tidy, files_below, is_temporary};
 use super::process::wait_until;
@@ -16,7 +16,7 @@ use super::rig::Rig;
 
 #[test]
 fn an_unfinished_transfer_keeps_its_first_mapping_of_names() {
-    let case = Case::new(Way::Push, |root| make_tree(root, 16, &mut Seeded(1)));
+    let case = Case::new(Direction::Push, |root| make_tree(root, 16, &mut Seeded(1)));
     let before = case.written_before();
     let mut client = case.run(0, &["--limit", "8MB"]);
     case.watch(&mut client, before, 2 * MIB);
@@ -61,7 +61,7 @@ fn a_copy_on_one_machine_is_resumed_too() {
 
 #[test]
 fn control_c_stops_cleanly_and_the_same_command_resumes() {
-    for way in [Way::Push, Way::Pull] {
+    for way in [Direction::Push, Direction::Pull] {
         let case = Case::new(way, |root| make_tree(root, 24, &mut Seeded(2)));
         let before = case.written_before();
         let mut client = case.run(0, &["--limit", "12MB"]);
@@ -70,9 +70,10 @@ fn control_c_stops_cleanly_and_the_same_command_resumes() {
         client.signal(Signal::INT);
         client.signal(Signal::INT);
         let end = client.wait();
-        end.expect(5, "interrupted").tells(FailureCode::Cancelled);
+        end.expect(5, "interrupted")
+            .expect_code(FailureCode::Cancelled);
         assert_finals_whole(&case.source, &case.destination());
-        if way == Way::Push {
+        if way == Direction::Push {
             // The daemon suspends once it has noticed; the same command would wait for that too.
             wait_until(|| {
                 case.rig
@@ -99,7 +100,7 @@ fn interrupted(case: &Case, number: u64) {
     case.watch(&mut client, before, 9 * MIB);
     client.signal(Signal::INT);
     client.wait().expect(5, "interrupted");
-    if case.way == Way::Push {
+    if case.way == Direction::Push {
         let noticed = || {
             let said = case.rig.daemon().said();
             (said.matches("interrupted").count() > usize::try_from(number).ok()?).then_some(())
@@ -110,7 +111,7 @@ fn interrupted(case: &Case, number: u64) {
 
 #[test]
 fn of_what_the_source_has_no_more_nothing_is_left_though_entries_fail() {
-    for way in [Way::Push, Way::Pull] {
+    for way in [Direction::Push, Direction::Pull] {
         let case = Case::new(way, |root| {
             write_file(&root.join("first"), 24 * MIB, &mut Seeded(1));
             let made = Command::new("mkfifo").arg(root.join("fifo")).status();
@@ -144,7 +145,7 @@ fn of_what_the_source_has_no_more_nothing_is_left_though_entries_fail() {
 
 #[test]
 fn a_daemon_that_comes_back_is_found_again_and_one_that_does_not_is_given_up() {
-    for way in [Way::Push, Way::Pull] {
+    for way in [Direction::Push, Direction::Pull] {
         let mut case = Case::new(way, |root| make_tree(root, 24, &mut Seeded(3)));
         let before = case.written_before();
         let mut client = case.run(0, &["--limit", "20MB", "--retry-for", "2s"]);
@@ -153,7 +154,7 @@ fn a_daemon_that_comes_back_is_found_again_and_one_that_does_not_is_given_up() {
         client
             .wait()
             .expect(5, "interrupted")
-            .tells(FailureCode::ConnectionLost)
+            .expect_code(FailureCode::ConnectionLost)
             .says("without a connection");
         case.rig.start(&[]);
 
@@ -180,15 +181,15 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
     ];
     for (number, damage) in damages.into_iter().enumerate() {
         let way = if number.is_multiple_of(2) {
-            Way::Push
+            Direction::Push
         } else {
-            Way::Pull
+            Direction::Pull
         };
         let mut case = Case::new(way, |root| make_tree(root, 24, &mut Seeded(4)));
         let before = case.written_before();
         let mut client = case.run(0, &["--limit", "12MB", "--retry-for", "1s"]);
         case.watch(&mut client, before, 9 * MIB);
-        if way == Way::Push {
+        if way == Direction::Push {
             case.rig.kill_daemon();
         } else {
             client.signal(Signal::KILL);
@@ -198,7 +199,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         let mut bytes = fs::read(&journals[0]).expect("read");
         damage(&mut bytes);
         fs::write(&journals[0], &bytes).expect("written");
-        if way == Way::Push {
+        if way == Direction::Push {
             case.rig.start(&[]);
         }
         // In some cases the header is gone, and with it the mapping. The destination is then taken as it is now.
@@ -212,7 +213,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         };
         assert_identical(&case.source, &destination);
         let name = journals[0].display().to_string();
-        let said = if way == Way::Push {
+        let said = if way == Direction::Push {
             // A peer does not learn where the home of a node is.
             end.says("the journal of an earlier run of this transfer");
             assert!(!end.said().contains(&name), "{}", end.said());
@@ -231,7 +232,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
 
 #[test]
 fn one_transfer_at_a_time_writes_to_a_destination() {
-    let case = Case::new(Way::Push, |root| make_tree(root, 24, &mut Seeded(5)));
+    let case = Case::new(Direction::Push, |root| make_tree(root, 24, &mut Seeded(5)));
     let other = case.rig.path("other");
     make_tree(&other, 4, &mut Seeded(6));
     let before = case.written_before();
@@ -245,7 +246,7 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
             .begin_cp(&here, &[source, &case.rig.url(destination)])
             .wait();
         end.expect(1, "failed")
-            .tells(FailureCode::BusyDestination)
+            .expect_code(FailureCode::BusyDestination)
             .says("new");
         end.said()
     };
@@ -277,7 +278,7 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
 
 #[test]
 fn an_unfinished_transfer_keeps_its_digest_whatever_is_asked_for() {
-    for way in [Way::Push, Way::Pull] {
+    for way in [Direction::Push, Direction::Pull] {
         let case = Case::new(way, |root| make_tree(root, 16, &mut Seeded(5)));
         let before = case.written_before();
         let mut client = case.run(0, &["--limit", "8MB"]);
@@ -292,8 +293,8 @@ fn an_unfinished_transfer_keeps_its_digest_whatever_is_asked_for() {
 }
 
 #[test]
-fn a_transfer_whose_client_was_killed_holds_nobody_up() {
-    let case = Case::new(Way::Push, |root| make_tree(root, 16, &mut Seeded(6)));
+fn a_transfer_whose_client_was_killed_delays_no_other() {
+    let case = Case::new(Direction::Push, |root| make_tree(root, 16, &mut Seeded(6)));
     let more = case.rig.path("more");
     make_tree(&more, 1, &mut Seeded(7));
     let before = case.written_before();

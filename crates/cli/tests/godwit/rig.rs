@@ -1,5 +1,5 @@
 //! Owns a small world for a test: a daemon with an export and a client that it knows, both run by one user.
-//! Does not know the tests. Dropping it removes everything, processes by their id.
+//! Does not know the tests. Dropping it removes all files, and ends processes by their id.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -102,7 +102,7 @@ impl Rig {
         rig
     }
 
-    /// The daemon runs by this command, which must end in replacing itself.
+    /// The daemon runs by this command, which must end with `exec`.
     pub(crate) fn wrap_daemon<S: AsRef<OsStr>>(&mut self, wrapper: impl IntoIterator<Item = S>) {
         self.daemon_wrapper = wrapper
             .into_iter()
@@ -110,7 +110,7 @@ impl Rig {
             .collect();
     }
 
-    /// Clients run by this command, which must end in replacing itself.
+    /// Clients run by this command, which must end with `exec`.
     pub(crate) fn wrap_client<S: AsRef<OsStr>>(&mut self, wrapper: impl IntoIterator<Item = S>) {
         self.client_wrapper = wrapper
             .into_iter()
@@ -193,6 +193,16 @@ impl Rig {
 
     /// Starts the daemon. At first it knows no client.
     pub(crate) fn serve(&mut self, more: &[&str]) {
+        let daemon = self.launch(more);
+        let line = daemon.wait_for("listening on ");
+        let mut words = line.split_whitespace().skip(2);
+        self.address = words.next().expect("an address").to_owned();
+        self.identity = words.nth(1).expect("an identity").to_owned();
+        self.daemon = Some(daemon);
+    }
+
+    /// The process of a daemon that may end before it listens.
+    pub(crate) fn launch(&self, more: &[&str]) -> Process {
         self.own();
         let mut export = OsString::from("data=");
         export.push(&self.export);
@@ -201,12 +211,13 @@ impl Rig {
             .args(["serve", "--listen", &self.address, "--export"])
             .arg(export)
             .args(more);
-        let daemon = Process::start(&mut command);
-        let line = daemon.wait_for("listening on ");
-        let mut words = line.split_whitespace().skip(2);
-        self.address = words.next().expect("an address").to_owned();
-        self.identity = words.nth(1).expect("an identity").to_owned();
-        self.daemon = Some(daemon);
+        Process::start(&mut command)
+    }
+
+    /// Runs the daemon to its end, because it refuses to start.
+    pub(crate) fn refused_daemon(&self) -> Outcome {
+        let mut command = self.command(&self.daemon_wrapper, &self.daemon_home);
+        Process::start(command.args(["serve", "--listen", &self.address])).wait()
     }
 
     /// Has the client trust the process at `address` as our daemon.

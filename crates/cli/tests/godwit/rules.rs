@@ -167,7 +167,18 @@ fn a_webhook_is_added_listed_and_removed() {
     // An existing webhook keeps its key.
     let again = rig.admin(&["webhook", "add", "chat", url, "--disabled"]);
     assert_eq!((again.code, again.out.as_str()), (Some(0), ""), "{again:?}");
+    assert!(again.complaint.contains("is disabled"), "{again:?}");
     assert!(told(&rig, &["webhook", "list"]).contains("yes"));
+    // Events and address stay.
+    let enabled = told(&rig, &["webhook", "enable", "chat"]);
+    assert!(enabled.contains("job events are sent to"), "{enabled}");
+    let list = told(&rig, &["webhook", "list"]);
+    assert!(list.contains(url) && !list.contains("yes"), "{list}");
+    let disabled = told(&rig, &["webhook", "disable", "chat"]);
+    assert!(disabled.contains("sends nothing"), "{disabled}");
+    assert!(told(&rig, &["webhook", "list"]).contains("yes"));
+    let none = rig.admin(&["webhook", "enable", "other"]);
+    assert!(none.complaint.contains("no webhook other"), "{none:?}");
     assert!(told(&rig, &["webhook", "deliveries", "chat"]).contains("no messages were sent"));
     told(&rig, &["webhook", "remove", "chat"]);
     assert!(told(&rig, &["webhook", "list"]).contains("there are no webhooks"));

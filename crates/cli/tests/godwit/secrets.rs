@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
+use super::full::unshare;
 use super::process::Outcome;
 use super::rig::Rig;
 
@@ -109,7 +110,7 @@ fn a_home_that_others_could_change_serves_nothing() {
 }
 
 #[test]
-fn what_a_node_writes_for_itself_is_closed_to_others() {
+fn files_of_a_node_are_closed_to_other_users() {
     let mut rig = Rig::new();
     rig.make_dirs("elsewhere");
     let socket = rig.path("elsewhere/node.sock").display().to_string();
@@ -159,5 +160,37 @@ fn no_export_reaches_the_files_that_decide_the_rights_of_its_node() {
     fs::write(&settings, text).expect("written");
     let named = settings.to_str().expect("text");
     let serve = rig.admin(&["serve", "--listen", "127.0.0.1:0", "--config", named]);
-    refused(&serve, "settings.toml lie in each other");
+    refused(&serve, "settings.toml overlap");
+}
+
+#[test]
+fn a_home_below_a_directory_of_a_group_with_members_is_refused() {
+    let Some(unshare) = unshare() else {
+        return;
+    };
+    let mut rig = Rig::new();
+    rig.make_dirs("up/home");
+    set_mode(&rig.path("up/home"), 0o700);
+    set_mode(&rig.path("up"), 0o775);
+    rig.daemon_home = rig.path("up/home");
+    let users = "root:x:0:0::/:\nmallory:x:54321:54321::/:\neve:x:54322:0::/:\n";
+    for (members, users) in [
+        ("mallory", &users[..users.find("eve").expect("there")]),
+        ("", users),
+        ("", "root:x:0:0::/:\n"),
+    ] {
+        rig.write("group", format!("root:x:0:{members}\n"));
+        rig.write("passwd", users);
+        let mounts = ["group", "passwd"]
+            .map(|name| format!("mount --bind '{}' /etc/{name}", rig.path(name).display()));
+        let script = format!("{} && exec \"$@\"", mounts.join(" && "));
+        let line = unshare.iter().copied().chain(["sh", "-c", &script, "sh"]);
+        rig.wrap_daemon(line);
+        if users.contains("mallory") {
+            let outcome = rig.refused_daemon();
+            refused(&outcome, "chmod go-w");
+        } else {
+            rig.serve(&[]);
+        }
+    }
 }

@@ -79,7 +79,7 @@ fn a_node_stops_cleanly_by_any_of_them_and_keeps_what_it_ignores() {
     rig.start(&[]);
     rig.write("small", "small");
     rig.daemon().signal(Signal::HUP);
-    // Whatever the signal does to it has been done by the time that it ends by another.
+    // The effect of this signal is complete before another signal ends the daemon.
     let url = rig.url("small");
     rig.cp(&["small", &url]).complete();
     assert_eq!(rig.read("export/small"), b"small");

@@ -25,7 +25,7 @@ use serde_json::Value;
 use super::judge::assert_identical_to_rsync;
 use super::rig::Rig;
 
-/// For jobs to end, on a busy machine.
+/// Time for jobs to end on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Two nodes that know each other; the first one may read from the second one and write to it.

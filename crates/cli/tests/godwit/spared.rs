@@ -10,6 +10,7 @@ use godwit_api::failure::FailureCode;
 use godwit_testkit::needs_root;
 
 use super::rig::{Rig, is_root};
+use super::sync::DIRECTIONS;
 
 /// Permission bits.
 fn mode(path: &Path) -> u32 {
@@ -203,7 +204,9 @@ fn nothing_is_deleted_where_what_is_excluded_keeps_a_directory_in_the_way() {
         for dry in [&["--dry-run"][..], &[]] {
             let line = [dry, &["--delete", "--exclude", "*.bak", "src", to]].concat();
             let outcome = world.client(&[&["sync", "--json"], &line[..]].concat());
-            outcome.expect(3, "partial").says("nothing was deleted");
+            outcome
+                .expect(3, "partial")
+                .says("nothing more was deleted");
             outcome.says("may not delete").says("oo/p.bak");
             assert_eq!(outcome.number("deleted"), 0);
             assert_eq!(world.read(&format!("{there}/{way}/p.bak")), b"protected");
@@ -231,7 +234,7 @@ fn names_like_temporary_ones_are_told() {
         let outcome = world.cp(&["tree/", destination]);
         outcome
             .expect(3, "partial")
-            .tells(FailureCode::Name)
+            .expect_code(FailureCode::Name)
             .says("temporary names");
         let failed = outcome.failed();
         assert_eq!(failed.len(), 2, "{failed:?}");
@@ -277,4 +280,52 @@ fn hard_links_between_sources_are_counted() {
     for to in [world.path("to/h"), world.export.join("to/h")] {
         assert_eq!(inode(&to.join("a")), inode(&to.join("d")));
     }
+}
+
+/// An entry of another kind exists, too: `--ignore-existing` keeps it with all its contents, as rsync does.
+#[test]
+fn an_existing_entry_of_another_kind_stays_with_its_contents() {
+    let alone = &["--ignore-existing"][..];
+    for flags in [alone, &["--existing", "--ignore-existing"]] {
+        for way in DIRECTIONS {
+            let mut world = Rig::for_user(false);
+            let (source, destination) = way.places();
+            world.write(&format!("{source}/file"), "file");
+            symlink("nowhere", world.path(source).join("link")).expect("made");
+            world.write(&format!("{source}/directory/in/it"), "it");
+            for name in ["file", "link"] {
+                world.write(&format!("{destination}/{name}/deep/kept"), "kept");
+            }
+            world.write(&format!("{destination}/directory"), "kept");
+            world.write(&format!("{destination}/extra"), "goes");
+            world.start(&[]);
+            let outcome = way.sync(&world, &[&["--delete"], flags].concat());
+            for name in ["file/deep/kept", "link/deep/kept", "directory"] {
+                let content = world.read(&format!("{destination}/{name}"));
+                assert_eq!(content, b"kept", "{flags:?} {outcome:?}");
+            }
+            if flags == alone {
+                // The entries below `directory` have no place, and are named as failed.
+                outcome.expect(3, "partial");
+            } else {
+                outcome.complete();
+                assert!(!world.path(destination).join("extra").exists());
+            }
+        }
+    }
+}
+
+#[test]
+fn cp_compares_in_the_same_ways() {
+    let mut world = Rig::for_user(false);
+    world.write("src/f", "source");
+    world.write("export/dst/f", "target");
+    world.start(&[]);
+    let url = world.url("dst");
+    for flag in ["--ignore-existing", "--size-only", "--dry-run"] {
+        world.cp(&[flag, "src/f", &url]).complete();
+        assert_eq!(world.read("export/dst/f"), b"target", "{flag}");
+    }
+    world.cp(&["--checksum", "src/f", &url]).complete();
+    assert_eq!(world.read("export/dst/f"), b"source");
 }

@@ -192,7 +192,7 @@ fn a_daemon_that_dies_ends_an_input() {
         drop(input);
         end(child)
     };
-    // The daemon is gone for good, with its knowledge of the transfer.
+    // The daemon does not return, and its knowledge of the transfer is lost.
     assert_eq!(code, Some(1), "{said}");
     assert!(!rig.export.join("x").exists());
 }
@@ -217,7 +217,7 @@ fn a_reader_that_goes_away_ends_it() {
 }
 
 #[test]
-fn what_is_said_of_an_entry_does_not_go_into_the_output() {
+fn messages_about_entries_stay_out_of_the_output() {
     let mut rig = Rig::new();
     rig.start(&[]);
     rig.write("y", "content");
@@ -256,7 +256,7 @@ fn a_dry_run_writes_nothing_and_is_no_failure() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_uses_of_the_standard_streams_are_refused() {
     let rig = Rig::new();
     rig.write("tree/x", "1");
     for (line, code, words) in [

@@ -36,7 +36,7 @@ fn strangers_do_not_disturb_a_transfer() {
             let mut strangers = Strangers::default();
             for turn in 1..=8 {
                 strangers.come(rig);
-                // Until more data has arrived, while all strangers are there.
+                // Waits until more data has arrived while all strangers are connected.
                 client.wait_for_bytes(turn * BYTES / 10);
             }
             let outcome = client.wait();
@@ -85,7 +85,7 @@ const FLOOD_PAUSE: Duration = Duration::from_millis(10);
 const FLOOD_TIME: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_flood_of_half_open_connections_locks_nobody_out() {
+fn a_flood_of_half_open_connections_locks_no_client_out() {
     let files = rustix::process::Resource::Nofile;
     let limits = rustix::process::getrlimit(files);
     let more = rustix::process::Rlimit {
@@ -190,7 +190,7 @@ fn a_stranger_hears_the_same_whatever_it_asks_for() {
     fs::write(rig.daemon_home.join("grants"), "").expect("written");
     let (export, none) = (rig.url("copy"), rig.url("copy").replace("/data/", "/none/"));
     let pulled = rig.url("file");
-    // A request that is longer than one of a stranger may be is not kept, and has the same answer.
+    // A request beyond the bound for strangers is not kept, and gets the same answer.
     let sources: Vec<String> = (0..400)
         .map(|number| rig.url(&format!("{}/{number}", "d".repeat(200))))
         .collect();
@@ -209,4 +209,19 @@ fn a_stranger_hears_the_same_whatever_it_asks_for() {
         assert!(told.contains("does not know you"), "{line:?}: {told}");
         assert!(!told.contains("encrypts"), "{line:?}: {told}");
     }
+}
+
+/// A client that is neither silent nor done with its hello.
+#[test]
+fn a_stranger_that_hesitates_in_each_step_has_one_deadline() {
+    let mut rig = Rig::new();
+    rig.serve(&["--handshake-deadline", "15s"]);
+    let began = Instant::now();
+    let mut stranger = TcpStream::connect(rig.address()).expect("it listens");
+    stranger.write_all(&HALF_HELLO).expect("sent");
+    // The end may be a reset.
+    let _ = stranger.read(&mut [0]);
+    let open = began.elapsed();
+    // A deadline for each step would be 30 s for two.
+    assert!(open < Duration::from_secs(28), "open for {open:?}");
 }

@@ -12,16 +12,16 @@ use super::process::Outcome;
 use super::rig::Rig;
 
 /// The three directions of data.
-pub(crate) const WAYS: [Way; 3] = [Way::Push, Way::Pull, Way::Local];
+pub(crate) const DIRECTIONS: [Direction; 3] = [Direction::Push, Direction::Pull, Direction::Local];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Push,
     Pull,
     Local,
 }
 
-impl Way {
+impl Direction {
     /// Where the source and the destination are, below the world.
     pub(crate) fn places(self) -> (&'static str, &'static str) {
         match self {
@@ -112,8 +112,8 @@ pub(crate) fn state(root: &Path) -> Vec<String> {
     found
 }
 
-/// A source with something of each kind, the same at the destination.
-pub(crate) fn settled(way: Way) -> Rig {
+/// A source with an entry of each kind, and an equal destination.
+pub(crate) fn settled(way: Direction) -> Rig {
     let mut world = Rig::for_user(false);
     let (source, _) = way.places();
     world.write(&format!("{source}/a/one"), "one");
@@ -130,7 +130,7 @@ pub(crate) fn settled(way: Way) -> Rig {
 
 #[test]
 fn the_destination_is_the_counterpart_whether_it_exists_or_not() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = settled(way);
         let (source, destination) = way.places();
         let outcome = way.sync(&world, &[]);
@@ -191,7 +191,7 @@ fn a_file_is_the_counterpart_of_a_file_and_never_goes_into_a_directory() {
 
 #[test]
 fn a_dry_run_changes_nothing_and_says_what_the_real_run_then_does() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = settled(way);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
@@ -231,7 +231,7 @@ fn a_dry_run_changes_nothing_and_says_what_the_real_run_then_does() {
 
 #[test]
 fn a_dry_run_of_a_first_copy_makes_nothing_anywhere() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let mut world = Rig::for_user(false);
         let (source, destination) = way.places();
         world.write(&format!("{source}/d/f"), "content");
@@ -270,6 +270,15 @@ fn people_read_one_line_for_each_entry_of_a_dry_run() {
     ] {
         assert!(outcome.out.contains(words), "{words:?}: {outcome:?}");
     }
+    // The summary comes first, and the entries by name.
+    let places = [
+        "would copy",
+        "make    d/\n",
+        "send    d/f\n",
+        "delete  old\n",
+    ];
+    let places = places.map(|words| outcome.out.find(words));
+    assert!(places.is_sorted(), "{outcome:?}");
     let outcome = world.client(&["sync", "--delete", "src", "dst"]);
     assert!(!outcome.out.contains("delete "), "{outcome:?}");
     outcome.says("1 deleted");
@@ -277,7 +286,7 @@ fn people_read_one_line_for_each_entry_of_a_dry_run() {
 
 #[test]
 fn checksums_find_what_size_and_time_hide_and_send_nothing_that_is_the_same() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = settled(way);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
@@ -320,7 +329,7 @@ fn checksums_find_what_size_and_time_hide_and_send_nothing_that_is_the_same() {
 
 #[test]
 fn each_way_of_comparing_leaves_alone_what_it_says() {
-    let world = settled(Way::Push);
+    let world = settled(Direction::Push);
     let [from, to] = ["src", "export/dst"].map(|place| world.path(place));
     let content = |name: &str| fs::read_to_string(to.join(name)).expect("there");
     // Newer at the destination, older at the destination, same size, only here, only there.
@@ -340,8 +349,8 @@ fn each_way_of_comparing_leaves_alone_what_it_says() {
     };
     let sync = |flags: &[&str]| {
         scene();
-        let dry = Way::Push.sync(&world, &[&["--dry-run", "--verbose"], flags].concat());
-        let real = Way::Push.sync(&world, &[&["--verbose"], flags].concat());
+        let dry = Direction::Push.sync(&world, &[&["--dry-run", "--verbose"], flags].concat());
+        let real = Direction::Push.sync(&world, &[&["--verbose"], flags].concat());
         assert_eq!(items(&dry), items(&real), "{flags:?}");
         real.complete();
         assert_eq!(content("stray"), "stray", "{flags:?}");
@@ -376,23 +385,8 @@ fn each_way_of_comparing_leaves_alone_what_it_says() {
 }
 
 #[test]
-fn cp_compares_in_the_same_ways() {
-    let mut world = Rig::for_user(false);
-    world.write("src/f", "source");
-    world.write("export/dst/f", "target");
-    world.start(&[]);
-    let url = world.url("dst");
-    for flag in ["--ignore-existing", "--size-only", "--dry-run"] {
-        world.cp(&[flag, "src/f", &url]).complete();
-        assert_eq!(world.read("export/dst/f"), b"target", "{flag}");
-    }
-    world.cp(&["--checksum", "src/f", &url]).complete();
-    assert_eq!(world.read("export/dst/f"), b"source");
-}
-
-#[test]
 fn metadata_is_set_without_contents() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = settled(way);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
@@ -413,14 +407,14 @@ fn metadata_is_set_without_contents() {
 }
 
 #[test]
-fn what_is_newer_stays_also_where_another_name_of_a_file_is_to_be() {
-    for way in WAYS {
+fn newer_files_stay_even_at_the_place_of_a_hard_link() {
+    for way in DIRECTIONS {
         let world = settled(way);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
         fs::hard_link(from.join("a/one"), from.join("a/two")).expect("linked");
         set_time(&from.join("a/one"), 1_600_000_000);
-        // Whichever of the two names the scan finds first.
+        // For each of the two names that the scan may find first.
         for name in ["a/one", "a/two"] {
             fs::write(to.join(name), "newer").expect("ours");
             set_time(&to.join(name), 1_700_000_000);
@@ -441,7 +435,7 @@ fn what_is_newer_stays_also_where_another_name_of_a_file_is_to_be() {
 
 #[test]
 fn times_in_whole_seconds_count_as_the_same_and_are_mended() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         let world = settled(way);
         let (source, destination) = way.places();
         let [from, to] = [source, destination].map(|place| world.path(place));
@@ -468,7 +462,7 @@ fn times_in_whole_seconds_count_as_the_same_and_are_mended() {
 /// An entry that makes way for a directory counts, and is deleted at once in a real run.
 #[test]
 fn a_dry_run_counts_deletions_as_the_real_run_does() {
-    for way in WAYS {
+    for way in DIRECTIONS {
         for max in ["1", "2", "3", "4"] {
             let mut world = Rig::for_user(false);
             let (source, destination) = way.places();

@@ -62,7 +62,7 @@ impl Terminal {
             .stderr(theirs)
             .spawn()
             .expect("the program runs");
-        // The command holds a descriptor of it for as long as it lives; ours ends with the program's.
+        // The command holds a descriptor of the terminal until it is dropped. Replacing the streams closes it.
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let keys = File::from(ours.try_clone().expect("a descriptor"));
         let said = Arc::<Mutex<Vec<u8>>>::default();

@@ -19,7 +19,7 @@ fn rig(daemon: &[&str]) -> Rig {
     rig
 }
 
-/// How many threads of a process have names that begin so.
+/// The number of threads of a process whose names begin with `name`.
 fn threads(process: &Process, name: &str) -> usize {
     let tasks = fs::read_dir(format!("/proc/{}/task", process.id())).expect("it runs");
     // A thread that has just ended has no name.

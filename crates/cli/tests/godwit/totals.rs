@@ -54,7 +54,7 @@ pub(super) fn accounted(rig: &Rig, id: &str) -> (u64, u64) {
     })
 }
 
-fn figures(document: &Value) -> (u64, u64) {
+pub(super) fn figures(document: &Value) -> (u64, u64) {
     let number = |name: &str| document[name].as_u64().expect("a number");
     (number("bytes"), number("files"))
 }

@@ -80,7 +80,7 @@ struct Tree {
     files: Vec<PathBuf>,
     /// The reader is root, to whom the bits do not matter.
     root_reads_all: bool,
-    /// Whether there are programs that run as another.
+    /// Whether the tree has set-id programs.
     set_id: bool,
 }
 

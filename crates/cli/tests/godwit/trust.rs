@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 
 use super::rig::Rig;
 
-/// For jobs to end, on a busy machine.
+/// Time for jobs to end on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 const DAY_MILLIS: i64 = 24 * 3_600_000;
@@ -173,7 +173,7 @@ pub(crate) fn allow(rig: &Rig, identity: &str, area: &str, rights: &[&str]) {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }
 
-/// The wishes that C may have at B, by A: each kind of move of data, and each kind of change.
+/// Requests that C may make to B through A: each kind of transfer and each kind of change.
 fn wishes() -> Vec<(&'static str, Value)> {
     let mut wishes = vec![
         (

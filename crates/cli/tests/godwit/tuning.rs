@@ -71,7 +71,7 @@ impl World {
             assert_eq!(summary["resent_bytes"], 0, "{summary}");
             for side in ["source", "destination"] {
                 let stats = event(&outcome, "stats");
-                // The other end's are not known; ours are those that count.
+                // The losses of the other end are unknown; only ours count.
                 let lost = stats[side]["streams_lost"].as_u64().unwrap_or(0);
                 assert_eq!(lost, 0, "{side}: {stats}");
             }

@@ -67,7 +67,7 @@ fn without_attributes(rig: &mut Rig) {
 }
 
 #[test]
-fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
+fn metadata_that_a_file_system_lacks_is_reported_once_for_each_kind() {
     if !needs_root() {
         // Only a superuser can mount such a file system.
         return;
@@ -93,7 +93,7 @@ fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
 }
 
 #[test]
-fn what_an_export_does_not_grant_is_not_applied() {
+fn metadata_that_an_export_does_not_grant_is_not_applied() {
     if !needs_root() {
         // Without rights none of this metadata could be made.
         return;

@@ -24,7 +24,7 @@ pub(crate) fn given(mut command: Command, (bytes, ends): (usize, bool)) -> Outco
     // Otherwise we would be a reader, too.
     drop(command);
     let feeder = thread::spawn(move || {
-        // A reader without a use for it takes no more.
+        // The write fails if the reader has closed its end.
         let _ = writer.write_all(&vec![b'x'; bytes]);
         (!ends).then_some(writer)
     });

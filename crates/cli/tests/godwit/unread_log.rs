@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::process::wait_until;
 use super::rig::Rig;
 
-/// A pipe that we hold open for both ends, so that it is never closed and nothing is read until we do.
+/// A pipe that the test holds open at both ends. It is never closed, and only the test reads it.
 fn pipe(rig: &Rig) -> File {
     let path = rig.path("log");
     let made = Command::new("mkfifo").arg(&path).status();

@@ -103,7 +103,7 @@ fn where_no_source_can_be_read_nothing_useful_was_done() {
 }
 
 #[test]
-fn what_no_journal_claims_goes_with_a_later_transfer_and_what_may_be_resumed_stays() {
+fn a_later_transfer_removes_unclaimed_files_and_keeps_resumable_ones() {
     let mut rig = Rig::new();
     rig.start(&[]);
     rig.write("large", vec![7; BYTES]);

@@ -114,9 +114,9 @@ fn each_difference_is_named_here_and_there() {
         let outcome = verify(&world, &["--content-only", "--extra"], &copy);
         outcome
             .expect(3, "different")
-            .tells(FailureCode::Different)
-            .tells(FailureCode::Size)
-            .tells(FailureCode::Metadata);
+            .expect_code(FailureCode::Different)
+            .expect_code(FailureCode::Size)
+            .expect_code(FailureCode::Metadata);
         let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
         let mut expected = vec![
             pair("content", "large-1"),
@@ -254,7 +254,7 @@ fn one_file_is_a_data_set_too() {
 }
 
 #[test]
-fn who_may_not_read_may_not_verify() {
+fn a_client_without_the_read_right_may_not_verify() {
     let mut world = Rig::new();
     world.write("tree/x", "1");
     world.start(&[]);
@@ -359,7 +359,7 @@ fn a_verification_goes_on_where_it_was_when_the_daemon_comes_back() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_is_not_the_same() {
+fn unreadable_files_are_named_and_do_not_count_as_equal() {
     let mut world = Rig::for_user(is_root());
     let names = ["open", "closed", "shut/below", "closed large"];
     for copy in ["copy", "export/copy"] {
@@ -393,7 +393,7 @@ fn what_cannot_be_read_is_named_and_is_not_the_same() {
 }
 
 #[test]
-fn what_changes_while_it_is_read_is_named() {
+fn a_file_that_changes_while_it_is_read_is_named() {
     let world = Rig::new();
     world.write("copy/large", vec![7; 128 << 20]);
     world.write("copy/small", "small");
@@ -427,7 +427,7 @@ fn what_changes_while_it_is_read_is_named() {
             _ => {
                 outcome
                     .expect(3, "different")
-                    .tells(FailureCode::Changed)
+                    .expect_code(FailureCode::Changed)
                     .says("changed while it was");
                 let expected = [("changed".to_owned(), "large".to_owned())];
                 assert_eq!(found(&outcome), expected);

@@ -14,8 +14,8 @@
 //! }
 //! ```
 //!
-//! Namespaces and TUN devices take root. Without it [`with_network`] runs the test again inside a user namespace, where
-//! it is root; where that is not allowed either, it checks that `wanlink` says so.
+//! Namespaces and TUN devices take root. Without root, [`with_network`] runs the test again inside a user namespace. If that is not
+//! allowed, it checks the error of `wanlink`.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
@@ -248,7 +248,7 @@ pub(crate) fn wanlink_binary() -> &'static Path {
         if let Some(own) = option_env!("CARGO_BIN_EXE_wanlink") {
             return PathBuf::from(own);
         }
-        // Set for a test that runs in a user namespace: by then it was built.
+        // The variable is set for a test inside a user namespace, after the build of the binary.
         if let Some(built) = std::env::var_os(BINARY_VARIABLE) {
             return PathBuf::from(built);
         }

@@ -11,7 +11,7 @@ use godwit_api::rest::{
     check_site_name,
 };
 use godwit_api::units::human_size;
-use godwit_client::Client;
+use godwit_client::{Client, ClientError};
 
 use super::show::Lines;
 use super::when::Clock;
@@ -83,7 +83,7 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
             printable(&site.name)
         ));
         // A site may be added before it runs.
-        if let Err(failure) = test_site(&site.name, client) {
+        if let Err(failure) = test_nodes(&site, client) {
             complain(&failure.message);
         }
     }
@@ -136,10 +136,51 @@ fn identities(site: &SiteView) -> String {
     all.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Asks the site what this node may reach there, and prints the answer.
+/// Asks each node of a site that the operator named, or this node.
 fn test_site(name: &str, client: &Client) -> Result<(), Failure> {
-    let shown = printable(name);
+    let mut sites = client.sites().list()?.into_iter();
+    match sites.find(|site| site.name == name) {
+        Some(site) => test_nodes(&site, client),
+        None => test_whole(name, client),
+    }
+}
+
+fn test_whole(name: &str, client: &Client) -> Result<(), Failure> {
     let exports = client.places().space(format!("{name}:/").as_bytes());
+    say_exports(&printable(name), exports, client)
+}
+
+/// Asks each node that the operator named what this node may reach there. All are asked; the first failure is returned, and others are
+/// printed.
+fn test_nodes(site: &SiteView, client: &Client) -> Result<(), Failure> {
+    if site.nodes.is_empty() {
+        return test_whole(&site.name, client);
+    }
+    let name = printable(&site.name);
+    let first = (&site.addresses, &site.identity);
+    let others = site
+        .nodes
+        .iter()
+        .map(|node| (&node.addresses, &node.identity));
+    let mut tested = Ok(());
+    for (addresses, identity) in std::iter::once(first).chain(others) {
+        let shown = format!("{name} at {}", printable(&addresses.join(", ")));
+        let exports = client.places().space_at(&site.name, identity);
+        match say_exports(&shown, exports, client) {
+            Err(failure) if tested.is_err() => complain(&failure.message),
+            Err(failure) => tested = Err(failure),
+            Ok(()) => {}
+        }
+    }
+    tested
+}
+
+/// Prints the answer of a site or of one of its nodes.
+fn say_exports(
+    shown: &str,
+    exports: Result<Vec<ExportRoom>, ClientError>,
+    client: &Client,
+) -> Result<(), Failure> {
     let exports = exports.map_err(|error| Failure {
         message: format!("testing the site {shown}: {error}"),
         ..Failure::from(error)

@@ -14,7 +14,7 @@ use godwit_api::endpoint::{Endpoint, NodePlace, SshPlace};
 use godwit_api::failure::FailureCode;
 use godwit_api::host::HostPort;
 use godwit_api::job::Text;
-use godwit_api::settings::{CpSettings, Scope};
+use godwit_api::settings::{CpSettings, Scope, Typed};
 use godwit_data_port::Questions;
 use godwit_net::{
     Connection, DialOptions, Expect, Identity, PeerAddress, StreamOptions, dial, piped,
@@ -22,8 +22,8 @@ use godwit_net::{
 use godwit_run::{Home, client_tls, known_identity, refused};
 
 use super::list::Listed;
-use crate::commands::settings_of;
-use crate::connectors::Ways;
+use crate::commands::settings_with;
+use crate::connectors::SshConnectors;
 use crate::exit::Failure;
 use crate::home;
 use crate::ssh::{Carrying, Order, Rsh, SshOptions, SshProcess, start};
@@ -37,10 +37,14 @@ struct Far {
     _ssh: Option<Arc<SshProcess>>,
 }
 
-/// The place, if it is one of these.
-pub(super) fn open(place: &[u8], json: bool) -> Result<Option<Box<dyn Listed>>, Failure> {
+/// The place, if it is one of these; `typed` has the settings of the command line.
+pub(super) fn open(
+    place: &[u8],
+    typed: &Typed,
+    json: bool,
+) -> Result<Option<Box<dyn Listed>>, Failure> {
     if let Some(rest) = place.strip_prefix(b"godwit://") {
-        return of_node(place, rest, json).map(boxed);
+        return of_node(place, rest, typed, json).map(boxed);
     }
     let host = place.split(|byte| *byte == b':').next().unwrap_or_default();
     // No site has this sign in its name.
@@ -48,7 +52,7 @@ pub(super) fn open(place: &[u8], json: bool) -> Result<Option<Box<dyn Listed>>, 
         return Ok(None);
     }
     match Endpoint::parse(OsStr::from_bytes(place)).map_err(Failure::usage)? {
-        Endpoint::Ssh(place) => by_ssh(&place, json).map(boxed),
+        Endpoint::Ssh(place) => by_ssh(&place, typed, json).map(boxed),
         _ => Ok(None),
     }
 }
@@ -58,7 +62,7 @@ fn boxed(far: Far) -> Option<Box<dyn Listed>> {
 }
 
 /// An export of a node, or all of them.
-fn of_node(place: &[u8], rest: &[u8], json: bool) -> Result<Far, Failure> {
+fn of_node(place: &[u8], rest: &[u8], typed: &Typed, json: bool) -> Result<Far, Failure> {
     let host = rest.strip_suffix(b"/").unwrap_or(rest);
     let (node, path) = match std::str::from_utf8(host) {
         Ok(host) if !host.contains('/') => {
@@ -75,10 +79,10 @@ fn of_node(place: &[u8], rest: &[u8], json: bool) -> Result<Far, Failure> {
         },
     };
     let home = home::open()?;
-    let settings = settings(&home)?;
+    let settings = settings(typed, &home)?;
     let address = PeerAddress::new(&node.host, node.port);
     let tls = client_tls(settings.cipher, &home.identity()?)?;
-    let identity = known_identity(&home, &Ways { quiet: json }, &address, &tls)?;
+    let identity = known_identity(&home, &SshConnectors { quiet: json }, &address, &tls)?;
     let mut options = DialOptions::new(Expect::Identity(identity));
     options.deadline = settings.handshake_deadline;
     let (stream, _) = dial(&address, &tls, &options).map_err(|error| refused(&error.into()))?;
@@ -86,9 +90,9 @@ fn of_node(place: &[u8], rest: &[u8], json: bool) -> Result<Far, Failure> {
 }
 
 /// A path of a machine that ssh reaches.
-fn by_ssh(place: &SshPlace, json: bool) -> Result<Far, Failure> {
+fn by_ssh(place: &SshPlace, typed: &Typed, json: bool) -> Result<Far, Failure> {
     let home = home::open()?;
-    let settings = settings(&home)?;
+    let settings = settings(typed, &home)?;
     let rsh = Rsh::new(&settings.rsh, &settings.remote_command)?;
     // Nothing but ssh ends it: the command has no other work.
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -113,8 +117,9 @@ fn by_ssh(place: &SshPlace, json: bool) -> Result<Far, Failure> {
     Far::new(stream, login, path, Some(started.process))
 }
 
-fn settings(home: &Home) -> Result<CpSettings, Failure> {
-    Ok(CpSettings::from_values(&settings_of(Scope::Cp, home)?)?)
+fn settings(typed: &Typed, home: &Home) -> Result<CpSettings, Failure> {
+    let values = settings_with(Scope::Cp, typed, home)?;
+    Ok(CpSettings::from_values(&values)?)
 }
 
 impl Far {

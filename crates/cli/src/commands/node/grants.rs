@@ -131,6 +131,10 @@ fn list(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         let rows: Vec<Vec<String>> = views.iter().map(|view| row(view, &clock)).collect();
         let head = ["WHO", "WHERE", "MAY", "ENDS", "KEPT IN", "COMMENT"];
         print(&table::plain(&head, &rows));
+        let mut grants = views.iter().filter_map(AccessView::grant);
+        if let Some(note) = grants.find_map(|grant| grant.rights.note()) {
+            print(&format!("\n{note}"));
+        }
     }
     if let Some(why) = node.silence() {
         complain(&format!(
@@ -208,9 +212,12 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
             true => node.add(grant.clone(), &clock)?,
             false => file.add(&grant).map_err(file_error)?,
         };
+        let note = rights
+            .note()
+            .map_or_else(String::new, |note| format!("; {note}"));
         print(&match changed {
-            true => format!("{subject} may now {}", says(&grant, &clock)),
-            false => format!("{subject} could already {}", says(&grant, &clock)),
+            true => format!("{subject} may now {}{note}", says(&grant, &clock)),
+            false => format!("{subject} could already {}{note}", says(&grant, &clock)),
         });
     }
     match in_state {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use godwit_api::energy::UNREAD_FIGURE;
 use godwit_api::rest::{HERE, JobView, ProgressView};
 use godwit_api::units::{human_rate, human_size};
 
@@ -89,7 +90,9 @@ fn said(figures: &Figures) -> String {
             ("disk_written_bytes_per_second", "written"),
         ],
     );
-    let power = figure("package_watts").map(|watts| format!("{watts:.0} W"));
+    let watts = figure("package_watts").map(|watts| format!("{watts:.0} W"));
+    let unread = || Some("energy counters unread: see job report".to_owned());
+    let power = watts.or_else(|| figure(UNREAD_FIGURE).and_then(|_| unread()));
     let parts = [processors, memory, network, disks, power];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

@@ -1,5 +1,5 @@
 //! `godwit ls`: a directory, a file, or the exports of a whole node, in the same form wherever the place is.
-//! Reaches no place by itself: a client of this machine's node does, or `far`.
+//! Reaches no place: a client of this machine's node does, or `far`.
 
 use clap::ArgMatches;
 use godwit_api::ask::{EntryKind, EntryView, ExportRoom, Listing, code, mode_text};
@@ -11,6 +11,7 @@ use godwit_client::Client;
 use super::places::{is, known_form, places, shown};
 use super::when::Clock;
 use super::{connect, far, print_json, table};
+use crate::args::{by_ssh, typed_of};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -57,8 +58,9 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let json = matches.get_flag("json");
     let all = json || matches.get_flag("all");
     let mut client = None;
+    let typed = typed_of(by_ssh(), matches);
     for place in places(matches) {
-        if let Some(mut far) = far::open(&place, json)? {
+        if let Some(mut far) = far::open(&place, &typed, json)? {
             list(&mut *far, json, all)?;
             continue;
         }

@@ -4,6 +4,7 @@
 mod access;
 mod account;
 mod accounting;
+pub(super) mod buffer;
 mod choosing;
 pub(super) mod cluster;
 pub(super) mod connect;
@@ -93,6 +94,10 @@ fn list(matches: &ArgMatches, client: &godwit_client::Client) -> Result<Exit, Fa
         owner: optional(matches, "owner")?,
         site: optional(matches, "site")?,
         label: optional(matches, "label")?,
+        parent: match optional(matches, "parent")? {
+            Some(id) => Some(client.jobs().find(&id)?.id),
+            None => None,
+        },
         id_prefix: None,
     };
     let jobs = client.jobs().list(&filter, JOBS_MAX)?;

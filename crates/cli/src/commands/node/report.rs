@@ -7,8 +7,10 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::ArgMatches;
-use godwit_api::rest::{AttemptView, FailureGroup};
-use godwit_api::units::{counted, human_size};
+use godwit_api::rest::{
+    AttemptOutcome, AttemptView, Bottleneck, FailureGroup, JobReport, NodeShare,
+};
+use godwit_api::units::{counted, human_rate, human_size};
 use godwit_client::Client;
 
 use super::when::Clock;
@@ -25,16 +27,23 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
         return Ok(Exit::Complete);
     }
     if matches.get_flag("json") {
-        print_json(&jobs.report(&job.id)?);
+        print_json(&jobs.report::<serde_json::Value>(&job.id)?);
         return Ok(Exit::Complete);
     }
-    let (attempts, failures) = (jobs.attempts(&job.id)?, jobs.failures(&job.id)?);
+    let report: JobReport = jobs.report(&job.id)?;
     let clock = Clock::now();
     let mut parts = vec![show::text(&job, &clock)];
-    if !attempts.is_empty() {
-        parts.push(attempts_table(&attempts, &clock));
+    if !report.destinations.is_empty() {
+        parts.push(table::destinations(&report.destinations, &clock));
     }
-    parts.extend(failures.iter().map(failure));
+    if !report.attempts.is_empty() {
+        parts.push(attempts_table(&report.attempts, &clock));
+    }
+    if !report.nodes.is_empty() {
+        parts.push(nodes_table(&report.nodes, &clock));
+    }
+    parts.extend(report.evenness.map(|even| printable(&even.words())));
+    parts.extend(report.failures.iter().map(failure));
     print(&parts.join("\n\n"));
     Ok(Exit::Complete)
 }
@@ -44,8 +53,8 @@ pub(super) fn manifest(matches: &ArgMatches, client: &Client) -> Result<Exit, Fa
     let jobs = client.jobs();
     let job = jobs.find(&text(matches, "id")?)?;
     let mut manifest = jobs.manifest(&job.id)?;
-    while let Some(piece) = manifest.piece()? {
-        if !print_bytes(&piece)? {
+    while let Some(chunk) = manifest.chunk()? {
+        if !print_bytes(&chunk)? {
             break;
         }
     }
@@ -84,13 +93,52 @@ fn attempts_table(attempts: &[AttemptView], clock: &Clock) -> String {
                 seconds.map_or_else(String::new, words::span),
                 human_size(attempt.bytes),
                 attempt.files.to_string(),
-                printable(attempt.outcome.as_deref().unwrap_or("runs")),
+                printable(
+                    attempt
+                        .outcome
+                        .as_ref()
+                        .map_or("runs", AttemptOutcome::as_str),
+                ),
                 printable(reason.map_or("", |reason| &reason.text)),
             ]
         })
         .collect();
     let head = [
         "ATTEMPT", "NODE", "STARTED", "TOOK", "BYTES", "FILES", "ENDED", "WHY",
+    ];
+    table::plain(&head, &rows)
+}
+
+/// The nodes of a divided job.
+fn nodes_table(nodes: &[NodeShare], clock: &Clock) -> String {
+    let rows: Vec<Vec<String>> = nodes
+        .iter()
+        .map(|node| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a float cast saturates, and a rate is never negative"
+            )]
+            let rate = node.bytes_per_second as u64;
+            vec![
+                printable(&node.node),
+                clock.show(node.began),
+                clock.show(node.ended),
+                human_rate(rate),
+                format!("{:.0} %", node.share * 100.0),
+                node.bottleneck.map_or("", Bottleneck::words).to_owned(),
+                printable(&node.interfaces_text()),
+            ]
+        })
+        .collect();
+    let head = [
+        "NODE",
+        "FIRST SEEN",
+        "LAST SEEN",
+        "RATE",
+        "SHARE",
+        "LIMITED BY",
+        "INTERFACES",
     ];
     table::plain(&head, &rows)
 }

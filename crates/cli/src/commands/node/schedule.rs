@@ -27,7 +27,7 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
             };
             match json {
                 true => print_json(&schedule),
-                false => print(&told(&schedule, &Clock::now())),
+                false => print(&description(&schedule, &Clock::now())),
             }
         }
     }
@@ -39,7 +39,7 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<ScheduleView, Failure> {
     let schedule = NewSchedule {
         cron: text(matches, "cron")?,
         time_zone: zone.unwrap_or_default(),
-        job: submit::describe(matches, choosing::read_lasting(matches)?)?,
+        job: submit::describe(matches, choosing::read_lasting(matches)?, Vec::new())?,
         disabled: false,
         comment: optional(matches, "comment")?.unwrap_or_default(),
     };
@@ -72,7 +72,7 @@ fn switch(id: &str, disabled: bool, client: &Client) -> Result<ScheduleView, Fai
     Ok(Schedules::of(client).put(id, &schedule)?)
 }
 
-fn told(schedule: &ScheduleView, clock: &Clock) -> String {
+fn description(schedule: &ScheduleView, clock: &Clock) -> String {
     let name = printable(&schedule.id);
     match (schedule.disabled, schedule.next) {
         (true, _) => format!("the schedule {name} is disabled and submits no jobs"),
@@ -80,7 +80,7 @@ fn told(schedule: &ScheduleView, clock: &Clock) -> String {
             "the schedule {name} submits its next job at {}",
             clock.show(next)
         ),
-        (false, None) => format!("the schedule {name} never comes due"),
+        (false, None) => format!("the schedule {name} does not come due"),
     }
 }
 

@@ -5,13 +5,13 @@ use clap::ArgMatches;
 use godwit_api::event::Encryption;
 use godwit_api::failure::Scope;
 use godwit_api::job::JobKind;
-use godwit_api::rest::{JobState, JobView, WorkView};
+use godwit_api::rest::{Bottleneck, JobState, JobView, WorkView};
 use godwit_api::units::{counted, human_rate, human_size};
-use godwit_client::Client;
+use godwit_client::{Client, JobFilter};
 use serde::Serialize;
 
 use super::when::Clock;
-use super::{hosts, print_json, text as argument, words, work};
+use super::{JOBS_MAX, hosts, print_json, table, text as argument, words, work};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -24,25 +24,48 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
         true => None,
         false => jobs.work(&job.id)?,
     };
+    let destinations = destinations(client, &job)?;
     if matches.get_flag("json") {
         print_json(&Shown {
             job: &job,
+            destinations: &destinations,
             work: work.as_ref(),
         });
         return Ok(Exit::Complete);
     }
-    print(&text(&job, &Clock::now()));
+    let clock = Clock::now();
+    print(&text(&job, &clock));
+    if !destinations.is_empty() {
+        print(&format!("\n{}", table::destinations(&destinations, &clock)));
+    }
     if let Some(work) = &work {
         print(&format!("\n{}", work::text(work)));
     }
     Ok(Exit::Complete)
 }
 
-/// The job for programs, with its work beside the other fields.
+/// The job of each destination, in their order; none of a job with one destination.
+pub(super) fn destinations(client: &Client, job: &JobView) -> Result<Vec<JobView>, Failure> {
+    let Some(count) = job.destinations else {
+        return Ok(Vec::new());
+    };
+    let filter = JobFilter {
+        parent: Some(job.id.clone()),
+        ..JobFilter::default()
+    };
+    let most = usize::try_from(count.total).unwrap_or(usize::MAX);
+    let mut jobs = client.jobs().list(&filter, most.min(JOBS_MAX))?;
+    jobs.sort_by(|one, other| one.id.cmp(&other.id));
+    Ok(jobs)
+}
+
+/// The job for programs, with its work and its destinations beside the other fields.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
     job: &'a JobView,
+    #[serde(rename = "jobs", skip_serializing_if = "<[JobView]>::is_empty")]
+    destinations: &'a [JobView],
     #[serde(skip_serializing_if = "Option::is_none")]
     work: Option<&'a WorkView>,
 }
@@ -64,7 +87,18 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
     for source in &job.sources {
         lines.add("from", source);
     }
-    lines.add("to", &job.destination);
+    match job.destinations {
+        Some(count) => lines.add(
+            "to",
+            &format!(
+                "{}, {} of them complete",
+                counted(count.total, "destination"),
+                count.complete
+            ),
+        ),
+        None => lines.add("to", &job.destination),
+    }
+    lines.add("part of", job.parent.as_deref().unwrap_or_default());
     lines.add("state", words::state(job.state));
     lines.add("", &words::why(job, clock).unwrap_or_default());
     lines.add("fault", &fault(job));
@@ -134,14 +168,13 @@ fn progress(job: &JobView, clock: &Clock, lines: &mut Lines) {
         lines.add("left", &words::left(job));
         lines.add("ends", &words::ends(progress, clock));
         lines.add("streams", &progress.streams.to_string());
-        let bottleneck = progress
-            .bottleneck_text
-            .as_ref()
-            .or(progress.bottleneck.as_ref());
-        lines.add("limited by", bottleneck.map_or("", String::as_str));
+        let stage = progress.bottleneck.map_or("", Bottleneck::words);
+        let bottleneck = progress.bottleneck_text.as_deref().unwrap_or(stage);
+        lines.add("limited by", bottleneck);
         for node in &progress.nodes {
-            let limited = node.bottleneck.as_ref();
-            let limited = limited.map_or_else(String::new, |stage| format!(", limited by {stage}"));
+            let limited = node.bottleneck.map_or_else(String::new, |stage| {
+                format!(", limited by {}", stage.words())
+            });
             let to = match node.to.as_str() {
                 "" => String::new(),
                 to => format!(" to {to}"),

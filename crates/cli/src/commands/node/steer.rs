@@ -52,7 +52,7 @@ pub(super) fn run(verb: &str, matches: &ArgMatches, client: &Client) -> Result<E
     for id in &ids {
         match apply(id) {
             Ok(job) if matches.get_flag("json") => print_json(&job),
-            Ok(job) => print(&told(verb, &job)),
+            Ok(job) => print(&confirmation(verb, &job)),
             Err(error) => {
                 let failure = Failure::from(error);
                 if let Some(earlier) = last.replace(failure) {
@@ -73,7 +73,7 @@ fn complain_of(failure: &Failure) {
 }
 
 /// The message about a changed job.
-fn told(verb: &str, job: &JobView) -> String {
+fn confirmation(verb: &str, job: &JobView) -> String {
     let state = words::state(job.state);
     let id = printable(&job.id);
     match verb {

@@ -29,7 +29,7 @@ pub(super) fn run(
         deadline: optional(matches, "deadline")?
             .map(|text| clock.parse_end("--deadline", &text))
             .transpose()?,
-        ..describe(matches, choosing::read(matches)?)?
+        ..describe(matches, choosing::read(matches)?, texts(matches, "to")?)?
     };
     let key = match optional(matches, "idempotency-key")? {
         Some(key) => key,
@@ -53,19 +53,28 @@ pub(super) fn run(
     })
 }
 
-/// The job without its times, with its selection of entries.
+/// The job without its times, with its selection of entries. Without `destinations`, the last place is the destination.
 pub(super) fn describe(
     matches: &ArgMatches,
     (selection, list): (Option<Selection>, Vec<Text>),
+    mut destinations: Vec<String>,
 ) -> Result<NewJob, Failure> {
     let mut sources = texts(matches, "places")?;
-    for place in &sources {
+    if matches.get_flag("manifest") && sources.first().is_some_and(|first| first == "ascmhl") {
+        return Err(Failure::usage(
+            "--manifest ascmhl: a job writes no ASC MHL history yet; submit the job without it, then seal the copy on its machine with: godwit manifest DIR ascmhl",
+        ));
+    }
+    for place in sources.iter().chain(&destinations) {
         place.parse::<Place>().map_err(Failure::usage)?;
     }
-    let destination = sources
-        .pop()
-        .filter(|_| !sources.is_empty())
-        .ok_or_else(|| Failure::usage("name at least one source and a destination"))?;
+    if destinations.is_empty() {
+        destinations.extend(sources.pop());
+    }
+    if sources.is_empty() || destinations.is_empty() {
+        return Err(Failure::usage("name at least one source and a destination"));
+    }
+    let destination = destinations.remove(0);
     godwit_jobs::check_source_count(sources.len()).map_err(Failure::usage)?;
     Ok(NewJob {
         kind: match (matches.get_flag("sync"), matches.get_flag("verify")) {
@@ -75,6 +84,7 @@ pub(super) fn describe(
         },
         sources,
         destination,
+        more_destinations: destinations,
         label: optional(matches, "label")?.unwrap_or_default(),
         settings: settings(&texts(matches, "setting")?)?,
         selection,

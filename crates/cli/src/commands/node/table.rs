@@ -62,6 +62,30 @@ pub(super) fn jobs(jobs: &[JobView], clock: &Clock, width: Option<usize>) -> Str
     out.join("\n")
 }
 
+/// The jobs of several destinations, one line each; jobs that wait or failed say why.
+pub(super) fn destinations(jobs: &[JobView], clock: &Clock) -> String {
+    let head = ["JOB", "STATE", "DONE", "RATE", "LEFT", "DESTINATION"];
+    let row = |job: &JobView| {
+        vec![
+            printable(&job.id),
+            words::state(job.state).to_owned(),
+            words::done(job),
+            words::rate(job),
+            words::left(job),
+            printable(&job.destination),
+        ]
+    };
+    let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
+    let (lines, width) = (aligned(&head, &rows), width());
+    let mut out = vec![cut(&lines[0], width)];
+    for (job, line) in jobs.iter().zip(&lines[1..]) {
+        out.push(cut(line, width));
+        let why = words::why(job, clock);
+        out.extend(why.map(|why| cut(&format!("{GAP}{GAP}{why}"), width)));
+    }
+    out.join("\n")
+}
+
 /// Rows below a head, cut to the width.
 pub(super) fn plain(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = width();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::{ClusterView, JobView, NodeProgress, WorkView};
+use godwit_api::rest::{Bottleneck, ClusterView, JobView, NodeProgress, WorkView};
 use godwit_api::units::human_rate;
 use godwit_client::{Client, JobFilter};
 use serde::Serialize;
@@ -143,7 +143,7 @@ fn nodes_of(job: &JobView) -> Option<String> {
             printable(&node.to),
             node.streams.to_string(),
             human_rate(words::whole(node.bytes_per_second)),
-            printable(node.bottleneck.as_deref().unwrap_or_default()),
+            node.bottleneck.map_or("", Bottleneck::words).to_owned(),
         ]
     };
     let rows: Vec<Vec<String>> = nodes.iter().map(row).collect();

@@ -4,13 +4,13 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Event, EventSink as _, Limited, LimitedTold, Progress};
-use godwit_api::rest::{JobView, NodeProgress, ProgressView};
+use godwit_api::event::{Event, EventSink as _, Evidence, Limited, Progress};
+use godwit_api::rest::{Bottleneck, JobView, NodeProgress, ProgressView};
 use godwit_api::units::counted;
 use godwit_client::{Client, ClientError, Events, News};
 
 use super::when::Clock;
-use super::{exit_of, print_json, show, words};
+use super::{exit_of, print_json, show, table, words};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -47,7 +47,14 @@ pub(super) fn run(
         watched.job(&job);
         if words::has_ended(job.state) {
             if !json {
-                watched.output.last(&show::text(&job, &Clock::now()));
+                let clock = Clock::now();
+                let mut text = show::text(&job, &clock);
+                let destinations = show::destinations(client, &job)?;
+                if !destinations.is_empty() {
+                    let rows = table::destinations(&destinations, &clock);
+                    text = format!("{text}\n\n{rows}");
+                }
+                watched.output.last(&text);
             }
             return Ok(exit_of(job.state));
         }
@@ -87,12 +94,12 @@ struct Watched {
     output: Output,
     json: bool,
     told: Option<String>,
-    /// Number of failed entries that were shown last.
+    /// The number of failed entries in the last output.
     failed: u64,
-    /// The nodes at work that were shown last, each with the node that it sends to.
+    /// The nodes at work in the last output, each with the node that it sends to.
     nodes: Vec<(String, String)>,
     /// The stage whose limit was explained last.
-    limited: Option<String>,
+    limited: Option<Bottleneck>,
 }
 
 impl Watched {
@@ -139,7 +146,7 @@ impl Watched {
             && progress.bottleneck != self.limited
         {
             self.output.note(&format!("limited by {why}"));
-            self.limited.clone_from(&progress.bottleneck);
+            self.limited = progress.bottleneck;
         }
         self.output.tell(Event::Progress(event(progress)));
     }
@@ -168,9 +175,9 @@ fn at_work(nodes: &[(String, String)]) -> String {
 
 /// The progress as an event of a transfer.
 fn event(progress: &ProgressView) -> Progress {
-    let limited = |stage: &String| Limited {
-        stage: stage.clone(),
-        told: LimitedTold::default(),
+    let limited = |stage| Limited {
+        stage,
+        evidence: Evidence::default(),
     };
     Progress {
         bytes: progress.bytes,
@@ -182,7 +189,7 @@ fn event(progress: &ProgressView) -> Progress {
         seconds_left: words::seconds_left(progress),
         scanning: progress.scanning,
         streams: progress.streams,
-        bottleneck: progress.bottleneck.as_ref().map(limited),
+        bottleneck: progress.bottleneck.map(limited),
         stages: progress.stages.clone(),
         ..Progress::default()
     }

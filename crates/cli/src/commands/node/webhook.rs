@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::ArgMatches;
-use godwit_api::rest::NewWebhook;
+use godwit_api::rest::{NewWebhook, WebhookView};
 use godwit_client::{Client, Webhooks};
 
 use super::when::Clock;
@@ -20,6 +20,13 @@ pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Ex
         "add" => add(matches, client)?,
         "list" => list(json, client)?,
         "deliveries" => deliveries(&text(matches, "id")?, json, client)?,
+        "disable" | "enable" => {
+            let webhook = switch(&text(matches, "id")?, sub == "disable", client)?;
+            match json {
+                true => print_json(&webhook),
+                false => print(&description(&webhook)),
+            }
+        }
         _ => {
             let id = text(matches, "id")?;
             Webhooks::of(client).remove(&id)?;
@@ -47,18 +54,49 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         print_json(&made);
         return Ok(());
     }
-    let url = printable(&made.url);
+    let says = description(&made);
     complain(&match &made.secret {
-        Some(_) => format!(
-            "job events are sent to {url}; the messages are signed with this key, which is not shown again"
-        ),
-        None => format!("job events are sent to {url}"),
+        Some(_) => {
+            format!("{says}; the messages are signed with this key, which is not shown again")
+        }
+        None => says,
     });
     // Only the key goes to standard output, so that it can be redirected into a file.
     if let Some(secret) = &made.secret {
         print(secret);
     }
     Ok(())
+}
+
+/// Disables or enables a webhook, and changes nothing else: the node keeps its key.
+fn switch(id: &str, disabled: bool, client: &Client) -> Result<WebhookView, Failure> {
+    let found = Webhooks::of(client).list()?;
+    let found = found.into_iter().find(|webhook| webhook.id == id);
+    let found = found.ok_or_else(|| {
+        Failure::usage(format!(
+            "there is no webhook {}; list the webhooks with: godwit webhook list",
+            printable(id)
+        ))
+    })?;
+    let webhook = NewWebhook {
+        url: found.url,
+        events: found.events,
+        owner: found.owner,
+        secret: None,
+        disabled,
+    };
+    Ok(Webhooks::of(client).put(id, &webhook)?)
+}
+
+fn description(webhook: &WebhookView) -> String {
+    let url = printable(&webhook.url);
+    match webhook.disabled {
+        true => format!(
+            "the webhook {} is disabled and sends nothing to {url}",
+            printable(&webhook.id)
+        ),
+        false => format!("job events are sent to {url}"),
+    }
 }
 
 fn list(json: bool, client: &Client) -> Result<(), Failure> {

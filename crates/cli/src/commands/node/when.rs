@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_to_come_is_refused() {
+    fn times_that_are_invalid_or_past_are_refused() {
         let clock = at("2026-11-24T12:00:00Z");
         for text in [
             "", "90", "24:00", "22:60", "1:2:3:4", "soon", "fr", "22:00h",

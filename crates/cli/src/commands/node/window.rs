@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_refused() {
+    fn invalid_windows_are_refused() {
         for text in [
             "",
             "mon",

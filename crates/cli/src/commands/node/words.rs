@@ -156,7 +156,20 @@ pub(super) fn places(job: &JobView) -> String {
         [first, _, ..] => format!("{first} and {} more", job.sources.len() - 1),
         _ => job.sources.join(", "),
     };
-    printable(&format!("{sources} -> {}", job.destination))
+    let others = match job.destinations {
+        Some(count) => format!(
+            " and {} more, {} of {} complete",
+            count.total.saturating_sub(1),
+            count.complete,
+            count.total
+        ),
+        None => String::new(),
+    };
+    let of = match &job.parent {
+        Some(parent) => format!(" (of {parent})"),
+        None => String::new(),
+    };
+    printable(&format!("{sources} -> {}{others}{of}", job.destination))
 }
 
 /// Why a job waits, since when, and its next attempt. None without a reason.

@@ -27,12 +27,17 @@ fn head(work: &WorkView) -> String {
         None => "no node controls the job now".to_owned(),
     };
     let done = &work.done;
-    printable(&format!(
-        "divided: {by}; {} and {} delivered in {}",
-        counted(done.files, "file"),
-        human_size(done.bytes),
-        counted(done.leases, "batch"),
-    ))
+    // The lines above count what arrived; a batch counts here once all of it did.
+    let settled = match done.leases {
+        0 => "no batch is finished yet".to_owned(),
+        batches => format!(
+            "{} finished, with {} and {}",
+            counted(batches, "batch"),
+            counted(done.files, "file"),
+            human_size(done.bytes),
+        ),
+    };
+    printable(&format!("divided: {by}; {settled}"))
 }
 
 /// The obstacles of the work, a line each.
@@ -49,7 +54,7 @@ fn trouble(work: &WorkView) -> Vec<String> {
     }
     if !work.waits_for_writers.is_empty() {
         lines.push(format!(
-            "lost nodes may still write: {}; files are assembled once these nodes cannot write any more",
+            "transfers that were cut off may still write, from {}; files are assembled once they cannot write any more",
             work.waits_for_writers.join(", ")
         ));
     }
@@ -140,7 +145,7 @@ fn holds(node: &WorkNodeView, work: &WorkView) -> Vec<String> {
         node.assembles.to_string(),
         node.closes.to_string(),
         limit.map_or_else(String::new, human_rate),
-        printable(&pair.map_or_else(|| "nobody now".to_owned(), sends_to)),
+        printable(&pair.map_or_else(|| "no node now".to_owned(), sends_to)),
     ]
 }
 
@@ -311,7 +316,12 @@ mod tests {
             }],
             waits_for_target: false,
             waits_for_writers: vec!["dtn3".to_owned()],
-            done: WorkDoneView::default(),
+            done: WorkDoneView {
+                leases: 2,
+                files: 1,
+                bytes: 5_000_000,
+                ..WorkDoneView::default()
+            },
             open: vec![WorkOpenView {
                 kind: WorkKindName::Part,
                 ready: 3,
@@ -336,12 +346,13 @@ mod tests {
             text.lines()
                 .any(|line| line.split_whitespace().eq(row.iter().copied()))
         };
-        assert!(text.contains("divided: controlled by dtn1;"), "{text}");
+        let head = "divided: controlled by dtn1; 2 batches finished, with 1 file and 5.00 MB";
+        assert!(text.contains(head), "{text}");
         assert!(text.contains("dtn1 (controller)"), "{text}");
-        assert!(text.contains("may still write: dtn3"), "{text}");
+        assert!(text.contains("may still write, from dtn3;"), "{text}");
         assert!(has(&["part", "3", "1", "0", "4.00", "MB", "0"]), "{text}");
         assert!(text.contains("x1, x2"), "{text}");
-        assert!(text.contains("nobody now"), "{text}");
+        assert!(text.contains("no node now"), "{text}");
     }
 
     #[test]

@@ -2,20 +2,23 @@
 //! Leaves the way of the contents to `sites`.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use godwit_state::FEATURE_LEVEL;
+use godwit_testkit::needs_root;
 use serde_json::Value;
 
 use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::mounts::Mount;
 use super::super::process::wait_until;
 use super::super::sites::{submit, wait_for};
 use super::sites::know;
 use super::{Site, up};
 
-/// Directories in directories, many of them empty, with times of their own; more entries than one close finishes.
+/// Makes nested directories, many of them empty, with distinct times. They have more entries than one close finishes.
 fn fill(set: &Path) {
     for n in 0..24_u32 {
         let around = set.join(format!("d{}/e{n}", n % 6));
@@ -123,6 +126,36 @@ fn all_nodes_finish_a_tree_though_one_is_killed_meanwhile() {
     assert_complete(&site, &there, &id);
 }
 
+/// The log of an undivided job has the same note.
+#[test]
+fn the_log_names_a_file_system_that_a_close_empties() {
+    let (site, there) = two();
+    let set = site.nodes[0].export.join("set");
+    fs::create_dir_all(&set).expect("made");
+    fs::write(set.join("file"), "content").expect("written");
+    let point = there.nodes[0].export.join("copy/extra/point");
+    let disk = there.nodes[0].path("disk");
+    for directory in [&point, &disk] {
+        fs::create_dir_all(directory).expect("made");
+    }
+    fs::write(disk.join("old"), "old").expect("written");
+    let Some(_mount) = Mount::of(&disk, &point) else {
+        return;
+    };
+    let line = ["--sync", "--setting", "delete", "--divide", "always"];
+    let id = submit(
+        &site.nodes[0],
+        "here:/data/set/.",
+        "siteB:/data/copy",
+        &line,
+    );
+    wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    let log = site.nodes[0].admin(&["job", "log", &id]).out;
+    assert!(log.contains("divided: "), "{log}");
+    assert!(log.contains("a file system is mounted at"), "{log}");
+    assert!(!disk.join("old").exists(), "{log}");
+}
+
 #[test]
 fn entries_that_only_the_destination_has_are_deleted_by_regions() {
     let (site, there) = two();
@@ -145,7 +178,7 @@ fn entries_that_only_the_destination_has_are_deleted_by_regions() {
     let log = assert_complete(&site, &there, &id);
     assert!(closes_in(&log) > 1, "{log}");
     let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
-    // Four files, six directories, and the two in the way.
+    // Four files, six directories, and the two entries that others replaced.
     assert_eq!(job["summary"]["deleted"], 4 + 6 + 2, "{job}");
 
     // A bound holds for the whole job.
@@ -254,6 +287,82 @@ fn names_of_one_file_stay_together_in_a_large_tree() {
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &[]);
     let log = assert_complete(&site, &there, &id);
     assert_eq!(closes_in(&log), 1, "{log}");
+}
+
+/// Hard links of the source become hard links. Names that are hard links only at the destination become separate entries, as with rsync
+/// -aHD.
+#[test]
+fn names_of_links_and_special_files_are_in_a_divided_job_as_at_the_source() {
+    if !needs_root() {
+        // Device nodes are made by a superuser alone.
+        return;
+    }
+    let into = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let into = into.expect("a directory");
+    let export = format!("special={},devices", into.path().display());
+    let (site, there) = (Site::of(2), Site::with(2, &["--export", &export]));
+    know(&site, &there);
+    let (node, copy) = (&site.nodes[0], into.path().join("copy"));
+    let set = node.export.join("set");
+    for n in 0..4_u32 {
+        let around = set.join(format!("d{n}"));
+        fs::create_dir_all(&around).expect("made");
+        for m in 0..20 {
+            fs::write(around.join(format!("f{m}")), n.to_le_bytes()).expect("written");
+        }
+        for (name, bits) in [("closed", 0o600), ("open", 0o644)] {
+            let path = around.join(name);
+            fs::write(&path, "same").expect("written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(bits)).expect("set");
+        }
+    }
+    let first = set.join("d0");
+    symlink("nowhere", first.join("link")).expect("made");
+    let made = Command::new("sh")
+        .args(["-c", "mknod fifo p && mknod null c 1 3"])
+        .current_dir(&first)
+        .status();
+    assert!(made.is_ok_and(|made| made.success()));
+    let names = ["f0", "link", "fifo", "null"];
+    for name in names {
+        for further in ["d1", "d2"] {
+            fs::hard_link(
+                first.join(name),
+                set.join(further).join(format!("{name}-too")),
+            )
+            .expect("linked");
+        }
+    }
+    let line = ["--sync", "--divide", "always", "--setting", "specials"];
+    let arrive = || {
+        let id = submit(node, "here:/data/set", "siteB:/special/copy", &line);
+        let ended = wait_for(node, &id, |job| !job["ended"].is_null());
+        let log = node.admin(&["job", "log", &id]).out;
+        assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+        assert!(log.contains("divided: "), "{log}");
+        assert_identical_to_rsync("-aHD", &set, &copy);
+        assert_no_temporaries(into.path());
+    };
+    let inode = |path: &str| fs::symlink_metadata(copy.join(path)).expect("there").ino();
+    arrive();
+    for name in names {
+        for further in ["d1", "d2"] {
+            let further = format!("{further}/{name}-too");
+            assert_eq!(inode(&format!("d0/{name}")), inode(&further), "{name}");
+        }
+    }
+    for n in 0..4 {
+        let around = copy.join(format!("d{n}"));
+        fs::remove_file(around.join("open")).expect("removed");
+        fs::hard_link(around.join("closed"), around.join("open")).expect("linked");
+    }
+    arrive();
+    for n in 0..4 {
+        let [closed, open] = ["closed", "open"].map(|name| format!("d{n}/{name}"));
+        assert_ne!(inode(&closed), inode(&open), "{open}");
+        let mode = |path: &str| fs::metadata(copy.join(path)).expect("there").mode() & 0o777;
+        assert_eq!((mode(&closed), mode(&open)), (0o600, 0o644), "d{n}");
+    }
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn a_tree_arrives_and_is_kept_equal_by_mounts_that_remember_for_a_minute() {
 }
 
 #[test]
-fn a_hung_mount_holds_nobody_up_and_takes_back_no_later_edit() {
+fn a_hung_mount_delays_no_other_call_and_reverts_no_later_edit() {
     let Some(world) = World::with(3, &[]) else {
         return;
     };

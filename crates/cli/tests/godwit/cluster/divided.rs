@@ -1,4 +1,4 @@
-//! A job that all nodes of a cluster work on, whichever of them are killed or have a mount that hangs.
+//! A job of all nodes of a cluster, while some of them are killed or have a mount that hangs.
 //! See `divided` for a lone node that divides.
 
 use std::fs;
@@ -60,7 +60,7 @@ fn all_nodes_bring_one_data_set_though_two_are_killed_meanwhile() {
     assert_no_temporaries(&there.export);
     // A transfer that a kill cut has no record, so a node that was killed early may have none.
     assert!(senders(&there).len() >= 2, "nodes share the work");
-    // Neither the access that the killed controller gave, nor that of the next one.
+    // No access remains, neither that of the killed controller nor that of the next one.
     wait_until("no right stays", || rules(&there) == 0);
 }
 

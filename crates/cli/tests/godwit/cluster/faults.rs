@@ -223,7 +223,7 @@ fn parts_of_large_files_leave_a_node_that_cannot_write() {
         let job = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
         assert_one_attempt(&site, &there, &id, &job);
         let log = log(&site, &id);
-        // That a lone entry failed would be known at the end of a lease.
+        // The failure of a single entry would be known only at the end of a lease.
         let said = "siteB.odd of the destination is set aside";
         assert!(fault == Errno::IO || log.contains(said), "{log}");
         assert!(log.contains("; 0 parts, 0 files and 0 scans"), "{log}");

@@ -72,7 +72,8 @@ fn let_in(site: &Site, there: &Site, c: &Rig, job: &str, (path, write): (&str, b
     }
 }
 
-/// A cluster that runs jobs, a third site that grants the nodes of the cluster everything, and C, which the cluster alone grants.
+/// A cluster that runs jobs; a third site that grants everything to the nodes of the cluster; and C, which has grants only at the
+/// cluster.
 fn three() -> (Site, Site, Rig) {
     let (site, there) = (Site::of(2), Site::of(2));
     let mut c = Rig::new();

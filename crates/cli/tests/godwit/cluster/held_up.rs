@@ -37,7 +37,7 @@ pub(super) fn by_mounts(disk: &Path, nodes: usize) -> Option<(Site, Vec<Mount>)>
     Some((Site::at(&places), mounts))
 }
 
-/// Wakes a stopped node while all others of its site stand still. So it cannot hear that another node has had its job.
+/// Wakes a stopped node while all others of its site stand still. So the woken node cannot hear that another node took over its job.
 #[track_caller]
 fn wake_alone(site: &Site, late: usize) {
     let others = || (0..site.nodes.len()).filter(|node| *node != late);
@@ -220,4 +220,45 @@ fn a_job_to_a_site_one_of_whose_mounts_hangs_goes_to_another_node_of_it() {
     assert!(writes(late), "it hangs in a call");
     assert_kept(&set, &copy, late, || mounts[first].signal(Signal::CONT));
     drop(mounts);
+}
+
+#[test]
+fn a_node_that_starts_while_a_mount_hangs_serves_all_else() {
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let directory = directory.expect("a directory");
+    let (disk, place) = (directory.path().join("disk"), directory.path().join("m1"));
+    fs::create_dir_all(&disk).expect("made");
+    let mut node = Rig::new();
+    node.write("export/set/f", b"content");
+    // It can be seen only later that this export would reach the node's own files.
+    std::os::unix::fs::symlink(node.path("daemon"), disk.join("link")).expect("made");
+    let Some(mount) = Mount::of(&disk, &place) else {
+        return;
+    };
+    stop(mount.pid());
+    let silent = format!("silent={}", place.display());
+    let own = format!("own={}", place.join("link").display());
+    node.start(&["--export", &silent, "--export", &own]);
+    let said = node.daemon();
+    said.wait_for("the file system of the export silent");
+    let served = submit(&node, "here:/data/set", "here:/data/copy", &[]);
+    let job = wait_for(&node, &served, |job| !job["ended"].is_null());
+    assert_eq!(job["state"], "complete", "{job}");
+    let ids =
+        ["here:/silent/copy", "here:/own/copy"].map(|to| submit(&node, "here:/data/set", to, &[]));
+    for id in &ids {
+        wait_for(&node, id, |job| job["reason"]["code"] == "export_away");
+    }
+    mount.signal(Signal::CONT);
+    let job = wait_for(&node, &ids[0], |job| !job["ended"].is_null());
+    assert_eq!(job["state"], "complete", "{job}");
+    assert_eq!(fs::read(disk.join("copy/f")).expect("read"), b"content");
+    node.daemon().wait_for("the export stays closed");
+    let to = format!("godwit://{}/own/f", node.address());
+    let from = node.path("export/set/f");
+    let refused = node.cp(&[from.as_os_str(), to.as_ref()]);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    refused.says("must not be exported");
+    assert!(!node.path("daemon/f").exists() && !node.path("daemon/copy").exists());
+    drop(mount);
 }

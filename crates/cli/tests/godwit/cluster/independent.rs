@@ -81,7 +81,7 @@ fn independent_nodes_share_a_job_and_one_of_them_may_be_lost() {
             "no access for the job is left: {rules}"
         );
     }
-    // A job of one node finds another one than the first.
+    // The first node is dead. A job that is not divided reaches the site by another node.
     let line = ["--divide", "never"];
     let id = submit(
         &site.nodes[0],
@@ -91,6 +91,34 @@ fn independent_nodes_share_a_job_and_one_of_them_may_be_lost() {
     );
     let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
     assert_eq!(ended["state"], "complete", "{ended}");
+}
+
+#[test]
+fn each_independent_node_of_a_site_is_tested_and_any_of_them_answers_about_places() {
+    let (site, mut there) = (Site::of(1), independent(2));
+    know(&site, &there);
+    let test = || site.nodes[0].admin(&["site", "test", "siteB"]);
+    let answers = |node: usize| {
+        let address = there.nodes[node].address();
+        format!("siteB at {address} answers; you may use data (read and write)")
+    };
+    let (first, second) = (answers(0), answers(1));
+    let outcome = test();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.out.contains(&first), "{outcome:?}");
+    assert!(outcome.out.contains(&second), "{outcome:?}");
+    // One that is away is named, and the other one is asked, too.
+    let away = format!("testing the site siteB at {}", there.nodes[0].address());
+    there.nodes[0].kill_daemon();
+    let outcome = test();
+    assert_ne!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.complaint.contains(&away), "{outcome:?}");
+    assert!(outcome.out.contains(&second), "{outcome:?}");
+    // The other one answers about places meanwhile, and makes them.
+    let made = site.nodes[0].admin(&["mkdir", "siteB:/data/made"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let listed = site.nodes[0].admin(&["ls", "siteB:/data/"]);
+    assert!(listed.out.contains("made"), "{listed:?}");
 }
 
 #[test]

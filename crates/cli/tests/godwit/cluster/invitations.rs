@@ -67,7 +67,7 @@ fn a_revoked_invitation_admits_no_node() {
     );
     let said = printed(second, &["revoke", &id]);
     assert_eq!(said, format!("invitation {id} revoked\n"));
-    // The right secret learns of the end; a guess learns nothing new.
+    // A request with the right secret learns that the invitation ended; a guess learns nothing new.
     let said = refused(&stranger, first, &token, "dtn9");
     assert!(said.contains("the invitation ended at"), "{said}");
     assert!(said.contains("an admin makes a new invitation"), "{said}");

@@ -174,7 +174,7 @@ fn access_for_a_paused_job_follows_the_nodes_of_the_cluster() {
     wait_until("no right stays", || rules(&source) + rules(&there) == 0);
 }
 
-/// The node that had the site run the job is dead for good.
+/// The node that asked the site to run the job is dead and does not return.
 #[test]
 fn a_job_of_a_dead_node_that_is_given_up_stops_where_it_runs() {
     let (mut site, source, there) = between();

@@ -46,7 +46,7 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
         told.contains("LEVEL") && told.contains("the cluster uses level 6"),
         "{told}"
     );
-    // Back to the older program: the cluster is beyond it by now.
+    // The older program is started again, but the level of the cluster is now too high for it.
     site.nodes[2].kill_daemon();
     let back = [&["serve", "--listen", "127.0.0.1:0"][..], &OLDER].concat();
     let outcome = site.nodes[2].admin(&back);

@@ -13,6 +13,24 @@ fn all_nodes_of_both_sites_measure_from_memory_to_memory() {
     // Slow enough that no node is done before the others begin.
     let line = ["--limit", "300MB"];
     let id = submit(&site.nodes[0], "here:mem:4GiB", "siteB:null:", &line);
+    // The job says what any other one says.
+    let job = wait_for(&site.nodes[1], &id, |job| {
+        assert!(job["ended"].is_null(), "too early: {job}");
+        let progress = &job["progress"];
+        progress["bytes_total"] == 4_u64 << 30
+            && progress["scanning"] == false
+            && progress["bytes"].as_u64() > Some(100 << 20)
+            && progress["bytes_per_second"].as_f64() > Some(0.0)
+            && progress["forecast"]["likely"].is_string()
+    });
+    let progress = &job["progress"];
+    assert_eq!(progress["files_total"], 1, "{progress}");
+    let shown = site.nodes[0].admin(&["job", "show", &id]).out;
+    for words in ["rate", " of 4.29 GB", "left"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let top = site.nodes[0].admin(&["top", "--once"]).out;
+    assert!(top.contains('%') && top.contains("MB/s"), "{top}");
     let ended = wait_for(&site.nodes[1], &id, |job| !job["ended"].is_null());
     let log = site.nodes[1].admin(&["job", "log", &id]).out;
     assert_eq!(ended["state"], "complete", "{ended}\n{log}");
@@ -25,6 +43,14 @@ fn all_nodes_of_both_sites_measure_from_memory_to_memory() {
         sent.extend(own);
     }
     assert_eq!(sent.len(), 2, "each node brings a share: {log}");
+    let report = site.nodes[1].admin(&["job", "report", &id, "--json"]).out;
+    let report: serde_json::Value = serde_json::from_str(&report).expect("a report");
+    assert_eq!(report["bytes_moved"], 4_u64 << 30, "{report}");
+    assert_eq!(
+        report["nodes"].as_array().map(Vec::len),
+        Some(2),
+        "{report}"
+    );
     for place in ["copy", "memory", "null:"] {
         assert!(
             !there.nodes[0].export.join(place).exists(),

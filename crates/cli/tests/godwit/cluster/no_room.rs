@@ -43,7 +43,7 @@ fn a_leader_without_room_hands_over_and_the_status_names_it() {
             && up(view).len() == 3
     });
     for node in 0..3 {
-        // On a busy machine the leader may change once more. The new one learns this within a second.
+        // On a busy machine the leader may change once more. The new leader learns this within a second.
         let shown = wait_until(|| {
             let shown = site.nodes[node].admin(&["cluster", "status"]);
             let line = "node1 takes no changes: ";

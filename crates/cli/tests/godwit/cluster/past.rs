@@ -111,3 +111,33 @@ fn any_node_tells_what_the_nodes_wrote_that_ran_a_job() {
     assert!(manifests.all(|other| other == manifest), "one manifest");
     drop(there);
 }
+
+#[test]
+fn any_node_reports_the_nodes_of_a_divided_job_by_their_names() {
+    let site = Site::of(2);
+    let there = archive(&site);
+    let set = site.nodes[0].export.join("set");
+    fs::create_dir(&set).expect("made");
+    for n in 0..200_u8 {
+        fs::write(set.join(format!("f{n}")), vec![n; 50_000]).expect("written");
+    }
+    let line = ["--limit", "2MB", "--divide", "always"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let view = site.view(0).expect("a view");
+    let known = up(&view);
+    for node in &site.nodes {
+        let report = report(node, &id);
+        let named = report["nodes"].as_array().expect("nodes").iter();
+        let samples = report["samples"].as_array().expect("samples").iter();
+        let sampled = samples.flat_map(|sample| sample["nodes"].as_array().into_iter().flatten());
+        let names: Vec<&str> = named
+            .chain(sampled)
+            .map(|node| node["node"].as_str().expect("a name"))
+            .collect();
+        assert!(!names.is_empty(), "{report}");
+        assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
+    }
+    drop(there);
+}

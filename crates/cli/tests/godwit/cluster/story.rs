@@ -3,11 +3,13 @@
 
 use std::fs;
 
+use godwit_api::rest::Timestamp;
 use serde_json::Value;
 
 use super::super::judge::assert_identical_to_rsync;
 use super::super::process::wait_until;
 use super::super::rest::Caller;
+use super::super::rig::Rig;
 use super::super::sites::{submit, two_sites, wait_for};
 use super::super::totals::{accounted, counted, json};
 use super::Site;
@@ -46,6 +48,37 @@ fn carried() -> u64 {
     first.and_then(|word| word.parse().ok()).expect("a count")
 }
 
+/// Bytes of memory of the machine.
+fn memory() -> f64 {
+    let text = fs::read_to_string("/proc/meminfo").expect("read");
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let words = line.and_then(|line| line.split_whitespace().next());
+    1024.0 * words.and_then(|word| word.parse::<f64>().ok()).expect("kB")
+}
+
+/// The rate, end and hosts that a running job shows agree with its limit, the clock and the kernel.
+fn assert_plausible(progress: &Value) {
+    let rate = number(&progress["bytes_per_second"]);
+    assert!(rate < 2.0 * LIMIT as f64, "{progress}");
+    let moment = |value: &Value| -> Timestamp {
+        serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {progress}"))
+    };
+    // No job ends before its limit lets it.
+    let rest = number(&progress["bytes_total"]) - number(&progress["bytes"]);
+    let left = moment(&progress["forecast"]["likely"]).0 - moment(&progress["at"]).0;
+    assert!(
+        left as f64 >= 500.0 * rest / LIMIT as f64,
+        "{left} ms: {progress}"
+    );
+    let all = memory();
+    for node in progress["nodes"].as_array().expect("nodes") {
+        for host in ["host", "other_host"] {
+            let available = number(&node[host]["memory_available_bytes"]);
+            assert!(available > 0.0 && available <= all, "{host}: {node}");
+        }
+    }
+}
+
 /// The labels of the time series of this name that are of the job, each with its value.
 fn series(metrics: &str, name: &str, job: &str) -> Vec<(String, f64)> {
     let own = format!("job_id=\"{job}\"");
@@ -59,6 +92,73 @@ fn series(metrics: &str, name: &str, job: &str) -> Vec<(String, f64)> {
             .then(|| (labels.to_owned(), value.parse().expect("a number")))
     });
     lines.collect()
+}
+
+/// The sum of the figures of this name in the metrics of these nodes.
+fn sum_of<'a>(nodes: impl IntoIterator<Item = &'a Rig>, begin: &str) -> f64 {
+    let metrics = nodes.into_iter().map(|node| Caller::admin(node).metrics());
+    let figures = metrics.flat_map(|metrics| {
+        let lines = metrics.lines().filter(|line| line.starts_with(begin));
+        let figures = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        figures.collect::<Vec<_>>()
+    });
+    figures.sum()
+}
+
+/// `top` shows the rates of the job and its three nodes as the JSON document has them.
+fn assert_top_is_true(asked: &Rig, id: &str) {
+    let seen = wait_until(|| {
+        let document = json(asked, &["top", "--json"]);
+        let progress = document["jobs"][0]["progress"].clone();
+        let nodes = progress["nodes"].as_array()?.clone();
+        (nodes.len() == 3 && number(&progress["bytes_per_second"]) > 0.0)
+            .then_some((document, nodes))
+    });
+    let (document, nodes) = seen.expect("a rate of three nodes");
+    let job = &document["jobs"][0];
+    assert_eq!(job["id"], *id, "{document}");
+    let whole = number(&job["progress"]["bytes_per_second"]);
+    let sum: f64 = nodes
+        .iter()
+        .map(|node| number(&node["bytes_per_second"]))
+        .sum();
+    assert!(
+        (sum - whole).abs() <= 0.01 * whole,
+        "{sum}, not {whole}: {document}"
+    );
+    assert_eq!(document["work"][0]["job"], *id, "{document}");
+    let moves = wait_until(|| {
+        let top = asked.admin(&["top", "--once"]).out;
+        let head = top.lines().next().unwrap_or_default();
+        let is_whole = head.contains("1 running") && !head.ends_with(" 0 B/s");
+        let rows = top.lines().filter(|line| line.starts_with(id));
+        // The job, and each of its nodes.
+        (is_whole && rows.count() >= 4 && top.contains("LIMITED BY")).then_some(())
+    });
+    assert!(moves.is_some(), "{}", asked.admin(&["top", "--once"]).out);
+}
+
+/// Each node of the cluster counts the ended job once, and the transfers of all nodes have its bytes.
+fn assert_counted(site: &Site, bytes: u64) {
+    let bytes = bytes as f64;
+    let sent = "godwit_peer_moved_bytes_total{peer=\"siteB\",direction=\"send\"}";
+    let of_all = wait_until(|| (sum_of(&site.nodes, sent) >= bytes).then_some(()));
+    let sum = sum_of(&site.nodes, sent);
+    assert!(of_all.is_some() && sum <= bytes, "{sum}, not {bytes}");
+    for node in &site.nodes {
+        for (figure, wanted) in [
+            ("godwit_moved_bytes_total{runs=\"here\"} ", bytes),
+            ("godwit_jobs{state=\"complete\"} ", 1.0),
+            ("godwit_attempts_total{outcome=\"complete\"} ", 1.0),
+        ] {
+            let seen = wait_until(|| (sum_of([node], figure) >= wanted).then_some(()));
+            let now = sum_of([node], figure);
+            assert!(
+                seen.is_some() && now <= wanted,
+                "{figure}{now}, not {wanted}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -90,9 +190,11 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
             && progress["scanning"] == false
             && telling(progress) == 3
             && progress["bottleneck"].is_string()
+            && progress["forecast"]["likely"].is_string()
             && rate > 0.0
     });
     let progress = &job["progress"];
+    assert_plausible(progress);
     let text = progress["bottleneck_text"].as_str().expect("a sentence");
     assert!(
         text.contains("12.0 MB/s") || text.contains(" at "),
@@ -102,6 +204,12 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     assert!(
         done > 0.0 && done <= number(&progress["bytes_total"]),
         "{progress}"
+    );
+    // Nothing is done that has not crossed the interface before.
+    let crossed = carried() - carried_before;
+    assert!(
+        progress["bytes"].as_u64() <= Some(crossed),
+        "{crossed}: {progress}"
     );
     assert!(
         number(&progress["stages"]["write_bytes_per_second"]) >= 0.0,
@@ -122,6 +230,7 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     }
     let top = asked.admin(&["top", "--once"]).out;
     assert!(top.contains("LIMITED BY") && top.contains('%'), "{top}");
+    assert_top_is_true(asked, &id);
     // The node that runs the job has the series of each node at work, and they add up to that of the job.
     let metrics = wait_until(|| {
         let metrics = from.nodes.iter().map(|node| Caller::admin(node).metrics());
@@ -168,12 +277,20 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
             "{ended}"
         );
     }
+    assert_counted(&from, copied.0);
     let report = json(asked, &["job", "report", &id, "--json"]);
     assert_eq!(report["bytes_moved"], copied.0, "{report}");
     let nodes = report["nodes"].as_array().expect("nodes");
     assert_eq!(nodes.len(), 3, "{nodes:?}");
     let shares: f64 = nodes.iter().map(|node| number(&node["share"])).sum();
     assert!((shares - 1.0).abs() < 0.01, "{nodes:?}");
+    let even = &report["evenness"];
+    assert!(number(&even["nodes"]) > 0.0, "{even}");
+    assert!(number(&even["nodes"]) <= 1.0, "{even}");
+    let text = asked.admin(&["job", "report", &id]).out;
+    for words in ["FIRST SEEN", "LAST SEEN", " was done first and ", " last, "] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
     // By the clock: the limit held, and no sample contradicts it.
     let seconds = number(&report["seconds_running"]);
     assert!(

@@ -99,11 +99,14 @@ const TABLE: &[Row] = &[
     ),
     (
         "renew",
-        [WHO, NO, GONE, WHO, OK, GONE, OK, WHO, WHO, WHO, GONE, NO],
+        [
+            WHO, GONE, GONE, WHO, OK, GONE, OK, WHO, WHO, WHO, GONE, GONE,
+        ],
     ),
     (
+        // As for an id that no claim has: a peer that may not write here does not learn that there is one.
         "release",
-        [WHO, NO, GONE, WHO, OK, GONE, OK, WHO, WHO, WHO, GONE, NO],
+        [WHO, OK, GONE, WHO, OK, GONE, OK, WHO, WHO, WHO, GONE, OK],
     ),
     (
         "nodes",

@@ -1,5 +1,5 @@
 //! An undivided job whose node is killed in the middle: another node finishes the job as one run would have, and leaves nothing behind.
-//! Also a job that another site runs. See `divided` for divided jobs of the own nodes.
+//! The same for a job that another site runs. See `divided` for divided jobs of the own nodes.
 
 use std::fs;
 use std::path::Path;
@@ -183,7 +183,7 @@ fn a_node_that_leaves_the_cluster_has_no_access_for_its_jobs_any_more() {
     assert!(has(&there) && has(&source), "each node is let in");
     let name = format!("dtn{}", gone + 1);
     remove(&site.nodes[first], &name);
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + DEADLINE;
     while has(&there) || has(&source) {
         assert!(Instant::now() < until, "{:?}", subjects(&there));
         std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Owns the machines and the data that the commands of docs/coming-from.md and docs/guide.md are run on, three times the same.
+//! Owns the machines and the data that the commands of docs/coming-from.md, docs/guide.md and README.md are run on, three times the same.
 //! Does not know their use.
 
 use std::fs::{self, Permissions};
@@ -134,7 +134,7 @@ impl<'a> World<'a> {
     pub(super) fn run(&self, place: Place, line: &str) -> Outcome {
         let root = self.root(place);
         let (address, port) = self.machines.far.listens_on("dtn2");
-        // Where the page names port and key, nothing else does.
+        // If the page names port and key, the configuration of ssh names neither.
         let tail = if line.contains("2222") { "_bare" } else { "" };
         let mut line = format!("set -o pipefail; {line}").replace("2222", &port);
         for name in ["dtn2", "dtn3"] {
@@ -224,7 +224,7 @@ impl<'a> World<'a> {
         paths.extend(std::env::split_paths(&path));
         let home = root.join("home");
         fs::create_dir_all(&home).expect("made");
-        // Before the program is looked for, so that ours is found.
+        // Our tools come first in the search for the program.
         let program = paths
             .iter()
             .map(|directory| directory.join(program))

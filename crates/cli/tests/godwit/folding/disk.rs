@@ -334,7 +334,7 @@ impl Tree {
         found.map(|(_, number)| *number).ok_or(ENOENT)
     }
 
-    /// As there, a replacing entry takes the spelling of the replaced one.
+    /// A replacing entry takes the spelling of the replaced entry, as on such file systems.
     fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), keep: bool) -> Result<(), i32> {
         let moved = self.find(from.0, from.1)?;
         let mut name = stored(to.1).to_vec();

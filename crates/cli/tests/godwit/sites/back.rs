@@ -4,14 +4,15 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::process::wait_until;
 use super::super::rest::Caller;
 use super::super::rig::Rig;
+use super::third::{Three, only_job};
 use super::{fill, job, moved, submit, two_sites, wait_for};
 
 /// The fourth attempt is followed by a wait of 40 s, which the site that is back ends.
@@ -43,6 +44,97 @@ fn a_site_that_is_back_wakes_its_jobs() {
     for event in ["site_away", "site_back"] {
         assert!(sent.contains(event), "{sent}");
     }
+}
+
+/// The job that waited for the site is gone when the site comes back.
+#[test]
+fn a_site_that_was_reported_as_away_is_reported_as_back_without_jobs() {
+    let (here, mut there) = two_sites();
+    fill(&here, 2, 1_000);
+    let hook = json!({"url": "https://hook.example.org/", "events": ["site_away", "site_back"]});
+    let admin = Caller::admin(&here);
+    admin.put("webhooks/sites", &hook).expect(200);
+    let wait_for_event = |event: &str| {
+        let is_there = || {
+            let sent = admin.get("webhooks/sites/deliveries").expect(200);
+            sent.to_string().contains(event).then_some(())
+        };
+        wait_until(is_there).unwrap_or_else(|| panic!("no {event}"));
+    };
+    there.end_daemon(Signal::TERM);
+    let line = ["--setting", "retry-for=0s"];
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
+    wait_for_event("site_away");
+    let cancelled = here.admin(&["job", "cancel", &id]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    there.serve(&[]);
+    wait_for_event("site_back");
+}
+
+/// Waits until the fourth attempt of the job is over at the site that runs it, which is followed by a wait of 40 s.
+#[track_caller]
+fn wait_for_failures(runs: &Rig) -> Value {
+    // An attempt of a divided job ends two minutes after it has lost the other end.
+    let until = Instant::now() + Duration::from_mins(5);
+    loop {
+        let job = only_job(runs);
+        if job["attempts"].as_u64() >= Some(4) && !job["next_attempt"].is_null() {
+            return job;
+        }
+        assert!(Instant::now() < until, "it does not wait: {job}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The destination of a job between two other sites is back: the asker notices, and the site that runs the job tries it at once.
+#[test]
+fn a_site_that_is_back_wakes_a_job_that_another_site_runs() {
+    let mut three = Three::new();
+    fill(&three.source, 20, 100_000);
+    let hook = json!({"url": "https://hook.example.org/", "events": ["site_away", "site_back"]});
+    let admin = Caller::admin(&three.asked);
+    admin.put("webhooks/sites", &hook).expect(200);
+    let id = three.submit(&["--setting", "retry-for=0s", "--limit", "300KB/s"]);
+    three.wait_for(&id, |job| moved(job) > 0);
+    three.destination.kill_daemon();
+    let waiting = wait_for_failures(&three.source);
+    three.asked.admin(&["job", "limit", &id, "none"]);
+    three.destination.serve(&[]);
+    let ended = three.complete(&id);
+    let (ended, next) = (ended["ended"].as_str(), waiting["next_attempt"].as_str());
+    assert!(ended < next, "it ended at {ended:?}, before {next:?}");
+    let sent = admin
+        .get("webhooks/sites/deliveries")
+        .expect(200)
+        .to_string();
+    for event in ["site_away", "site_back"] {
+        assert!(sent.contains(event), "{sent}");
+    }
+}
+
+/// The site of the sources brings the job. The destination's node, which asked for it, is back, and begins to follow again.
+#[test]
+fn a_node_that_is_back_wakes_the_job_that_another_site_brings() {
+    let (mut here, there) = two_sites();
+    fill(&there, 20, 100_000);
+    let line = [
+        "--setting",
+        "retry-for=0s",
+        "--limit",
+        "300KB/s",
+        "--divide",
+        "always",
+    ];
+    let id = submit(&here, "siteB:/data/run42", "here:/data/copy", &line);
+    wait_for(&here, &id, |job| moved(job) > 0);
+    here.kill_daemon();
+    let waiting = wait_for_failures(&there);
+    here.serve(&[]);
+    here.admin(&["job", "limit", &id, "none"]);
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    let (ended, next) = (ended["ended"].as_str(), waiting["next_attempt"].as_str());
+    assert!(ended < next, "it ended at {ended:?}, before {next:?}");
 }
 
 /// Something else takes connections at the address of the site, and proves no identity. The number of them.

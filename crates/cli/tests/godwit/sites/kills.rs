@@ -1,11 +1,12 @@
 //! Kills of nodes while another site brings a job here, and while one end of a job is another site: no job runs twice, nothing remains.
 //! See `third` for jobs of which neither end is at the node that is asked.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Question, SteerJob, SteerVerb};
 
-use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries, files_below};
 use super::super::trust::ask;
 use super::third::{Three, only_job, rules};
 use super::{fill, moved, submit, two_sites, wait_for};
@@ -31,10 +32,23 @@ fn a_divided_pull_whose_node_is_killed_goes_on_where_it_runs() {
     assert!(!log.contains("not divided"), "{log}");
     assert_eq!(only_job(&there)["state"], "complete");
     assert_eq!(rules(&here), 0);
-    let until = Instant::now() + Duration::from_secs(1);
+    let (from, to) = (there.export.join("run42"), here.export.join("e/run42"));
+    assert_identical_to_rsync("-aHO", &from, &to);
+    // A later change by a user stays: no attempt goes on at either site.
+    let files: Vec<PathBuf> = files_below(&to).iter().map(|file| to.join(file)).collect();
+    assert_eq!(files.len(), 30);
+    for file in &files {
+        std::fs::write(file, "edited").expect("written");
+    }
+    let until = Instant::now() + Duration::from_secs(3);
     while Instant::now() < until {
+        for file in &files {
+            assert_eq!(std::fs::read(file).expect("read"), b"edited", "{file:?}");
+        }
+        assert_eq!(files_below(&here.export.join("e")).len(), 30);
         std::thread::sleep(Duration::from_millis(100));
     }
+    assert_no_temporaries(&here.export);
 }
 
 /// A job has rights at its destination alone, and that is not there yet.
@@ -115,7 +129,7 @@ fn a_word_that_comes_late_does_not_hold_up_the_next_attempt() {
         ask(&three.asked, &three.source, None, &late).expect("stopped");
         let state = only_job(&three.source)["state"].clone();
         assert!(state == "paused" || state == "cancelled", "{state}");
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + super::DEADLINE;
         while ["paused", "cancelled"]
             .contains(&only_job(&three.source)["state"].as_str().expect("a state"))
         {

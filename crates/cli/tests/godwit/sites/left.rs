@@ -9,7 +9,7 @@ use super::super::rest::Caller;
 use super::{moved, submit, two_sites, wait_for};
 
 #[test]
-fn what_a_cancelled_job_leaves_is_said_and_removed_at_once() {
+fn leftovers_of_a_cancelled_job_are_reported_and_removed_at_once() {
     let (here, there) = two_sites();
     here.write("export/run42/large", vec![7; 64 << 20]);
     let otto = Caller::user(&here, "otto", "operator");

@@ -29,6 +29,13 @@ fn memory_is_measured_here_at_a_site_and_from_it() {
     ] {
         let id = submit(&here, source, destination, &[]);
         assert_measured(&here, &id);
+        // A user knows sites by their names, not by the addresses of their nodes.
+        let log = here.admin(&["job", "log", &id]).out;
+        assert!(!log.contains("godwit://"), "{log}");
+        if source.starts_with("here:") && destination.starts_with("siteB:") {
+            let line = format!(" to {destination}\n");
+            assert!(log.contains(&line), "{log}");
+        }
         let shown = here.admin(&["job", "show", &id]).out;
         assert!(
             shown.contains(source) && shown.contains(destination),
@@ -57,7 +64,33 @@ fn memory_is_measured_here_at_a_site_and_from_it() {
 }
 
 #[test]
-fn two_other_sites_measure_and_only_who_has_a_right_may() {
+fn a_measurement_shows_its_rate_its_total_and_its_end() {
+    let (here, _there) = two_sites();
+    for (source, destination) in [
+        ("here:mem:1GiB", "here:null:"),
+        ("here:mem:1GiB", "siteB:null:"),
+        ("siteB:mem:1GiB", "here:null:"),
+    ] {
+        let id = submit(&here, source, destination, &["--limit", "50MB"]);
+        wait_for(&here, &id, |job| {
+            assert!(job["ended"].is_null(), "too early: {job}");
+            let progress = &job["progress"];
+            progress["bytes_total"] == 1_u64 << 30
+                && progress["bytes_per_second"].as_f64() > Some(0.0)
+                && progress["forecast"]["likely"].is_string()
+        });
+        let shown = here.admin(&["job", "show", &id]).out;
+        for words in ["rate", " of 1.07 GB", "left"] {
+            assert!(shown.contains(words), "{source}: {words}: {shown}");
+        }
+        let cancelled = here.admin(&["job", "cancel", &id]);
+        assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+        wait_for(&here, &id, |job| !job["ended"].is_null());
+    }
+}
+
+#[test]
+fn two_other_sites_measure_for_users_with_the_right_only() {
     let three = Three::new();
     let measured = || submit(&three.asked, "siteS:mem:64MiB", "siteD:null:", &[]);
     assert_measured(&three.asked, &measured());

@@ -28,7 +28,7 @@ fn lines(rig: &Rig, id: &str) -> Vec<Value> {
     lines.collect::<Result<_, _>>().expect("documents")
 }
 
-/// An event as an asker hears it: the words on the bottleneck are for the operator of the site that runs the job.
+/// An event as the asker gets it. The text on the bottleneck is only for the operator of the site that runs the job.
 #[track_caller]
 fn heard(event: &Value) -> Value {
     let mut event = event.clone();

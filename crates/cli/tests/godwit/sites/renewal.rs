@@ -57,7 +57,7 @@ fn access_that_may_not_be_given_again_ends_the_job_and_names_the_site() {
     assert_ne!(ended["ended"], Value::Null);
 }
 
-/// Passes connections on to a node and counts them; its address.
+/// Starts a proxy that passes connections on to a node and counts them. Returns the address of the proxy.
 fn counted(node: &str, count: &Arc<AtomicUsize>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();

@@ -88,7 +88,7 @@ fn access(rig: &Rig) -> Vec<Value> {
     rules.collect::<Result<_, _>>().expect("documents")
 }
 
-/// Number of grants that a node holds for jobs of others.
+/// Number of grants that a node has for jobs of others.
 pub(crate) fn rules(rig: &Rig) -> usize {
     let all = access(rig);
     all.iter().filter(|rule| rule["job"].is_string()).count()

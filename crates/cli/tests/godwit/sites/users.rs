@@ -313,3 +313,53 @@ fn a_job_between_two_sites_takes_a_rule_at_each() {
     // The site that ran the job learned that the access ended, and the other site has no rule any more.
     three.wait_for(id, |_| super::third::rules(&three.destination) == 0);
 }
+
+#[test]
+fn a_directory_is_not_made_above_the_place_of_a_rule() {
+    let (here, there) = two_sites();
+    let alice = Caller::user(&here, "alice", "operator");
+    let rules = [
+        ["--export", "data:/m/deep"],
+        ["--site", "siteB:/data/m/deep"],
+    ];
+    for rule in rules {
+        let line = ["access", "allow", "user:alice", rule[0], rule[1], "--write"];
+        told(&here, &line);
+    }
+    // A peer with such a rule.
+    let peer = Rig::new();
+    let identity = peer.admin(&["id"]).out;
+    for rig in [&here, &there] {
+        let who = identity.trim();
+        let line = [
+            "access",
+            "allow",
+            who,
+            "--export",
+            "data:/m/deep",
+            "--write",
+        ];
+        told(rig, &line);
+    }
+    let mut peer = peer;
+    peer.serve(&[]);
+    know(&peer, "siteA", &here);
+    for (site, rig) in [("here", &here), ("siteB", &there)] {
+        let make = |path: &str| {
+            let place = format!("{site}:/data/{path}");
+            alice.post("places/mkdir", &json!({"place": place, "parents": true}))
+        };
+        let no = make("m/deep/er/x").expect(403);
+        assert_eq!(no["code"], "not_granted", "{no}");
+        if site == "here" {
+            let outcome = peer.admin(&["mkdir", "-p", "siteA:/data/m/deep/er/x"]);
+            assert_ne!(outcome.code, Some(0), "{outcome:?}");
+            outcome.says("may not make");
+        }
+        assert!(!rig.export.join("m").exists());
+        fs::create_dir(rig.export.join("m")).expect("made");
+        make("m/deep/er/x").expect(200);
+        assert!(rig.export.join("m/deep/er/x").is_dir());
+    }
+    told(&peer, &["mkdir", "-p", "siteA:/data/m/deep/by/peer"]);
+}

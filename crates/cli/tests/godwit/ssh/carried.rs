@@ -42,7 +42,7 @@ fn one_command_copies_to_a_machine_that_has_only_an_sshd() {
     let refused = far.cp(&["file", "far:"]);
     refused
         .expect(1, "failed")
-        .tells(FailureCode::RemoteCommandMissing)
+        .expect_code(FailureCode::RemoteCommandMissing)
         .says("--install-remote");
     assert!(!far.home().join(".cache").exists());
 
@@ -66,6 +66,22 @@ fn one_command_copies_to_a_machine_that_has_only_an_sshd() {
     let through = far.cp(&["--via-ssh", "--force", "file", "far:again"]);
     through.complete();
     assert!(!through.said().contains("carrying"), "{}", through.said());
+}
+
+#[test]
+fn a_list_of_a_machine_that_has_only_an_sshd_brings_the_program_too() {
+    let far = bare();
+    let place = format!("{}@far:{}", far.user(), far.path("file").display());
+    let refused = far.run(&["ls", &place]);
+    assert_eq!(refused.says("--install-remote").code, Some(1));
+    let listed = far.run(&["ls", "--install-remote", &place]);
+    assert_eq!(listed.says("file").code, Some(0), "{}", listed.said());
+    assert!(carried(&far).exists());
+    // The flags that say where the program is are accepted, too.
+    let command = carried(&far).display().to_string();
+    let rsh = format!("ssh -F '{}'", far.path("etc/ssh_config").display());
+    let listed = far.run(&["ls", "--rsh", &rsh, "--remote-command", &command, &place]);
+    assert_eq!(listed.says("file").code, Some(0), "{}", listed.said());
 }
 
 #[test]
@@ -129,7 +145,7 @@ fn a_login_that_begins_elsewhere_starts_no_program_of_another_user() {
 
     far.cp(&["file", "far:"])
         .expect(1, "failed")
-        .tells(FailureCode::RemoteCommandMissing);
+        .expect_code(FailureCode::RemoteCommandMissing);
     assert!(
         scratch.join("began").exists(),
         "the login changes its directory"

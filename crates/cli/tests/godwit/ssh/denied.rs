@@ -16,7 +16,7 @@ fn a_denied_key_is_said_in_one_line_that_names_the_host() {
     fs::write(far.path("etc/authorized"), "").expect("ours");
     let told = far.cp(&["file", "far:"]);
     told.expect(4, "failed")
-        .tells(FailureCode::SshDenied)
+        .expect_code(FailureCode::SshDenied)
         .says("far: Permission denied: ");
     assert!(!told.said().contains("\\r"), "{}", told.said());
     let shown = far.run(&["cp", "file", "far:"]);
@@ -55,6 +55,6 @@ fn a_program_that_types_a_wrong_password_is_no_wrong_program_there() {
     let outcome = far.cp(&["--rsh", &rsh, "file", "far:"]);
     outcome
         .expect(4, "failed")
-        .tells(FailureCode::SshDenied)
+        .expect_code(FailureCode::SshDenied)
         .says("far: Permission denied: ");
 }

@@ -1,5 +1,5 @@
 //! Owns the tests of the findings of `godwit doctor` about a machine that ssh reaches, and the path in both directions.
-//! Checks no rate: those are the machines'. Nodes are tested in the module of the same name outside.
+//! Checks no rate: those are the machines'. The module `doctor` outside of `ssh` tests nodes.
 
 use std::fs;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn look(far: &Far, inside: Option<&Netns>, line: &[&str], variables: &[(&str, &s
     Found::of(&Process::start(&mut command).wait())
 }
 
-/// All files of the machine there, except those of the program itself.
+/// All files of the other machine, except those of Godwit.
 fn there(far: &Far) -> Vec<String> {
     let mut found = names(&far.home());
     found.retain(|name| !name.contains("/.godwit"));
@@ -152,7 +152,7 @@ fn a_destination_there_that_cannot_be_stops() {
 }
 
 #[test]
-fn what_keeps_ssh_or_the_program_from_working_is_named() {
+fn doctor_names_the_fault_of_ssh_or_of_the_remote_program() {
     let far = Far::new();
     let found = look(
         &far,
@@ -348,9 +348,9 @@ fn ip(arguments: &[&str]) {
 }
 
 #[test]
-fn packets_that_are_too_large_for_the_way_are_told_and_so_is_who_keeps_that_secret() {
+fn packets_too_large_for_the_path_and_hosts_that_hide_it_are_reported() {
     with_network(
-        "godwit::ssh::doctor::packets_that_are_too_large_for_the_way_are_told_and_so_is_who_keeps_that_secret",
+        "godwit::ssh::doctor::packets_too_large_for_the_path_and_hosts_that_hide_it_are_reported",
         || {
             let row = Row::new("1300");
             let [near, one, two, last] = &row.machines;

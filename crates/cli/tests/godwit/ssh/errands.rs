@@ -97,7 +97,7 @@ fn a_list_of_this_machine_is_followed_there_as_it_comes() {
 }
 
 #[test]
-fn a_list_is_there_again_when_the_transfer_begins_anew() {
+fn a_list_is_there_again_when_the_transfer_restarts() {
     let (here, other) = two();
     let mut list = String::new();
     for number in 0..6 {
@@ -150,7 +150,7 @@ fn a_list_that_cannot_be_read_or_followed_is_told() {
 }
 
 #[test]
-fn what_failed_is_listed_here_and_is_a_list_for_the_next_run() {
+fn failed_entries_are_listed_here_for_the_next_run() {
     let (here, other) = two();
     here.write("home/tree/good", "good");
     let odd = ["home/tree/sub/a\nb", "home/tree/c d"];

@@ -30,7 +30,7 @@ pub(crate) const DAEMON: u32 = 1;
 /// Runs the rest of the line as that user.
 const AS_DAEMON: [&str; 5] = ["setpriv", "--reuid=1", "--regid=1", "--clear-groups", "--"];
 
-/// A machine that ssh reaches as `far`, and where that finds things.
+/// A machine that ssh reaches as `far`, with the places of its files.
 pub(crate) struct Far {
     directory: TempDir,
     /// The client runs without root.

@@ -66,7 +66,7 @@ fn the_transfer_goes_on_when_ssh_is_killed() {
 }
 
 #[test]
-fn a_killed_agent_is_started_anew_and_what_arrived_is_kept() {
+fn a_killed_agent_is_restarted_and_arrived_data_is_kept() {
     let far = Far::new();
     let (mut process, content) = under_way(&far, &[]);
     kill(&far.agents(), Signal::KILL);
@@ -122,7 +122,7 @@ fn an_ssh_that_hangs_is_given_up() {
         let limits = ["--retry-for", "0s", "--handshake-deadline", "1s"];
         let mut line = vec!["--rsh", &rsh, "file", "far:"];
         line.extend(limits);
-        // Without a terminal, whichever user runs the tests.
+        // Without a terminal, for each user that runs the tests.
         let mut command = far.command(None, &line);
         let mut detached = Command::new("setsid");
         detached.arg(command.get_program()).args(command.get_args());

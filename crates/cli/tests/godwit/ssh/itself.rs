@@ -12,7 +12,7 @@ use super::super::sync::state;
 use super::far::Far;
 use super::third::nobody_is_left;
 
-/// A tree there, with a source and a destination inside each other.
+/// A tree at the other machine, with a source and a destination inside each other.
 fn world() -> Far {
     let far = Far::new();
     for name in ["w/a", "w/s/x", "w/s/deep/y", "w/other/z"] {

@@ -156,7 +156,7 @@ fn a_small_file_needs_no_connection_beside_ssh_and_no_word_after_its_block() {
     );
 }
 
-/// After its block, the sender only announced the last item, and the receiver finished on that word.
+/// After its block the sender announced only the last item, and the receiver finished at that announcement.
 fn in_one_go(sender: &Path, receiver: &Path) {
     let foretold = |frame: &Frame| match frame {
         Frame::Status(status) if status.last_item > 0 => Some(status.last_item),

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::far::Far;
 
 #[test]
-fn noise_of_a_shell_and_a_banner_confuse_nobody() {
+fn noise_of_a_shell_and_a_banner_are_ignored() {
     let far = Far::new();
     far.write("file", "content");
     far.write(
@@ -94,7 +94,7 @@ fn other_versions_are_explained() {
 }
 
 #[test]
-fn who_may_not_come_in_is_told_so() {
+fn a_refused_login_shows_the_error_of_ssh() {
     let far = Far::new();
     far.write("file", "content");
     fs::write(far.path("etc/authorized"), "").expect("ours");
@@ -112,7 +112,7 @@ fn who_may_not_come_in_is_told_so() {
 }
 
 #[test]
-fn an_agent_that_nobody_talks_to_ends_at_once() {
+fn an_agent_without_a_peer_ends_at_once() {
     let far = Far::new();
     for words in [
         &b""[..],

@@ -49,7 +49,7 @@ fn data_goes_straight_from_one_machine_to_another() {
 }
 
 #[test]
-fn what_either_machine_decides_on_its_threads_is_told_here() {
+fn thread_decisions_of_both_machines_are_reported_here() {
     let (here, other) = two();
     here.write("home/file", "content");
     other.write("home/.godwit/config.toml", "writers = '2..3'\n");
@@ -127,7 +127,7 @@ fn arrived(here: &Far, other: &Far, content: &[u8]) {
     nobody_is_left([here, other]);
 }
 
-/// Ids of programs of two machines.
+/// Finds the ids of the processes of one kind on two machines.
 type Find = fn(&Far, &Far) -> Vec<i32>;
 
 /// The processes that carry out a transfer, each with the function that finds it.
@@ -162,7 +162,7 @@ fn whatever_is_killed_between_two_other_machines_the_transfer_goes_on() {
 }
 
 #[test]
-fn who_is_not_to_wait_is_told_that_the_same_command_goes_on() {
+fn a_transfer_without_retries_ends_and_the_same_command_resumes() {
     for (role, ids) in &ROLES[..3] {
         let (here, other) = two();
         let (mut process, content) = under_way(&here, &["--retry-for", "0"]);

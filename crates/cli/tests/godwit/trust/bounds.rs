@@ -203,7 +203,7 @@ fn a_removal_ends_when_the_right_to_it_is_taken_back() {
 }
 
 #[test]
-fn who_may_only_write_learns_nothing_of_files_by_looking() {
+fn a_client_that_may_only_write_learns_nothing_by_a_stat() {
     let trust = Trust::new();
     allow(&trust.b, &trust.c.identity, "data", &["--write"]);
     let look = |path: &str| {
@@ -243,7 +243,9 @@ fn a_job_does_not_tell_its_asker_by_its_times_what_is_at_an_address() {
             kept.push(stream);
         }
     });
+    let mut begun = Vec::new();
     for (job, address) in &addresses {
+        begun.push(Instant::now());
         let new =
             serde_json::json!({"sources": ["here:/data/mine/evil"], "destination": "x:/data/y"});
         let run = Question::Run(Box::new(RunJob {
@@ -263,32 +265,30 @@ fn a_job_does_not_tell_its_asker_by_its_times_what_is_at_an_address() {
         }));
         trust.c_asks(&trust.a, &run).expect("taken");
     }
-    let begun = Instant::now();
-    let mut ends: Vec<Option<Duration>> = vec![None; addresses.len()];
-    while ends.iter().any(Option::is_none) && begun.elapsed() < Duration::from_secs(90) {
-        for (n, (job, _)) in addresses.iter().enumerate() {
-            let job = (*job).to_owned();
-            let Ok(Answer::Job(seen)) = trust.c_asks(&trust.a, &Question::Job { job }) else {
-                panic!("no answer");
-            };
-            let reason = seen.view.reason.as_ref();
-            if ends[n].is_none()
-                && reason.is_some_and(|reason| reason.code == FailureCode::Unreachable)
-            {
-                println!("{:?}", seen.view);
-                ends[n] = Some(begun.elapsed());
-            }
-        }
+    let has_ended = |job: &str| {
+        let job = job.to_owned();
+        let Ok(Answer::Job(seen)) = trust.c_asks(&trust.a, &Question::Job { job }) else {
+            panic!("no answer");
+        };
+        let reason = seen.view.reason.as_ref();
+        reason.is_some_and(|reason| reason.code == FailureCode::Unreachable)
+    };
+    let until = Instant::now() + super::DEADLINE;
+    let mut waiting: Vec<_> = addresses.iter().map(|(job, _)| *job).zip(begun).collect();
+    while !waiting.is_empty() {
+        assert!(Instant::now() < until, "no end: {waiting:?}");
+        waiting.retain(|(job, begun)| {
+            let has_ended = has_ended(job);
+            // No dial takes longer than this wait, so the end of each job is the end of the wait.
+            let after = begun.elapsed();
+            assert!(
+                !has_ended || after >= Duration::from_secs(6),
+                "{job}: {after:?}"
+            );
+            !has_ended
+        });
         std::thread::sleep(Duration::from_millis(100));
     }
-    println!("{ends:?}");
-    let ends: Vec<Duration> = ends.into_iter().map(|end| end.expect("an end")).collect();
-    let (first, last) = (ends.iter().min(), ends.iter().max());
-    let apart = last.zip(first).map(|(last, first)| *last - *first);
-    assert!(
-        apart.is_some_and(|apart| apart < Duration::from_secs(3)),
-        "{ends:?}"
-    );
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn identities_that_an_asker_lets_in_change_no_more_than_the_asker_may() {
     let ask = || ask(&trust.a, &trust.b, Some(&mandate), &pass_on);
     let refused = (0..40).find_map(|_| ask().err()).expect("too many");
     assert_eq!(refused.code, FailureCode::Busy, "{refused:?}");
-    // All of it was taken from the asker. Alone, the asker could make more changes than these.
+    // All of it was taken from the asker. Alone, the asker could make more than this number of changes.
     let more = (0..2_000).find_map(|_| trust.give("j", &trust.a, "data/in", true).err());
     assert!(more.is_some(), "the asker has changes of its own left");
 }
@@ -415,14 +415,9 @@ fn no_address_is_dialled_for_a_question_that_is_not_waited_for() {
         looks += 1;
         looks < 2
     };
-    let begun = Instant::now();
     let asked = asker(&rig).ask_for(None, Some(&silent), &Question::Running {}, &mut go_on);
     let refusal = asked.expect_err("nobody answers");
     assert_eq!(refusal.code, FailureCode::GivenUp, "{refusal:?}");
-    assert!(
-        begun.elapsed() < Duration::from_secs(8),
-        "one address took 5 s"
-    );
     for listener in &listeners[1..] {
         listener.set_nonblocking(true).expect("set");
         assert!(listener.accept().is_err(), "it was dialled");

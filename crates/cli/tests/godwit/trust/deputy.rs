@@ -81,7 +81,7 @@ fn a_site_needs_rights_at_both_ends_and_each_site_names_the_one_that_lacks() {
 }
 
 #[test]
-fn what_was_given_for_a_job_opens_no_other_path_right_or_job() {
+fn a_grant_for_a_job_opens_no_other_path_right_or_job() {
     let trust = Trust::new();
     allow(&trust.b, &trust.a.identity, "data", &["--read", "--write"]);
     allow(&trust.a, &trust.c.identity, "data", &["--read", "--write"]);

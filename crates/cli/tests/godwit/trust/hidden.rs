@@ -34,7 +34,7 @@ fn guessed(rig: &Rig, grants: &str, secret: &str, public: &str) -> (String, Vec<
 }
 
 #[test]
-fn who_may_only_write_reads_no_file_of_others_by_a_further_name_of_it() {
+fn a_client_that_may_only_write_reads_no_file_by_a_hard_link() {
     let mut rig = Rig::new();
     rig.start(&[]);
     // One of the two names comes first at the source.
@@ -69,7 +69,7 @@ fn who_may_only_write_reads_no_file_of_others_by_a_further_name_of_it() {
 }
 
 #[test]
-fn who_may_only_write_hears_no_names_of_what_is_cleaned() {
+fn a_client_that_may_only_write_sees_no_names_of_cleaned_files() {
     let trust = Trust::new();
     let temporary = format!("export/data/hidden/.godwit-{}", "0".repeat(32));
     trust.b.write(&temporary, "left");
@@ -94,7 +94,7 @@ fn who_may_only_write_hears_no_names_of_what_is_cleaned() {
 }
 
 #[test]
-fn who_waits_for_a_claim_does_not_hear_whose_it_is() {
+fn a_client_that_waits_for_a_claim_does_not_learn_its_holder() {
     let trust = Trust::new();
     for peer in [&trust.a, &trust.c] {
         allow(&trust.b, &peer.identity, "data", &["--write"]);

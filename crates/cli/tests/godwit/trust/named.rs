@@ -29,7 +29,7 @@ fn end_of(rig: &Rig, to: &str, divide: &str) -> Value {
 }
 
 #[test]
-fn a_job_reaches_nobody_but_the_identity_of_its_site() {
+fn a_job_reaches_only_the_identity_of_its_site() {
     let (here, there) = two_sites();
     let mut other = Rig::new();
     other.serve(&[]);

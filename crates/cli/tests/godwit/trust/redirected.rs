@@ -3,15 +3,10 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
 use godwit_api::ask::{AnswerCluster, ClusterAnswer, ClusterQuestion, Peer, Refusal, code};
-use godwit_api::grant::Grant;
-use godwit_data_port::{Announce, Daemon, DaemonConfig, Export, Grants};
-use godwit_engine::limits;
-use godwit_engine::tuner::Bounds;
-use godwit_net::{Cipher, Identity, ServerTls};
-use godwit_run::{Home, Process};
+use godwit_data_port::{Daemon, DaemonConfig};
+use godwit_worlds::{data_port, export, node_home};
 
 use super::super::rig::Rig;
 use super::super::sites::{submit, wait_for};
@@ -37,49 +32,13 @@ impl AnswerCluster for Liar {
 /// Starts the hostile site in a directory of the victim's rig.
 fn hostile(rig: &Rig, nodes: Vec<Peer>) -> (Daemon, String) {
     let home = rig.path("hostile");
-    Home::at(home.clone()).make().expect("made");
-    for name in ["journals", "spill", "export/data"] {
-        fs::create_dir_all(home.join(name)).expect("made");
-    }
+    let identity = node_home(&home, &rig.identity, "read,write");
+    fs::create_dir_all(home.join("export/data")).expect("made");
     fs::write(home.join("export/data/own"), "of the hostile site").expect("written");
-    let identity = Identity::load_or_create(&home).expect("a key");
-    let grant = Grant::of_words(&[&rig.identity, "*", "read,write"]).expect("a grant");
-    Grants::new(&home).add(&grant).expect("granted");
-    let wait = Duration::from_secs(60);
+    let exports = vec![export("data", &home.join("export"))];
     let config = DaemonConfig {
-        process: Process::default(),
-        listen: vec!["127.0.0.1:0".parse().expect("an address")],
-        announce: Announce::None,
-        exports: vec![Export {
-            name: "data".to_owned(),
-            path: home.join("export"),
-            set_id: false,
-            owner: false,
-            security_xattrs: false,
-            devices: false,
-            require_mount: false,
-            watched: godwit_api::watched::Watched::default(),
-        }],
-        home,
-        rules: Arc::new(|| Ok(Arc::default())),
-        tls: ServerTls::new(&identity, &Cipher::ALL).expect("TLS"),
-        plain_allowed: false,
-        handshake_deadline: wait,
-        connections_per_peer: 64,
-        connections_max: 64,
-        transfers_per_peer: 8,
-        transfers_max: 8,
-        stall_limit: wait,
-        pool_bytes: limits::POOL_BYTES,
-        readers: Bounds { least: 0, most: 2 },
-        writers: Bounds { least: 0, most: 2 },
-        keep_for: wait,
-        claims: Arc::default(),
-        jobs: None,
         cluster: Some(Arc::new(Liar(nodes))),
-        web: None,
-        tells: Arc::new(|_| {}),
-        log: Arc::new(|_| {}),
+        ..data_port(&home, &identity, exports)
     };
     let daemon = Daemon::start(config, &identity).expect("started");
     (daemon, identity.id().to_string())

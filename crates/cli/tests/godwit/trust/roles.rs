@@ -42,7 +42,7 @@ fn clear(trust: &Trust) {
     let rigs = [&trust.a, &trust.b, &trust.c];
     for rig in rigs {
         for other in rigs {
-            // One without a grant has nothing to take back.
+            // The command has no effect for a node without a grant.
             rig.admin(&["access", "deny", &other.identity]);
         }
         let list = rig.admin(&["access", "list", "--json"]).out;

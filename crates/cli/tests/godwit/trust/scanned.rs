@@ -1,4 +1,4 @@
-//! A site that runs jobs for another one does not try addresses for it without bounds.
+//! Tests that a site that runs jobs of another site tries only few addresses for that site.
 //! See the unit tests of `jobs::guests::reach` for questions about reach.
 
 use std::net::TcpListener;

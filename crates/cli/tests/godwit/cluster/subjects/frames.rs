@@ -109,7 +109,7 @@ pub(super) fn wrong(walk: &Walk) -> Vec<String> {
                     Ok(Frame::Opened(_) | Frame::Examined(_)) => Ok(None),
                     _ => Err(()),
                 };
-                // Until the leases of the claims that the questions set have ended.
+                // Waits until the leases of the claims that the questions set have ended.
                 if code != Ok(Some(ErrorCode::BUSY)) || Instant::now() > until {
                     break (answer, code);
                 }

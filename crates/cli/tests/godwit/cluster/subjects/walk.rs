@@ -18,7 +18,7 @@ use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::{NodeResources, Timestamp};
 use godwit_data_port::{Asker, Grants, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
-use godwit_state::{Actor, AuditEntry, Command, Op, PROPOSE};
+use godwit_state::{Actor, AuditEntry, AuditOutcome, Command, Op, PROPOSE};
 use godwit_store::Syncs;
 use serde_json::json;
 
@@ -151,7 +151,7 @@ impl Walk {
         run.expect("the guest's job");
         let job = only_job(&walk.site.nodes[0]);
         job["id"].as_str().expect("an id").clone_into(&mut walk.job);
-        // The node that was removed later has heard so.
+        // The node has learned that it was removed.
         let until = Instant::now() + super::super::DEADLINE;
         let status = Question::Cluster(Box::new(walk.of_cluster("cluster/status")));
         while walk.keys[MEMBER].ask(&walk.site.nodes[3], &status).is_ok() {
@@ -333,7 +333,7 @@ impl Walk {
                 let entry = AuditEntry {
                     action: "walked".to_owned(),
                     object: "the table".to_owned(),
-                    outcome: "ok".to_owned(),
+                    outcome: AuditOutcome::Done,
                 };
                 let command = Command::new(Timestamp(0), Actor::node("dtn2"), Op::Audit(entry));
                 let message = serde_json::to_value(command).expect("a command");
@@ -389,7 +389,7 @@ impl Walk {
     fn claimed(&self, path: &Text) -> ClaimId {
         let (question, claim) = self.claim(path);
         let until = Instant::now() + super::super::DEADLINE;
-        // Until the lease of an earlier one has ended.
+        // Repeats the request until the lease of an earlier claim has ended.
         while let Err(refusal) = self.ask(GUEST, &question) {
             assert!(refusal.retryable && Instant::now() < until, "{refusal:?}");
             std::thread::sleep(Duration::from_millis(100));

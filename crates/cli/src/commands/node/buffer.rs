@@ -1,0 +1,208 @@
+//! `godwit buffer status`, `list`, `pin`, `unpin`, `drop` and `warm` of a running node.
+//! Opens no volume; the node has them.
+
+use std::collections::BTreeMap;
+
+use clap::ArgMatches;
+use godwit_api::duration::parse_duration;
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::{
+    BufferChanged, BufferFile, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer, NewJob,
+};
+use godwit_api::units::human_size;
+use godwit_client::{Buffer, Client, idempotency_key};
+
+use super::places::{known_form, places, shown};
+use super::when::Clock;
+use super::{connect, optional, print_json, table};
+use crate::exit::{Exit, Failure};
+use crate::output::{complain, print, printable};
+
+/// How long files stay that `warm` brings, unless the user says otherwise.
+const KEPT: &str = "7d";
+
+/// Runs one of the commands.
+pub(crate) fn run(name: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let client = connect::connect(matches)?;
+    match name {
+        "status" => status(matches, &client),
+        "list" => list(matches, &client),
+        "warm" => warm(matches, &client),
+        _ => change(name, matches, &client),
+    }
+}
+
+fn status(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let view = Buffer::of(client).view()?;
+    if matches.get_flag("json") {
+        print_json(&view);
+        return Ok(Exit::Complete);
+    }
+    if view.volumes.is_empty() {
+        print(
+            "this node has no transfer buffer; its settings name one: buffer-path or buffer-device",
+        );
+        return Ok(Exit::Complete);
+    }
+    print(&lines(&view).join("\n"));
+    Ok(Exit::Complete)
+}
+
+fn lines(view: &BufferView) -> Vec<String> {
+    let row = |name: &str, bytes: u64| format!("{name:<9}{}", human_size(bytes));
+    let mut lines = vec![
+        row("size", view.bytes_total),
+        row("free", view.bytes_free),
+        row("filling", view.bytes_filling),
+        row("clean", view.bytes_clean),
+        row("dirty", view.bytes_dirty),
+        format!("{:<9}{}", "files", view.files),
+        row("hit", view.hit_bytes),
+        row("missed", view.missed_bytes),
+        row("filled", view.filled_bytes),
+        row("passed", view.passed_bytes),
+        row("damaged", view.damaged_bytes),
+    ];
+    for volume in &view.volumes {
+        let path = volume.path.as_ref().map(|path| shown(&path.0));
+        let reason = volume.reason.as_ref();
+        lines.push(format!(
+            "volume   {}: {}{}, {} of {} free",
+            path.unwrap_or_else(|| "…".to_owned()),
+            printable(&volume.state),
+            reason.map_or_else(String::new, |why| format!(" ({})", printable(why))),
+            human_size(volume.bytes_free),
+            human_size(volume.bytes_total)
+        ));
+    }
+    lines
+}
+
+fn list(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let json = matches.get_flag("json");
+    let clock = Clock::now();
+    for place in places(matches) {
+        known_form(&place)?;
+        let mut cursor: Option<Vec<u8>> = None;
+        loop {
+            let page = Buffer::of(client).files(&place, cursor.as_deref())?;
+            if json {
+                page.files.iter().for_each(print_json);
+            } else if !page.files.is_empty() {
+                let rows = page.files.iter().map(|file| row(file, &clock));
+                let rows: Vec<Vec<String>> = rows.collect();
+                print(&table::plain(&["SIZE", "HELD", "STAYS", "PATH"], &rows));
+            }
+            // Ends on a repeated page, so that a faulty node is not asked for ever.
+            match page.next {
+                Some(next) if cursor.as_deref().is_none_or(|before| before < &next.0[..]) => {
+                    cursor = Some(next.0);
+                }
+                _ => break,
+            }
+        }
+    }
+    Ok(Exit::Complete)
+}
+
+fn row(file: &BufferFile, clock: &Clock) -> Vec<String> {
+    let stays = match (file.pinned, file.until) {
+        (true, _) => "pinned".to_owned(),
+        (false, Some(until)) => clock.show(until),
+        (false, None) => "-".to_owned(),
+    };
+    vec![
+        human_size(file.bytes),
+        human_size(file.bytes_held),
+        stays,
+        shown(&file.path.0),
+    ]
+}
+
+fn change(name: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let seconds = match (name, optional_time(matches)?) {
+        ("unpin", _) => Some(0),
+        (_, time) => time,
+    };
+    let mut exit = Exit::Complete;
+    for place in places(matches) {
+        known_form(&place)?;
+        let shown = shown(&place);
+        let place = Text(place);
+        let changed = match name {
+            "drop" => Buffer::of(client).drop_files(&DropFromBuffer { place })?,
+            _ => Buffer::of(client).keep(&KeepInBuffer { place, seconds })?,
+        };
+        if matches.get_flag("json") {
+            print_json(&changed);
+        }
+        let BufferChanged { files, refused } = changed;
+        if refused > 0 {
+            complain(&format!(
+                "{shown}: {refused} files do not stay, because others have reserved the room"
+            ));
+            exit = Exit::Partial;
+        }
+        if files == 0 && refused == 0 {
+            complain(&format!(
+                "{shown}: the buffer has no file there; bring files by: godwit buffer warm"
+            ));
+        }
+    }
+    Ok(exit)
+}
+
+fn optional_time(matches: &ArgMatches) -> Result<Option<u64>, Failure> {
+    if !matches.ids().any(|id| id == "for") {
+        return Ok(None);
+    }
+    let text = optional(matches, "for")?;
+    let time = text.map(|text| {
+        parse_duration(&text).map_err(|error| Failure::usage(format!("--for: {error}")))
+    });
+    Ok(time.transpose()?.map(|time| time.as_secs()))
+}
+
+/// Submits a job that reads the places, and sends them nowhere.
+fn warm(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let time = optional(matches, "for")?.unwrap_or_else(|| KEPT.to_owned());
+    parse_duration(&time).map_err(|error| Failure::usage(format!("--for: {error}")))?;
+    let mut sources = Vec::new();
+    for place in places(matches) {
+        let known = known_form(&place)?;
+        if known.site != HERE {
+            return Err(Failure::usage(format!(
+                "{}: a node fills its own buffer only; write {HERE}:/EXPORT/PATH",
+                shown(&place)
+            )));
+        }
+        let text = String::from_utf8(place).map_err(|error| {
+            let bytes = error.into_bytes();
+            Failure::usage(format!("{}: it is not UTF-8", shown(&bytes)))
+        })?;
+        sources.push(text);
+    }
+    let new = NewJob {
+        kind: JobKind::Copy,
+        sources,
+        destination: format!("{HERE}:null:"),
+        more_destinations: Vec::new(),
+        label: "fills the transfer buffer".to_owned(),
+        settings: BTreeMap::from([("keep-in-buffer".to_owned(), vec![Text(time.into_bytes())])]),
+        selection: None,
+        list: Vec::new(),
+        manifest: false,
+        divide: Divide::default(),
+        priority: 0,
+        limit: None,
+        not_before: None,
+        deadline: None,
+        retries_max: None,
+    };
+    let job = client.jobs().submit(&new, &idempotency_key()?)?;
+    match matches.get_flag("json") {
+        true => print_json(&job),
+        false => print(&job.id),
+    }
+    Ok(Exit::Complete)
+}

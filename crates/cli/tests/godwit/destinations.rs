@@ -1,0 +1,236 @@
+//! Jobs with several destinations between nodes of the real binary: one read, a part that is missing and comes later, refusals.
+//! See `each` for one command without jobs, and the tests of the state for what follows from a change.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::judge::assert_identical_to_rsync;
+use super::rig::Rig;
+use super::sites::{allow, fill, know, wait_for};
+
+const FILES: u8 = 12;
+const BYTES: usize = 2_000_000;
+const ALL: u64 = FILES as u64 * BYTES as u64;
+
+/// A node with a data set, and three sites that it may write to.
+struct World {
+    here: Rig,
+    sites: [Rig; 3],
+}
+
+const NAMES: [&str; 3] = ["siteB", "siteC", "siteD"];
+
+impl World {
+    fn new() -> Self {
+        let mut here = Rig::new();
+        here.serve(&[]);
+        let sites = NAMES.map(|name| {
+            let mut site = Rig::new();
+            site.serve(&[]);
+            allow(&site, &here.identity, &["--write"]);
+            know(&here, name, &site);
+            site
+        });
+        fill(&here, FILES, BYTES);
+        Self { here, sites }
+    }
+
+    /// Submits a job to the three sites; its id.
+    #[track_caller]
+    fn submit(&self, more: &[&str]) -> String {
+        let mut line = vec!["job", "submit", "here:/data/run42"];
+        let places = NAMES.map(|name| format!("{name}:/data/copy"));
+        for place in &places {
+            line.extend(["--to", place]);
+        }
+        let outcome = self.here.admin(&[&line, more].concat());
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.out.trim().to_owned()
+    }
+
+    /// The job of each destination, in their order.
+    fn children(&self, id: &str) -> Vec<Value> {
+        let outcome = self.here.admin(&["job", "show", id, "--json"]);
+        let shown: Value = serde_json::from_str(&outcome.out).expect("a job");
+        shown["jobs"].as_array().expect("jobs").clone()
+    }
+
+    fn states(&self, id: &str) -> Vec<String> {
+        let children = self.children(id);
+        let state = |job: &Value| job["state"].as_str().expect("a state").to_owned();
+        children.iter().map(state).collect()
+    }
+
+    #[track_caller]
+    fn ends(&self, id: &str) -> Value {
+        wait_for(&self.here, id, |job| !job["ended"].is_null())
+    }
+
+    #[track_caller]
+    fn assert_identical(&self) {
+        for site in &self.sites {
+            let [one, other] = [self.here.export.join("run42"), site.export.join("copy")];
+            assert_identical_to_rsync("-aHO", &one, &other);
+        }
+    }
+
+    /// Bytes that the node with the source has read so far, from files and sockets.
+    fn read(&self) -> u64 {
+        self.here.daemon().read().expect("it runs")
+    }
+}
+
+#[test]
+fn a_job_with_three_destinations_reads_its_source_once() {
+    let world = World::new();
+    let before = world.read();
+    let id = world.submit(&["--label", "night-42"]);
+    let ended = world.ends(&id);
+    let read = world.read() - before;
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_eq!(ended["destinations"]["complete"], 3, "{ended}");
+    assert_eq!(ended["moved"]["bytes"], 3 * ALL, "{ended}");
+    world.assert_identical();
+    assert!(read >= ALL, "{read} of {ALL}: the judge counts nothing");
+    assert!(read < ALL * 3 / 2, "{read} of {ALL}");
+    for child in world.children(&id) {
+        assert_eq!(child["parent"], id.as_str(), "{child}");
+        assert_eq!(child["label"], "night-42", "{child}");
+    }
+    let list = world
+        .here
+        .admin(&["job", "list", "--all", "--parent", &id])
+        .out;
+    assert_eq!(list.matches("complete").count(), 3, "{list}");
+    let report = world.here.admin(&["job", "report", &id]).out;
+    for name in NAMES {
+        assert!(report.contains(&format!("{name}:/data/copy")), "{report}");
+    }
+    let watched = world.here.admin(&["job", "watch", &id]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+}
+
+#[test]
+fn a_site_that_is_away_is_missing_and_comes_with_a_retry() {
+    let mut world = World::new();
+    world.sites[1].kill_daemon();
+    let id = world.submit(&["--retries", "0"]);
+    let ended = world.ends(&id);
+    assert_eq!(ended["state"], "partial", "{ended}");
+    assert_eq!(world.states(&id), ["complete", "failed", "complete"]);
+    let why = ended["reason"]["text"].as_str().expect("a reason");
+    assert!(
+        why.starts_with("2 of 3 destinations are complete."),
+        "{why}"
+    );
+    let watched = world.here.admin(&["job", "watch", &id]);
+    assert_eq!(watched.code, Some(3), "{watched:?}");
+    let report = world.here.admin(&["job", "report", &id]).out;
+    assert!(report.contains("siteC:/data/copy"), "{report}");
+    world.sites[1].serve(&[]);
+    let outcome = world.here.admin(&["job", "retry", &id]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let ended = wait_for(&world.here, &id, |job| job["state"] == "complete");
+    assert_eq!(ended["destinations"]["complete"], 3, "{ended}");
+    let attempts: Vec<Value> = world
+        .children(&id)
+        .iter()
+        .map(|child| child["attempts"].clone())
+        .collect();
+    assert_eq!(attempts, [1, 2, 1]);
+    world.assert_identical();
+}
+
+#[test]
+fn a_site_that_is_killed_and_back_costs_no_further_read() {
+    let mut world = World::new();
+    let before = world.read();
+    let id = world.submit(&["--limit", "6MB/s"]);
+    wait_for(&world.here, &id, |_| {
+        let children = world.children(&id);
+        let moved = |job: &Value| job["progress"]["bytes"].as_u64().unwrap_or(0);
+        children.iter().all(|child| moved(child) > ALL / 6)
+    });
+    world.sites[2].end_daemon(Signal::KILL);
+    world.sites[2].serve(&[]);
+    let ended = world.ends(&id);
+    let read = world.read() - before;
+    assert_eq!(ended["state"], "complete", "{ended}");
+    world.assert_identical();
+    assert!(read < ALL * 3 / 2, "{read} of {ALL}");
+}
+
+#[test]
+fn a_parent_is_steered_with_its_children_and_they_alone() {
+    let world = World::new();
+    let id = world.submit(&["--limit", "500KB/s"]);
+    wait_for(&world.here, &id, |job| job["state"] == "running");
+    let change = |verb: &str, id: &str| {
+        let outcome = world.here.admin(&["job", verb, id]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    };
+    change("pause", &id);
+    assert_eq!(world.states(&id), ["paused"; 3]);
+    let first = world.children(&id)[0]["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    change("cancel", &first);
+    change("resume", &id);
+    let outcome = world.here.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let ended = world.ends(&id);
+    assert_eq!(ended["state"], "partial", "{ended}");
+    assert_eq!(world.states(&id), ["cancelled", "complete", "complete"]);
+}
+
+#[test]
+fn destinations_that_meet_each_other_or_their_source_are_refused() {
+    let world = World::new();
+    // Another name of a known site.
+    know(&world.here, "alias", &world.sites[0]);
+    for (one, other, word) in [
+        ("siteB:/data/copy", "siteB:/data/copy/", "are one place"),
+        ("siteB:/data/copy", "alias:/data/copy", "are one place"),
+        (
+            "siteB:/data/copy",
+            "alias:/data/copy/deep",
+            "inside the other",
+        ),
+        ("siteB:/data", "siteB:/data/copy", "inside the other"),
+        (
+            "siteB:/data/copy",
+            "here:/data/run42/x",
+            "inside the source",
+        ),
+        ("siteB:/data/copy", "siteX:/data/copy", "siteX"),
+        ("siteB:/data/copy", "here:/none/copy", "no export"),
+    ] {
+        let line = [
+            "job",
+            "submit",
+            "here:/data/run42",
+            "--to",
+            one,
+            "--to",
+            other,
+        ];
+        let outcome = world.here.admin(&line);
+        assert_ne!(outcome.code, Some(0), "{one} {other}");
+        assert!(outcome.complaint.contains(word), "{outcome:?}");
+    }
+    let list = world.here.admin(&["job", "list", "--all", "--json"]).out;
+    assert_eq!(list, "");
+    // One destination is an ordinary job.
+    let line = [
+        "job",
+        "submit",
+        "here:/data/run42",
+        "--to",
+        "siteB:/data/copy",
+    ];
+    let outcome = world.here.admin(&line);
+    let ended = world.ends(outcome.out.trim());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert!(ended["destinations"].is_null(), "{ended}");
+}
