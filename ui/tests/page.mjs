@@ -276,7 +276,7 @@ try {
     await page.getByRole('button', { name: 'turned/' }).first().click();
     await page.getByText(escaped).first().waitFor();
     assert.doesNotMatch(await page.locator('body').innerText(), /[\u202a-\u202e\u2066-\u2069\u200b]/);
-    // What the node keeps is the name itself.
+    // The node keeps the name itself.
     assert.equal((await here.job(id)).label, label);
   });
 
@@ -366,11 +366,36 @@ try {
     await dialog.getByLabel('Identity').fill(await there.godwit('id'));
     await accessible(page, 'a form');
     await dialog.getByRole('button', { name: 'Add the site' }).click();
+    // No node listens there, and the page says so at once.
+    await page.getByText('siteC: ', { exact: false }).first().waitFor();
     await page.getByRole('button', { name: 'Remove: siteC' }).click();
     await page.getByRole('dialog').getByText('Jobs that name this site fail').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove the site' }).click();
     await page.getByRole('button', { name: 'Remove: siteC' }).waitFor({ state: 'detached' });
     assert.equal((await api(page, '/sites/siteC')).status, 404);
+  });
+
+  await step('the key of a new webhook is shown once, and events of sites stay when it is changed', async () => {
+    await page.goto(`${here.url}/webhooks`);
+    await page.getByRole('button', { name: 'Add a webhook' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Id').fill('chat');
+    await dialog.getByLabel('Address').fill('https://chat.example.org/godwit');
+    await dialog.getByLabel('a site is away').check();
+    await dialog.getByRole('button', { name: 'Add the webhook' }).click();
+    const key = page.locator('pre').getByText('whsec_', { exact: false });
+    await key.waitFor();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: 'Change: chat' }).click();
+    await page.getByRole('dialog').getByLabel('Disabled').check();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('cell', { name: 'disabled' }).waitFor();
+    const [hook] = (await api(page, '/webhooks')).body;
+    assert.deepEqual([hook.events, hook.disabled], [['site_away'], true]);
+    assert.equal(await key.count(), 0);
+    await page.getByRole('button', { name: 'Remove: chat' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove the webhook' }).click();
+    await page.getByRole('button', { name: 'Remove: chat' }).waitFor({ state: 'detached' });
   });
 
   for (const scheme of ['light', 'dark']) {

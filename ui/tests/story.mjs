@@ -1,9 +1,10 @@
-// Owns the comparison of the pages of two jobs of the same files: one that three nodes divide, and one that one node runs.
+// Owns the comparison of the pages of jobs of the same files between sites of three nodes: one that all nodes divide, one that one node
+// runs, and one that is paused and loses a node.
 // The Rust test `page` runs it; by hand: GODWIT=target/debug/godwit node ui/tests/story.mjs. SHOTS=DIRECTORY keeps pictures.
 import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { accessible, api, complaints, open, step, until } from './lib/steps.mjs';
+import { accessible, api, complaints, open, state, step, until } from './lib/steps.mjs';
 import { signIn, World } from './lib/world.mjs';
 
 const FILES = 120;
@@ -22,7 +23,7 @@ function counted(directory) {
   return { files: files.length, bytes: files.reduce((sum, one) => sum + one.size, 0) };
 }
 
-/** What the page of a running job states, without the figures themselves. */
+/** The statements on the page of a running job, without the figures themselves. */
 const statements = (page) =>
   page.evaluate(() => {
     const texts = (where) => [...document.querySelectorAll(where)].map((one) => one.textContent.trim());
@@ -50,7 +51,14 @@ try {
   const { here, there } = world;
   await here.user('ada', 'admin');
   await world.join('dtn2');
-  await world.join('dtn3');
+  const third = await world.join('dtn3');
+  // Each node of the source has a node of the destination.
+  await world.joinThere('b2');
+  await world.joinThere('b3');
+  await until('all nodes of the destination are up', async () => {
+    const { nodes } = JSON.parse(await there.godwit('cluster', 'status', '--json'));
+    return nodes.filter((node) => node.state === 'up').length === 3;
+  });
   const browser = await world.browser();
   const page = await open(browser);
   await signIn(page, here.url, 'ada');
@@ -99,6 +107,48 @@ try {
   await step('the page of a divided job states the same', async () => {
     const divided = await told('divided', 'always', 3);
     assert.deepEqual(divided, lone);
+  });
+
+  await step('each node of a divided job has a row: its rate, and the node that it sends to', async () => {
+    const id = await here.submit('here:/data/set', 'siteB:/data/rows', '--label', 'rows', '--limit', '1MB', '--divide', 'always');
+    await page.goto(`${here.url}/jobs/${id}`);
+    const rows = page.locator('section[aria-labelledby="nodes"] tr[data-node]');
+    const receivers = new Set();
+    const cells = await until('three nodes send to three others', async () => {
+      const all = await rows.evaluateAll((found) => found.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
+      // A node may change its receiver from one item to the next.
+      for (const [, to] of all) if (to) receivers.add(to);
+      return all.length === 3 && receivers.size === 3 && all.every(([, , rate]) => /\d/.test(rate)) && all;
+    });
+    assert.equal(new Set(cells.map(([name]) => name)).size, 3, JSON.stringify(cells));
+    await here.godwit('job', 'cancel', id);
+  });
+
+  await step('the page of a divided job that is paused and loses a node counts each byte once', async () => {
+    const id = await here.submit('here:/data/set', 'siteB:/data/hurt', '--label', 'hurt', '--limit', '2MB', '--divide', 'always');
+    await page.goto(`${here.url}/jobs/${id}`);
+    const shown = async () => Number(await page.locator('[data-bytes]').getAttribute('data-bytes'));
+    await until('a tenth', async () => (await shown()) >= TOTAL / 10);
+    await here.godwit('job', 'pause', id);
+    await state(page, 'paused');
+    // A paused job has no rate and no time left.
+    assert.equal(await page.locator('[data-rate]').count(), 0);
+    assert.equal((await page.locator('.figures').textContent()).trim(), '');
+    await here.godwit('job', 'resume', id);
+    await until('a quarter', async () => (await shown()) >= TOTAL / 4);
+    await third.stop('SIGKILL');
+    await until('it goes on', async () => (await shown()) >= TOTAL / 2);
+    await here.godwit('job', 'limit', id, 'none');
+    await page.locator('[data-moved]').waitFor();
+    const copy = counted(join(there.data, 'hurt'));
+    assert.deepEqual(copy, { files: FILES, bytes: TOTAL });
+    assert.equal(Number(await page.locator('[data-moved]').getAttribute('data-moved')), copy.bytes);
+    await page.goto(`${here.url}/jobs/${id}?tab=attempts`);
+    const bytes = page.locator('td[data-bytes]');
+    await until('both attempts', async () => (await bytes.count()) >= 2);
+    const sum = (await bytes.evaluateAll((cells) => cells.map((cell) => Number(cell.dataset.bytes)))).reduce((all, one) => all + one, 0);
+    assert.equal(sum, copy.bytes);
+    await shot(page, 'story-hurt');
   });
 
   assert.deepEqual(complaints, []);

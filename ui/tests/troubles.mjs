@@ -23,7 +23,7 @@ try {
     const id = await here.submit('here:/data/big', 'siteB:/data/big', '--label', 'big');
     await page.goto(`${here.url}/jobs/${id}`);
     await page.locator('[data-bottleneck="destination storage"]').waitFor();
-    await page.getByText('Limited by the destination storage.').waitFor();
+    await page.getByText('Limited by destination storage.').waitFor();
     const marked = page.locator('li.stage.limits');
     assert.equal(await marked.count(), 1);
     assert.match(await marked.textContent(), /Write|Sync/);
@@ -31,7 +31,7 @@ try {
     assert.equal(job.progress.bottleneck, 'destination storage');
     await accessible(page, 'slow storage');
     await page.goto(here.url);
-    await page.getByText('limited by the destination storage').first().waitFor();
+    await page.getByText('limited by destination storage').first().waitFor();
     await page.goto(`${here.url}/jobs/${id}`);
   });
 

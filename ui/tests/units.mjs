@@ -44,6 +44,23 @@ const would = entries([
 assert.deepEqual(would.map(({ name, bytes }) => [name, bytes]), [['.', null], ['a', 5], ['b', 5], ['c\\xe9', 5]]);
 assert.deepEqual(counts(would), [['send', 2], ['make', 1], ['delete', 1]]);
 
+const { evenness } = await module('evenness.ts');
+const shared = (second, rates) => ({
+  at: new Date(second * 1000).toISOString(),
+  attempt: 1,
+  nodes: Object.entries(rates).map(([node, rate]) => ({
+    node,
+    bytes_per_second: rate,
+    host: { interface_eth0_sent_bytes_per_second: 3 * rate, interface_eth1_sent_bytes_per_second: rate, interface_eth2_sent_bytes_per_second: rate / 100 },
+  })),
+});
+const straggled = [shared(0, {}), shared(1, { a1: 30, a2: 10 }), shared(2, { a1: 30, a2: 10 }), shared(4, { a1: 0, a2: 10 })];
+assert.equal(
+  evenness(straggled),
+  'a1 was done first and a2 last, 2.0 s later. The node that moved least moved 67 % as much as the node that moved most. The interface of a node that sent least sent at least 33 % as much as the one that sent most.',
+);
+assert.equal(evenness([shared(0, {}), shared(1, { a1: 30 })]), '', 'one node is even');
+
 const { adviceOf } = await module('advice.ts');
 assert.match(adviceOf('no_space').fault, /destination/);
 assert.equal(adviceOf('of_a_newer_version'), null);
@@ -80,3 +97,14 @@ assert.deepEqual(interfacesOf([{ at: 0, sample: null }, { at: 1, sample: { host:
   { label: 'a_b received', name: 'interface_a_b_received_bytes_per_second' },
   { label: 'eth0-5 sent', name: 'interface_eth0-5_sent_bytes_per_second' },
 ]);
+
+const { lastValues, tickLabels, zoomOf } = await module('axis.ts');
+assert.deepEqual(lastValues([1, 2], 4), [null, null, 1, 2], 'a young node has gaps before its first value');
+assert.deepEqual(lastValues([1, null, 3], 2), [null, 3]);
+const second = (text) => Date.parse(`2026-11-${text}`) / 1000;
+const ticks = (...texts) => tickLabels(texts.map(second));
+assert.deepEqual(ticks('29T10:00:00', '29T11:00:00'), ['10:00:00', '11:00:00']);
+assert.deepEqual(ticks('29T21:00:00', '30T00:00:00', '30T03:00:00'), ['21:00:00\n2026-11-29', '00:00:00\n2026-11-30', '03:00:00']);
+assert.equal(zoomOf([1, 2, 3], { min: 1, max: 3 }), null);
+assert.deepEqual(zoomOf([1, 2, 3], { min: 1.5, max: 3 }), { min: 1.5, max: 3 }, 'a zoom stays when values arrive');
+assert.equal(zoomOf([], { min: null, max: null }), null);

@@ -49,7 +49,7 @@ try {
 
   let id;
   await step('the page says what limits the job, and the job arrives whole', async () => {
-    await page.getByText('Limited by the destination storage.').waitFor();
+    await page.getByText('Limited by destination storage.').waitFor();
     id = idOf(page);
     // An answer that left the node before an event does not undo the event.
     await page.locator('section[aria-label="State"] [data-state="running"]').waitFor();
@@ -58,7 +58,7 @@ try {
     if (out) {
       const phone = await open(browser, { width: 390, height: 844, scheme: 'dark' });
       await signIn(phone, `${here.url}/jobs/${id}`, 'nora');
-      await phone.getByText('Limited by the destination storage.').waitFor();
+      await phone.getByText('Limited by destination storage.').waitFor();
       await picture(phone, 'phone');
       await phone.context().close();
     }
@@ -135,7 +135,7 @@ try {
       await here.submit('here:/data/missing', 'siteB:/data/missing', '--label', 'calibration of May');
       await here.submit('here:/data/calibration', 'siteB:/data/tonight', '--label', 'tonight', '--after', '6h');
       await page.goto(here.url);
-      await page.getByText('limited by the destination storage').waitFor();
+      await page.getByText('limited by destination storage').waitFor();
       await page.getByText('limited by the limit that is set').waitFor();
       await picture(page, 'overview', { fullPage: true });
     });

@@ -14,6 +14,7 @@ export type NewJob = Schemas['NewJob'];
 export type NodeInfo = Schemas['NodeView'];
 export type Role = Schemas['RoleName'];
 export type JobState = Schemas['JobState'];
+export type Bottleneck = Schemas['Bottleneck'];
 
 type Method = 'get' | 'put' | 'post' | 'patch' | 'delete';
 type Operation<P extends keyof paths, M extends Method> = NonNullable<paths[P][M]>;
@@ -49,7 +50,7 @@ export class ApiError extends Error {
     readonly code: string,
     readonly status: number,
     readonly request?: string,
-    /** What to do next, as the node's catalogue of failures has it. */
+    /** The advice of the node's catalogue of failures. */
     readonly advice?: string,
   ) {
     super(message);
@@ -156,13 +157,13 @@ export function sentence(text: string): string {
   return head + end;
 }
 
-/** What is said of an error of any kind. */
+/** The message for an error of any kind. */
 export function words(error: unknown): string {
   if (error instanceof Error) return error.message;
   return String(error);
 }
 
-/** What is shown of an error: what happened, and what to do. */
+/** The shown text of an error: the event, and the advice. */
 export interface Trouble {
   text: string;
   advice?: string;

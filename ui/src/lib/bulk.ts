@@ -8,7 +8,7 @@ import { send, WORDS } from './steer';
 export const BULK = ['pause', 'resume', 'cancel', 'retry'] as const;
 export type BulkAction = (typeof BULK)[number];
 
-/** What the button does to this job now; null if nothing. */
+/** The action of the button on this job now; null if there is none. */
 export function deedOf(action: BulkAction, job: Job): Action | null {
   const allowed = actions(job);
   if (allowed.includes(action)) return action;

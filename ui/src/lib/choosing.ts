@@ -3,7 +3,7 @@
 import type { NewJob } from './api';
 import { isText, type Name } from './names';
 
-/** What stands in the fields. */
+/** The contents of the fields. */
 export interface Choosing {
   /** One rule a line: `+ PATTERN` takes, `- PATTERN` or a pattern alone leaves out. */
   rules: string;

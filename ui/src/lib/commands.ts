@@ -33,7 +33,9 @@ export function asCommand(job: NewJob): string {
     ...(job.list ? ['--files-from list'] : []),
     ...Object.entries(job.settings ?? {}).flatMap(([name, values]) => values.map((value) => `--setting ${quoted(`${name}=${value}`)}`)),
   ];
-  return ['godwit job submit', ...job.sources.map(quoted), quoted(job.destination), ...options].join(' ');
+  const more = job.more_destinations ?? [];
+  const to = more.length > 0 ? [job.destination, ...more].map((one) => `--to ${quoted(one)}`) : [quoted(job.destination)];
+  return ['godwit job submit', ...job.sources.map(quoted), ...to, ...options].join(' ');
 }
 
 export function asCall(job: NewJob): string {

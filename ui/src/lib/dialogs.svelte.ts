@@ -3,7 +3,7 @@ import type { Trouble } from './api';
 
 export interface Question {
   title: string;
-  /** What will happen. */
+  /** The consequence of the action. */
   text: string;
   action: string;
   danger?: boolean;
@@ -23,7 +23,7 @@ export interface Field {
   /** Only a value of this form is taken. */
   pattern?: string;
   min?: number;
-  /** What a store of passwords may fill in; that of a new password if it is left out. */
+  /** The value that a password manager may fill in; a new password if it is left out. */
   autocomplete?: 'current-password';
 }
 

@@ -9,7 +9,7 @@ export interface Would {
   bytes: number | null;
 }
 
-/** What would be done, for people. The order is that of the summary. */
+/** Words for the actions of a dry run, in the order of the summary. */
 export const DEEDS: Record<string, string> = {
   send: 'copy',
   make: 'make',
@@ -18,7 +18,7 @@ export const DEEDS: Record<string, string> = {
   skip: 'leave as it is',
 };
 
-/** The entries of the last attempt that told of any, by name. */
+/** The entries of the last attempt that reported any, by name. */
 export function entries(lines: LogLine[]): Would[] {
   const items = lines.filter((line) => line.event['event'] === 'item');
   const last = items.reduce((most, line) => Math.max(most, line.attempt), 0);

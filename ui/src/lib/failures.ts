@@ -5,7 +5,7 @@ export const FAILURES: Record<string, readonly [fault: string, retry: string, ad
   usage: ['user', 'permanent', "Correct the command; --help lists what there is."],
   no_source: ['source', 'permanent', "Check the names of the sources, and that the user of the source side may read them."],
   destination_unusable: ['destination', 'permanent', "Correct the fault that the message names, or name another destination."],
-  export_away: ['named_side', 'transient', "Mount the file system that the message names; the job then resumes by itself."],
+  export_away: ['named_side', 'transient', "Mount the file system that the message names; then the job resumes."],
   into_itself: ['user', 'permanent', "Name a destination outside the source."],
   empty_source: ['user', 'permanent', "Check the source; if the destination is to be emptied, give --max-delete (to a job: --setting max-delete=N)."],
   path_outside_export: ['user', 'permanent', "Name a path within the export that contains no symbolic links."],

@@ -22,7 +22,7 @@ class Live {
   /** Jobs were read at least once. */
   loaded = $state(false);
 
-  /** When an event told of a job last, by `performance.now()`. */
+  /** Time of the last event of each job, by `performance.now()`. */
   #told = new Map<string, number>();
   #close: (() => void) | null = null;
   #queue: (() => void)[] = [];
@@ -96,7 +96,7 @@ class Live {
       if (reading !== this.#reading) return;
       const told = new Map([...latest.jobs, ...open].map((job) => [job.id, job]));
       for (const [id, job] of this.jobs) {
-        // What is not among the open ones any more has ended, or is gone.
+        // A job that is no longer among the open ones has ended, or is gone.
         if (!told.has(id) && !isOver(job.state)) this.drop(id);
       }
       for (const job of told.values()) this.put(job, asked);

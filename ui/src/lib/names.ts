@@ -65,7 +65,7 @@ export function place(site: string, path: Name[], last = ''): Name {
   return fromBytes(Uint8Array.from(parts.flatMap((part) => [...bytesOf(part)])));
 }
 
-/** What takes these entries of one directory, with all that is in them, and nothing else: the rules of a job. */
+/** The rules of a job that select these entries of one directory, with their contents, and nothing else. */
 export function rulesFor(names: Name[]): { include: boolean; pattern: Name }[] {
   const taken = names.flatMap((name) => [pattern(name, ''), pattern(name, '/**')]);
   return [...taken.map((pattern) => ({ include: true, pattern })), { include: false, pattern: '*' }];

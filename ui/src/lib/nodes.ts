@@ -7,7 +7,7 @@ export type NodeAction = 'drain' | 'undrain' | 'remove';
 
 export const NODE_WORDS: Record<NodeAction, string> = { drain: 'Drain…', undrain: 'Undrain', remove: 'Remove…' };
 
-/** What may be done with a node now. The node refuses to remove one that is alive and not drained. */
+/** The actions that a node allows now. A node that is alive and not drained cannot be removed. */
 export function nodeActions(node: ClusterNode, nodes: number): NodeAction[] {
   const leave: NodeAction[] = nodes > 1 ? ['remove'] : [];
   switch (node.state) {

@@ -1,4 +1,4 @@
-// Owns which view the address names, and links between views without loading the page anew.
+// Owns which view the address names, and links between views without a reload of the page.
 
 interface Route {
   path: string;

@@ -30,7 +30,7 @@ const SHORT: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 const escape = (text: string, stays: string) =>
   text.replace(ANY, (one) => (stays.includes(one) ? one : (SHORT[one] ?? sign(one.codePointAt(0)!))));
 
-/** A text for people. What is no text stays as it is. */
+/** A text for people. Other values stay as they are. */
 export const safe = <T>(value: T): T => (typeof value === 'string' ? (escape(value, '') as T) : value);
 
 /** The same where lines and their indentation are shown as such. */

@@ -111,6 +111,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/buffer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the transfer buffer of this node. */
+        get: operations["get_buffer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/buffer/drop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lets files leave the buffer. */
+        post: operations["post_buffer_drop"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/buffer/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the files in the buffer at and below a place. */
+        get: operations["get_buffer_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/buffer/keep": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sets how long files stay in the buffer. */
+        post: operations["post_buffer_keep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/cluster": {
         parameters: {
             query?: never;
@@ -1110,6 +1178,135 @@ export interface components {
             /** @description In a cluster, the node that proposed the change. That node vouches for the actor. */
             via?: string | null;
         };
+        /**
+         * @description The stage that limits a transfer.
+         * @enum {string}
+         */
+        Bottleneck: "source storage" | "source CPU" | "network" | "destination CPU" | "destination storage" | "limit";
+        /** @description The result of a change. */
+        BufferChanged: {
+            /**
+             * Format: int64
+             * @description Files that are as asked now.
+             */
+            files: number;
+            /**
+             * Format: int64
+             * @description Files that are not, because others have reserved the room.
+             */
+            refused: number;
+        };
+        /** @description A file in the buffer. */
+        BufferFile: {
+            /**
+             * Format: int64
+             * @description Size of the file.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes of the file that the buffer can send.
+             */
+            bytes_held: number;
+            /** @description Whether the buffer has the only copy of some of them. */
+            dirty?: boolean;
+            /** @description Path below the export. */
+            path: string;
+            /** @description Whether a user has pinned the file. */
+            pinned?: boolean;
+            until?: components["schemas"]["Timestamp"] | null;
+        };
+        /** @description A page of the files in the buffer. */
+        BufferFiles: {
+            /** @description The files, by the bytes of their paths. */
+            files: components["schemas"]["BufferFile"][];
+            /** @description Cursor of the next page; none at the end. */
+            next?: string | null;
+        };
+        /** @description The transfer buffer of a node. Without a buffer all figures are 0. */
+        BufferView: {
+            /**
+             * Format: int64
+             * @description Bytes that can be evicted, because their source has them.
+             */
+            bytes_clean: number;
+            /**
+             * Format: int64
+             * @description Bytes of which the buffer has the only copy.
+             */
+            bytes_dirty: number;
+            /**
+             * Format: int64
+             * @description Bytes on their way to flash.
+             */
+            bytes_filling: number;
+            /**
+             * Format: int64
+             * @description Bytes that hold nothing.
+             */
+            bytes_free: number;
+            /**
+             * Format: int64
+             * @description Bytes of all extents of the volumes.
+             */
+            bytes_total: number;
+            /**
+             * Format: int64
+             * @description Bytes that were not as they had been written. None of them was sent.
+             */
+            damaged_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes of one extent.
+             */
+            extent_bytes: number;
+            /**
+             * Format: int64
+             * @description Files with extents.
+             */
+            files: number;
+            /**
+             * Format: int64
+             * @description Bytes written to flash.
+             */
+            filled_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that transfers got from the buffer since the start of the node.
+             */
+            hit_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that transfers read from the exports instead.
+             */
+            missed_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that passed the buffer by, because it had no room or was slower.
+             */
+            passed_bytes: number;
+            /** @description The volumes, in the order of the settings. */
+            volumes: components["schemas"]["BufferVolume"][];
+        };
+        /** @description One volume of the buffer. */
+        BufferVolume: {
+            /**
+             * Format: int64
+             * @description Bytes that hold nothing.
+             */
+            bytes_free: number;
+            /**
+             * Format: int64
+             * @description Bytes of its extents.
+             */
+            bytes_total: number;
+            /** @description Its place; only admins see it. */
+            path?: string | null;
+            /** @description Why it is out or closed; only admins see why it is closed. */
+            reason?: string | null;
+            /** @description `well`, `slow`, `out`, or `closed` if the node could not open it. */
+            state: string;
+        };
         /** @description Reason for cancelling a job. */
         CancelJob: {
             /** @description Comment of the user. */
@@ -1304,6 +1501,19 @@ export interface components {
             /** @description HTTP status of the last attempt, or why there was none. */
             status: string;
         };
+        /** @description Destinations of a job with several. */
+        DestinationCount: {
+            /**
+             * Format: int64
+             * @description Number of destinations that are complete.
+             */
+            complete: number;
+            /**
+             * Format: int64
+             * @description Number of destinations.
+             */
+            total: number;
+        };
         /** @description Distribution of a figure over the samples. */
         Distribution: {
             /** @description Number of samples in each of ten equal steps from the minimum to the maximum. */
@@ -1344,6 +1554,14 @@ export interface components {
          * @enum {string}
          */
         Divide: "auto" | "always" | "never";
+        /** @description Files that leave the buffer. */
+        DropFromBuffer: {
+            /**
+             * @description Place of a file or directory of this node, as `here:/EXPORT/PATH`.
+             * @example here:/data/run42
+             */
+            place: string;
+        };
         /**
          * @description The kind of an entry.
          * @enum {string}
@@ -1369,6 +1587,27 @@ export interface components {
             size: number;
             /** @description Target of a symbolic link. */
             target?: unknown;
+        };
+        /** @description The first and the last node of a divided job, and how evenly the nodes shared it. */
+        EvennessView: {
+            /** @description The node that was done first. */
+            first: string;
+            /** @description When it was done. */
+            first_ended: components["schemas"]["Timestamp"];
+            /**
+             * Format: double
+             * @description The same of the interfaces of the node whose interfaces were the least even; null if no node used several.
+             */
+            interfaces?: number | null;
+            /** @description The node that was done last. */
+            last: string;
+            /** @description When it was done. */
+            last_ended: components["schemas"]["Timestamp"];
+            /**
+             * Format: double
+             * @description The smallest share of a node divided by the largest; 1 means equal shares.
+             */
+            nodes: number;
         };
         /** @description An export, the rights of the asker, and its free space. */
         ExportRoom: {
@@ -1452,6 +1691,8 @@ export interface components {
         };
         /** @description Whether the node is alive or ready. */
         Health: {
+            /** @description Parts of the node that do not work, without which it goes on. */
+            notes?: string[];
             /** @description `ok` or `ready`. */
             status: string;
         };
@@ -1461,6 +1702,16 @@ export interface components {
             addresses: string[];
             /** @description Identity that the node proves. */
             identity: string;
+        };
+        /** @description The share of one network interface. */
+        InterfaceShare: {
+            /** @description Its name. */
+            interface: string;
+            /**
+             * Format: double
+             * @description Share of the bytes that all interfaces of the machine sent, from 0 to 1.
+             */
+            share: number;
         };
         /** @description An invitation that was made, with its token. */
         InviteView: {
@@ -1500,9 +1751,12 @@ export interface components {
             bytes_moved: number;
             /** @description The job as it was submitted. */
             description: components["schemas"]["NewJob"];
+            /** @description The job of each destination, for a job with several. */
+            destinations?: components["schemas"]["JobView"][];
+            evenness?: components["schemas"]["EvennessView"] | null;
             /** @description Failed entries grouped by reason. */
             failures: components["schemas"]["FailureGroup"][];
-            /** @description Distribution of each figure over the samples, by name. */
+            /** @description Distribution of each figure over the samples, by name. Figures of hosts are those of all nodes that ran the job. */
             figures: {
                 [key: string]: components["schemas"]["Distribution"];
             };
@@ -1511,7 +1765,7 @@ export interface components {
             job: components["schemas"]["JobView"];
             /**
              * Format: double
-             * @description Energy of the host's processor packages per terabyte moved, in joules; null if the machine does not measure it.
+             * @description Energy of the processor packages of all nodes that ran the job, per terabyte moved, in joules; null if a machine does not measure it.
              */
             joules_per_terabyte?: number | null;
             /** @description When the report was made. */
@@ -1545,8 +1799,9 @@ export interface components {
             /** @description When the job was submitted. */
             created: components["schemas"]["Timestamp"];
             deadline?: components["schemas"]["Timestamp"] | null;
-            /** @description Place to copy to. */
+            /** @description Place to copy to; of several, the first. */
             destination: string;
+            destinations?: components["schemas"]["DestinationCount"] | null;
             ended?: components["schemas"]["Timestamp"] | null;
             /** @description Short id. Ids sort by the time of submission. */
             id: string;
@@ -1563,13 +1818,15 @@ export interface components {
              */
             limit?: number | null;
             /** @description Amounts moved, summed over all attempts. */
-            moved?: components["schemas"]["MovedView"];
+            moved?: components["schemas"]["Moved"];
             next_attempt?: components["schemas"]["Timestamp"] | null;
             /** @description The node that runs the job. */
             node?: string | null;
             not_before?: components["schemas"]["Timestamp"] | null;
             /** @description Owner of the job. */
             owner: string;
+            /** @description Id of the job with several destinations of which this job is one. */
+            parent?: string | null;
             /**
              * Format: int32
              * @description Jobs with a higher priority run first.
@@ -1588,6 +1845,19 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** @description Summary of the last attempt that ended, as in `--json`. */
             summary?: Record<string, never> | null;
+        };
+        /** @description Files whose stay in the buffer changes. */
+        KeepInBuffer: {
+            /**
+             * @description Place of a file or directory of this node, as `here:/EXPORT/PATH`.
+             * @example here:/data/run42
+             */
+            place: string;
+            /**
+             * Format: int64
+             * @description The files stay for this time from now on; 0 lets them go when room is needed; without it they stay until this changes.
+             */
+            seconds?: number | null;
         };
         /** @description Temporary files that stayed, for one reason. */
         KeptFiles: {
@@ -1709,8 +1979,8 @@ export interface components {
             /** @description Why the part is missing, and the remedy. */
             why: string;
         };
-        /** @description Amounts that an attempt, or all attempts of a job, moved. */
-        MovedView: {
+        /** @description Amounts that an attempt, or all attempts of a job, moved. Unlike [`Amount`], it tells bytes that were sent more than once. */
+        Moved: {
             /**
              * Format: int64
              * @description Bytes of contents that arrived, each counted once.
@@ -1789,6 +2059,8 @@ export interface components {
             list?: string[];
             /** @description Whether the job writes a manifest of the delivered entries. The node that runs the job keeps the manifest. */
             manifest?: boolean;
+            /** @description Further places to copy to. The job is then the parent of a job for each destination, and no node runs it itself. */
+            more_destinations?: string[];
             not_before?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int32
@@ -1948,8 +2220,7 @@ export interface components {
         };
         /** @description One node at work on a divided job. */
         NodeProgress: {
-            /** @description The stage that limits the node. */
-            bottleneck?: string | null;
+            bottleneck?: components["schemas"]["Bottleneck"] | null;
             /** @description The limit of the node and advice, as a sentence. */
             bottleneck_text?: string | null;
             /**
@@ -2022,8 +2293,7 @@ export interface components {
         NodeShare: {
             /** @description Time of the first sample with data from the node. */
             began: components["schemas"]["Timestamp"];
-            /** @description The stage that limited the node most of the time. */
-            bottleneck?: string | null;
+            bottleneck?: components["schemas"]["Bottleneck"] | null;
             /**
              * Format: double
              * @description Mean rate between the two, in bytes per second.
@@ -2031,6 +2301,8 @@ export interface components {
             bytes_per_second: number;
             /** @description Time of the last sample with data from the node. */
             ended: components["schemas"]["Timestamp"];
+            /** @description The network interfaces by which the node sent meanwhile, by the counts of its machine. Empty for fewer than two. */
+            interfaces?: components["schemas"]["InterfaceShare"][];
             /** @description Its name. */
             node: string;
             /**
@@ -2058,6 +2330,15 @@ export interface components {
             user: string;
             /** @description Version of the program. */
             version: string;
+        };
+        /** @description A node or a site as others reach it. */
+        Peer: {
+            /** @description Addresses of its data port, each as `HOST[:PORT]`, in the order in which they are dialled. */
+            addresses: string[];
+            /** @description Identity that it proves. */
+            identity: string;
+            /** @description Name, for people. */
+            name: string;
         };
         /** @description Why a request was not carried out. */
         Problem: {
@@ -2087,8 +2368,7 @@ export interface components {
         ProgressView: {
             /** @description Time of these figures. */
             at: components["schemas"]["Timestamp"];
-            /** @description The stage that limits the transfer, as a word. */
-            bottleneck?: string | null;
+            bottleneck?: components["schemas"]["Bottleneck"] | null;
             /** @description The limit of the transfer and advice, as a sentence. */
             bottleneck_text?: string | null;
             /**
@@ -2134,7 +2414,7 @@ export interface components {
                 [key: string]: number;
             };
             /** @description Amounts that this attempt moved. */
-            moved?: components["schemas"]["MovedView"];
+            moved?: components["schemas"]["Moved"];
             /** @description The nodes at work on a divided job. */
             nodes?: components["schemas"]["NodeProgress"][];
             /** @description Figures of the host at the other end, by name; empty if it gives none. */
@@ -2262,8 +2542,7 @@ export interface components {
              * @description The attempt, counted from 1.
              */
             attempt: number;
-            /** @description The stage that limited the transfer, as a word. */
-            bottleneck?: string | null;
+            bottleneck?: components["schemas"]["Bottleneck"] | null;
             /**
              * Format: int64
              * @description Finished bytes.
@@ -2281,13 +2560,13 @@ export interface components {
             files: number;
             forecast?: components["schemas"]["ForecastView"] | null;
             /** @description Amounts that earlier runs had moved when the attempt started, as the destination reports. */
-            held?: components["schemas"]["MovedView"];
+            held?: components["schemas"]["Moved"];
             /** @description Figures of the host, by name. */
             host: {
                 [key: string]: number;
             };
             /** @description Amounts that the attempt had moved. */
-            moved?: components["schemas"]["MovedView"];
+            moved?: components["schemas"]["Moved"];
             /** @description Name of the measuring cluster node, unless it is the answering node. */
             node?: string | null;
             /** @description The nodes that worked on a divided job, each with its figures. */
@@ -2628,15 +2907,6 @@ export interface components {
             /** @description The source directory, export first. */
             source: string;
         };
-        /** @description A node of the destination. */
-        WorkTargetView: {
-            /** @description Addresses of its data port. */
-            addresses: string[];
-            /** @description Identity that the node proves. */
-            identity: string;
-            /** @description Name. */
-            name: string;
-        };
         /** @description The work of a divided job that has not ended. */
         WorkView: {
             /** @description When the answering node read this. */
@@ -2665,13 +2935,13 @@ export interface components {
             /** @description The copied trees. */
             roots: components["schemas"]["WorkRootView"][];
             /** @description The nodes of the destination. */
-            targets: components["schemas"]["WorkTargetView"][];
+            targets: components["schemas"]["Peer"][];
             /** @description Name of the answering node. */
             told_by: string;
             trouble?: components["schemas"]["Reason"] | null;
-            /** @description A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished. */
+            /** @description A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished. False while no node runs the job. */
             waits_for_target: boolean;
-            /** @description Nodes of the source that lost their items and may still write. Meanwhile no file is assembled, and no tree is finished. */
+            /** @description Nodes of the source whose transfers were cut off and may still write. Meanwhile no file is assembled, and no tree is finished. Empty while no node runs the job. */
             waits_for_writers: string[];
         };
     };
@@ -3105,6 +3375,241 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditView"][];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_buffer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BufferView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_buffer_drop: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DropFromBuffer"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BufferChanged"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_buffer_files: {
+        parameters: {
+            query: {
+                /** @description A place of this node, as `here:/EXPORT/PATH`. */
+                place: string;
+                /** @description Cursor of the page: `next` of the page before. */
+                cursor?: string;
+                /** @description Files of the page; default 500. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BufferFiles"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_buffer_keep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeepInBuffer"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BufferChanged"];
                 };
             };
             /** @description The caller has not proven who it is. */
@@ -3622,6 +4127,8 @@ export interface operations {
                 site?: string;
                 /** @description Substring of the label; case-sensitive. */
                 label?: string;
+                /** @description Id of a job with several destinations, whose jobs are listed. */
+                parent?: string;
                 /** @description Submitted at this time or later. */
                 since?: components["schemas"]["Timestamp"];
                 /** @description Submitted before this time. */
@@ -4110,7 +4617,7 @@ export interface operations {
             query?: {
                 /** @description Only lines after this number; default 0. */
                 after?: number;
-                /** @description Lines of the page; default 1000. */
+                /** @description Most lines of the page; default 1000. Long lines make it shorter. The page behind the last line is empty. */
                 limit?: number;
             };
             header?: never;
@@ -5215,6 +5722,8 @@ export interface operations {
             query: {
                 /** @description Place, as `SITE:/EXPORT/PATH`; `SITE:/` is the site with all its exports. */
                 place: string;
+                /** @description Identity of the node that is asked: the first or an independent one of another site; default the first. */
+                identity?: string;
             };
             header?: never;
             path?: never;

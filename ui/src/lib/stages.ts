@@ -1,5 +1,6 @@
 // Owns the stages of a transfer as the page draws them: which figures belong to each, and how full the edges between them are.
 // Measures nothing: the node's figures do (`stages` of a progress and of a sample).
+import type { Bottleneck } from './api';
 import { bytes, count, percent, rate } from './format';
 
 export type Figures = Record<string, number>;
@@ -11,8 +12,8 @@ export interface Stage {
   busy: number | null;
   blocked: number | null;
   figures: string[];
-  /** What the engine calls it when it limits the transfer. */
-  blamed: string[];
+  /** The bottlenecks that the stage stands for. */
+  blamed: Bottleneck[];
 }
 
 export interface Edge {
@@ -115,7 +116,7 @@ export function stages(told: Figures, scanning: boolean, streams: number): Stage
   ];
 }
 
-/** What lies between two neighbouring stages. */
+/** The edge between two neighbouring stages. */
 export function edge(from: string, told: Figures): Edge {
   const has = (name: string) => (name in told ? told[name]! : null);
   if (from === 'Read') {

@@ -1,5 +1,6 @@
 // Owns what the states of a job mean for people: words, kinds, and which actions each allows.
-import { type Job, type JobState, sentence } from './api';
+import { type Bottleneck, type Job, type JobState, sentence } from './api';
+import { BOTTLENECK_WORDS } from './bottlenecks';
 import { CODES } from './codes';
 import { bytes, count, moment, relative, span } from './format';
 
@@ -39,12 +40,18 @@ export function actions(job: Job): Action[] {
   return state === 'queued' && job.next_attempt != null ? ['now', 'pause', 'cancel'] : ['pause', 'cancel'];
 }
 
-/** What the job is called: its label, or where its bytes go. */
-export function title(job: Job): string {
-  return job.label || `${job.sources[0] ?? ''} → ${job.destination}`;
+/** The destination, or how many there are and how many of them are complete. */
+export function destinations(job: Job): string {
+  const { destinations: all } = job;
+  return all ? `${job.destination} and ${all.total - 1} more, ${all.complete} of ${all.total} complete` : job.destination;
 }
 
-/** What a dry run that has ended would do; null for any other job. */
+/** The title of a job: its label, or its places. */
+export function title(job: Job): string {
+  return job.label || `${job.sources[0] ?? ''} → ${destinations(job)}`;
+}
+
+/** The result of a dry run that has ended; null for any other job. */
 export function dryRun(job: Job): string | null {
   const summary = job.summary as Record<string, unknown> | null | undefined;
   if (summary?.dry_run !== true) return null;
@@ -79,7 +86,7 @@ export function failedSoFar(job: Job): string {
 /** One sentence on why the job is where it is, since when, and when it is tried next. */
 export function because(job: Job, now: number): string {
   if (isMoving(job.state)) {
-    // What the node has to say of a job that moves: a lost connection, or the site that runs it.
+    // The node's note on a running job: a lost connection, or the site that runs it.
     const told = reasonText(job.reason);
     return [told, isScanning(job) ? 'The scan goes on: more files may come.' : ''].filter(Boolean).join(' ');
   }
@@ -158,10 +165,22 @@ export function share(job: Job): number | null {
   return total === 0 ? 1 : Math.min(1, job.progress.bytes / total);
 }
 
-/** What the engine calls the bottleneck, in words. */
-export function limitedBy(bottleneck: string | null | undefined): string {
-  if (!bottleneck) return '';
-  return bottleneck === 'limit' ? 'limited by the limit that is set' : `limited by the ${bottleneck}`;
+/** A stage in words, as the node begins its sentence about it; they follow `limited by`. */
+function stageWords(bottleneck: Bottleneck): string {
+  return BOTTLENECK_WORDS[bottleneck] ?? bottleneck;
+}
+
+/** The node's sentence about the limit, in two: the stage with the nodes that it is at, and the figures with advice. */
+export function limitParts(bottleneck: Bottleneck, text: string): [string, string] {
+  const words = stageWords(bottleneck);
+  if (!text.startsWith(words)) return [words, text];
+  const [stage, ...rest] = text.split(': ');
+  return [stage ?? words, rest.join(': ')];
+}
+
+/** The stage that limits, in words. */
+export function limitedBy(bottleneck: Bottleneck | null | undefined): string {
+  return bottleneck ? `limited by ${stageWords(bottleneck)}` : '';
 }
 
 /** The time left as words: a range, for the recent rates differ. */

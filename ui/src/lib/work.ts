@@ -18,7 +18,7 @@ export const NODE_STATES: Record<
   unknown: { word: 'Not known', sign: '?', kind: 'still' },
 };
 
-/** What a node does in the consensus. */
+/** The role of a node in the consensus. */
 export function role(node: ClusterNode): string {
   if (node.leads) return 'leads';
   return node.votes ? 'votes' : 'follows';
@@ -29,7 +29,7 @@ export function lineRate(bits: number): string {
   return bits < 1e9 ? `${Math.round(bits / 1e6)} Mbit/s` : `${Number((bits / 1e9).toFixed(1))} Gbit/s`;
 }
 
-/** What a node holds of a job, in words; empty where it holds nothing. */
+/** The work of a job that a node holds, in words; empty where it holds nothing. */
 export function holding(held: Held): string {
   const kinds: [number, string, string][] = [
     [held.scans, 'scan', 'scans'],
@@ -49,7 +49,7 @@ export interface Deed {
   divided: boolean;
 }
 
-/** What a node does of the jobs that move. */
+/** The part of a node in the running jobs. */
 export function deeds(node: ClusterNode, moving: Job[], works: Work[]): Deed[] {
   return moving.flatMap((job): Deed[] => {
     const work = works.find((one) => one.job === job.id);

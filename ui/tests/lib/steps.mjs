@@ -25,17 +25,17 @@ export async function until(what, look) {
   throw new Error(`never: ${what}`);
 }
 
-/** What pages complained of. */
+/** The complaints of pages. */
 export const complaints = [];
 
-/** A page with cookies of its own. */
+/** A page with separate cookies. */
 export async function open(browser, { width = 1440, height = 900, scheme = 'light', ...more } = {}) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width, height }, colorScheme: scheme, ...more });
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`));
   page.on('console', (message) => {
-    // A refused or broken request is told by the page itself.
+    // The page itself reports a refused or broken request.
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) complaints.push(`${page.url()}: ${message.text()}`);
   });
   if (process.env.DIST) await serveFrom(page, process.env.DIST);
@@ -44,7 +44,7 @@ export async function open(browser, { width = 1440, height = 900, scheme = 'ligh
 
 /** Nothing serious for those who do not see, do not use a mouse, or need contrast. */
 export async function accessible(page, what) {
-  // What follows a change of sizes is done before the next frame is drawn.
+  // Effects of a change of sizes end before the next frame is drawn.
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   const { violations } = await new AxeBuilder({ page }).analyze();
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
@@ -52,7 +52,7 @@ export async function accessible(page, what) {
   assert.deepEqual(told, []);
 }
 
-/** What the page asks the node, with the cookie of the page. */
+/** A request of the page to the node, with the cookie of the page. */
 export async function api(page, path, method = 'GET', body) {
   return page.evaluate(
     async ([path, method, body]) => {

@@ -1,4 +1,4 @@
-// Owns the nodes and the browser of the tests: two sites in a temporary directory, users, and Chromium with a profile of its own.
+// Owns the nodes and the browser of the tests: two sites in a temporary directory, users, and Chromium with a separate profile.
 // Tests nothing.
 import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ const FLAGS = [
 const slowed = (calls, milliseconds) =>
   `strace -D -f -qq --seccomp-bpf -o /dev/null -e trace=${calls} -e inject=${calls}:delay_enter=${milliseconds}ms`.split(' ');
 
-/** What can be slow about a node. */
+/** The calls of a node that can be slow. */
 const SLOW = { writes: slowed('pwrite64,pwritev', 20), scan: slowed('statx,newfstatat', 5) };
 
 /** A node of one site. */
@@ -137,17 +137,27 @@ export class World {
 
   /** One more node of the first site, which shares its export and joins its cluster under that name, by this token or a new one. */
   async join(name, given) {
-    const token = join(this.directory, `token-${name}`);
-    writeFileSync(token, given ?? (await this.here.godwit('cluster', 'invite')), { mode: 0o600 });
-    const node = new Node(this, name);
-    node.data = this.here.data;
-    node.once = ['--join', this.here.listen, '--token-file', token, '--name', name];
-    this.joined.push(await node.start());
+    const node = await this.#joined(name, this.here, given);
     await allow(this.there, await node.godwit('id'));
     return node;
   }
 
-  /** A browser of its own. */
+  /** One more node of the second site. */
+  joinThere(name) {
+    return this.#joined(name, this.there);
+  }
+
+  async #joined(name, first, given) {
+    const token = join(this.directory, `token-${name}`);
+    writeFileSync(token, given ?? (await first.godwit('cluster', 'invite')), { mode: 0o600 });
+    const node = new Node(this, name);
+    node.data = first.data;
+    node.once = ['--join', first.listen, '--token-file', token, '--name', name];
+    this.joined.push(await node.start());
+    return node;
+  }
+
+  /** A separate browser. */
   async browser() {
     this.chromium = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, chromiumSandbox: false });
     return this.chromium;
