@@ -10,7 +10,7 @@ import godwit
 
 
 class GodwitOperator(BaseOperator):
-    """Submits a job and waits for it. A try after a lost worker takes up the same job.
+    """Submits a job and waits for it. A try after a lost worker, or after a stop, takes up the same job.
 
     Without `node`, the node of the worker's machine is asked. A node elsewhere takes the token of the file that
     GODWIT_TOKEN_FILE names on the worker.
@@ -46,7 +46,8 @@ class GodwitOperator(BaseOperator):
             key = "".join(sign if 32 < ord(sign) < 127 else "_" for sign in key)
             job = client.submit(self.source, self.destination, label=label, idempotency_key=key, **self.options)
             self._job = job.id
-            if job.state in ("failed", "partial"):
+            # The key finds the job of the last try, which may have ended.
+            if job.state in ("failed", "partial", "cancelled"):
                 job.retry()
             job.wait()
             self.log.info("%s", job)

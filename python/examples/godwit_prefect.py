@@ -17,7 +17,7 @@ def transfer(source: str, destination: str, *, node: Optional[str] = None, **opt
     with godwit.Client(node) as client:
         job = client.submit(source, destination, **options)
         get_run_logger().info("job %s: %s to %s", job.id, source, destination)
-        if job.state in ("failed", "partial"):
+        if job.state in ("failed", "partial", "cancelled"):
             job.retry()
         return job.wait().id
 

@@ -30,7 +30,7 @@ class Node:
         self.data.mkdir(parents=True)
         self.log = directory / name / "log"
         self.address = "127.0.0.1:0"
-        # Words before its commands, such as those that enter a namespace.
+        # Words put before each command of the node, such as those that enter a namespace.
         self.wrapper: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
 

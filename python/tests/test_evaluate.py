@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -15,9 +16,10 @@ import pytest
 pl = pytest.importorskip("polars", reason="the extra `evaluate` is not installed")
 
 import godwit  # noqa: E402
-from godwit.evaluate import figures, sampler, sets  # noqa: E402
+from godwit.evaluate import figures, sampler, sets, stats  # noqa: E402
 from godwit.evaluate import plan as plans  # noqa: E402
-from godwit.evaluate.measure import busy_now, forecast_error  # noqa: E402
+from godwit.evaluate.idle import busy_now  # noqa: E402
+from godwit.evaluate.measure import forecast_error  # noqa: E402
 
 TINY = """
 title = "Tiny"
@@ -79,6 +81,9 @@ def test_a_plan_runs_is_resumed_and_leaves_tables(sites, arguments, tmp_path):
     asked = command(sites, *arguments, check=False)
     assert asked.returncode != 0 and "--yes" in asked.stderr
     assert "32 runs of 16 settings" in asked.stderr and "at least" in asked.stderr
+    # It asked before it made anything.
+    assert not (sites.a.data / "evaluate").exists() and not (tmp_path / "out").exists()
+    assert not (sites.b.data / "evaluate").exists()
     done = command(sites, *arguments, "--yes", "--keep-data")
     out = tmp_path / "out"
     runs = pl.read_parquet(out / "runs.parquet")
@@ -147,9 +152,16 @@ def test_ready_made_plans_are_plans():
     places = {"source": "here:/data", "destination": "siteB:/data", "source_directory": "/data"}
     assert {"quick"} <= set(plans.names())
     for name in plans.names():
-        runs = plans.load(name, places).runs()
+        plan = plans.load(name, places)
+        runs = plan.runs()
         assert runs, name
         assert len({run.key for run in runs}) == len(runs), name
+        # Those that are compared have a run more than a verdict needs; of a soak, only its time ends the runs.
+        if name not in ("quick", "verify-network", "soak"):
+            assert plan.repetitions > stats.FEWEST_PAIRS, name
+    # Of jobs of the same size, the first one done is not the last one only if there are several.
+    sizes = plans.load("zx-sizes", places)
+    assert sizes.factors["concurrent"] == [4]
 
 
 def test_each_set_of_a_ready_made_plan_can_be_made(tmp_path):
@@ -161,6 +173,16 @@ def test_each_set_of_a_ready_made_plan_can_be_made(tmp_path):
         command = [os.environ["GODWIT"], "gen", spec, tmp_path / str(number), "--scale", "1e-9"]
         made = subprocess.run(command, check=False, capture_output=True, text=True)
         assert made.returncode == 0, f"{spec}: {made.stderr}"
+
+
+def test_the_size_of_a_set_is_known_before_it_is_made(tmp_path):
+    for number, (spec, scale) in enumerate((("tree:200x100..30kB,2000x~8KiB", 1), ("zx-mixed", 0.0005))):
+        places = {"source": "here:/a", "destination": "b:/c", "source_directory": str(tmp_path)}
+        plan = plans.parse("x", {"data": [{"name": f"set{number}", "spec": spec}]}, places)
+        assert sets.make(plan, plan.data[0], scale)[1] == sets.foretell(spec, plan.seed, scale)
+    with pytest.raises(godwit.SetupError) as refused:
+        sets.foretell("nosuch:5", 1, 1)
+    assert "nosuch" in refused.value.detail
 
 
 def test_sizes_are_read():
@@ -194,8 +216,17 @@ def test_a_report_needs_no_other_file_and_follows_its_theme(sites, arguments, tm
     assert page.count("<svg") >= 4 and "currentColor" in page and "#010203" not in page
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
     assert "prefers-color-scheme: dark" in page and "@media print" in page
+    # A host that steals processor time disturbs runs, and those do not count.
+    lines = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
+    counted = Counter(run["setting"] for run in lines if not run["disturbed"])
+    assert len(lines) == 32 and len(counted) >= 12
+    pairs = [(counted[name], counted[name.replace(" tls ", " none ")]) for name in counted if " tls " in name]
+    said = [f"undecided: {a} and {b} runs, and at least 7 pairs are needed" for a, b in pairs if a and b]
     told = command(sites, "compare", str(out), "--settings", "tls,none")
-    assert told.stdout.count("undecided: 2 and 2 runs") == 8
+    assert Counter(line.split(": ", 1)[1] for line in told.stdout.splitlines()) == Counter(said), told.stdout
+    said = [f"undecided: {n} and {n} runs, and at least 5 of each are needed" for n in counted.values()]
+    told = command(sites, "compare", str(out), str(out))
+    assert Counter(line.split(": ", 1)[1] for line in told.stdout.splitlines()) == Counter(said), told.stdout
     told = command(sites, "compare", str(out), str(out), "--json")
     assert {one["word"] for one in json.loads(told.stdout)} == {"undecided"}
     wrong = command(sites, "compare", str(out), "--settings", "tls,nosuch", check=False)
@@ -207,7 +238,7 @@ def test_a_report_needs_no_other_file_and_follows_its_theme(sites, arguments, tm
 def test_a_limited_path_is_named_with_its_ceiling(sites, client, arguments):
     client.limits.put("site", "siteB", {"rate": "20MB/s"})
     try:
-        done = command(sites, "verify-network", *arguments[1:], "--yes", "--scale", "0.005")
+        done = command(sites, "verify-network", *arguments[1:], "--yes", "--busy", "--scale", "0.005")
     finally:
         client.limits.remove("site", "siteB")
     runs = [json.loads(line) for line in (Path(arguments[-1]) / "runs.jsonl").read_text().splitlines()]
@@ -217,6 +248,15 @@ def test_a_limited_path_is_named_with_its_ceiling(sites, client, arguments):
     assert "limit limited" in done.stdout and "godwit node limits" in done.stdout
 
 
+def test_the_command_that_goes_on_names_the_folder_of_the_results():
+    from godwit.evaluate.main import _again
+
+    given = ["run", "quick", "--source", "here:/a b"]
+    told = "godwit-evaluate run quick --source 'here:/a b'"
+    assert _again(argparse.Namespace(given=given, out=None), Path("evaluation-1")) == f"{told} --out evaluation-1"
+    assert _again(argparse.Namespace(given=given, out=Path("x")), Path("x")) == told
+
+
 def test_cores_over_time_need_no_order():
     cores = {"core 0": [(1e9, 0.5), (1e9 - 3, 0.1)], "core 1": [(1e9 - 1, 0.2), (1e9 - 5, 0.4)]}
-    assert "<svg" in figures.heat(cores)
+    assert "<svg" in figures.heats({"x": cores})

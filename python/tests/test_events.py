@@ -30,7 +30,7 @@ def test_an_event_that_never_ends_is_refused(begin):
 
 
 @pytest.mark.parametrize("data", [b"event: job\ndata: {\n\n", b"event: progress\ndata: {}\n\n", b"data: \xff\n\n"])
-def test_what_is_no_event_is_refused_or_passed_over(data):
+def test_invalid_events_are_refused_or_ignored(data):
     follower = Follower("the node", None)
     if b"progress" in data:
         assert follower.read(data) == []

@@ -61,6 +61,10 @@ CALLS = [
     ("places.stat", ["here:/data/made"], {}),
     ("places.space", ["here:/"], {}),
     ("places.rename", [{"from": "here:/data/made/deep", "to": "here:/data/made/other"}], {}),
+    ("buffer.get", [], {}),
+    ("buffer.files", ["here:/data/made"], {"limit": 3}),
+    ("buffer.keep", [{"place": "here:/data/made", "seconds": 60}], {}),
+    ("buffer.drop", [{"place": "here:/data/made"}], {}),
     ("places.clean", [{"place": "here:/data/made", "dry_run": True}], {}),
     ("places.remove", [{"place": "here:/data/made", "recursive": True}], {}),
     ("users.remove", ["ada"], {}),
@@ -133,7 +137,7 @@ def test_a_node_understands_each_operation_of_the_client_that_awaits(own_node):
 
 
 @pytest.mark.parametrize("group", ["users", "sites", "limits"])
-def test_what_is_removed_twice_is_refused_once(own_node, group):
+def test_a_second_removal_is_refused(own_node, group):
     arguments = ["node", "node"] if group == "limits" else ["nosuch"]
     with own_node.client() as client, pytest.raises(godwit.RefusedError) as refused:
         call(client, f"{group}.remove", arguments, {})

@@ -25,15 +25,15 @@ def until(job, condition, seconds=60):
 
 def test_a_copy_is_submitted_and_awaited(client, sites):
     for number in range(20):
-        sites.a.write(f"run42/{number}", 1000 + number)
-    job = client.submit("here:/data/run42", "siteB:/data/run42", label="night", settings={"streams": 2}, manifest=True)
+        sites.a.write(f"night/{number}", 1000 + number)
+    job = client.submit("here:/data/night", "siteB:/data/night", label="night", settings={"streams": 2}, manifest=True)
     assert job.wait(60) is job
     assert job.state == "complete" and job.has_ended
-    assert (sites.b.data / "run42" / "7").read_bytes() == (sites.a.data / "run42" / "7").read_bytes()
+    assert (sites.b.data / "night" / "7").read_bytes() == (sites.a.data / "night" / "7").read_bytes()
     assert client.jobs.description(job.id)["settings"]["streams"] == ["2"]
     assert job.report()["bytes_moved"] == sum(range(1000, 1020))
     assert [one.id for one in client.all_jobs(label="night", state=["complete"])] == [job.id]
-    assert {entry["name"] for entry in client.ls("siteB:/data/run42")} == {str(number) for number in range(20)}
+    assert {entry["name"] for entry in client.ls("siteB:/data/night")} == {str(number) for number in range(20)}
     assert any(line["event"] for line in job.log())
     target = sites.a.home / "manifest"
     client.save_manifest(job.id, target)

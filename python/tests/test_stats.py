@@ -11,11 +11,12 @@ pytest.importorskip("scipy", reason="the extra `evaluate` is not installed")
 
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
+from scipy.stats import permutation_test  # noqa: E402
 
 from godwit.evaluate import stats  # noqa: E402
 
 RUNS = 12
-# By how much rates of one setting stray. Where they stray by more, twelve runs do not find five per cent.
+# The spread of the rates of one setting. With a larger spread, twelve runs are too few to find a difference of five per cent.
 NOISE = 0.025
 
 
@@ -61,7 +62,23 @@ def test_few_runs_and_small_differences_decide_nothing():
     assert stats.compare(same, dict.fromkeys(range(30), 120.0)).word == "better"
 
 
-VALUES = st.lists(st.floats(1e-3, 1e12), min_size=4, max_size=20)
+@pytest.mark.parametrize(("is_paired", "fewest"), [(False, stats.FEWEST), (True, stats.FEWEST_PAIRS)])
+def test_the_fewest_runs_that_are_asked_for_decide(is_paired, fewest):
+    def twice(count):
+        """The second set has double rates, and each stray a little."""
+        values = [{block: rate * (1 + block / 1000) for block in range(count)} for rate in (1.0, 2.0)]
+        return stats.compare(*values, is_paired=is_paired)
+
+    assert twice(fewest).word == "better" and twice(fewest).has_enough
+    assert twice(fewest - 1).word == "undecided" and not twice(fewest - 1).has_enough
+    # With fewer ones, not even this difference is rare enough by chance.
+    kind = "samples" if is_paired else "independent"
+    few = [np.log([rate * (1 + block / 1000) for block in range(fewest - 1)]) for rate in (2.0, 1.0)]
+    chance = permutation_test(few, lambda x, y: np.mean(x) - np.mean(y), permutation_type=kind, vectorized=False)
+    assert chance.pvalue >= stats.ALPHA
+
+
+VALUES = st.lists(st.floats(1e-3, 1e12), min_size=stats.FEWEST, max_size=20)
 
 
 @settings(max_examples=40, deadline=None)

@@ -228,7 +228,7 @@ def lost(*, was_sent):
         (True, True, godwit.CertificateError("identity_changed", "other"), False),
     ],
 )
-def test_only_what_does_no_harm_is_sent_again(twice, is_known, error, again):
+def test_only_a_harmless_request_is_sent_again(twice, is_known, error, again):
     tries = exchange.Tries(Call("POST", "/x", twice=twice), retry_for=30, is_known=is_known)
     if again:
         assert 0 < tries.pause(error) <= 0.25

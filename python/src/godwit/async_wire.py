@@ -1,4 +1,4 @@
-"""Owns the connections of the client whose calls are awaited. What is sent, and when again, `exchange` and `events` decide."""
+"""Owns the connections of the client whose calls are awaited. `exchange` and `events` decide on requests and retries."""
 
 from __future__ import annotations
 

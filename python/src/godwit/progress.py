@@ -10,6 +10,7 @@ from typing import Any, Optional, Protocol, Type, Union
 from typing_extensions import Self
 
 from .api.schemas import JobView
+from .bottlenecks import BOTTLENECK_WORDS
 
 # Without a terminal, one line in this time.
 _LINE_EVERY = 10.0
@@ -72,7 +73,7 @@ def sentence(view: JobView) -> str:
             said.append(f"{size(rate)}/s")
         limited = progress.get("bottleneck")
         if limited:
-            said.append(f"limited by {limited}")
+            said.append("limited by " + BOTTLENECK_WORDS.get(limited, limited))
     elif reason:
         said.append(reason["text"])
     return ", ".join(said)

@@ -5,6 +5,7 @@ from . import (
     access,
     account,
     audit,
+    buffer,
     cluster,
     exports,
     jobs,
@@ -28,6 +29,7 @@ class Groups:
         self.access = access.Access(sender)
         self.account = account.Account(sender)
         self.audit = audit.Audit(sender)
+        self.buffer = buffer.Buffer(sender)
         self.cluster = cluster.Cluster(sender)
         self.exports = exports.Exports(sender)
         self.jobs = jobs.Jobs(sender)
@@ -49,6 +51,7 @@ class AsyncGroups:
         self.access = access.AsyncAccess(sender)
         self.account = account.AsyncAccount(sender)
         self.audit = audit.AsyncAudit(sender)
+        self.buffer = buffer.AsyncBuffer(sender)
         self.cluster = cluster.AsyncCluster(sender)
         self.exports = exports.AsyncExports(sender)
         self.jobs = jobs.AsyncJobs(sender)

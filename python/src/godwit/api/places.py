@@ -31,9 +31,13 @@ class Places(Group):
         """Renames an entry within its export."""
         return self._send(Call[schemas.EntryView]("POST", "/api/v1/places/rename", body=body))
 
-    def space(self, place: str) -> List[schemas.ExportRoom]:
+    def space(self, place: str, *, identity: Optional[str] = None) -> List[schemas.ExportRoom]:
         """Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports."""
-        return self._send(Call[List[schemas.ExportRoom]]("GET", "/api/v1/places/space", query={"place": place}, twice=True))
+        return self._send(
+            Call[List[schemas.ExportRoom]](
+                "GET", "/api/v1/places/space", query={"place": place, "identity": identity}, twice=True
+            )
+        )
 
     def stat(self, place: str) -> schemas.EntryView:
         """Shows one entry."""
@@ -65,9 +69,13 @@ class AsyncPlaces(AsyncGroup):
         """Renames an entry within its export."""
         return await self._send(Call[schemas.EntryView]("POST", "/api/v1/places/rename", body=body))
 
-    async def space(self, place: str) -> List[schemas.ExportRoom]:
+    async def space(self, place: str, *, identity: Optional[str] = None) -> List[schemas.ExportRoom]:
         """Lists the exports of a site with their free space, or only the export of the place. Of another site, lists only usable exports."""
-        return await self._send(Call[List[schemas.ExportRoom]]("GET", "/api/v1/places/space", query={"place": place}, twice=True))
+        return await self._send(
+            Call[List[schemas.ExportRoom]](
+                "GET", "/api/v1/places/space", query={"place": place, "identity": identity}, twice=True
+            )
+        )
 
     async def stat(self, place: str) -> schemas.EntryView:
         """Shows one entry."""

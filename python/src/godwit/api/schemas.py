@@ -6,6 +6,8 @@ from typing_extensions import NotRequired, TypedDict
 
 AccessOrigin = Literal["file", "state"]
 """Origin of a rule."""
+Bottleneck = Literal["source storage", "source CPU", "network", "destination CPU", "destination storage", "limit"]
+"""The stage that limits a transfer."""
 Divide = Literal["auto", "always", "never"]
 """Whether a job is divided among several nodes."""
 EntryKind = Literal["file", "directory", "symlink", "fifo", "socket", "char_device", "block_device", "other"]
@@ -125,6 +127,86 @@ class AuditView(TypedDict):
     """Number of the line. Later lines have greater numbers."""
     via: NotRequired[Optional[str]]
     """In a cluster, the node that proposed the change. That node vouches for the actor."""
+
+
+class BufferChanged(TypedDict):
+    """The result of a change."""
+
+    files: int
+    """Files that are as asked now."""
+    refused: int
+    """Files that are not, because others have reserved the room."""
+
+
+class BufferFile(TypedDict):
+    """A file in the buffer."""
+
+    bytes: int
+    """Size of the file."""
+    bytes_held: int
+    """Bytes of the file that the buffer can send."""
+    dirty: NotRequired[bool]
+    """Whether the buffer has the only copy of some of them."""
+    path: str
+    """Path below the export."""
+    pinned: NotRequired[bool]
+    """Whether a user has pinned the file."""
+    until: NotRequired[Optional[Timestamp]]
+
+
+class BufferFiles(TypedDict):
+    """A page of the files in the buffer."""
+
+    files: List[BufferFile]
+    """The files, by the bytes of their paths."""
+    next: NotRequired[Optional[str]]
+    """Cursor of the next page; none at the end."""
+
+
+class BufferView(TypedDict):
+    """The transfer buffer of a node. Without a buffer all figures are 0."""
+
+    bytes_clean: int
+    """Bytes that can be evicted, because their source has them."""
+    bytes_dirty: int
+    """Bytes of which the buffer has the only copy."""
+    bytes_filling: int
+    """Bytes on their way to flash."""
+    bytes_free: int
+    """Bytes that hold nothing."""
+    bytes_total: int
+    """Bytes of all extents of the volumes."""
+    damaged_bytes: int
+    """Bytes that were not as they had been written. None of them was sent."""
+    extent_bytes: int
+    """Bytes of one extent."""
+    files: int
+    """Files with extents."""
+    filled_bytes: int
+    """Bytes written to flash."""
+    hit_bytes: int
+    """Bytes that transfers got from the buffer since the start of the node."""
+    missed_bytes: int
+    """Bytes that transfers read from the exports instead."""
+    passed_bytes: int
+    """Bytes that passed the buffer by, because it had no room or was slower."""
+    volumes: List[BufferVolume]
+    """The volumes, in the order of the settings."""
+
+
+class BufferVolume(TypedDict):
+    """One volume of the buffer."""
+
+    bytes_free: int
+    """Bytes that hold nothing."""
+    bytes_total: int
+    """Bytes of its extents."""
+    path: NotRequired[Optional[str]]
+    """Its place; only admins see it."""
+    reason: NotRequired[Optional[str]]
+    """Why it is out or closed; only admins see why it is closed."""
+    state: str
+    """`well`, `slow`, `out`, or `closed` if the node could not open it."""
 
 
 class CancelJob(TypedDict):
@@ -276,6 +358,15 @@ class DeliveryView(TypedDict):
     """HTTP status of the last attempt, or why there was none."""
 
 
+class DestinationCount(TypedDict):
+    """Destinations of a job with several."""
+
+    complete: int
+    """Number of destinations that are complete."""
+    total: int
+    """Number of destinations."""
+
+
 class Distribution(TypedDict):
     """Distribution of a figure over the samples."""
 
@@ -295,6 +386,13 @@ class Distribution(TypedDict):
     """Number of samples with the figure."""
 
 
+class DropFromBuffer(TypedDict):
+    """Files that leave the buffer."""
+
+    place: str
+    """Place of a file or directory of this node, as `here:/EXPORT/PATH`."""
+
+
 class EntryView(TypedDict):
     """An entry as its directory shows it."""
 
@@ -310,6 +408,23 @@ class EntryView(TypedDict):
     """Length of its contents in bytes."""
     target: NotRequired[Any]
     """Target of a symbolic link."""
+
+
+class EvennessView(TypedDict):
+    """The first and the last node of a divided job, and how evenly the nodes shared it."""
+
+    first: str
+    """The node that was done first."""
+    first_ended: Timestamp
+    """When it was done."""
+    interfaces: NotRequired[Optional[float]]
+    """The same of the interfaces of the node whose interfaces were the least even; null if no node used several."""
+    last: str
+    """The node that was done last."""
+    last_ended: Timestamp
+    """When it was done."""
+    nodes: float
+    """The smallest share of a node divided by the largest; 1 means equal shares."""
 
 
 class ExportRoom(TypedDict):
@@ -385,6 +500,8 @@ class ForecastView(TypedDict):
 class Health(TypedDict):
     """Whether the node is alive or ready."""
 
+    notes: NotRequired[List[str]]
+    """Parts of the node that do not work, without which it goes on."""
     status: str
     """`ok` or `ready`."""
 
@@ -396,6 +513,15 @@ class IndependentNode(TypedDict):
     """Addresses of the node, each as `HOST[:PORT]`."""
     identity: str
     """Identity that the node proves."""
+
+
+class InterfaceShare(TypedDict):
+    """The share of one network interface."""
+
+    interface: str
+    """Its name."""
+    share: float
+    """Share of the bytes that all interfaces of the machine sent, from 0 to 1."""
 
 
 class InviteView(TypedDict):
@@ -433,15 +559,18 @@ class JobReport(TypedDict):
     """Bytes that the attempts moved."""
     description: NewJob
     """The job as it was submitted."""
+    destinations: NotRequired[List[JobView]]
+    """The job of each destination, for a job with several."""
+    evenness: NotRequired[Optional[EvennessView]]
     failures: List[FailureGroup]
     """Failed entries grouped by reason."""
     figures: Dict[str, Distribution]
-    """Distribution of each figure over the samples, by name."""
+    """Distribution of each figure over the samples, by name. Figures of hosts are those of all nodes that ran the job."""
     forecast: NotRequired[Optional[ForecastReview]]
     job: JobView
     """The job."""
     joules_per_terabyte: NotRequired[Optional[float]]
-    """Energy of the host's processor packages per terabyte moved, in joules; null if the machine does not measure it."""
+    """Energy of the processor packages of all nodes that ran the job, per terabyte moved, in joules; null if a machine does not measure it."""
     made: Timestamp
     """When the report was made."""
     missing: NotRequired[List[MissingNode]]
@@ -465,7 +594,8 @@ class JobView(TypedDict):
     """When the job was submitted."""
     deadline: NotRequired[Optional[Timestamp]]
     destination: str
-    """Place to copy to."""
+    """Place to copy to; of several, the first."""
+    destinations: NotRequired[Optional[DestinationCount]]
     ended: NotRequired[Optional[Timestamp]]
     id: str
     """Short id. Ids sort by the time of submission."""
@@ -475,7 +605,7 @@ class JobView(TypedDict):
     """Free text that describes the job to people."""
     limit: NotRequired[Optional[int]]
     """Limit in bytes per second."""
-    moved: NotRequired[MovedView]
+    moved: NotRequired[Moved]
     """Amounts moved, summed over all attempts."""
     next_attempt: NotRequired[Optional[Timestamp]]
     node: NotRequired[Optional[str]]
@@ -483,6 +613,8 @@ class JobView(TypedDict):
     not_before: NotRequired[Optional[Timestamp]]
     owner: str
     """Owner of the job."""
+    parent: NotRequired[Optional[str]]
+    """Id of the job with several destinations of which this job is one."""
     priority: int
     """Jobs with a higher priority run first."""
     progress: NotRequired[Optional[ProgressView]]
@@ -498,6 +630,15 @@ class JobView(TypedDict):
     """State of the job."""
     summary: NotRequired[Optional[Dict[str, Any]]]
     """Summary of the last attempt that ended, as in `--json`."""
+
+
+class KeepInBuffer(TypedDict):
+    """Files whose stay in the buffer changes."""
+
+    place: str
+    """Place of a file or directory of this node, as `here:/EXPORT/PATH`."""
+    seconds: NotRequired[Optional[int]]
+    """The files stay for this time from now on; 0 lets them go when room is needed; without it they stay until this changes."""
 
 
 class KeptFiles(TypedDict):
@@ -610,8 +751,8 @@ class MissingNode(TypedDict):
     """Why the part is missing, and the remedy."""
 
 
-class MovedView(TypedDict):
-    """Amounts that an attempt, or all attempts of a job, moved."""
+class Moved(TypedDict):
+    """Amounts that an attempt, or all attempts of a job, moved. Unlike [`Amount`], it tells bytes that were sent more than once."""
 
     bytes: int
     """Bytes of contents that arrived, each counted once."""
@@ -672,6 +813,8 @@ class NewJob(TypedDict):
     """Paths below the one source: only these entries are transferred. A directory includes its contents only with `selection.recursive`. Without a list, all entries of the sources are selected."""
     manifest: NotRequired[bool]
     """Whether the job writes a manifest of the delivered entries. The node that runs the job keeps the manifest."""
+    more_destinations: NotRequired[List[str]]
+    """Further places to copy to. The job is then the parent of a job for each destination, and no node runs it itself."""
     not_before: NotRequired[Optional[Timestamp]]
     priority: NotRequired[int]
     """Jobs with a higher priority run first."""
@@ -819,8 +962,7 @@ class NodeInterface(TypedDict):
 class NodeProgress(TypedDict):
     """One node at work on a divided job."""
 
-    bottleneck: NotRequired[Optional[str]]
-    """The stage that limits the node."""
+    bottleneck: NotRequired[Optional[Bottleneck]]
     bottleneck_text: NotRequired[Optional[str]]
     """The limit of the node and advice, as a sentence."""
     bytes_per_second: float
@@ -866,12 +1008,13 @@ class NodeShare(TypedDict):
 
     began: Timestamp
     """Time of the first sample with data from the node."""
-    bottleneck: NotRequired[Optional[str]]
-    """The stage that limited the node most of the time."""
+    bottleneck: NotRequired[Optional[Bottleneck]]
     bytes_per_second: float
     """Mean rate between the two, in bytes per second."""
     ended: Timestamp
     """Time of the last sample with data from the node."""
+    interfaces: NotRequired[List[InterfaceShare]]
+    """The network interfaces by which the node sent meanwhile, by the counts of its machine. Empty for fewer than two."""
     node: str
     """Its name."""
     share: float
@@ -893,6 +1036,17 @@ class NodeView(TypedDict):
     """Name of the caller."""
     version: str
     """Version of the program."""
+
+
+class Peer(TypedDict):
+    """A node or a site as others reach it."""
+
+    addresses: List[str]
+    """Addresses of its data port, each as `HOST[:PORT]`, in the order in which they are dialled."""
+    identity: str
+    """Identity that it proves."""
+    name: str
+    """Name, for people."""
 
 
 class Problem(TypedDict):
@@ -923,8 +1077,7 @@ class ProgressView(TypedDict):
 
     at: Timestamp
     """Time of these figures."""
-    bottleneck: NotRequired[Optional[str]]
-    """The stage that limits the transfer, as a word."""
+    bottleneck: NotRequired[Optional[Bottleneck]]
     bottleneck_text: NotRequired[Optional[str]]
     """The limit of the transfer and advice, as a sentence."""
     bytes: int
@@ -946,7 +1099,7 @@ class ProgressView(TypedDict):
     forecast: NotRequired[Optional[ForecastView]]
     host: NotRequired[Dict[str, float]]
     """Figures of the host that runs the attempt, by name."""
-    moved: NotRequired[MovedView]
+    moved: NotRequired[Moved]
     """Amounts that this attempt moved."""
     nodes: NotRequired[List[NodeProgress]]
     """The nodes at work on a divided job."""
@@ -1040,8 +1193,7 @@ class SampleView(TypedDict):
     """Time of the measurement."""
     attempt: int
     """The attempt, counted from 1."""
-    bottleneck: NotRequired[Optional[str]]
-    """The stage that limited the transfer, as a word."""
+    bottleneck: NotRequired[Optional[Bottleneck]]
     bytes: int
     """Finished bytes."""
     bytes_per_second: float
@@ -1049,11 +1201,11 @@ class SampleView(TypedDict):
     files: int
     """Finished files."""
     forecast: NotRequired[Optional[ForecastView]]
-    held: NotRequired[MovedView]
+    held: NotRequired[Moved]
     """Amounts that earlier runs had moved when the attempt started, as the destination reports."""
     host: Dict[str, float]
     """Figures of the host, by name."""
-    moved: NotRequired[MovedView]
+    moved: NotRequired[Moved]
     """Amounts that the attempt had moved."""
     node: NotRequired[Optional[str]]
     """Name of the measuring cluster node, unless it is the answering node."""
@@ -1327,17 +1479,6 @@ class WorkRootView(TypedDict):
     """The source directory, export first."""
 
 
-class WorkTargetView(TypedDict):
-    """A node of the destination."""
-
-    addresses: List[str]
-    """Addresses of its data port."""
-    identity: str
-    """Identity that the node proves."""
-    name: str
-    """Name."""
-
-
 class WorkView(TypedDict):
     """The work of a divided job that has not ended."""
 
@@ -1363,12 +1504,12 @@ class WorkView(TypedDict):
     """Why the answering node may not know the newest state, and the remedy; null if it knows it."""
     roots: List[WorkRootView]
     """The copied trees."""
-    targets: List[WorkTargetView]
+    targets: List[Peer]
     """The nodes of the destination."""
     told_by: str
     """Name of the answering node."""
     trouble: NotRequired[Optional[Reason]]
     waits_for_target: bool
-    """A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished."""
+    """A node of the destination is unreachable and may still write. Meanwhile no file is assembled, and no tree is finished. False while no node runs the job."""
     waits_for_writers: List[str]
-    """Nodes of the source that lost their items and may still write. Meanwhile no file is assembled, and no tree is finished."""
+    """Nodes of the source whose transfers were cut off and may still write. Meanwhile no file is assembled, and no tree is finished. Empty while no node runs the job."""

@@ -21,14 +21,30 @@ _NAMES = {
     "destination": "the storage of the destination",
 }
 
+_NO_ENCRYPTION = "In a trusted network, try --setting encryption=none, which a node takes with serve --encryption any."
+
 _MENDS = {
     "source storage": "More readers or a faster disk: try --setting readers=8.",
     "destination storage": "More writers or a faster disk: try --setting writers=8.",
-    "source CPU": "All cores of the source are busy: encryption none in a trusted network, or another cipher.",
-    "destination CPU": "All cores of the destination are busy: encryption none in a trusted network, or another cipher.",
-    "network": "The path is the limit: run godwit doctor, and look at tcp_rmem, tcp_wmem, lost packets and other traffic.",
+    "source CPU": f"All cores of the source are busy. {_NO_ENCRYPTION}",
+    "destination CPU": f"All cores of the destination are busy. {_NO_ENCRYPTION}",
     "limit": "A limit is in force: look at godwit node limits.",
 }
+# Of the network, by the causes of `verdict`.
+_PATH_MENDS = {
+    "full": "The path is full: only a faster one, or less other traffic, gives more.",
+    "loss": "The path drops packets though no queue stands: look at cables, transceivers and policers (ethtool -S DEVICE), "
+    "and try --setting congestion=bbr.",
+    "window": "As root at the receiving end: sysctl -w net.ipv4.tcp_rmem='4096 131072 {most}'.",
+    "buffer": "As root at the sending end: sysctl -w net.ipv4.tcp_wmem='4096 16384 {most}'.",
+    "interface": "One interface carries less than its sisters: look at its speed and cable (ethtool DEVICE).",
+}
+_UNCLEAR = "No counter shows why the path gives no more: run godwit doctor."
+# A buffer holds what is on its way in a round trip. The kernel counts its own data, too, which takes as much again.
+_OVERHEAD = 2
+# The rate that a path is meant to have, if it has not reached more: 10 Gbit/s. `godwit doctor` takes the same.
+_RATE_WANTED = 1_250_000_000
+_BUFFER_MIN, _BUFFER_MAX = 16 << 20, 1 << 30
 
 
 def ceilings(runs: Sequence[Mapping[str, Any]]) -> Dict[str, float]:
@@ -62,8 +78,9 @@ def sentences(runs: Sequence[Mapping[str, Any]], summaries: Mapping[str, stats.S
     said = []
     stages = Counter(str(run["bottleneck"]) for run in runs if run["bottleneck"] and run["ends"] in ("disk", "memory", "back"))
     for stage, count in stages.most_common(2):
-        if stage in _MENDS:
-            said.append(f"{stage} limited {count} runs most of the time. {_MENDS[stage]}")
+        mend = _path_mend(runs) if stage == "network" else _MENDS.get(stage)
+        if mend:
+            said.append(f"{stage} limited {count} runs most of the time. {mend}")
     found = ceilings(runs)
     lowest = min((rate for ends, rate in found.items() if ends in _NAMES), default=0.0)
     if "disk" in found and found["disk"] < _CLOSE * lowest:
@@ -74,10 +91,23 @@ def sentences(runs: Sequence[Mapping[str, Any]], summaries: Mapping[str, stats.S
     for name, one in summaries.items():
         if one.count >= stats.FEWEST and one.p05 and one.median / one.p05 > 1.5:
             said.append(f"{name}: one run in twenty is slower than {size(one.p05)}/s, at a median of {size(one.median)}/s.")
-    resent = sum(run["resent_bytes"] for run in runs) / max(sum(run["bytes"] for run in runs), 1)
+    # A full queue drops packets without a fault of the path.
+    others = [run for run in runs if verdict.path_cause(run) != "full"]
+    resent = sum(run["resent_bytes"] for run in others) / max(sum(run["bytes"] for run in others), 1)
     if resent > 0.001:
         said.append(f"{resent:.2%} of the bytes were sent again: the path loses packets or connections.")
     return said or ["Nothing stands out."]
+
+
+def _path_mend(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The change that helps most runs that the network limited."""
+    limited = [run for run in runs if run["bottleneck"] == "network" and run["ends"] in ("disk", "memory", "back")]
+    cause, _ = Counter(verdict.path_cause(run) for run in limited).most_common(1)[0]
+    trips = [run["path"].get("network_round_trip_least_seconds", 0.0) for run in limited if run.get("path")]
+    rate = max(_RATE_WANTED, *(run["bytes_per_second"] for run in limited))
+    wanted = _OVERHEAD * rate * max(trips, default=0.0)
+    most = min(_BUFFER_MAX, max(_BUFFER_MIN, 1 << int(wanted).bit_length()))
+    return _PATH_MENDS.get(cause, _UNCLEAR).format(most=most)
 
 
 def told(runs: Sequence[Mapping[str, Any]]) -> str:

@@ -50,8 +50,9 @@ def text(rows: List[Row]) -> str:
     lines = []
     for row in rows:
         one = row.verdict
-        if one.count[0] < stats.FEWEST or one.count[1] < stats.FEWEST:
-            said = f"undecided: {one.count[0]} and {one.count[1]} runs, and at least {stats.FEWEST} of each are needed"
+        if not one.has_enough:
+            kind = "pairs" if one.needed == stats.FEWEST_PAIRS else "of each"
+            said = f"undecided: {one.count[0]} and {one.count[1]} runs, and at least {one.needed} {kind} are needed"
         else:
             said = (
                 f"{one.word}: ratio {one.ratio:.3f} ({one.low:.3f} to {one.high:.3f}), p {one.p:.4f}, "

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import shlex
+import signal
 import sys
+import threading
 from datetime import datetime
 from pathlib import Path
-from typing import List, Optional
+from typing import TYPE_CHECKING, List, Optional
 
 from ..client import Client
 from ..errors import GodwitError
 from ..version import VERSION
+
+# No processor is busier than this.
+_ANY_LOAD = 1.1
+
+if TYPE_CHECKING:
+    from .emulated import Emulated
+    from .plan import Plan
 
 
 def main(arguments: Optional[List[str]] = None) -> None:
@@ -21,6 +32,10 @@ def main(arguments: Optional[List[str]] = None) -> None:
     if given and given[0] not in _COMMANDS and not given[0].startswith("-"):
         given = ["run", *given]
     asked = _parser().parse_args(given)
+    asked.given = given
+    # A service that is stopped leaves no more behind than a command that is interrupted.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _COMMANDS[asked.command](asked)
     except ImportError as error:
@@ -28,7 +43,7 @@ def main(arguments: Optional[List[str]] = None) -> None:
     except GodwitError as error:
         sys.exit(f"godwit-evaluate: {error}\n{error.advice}")
     except KeyboardInterrupt:
-        sys.exit("godwit-evaluate: stopped; the same command goes on with the runs that are left")
+        sys.exit("godwit-evaluate: stopped")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -37,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=VERSION)
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="measure by a plan; the same command goes on where it was stopped")
+    run = commands.add_parser("run", help="measure by a plan; the same command with the same --out goes on where it was stopped")
     run.add_argument("plan", help="a file, or the name of a ready-made plan")
     _add_places(run)
     verify = commands.add_parser("verify-network", help="measure the path and the storage apart, and name the lowest ceiling")
@@ -58,6 +73,16 @@ def _add_places(run: argparse.ArgumentParser) -> None:
     run.add_argument("--source", metavar="PLACE", help="SITE:/EXPORT/PATH that the evaluation may fill")
     run.add_argument("--source-directory", metavar="DIR", help="the same directory on this machine")
     run.add_argument("--destination", metavar="PLACE", help="SITE:/EXPORT/PATH that the evaluation may fill and empty")
+    run.add_argument("--destination-directory", metavar="DIR", help="of an emulated path: where the far site keeps its files")
+    run.add_argument("--site", metavar="PLACE", action="append", help="of a matrix: SITE:/EXPORT/PATH; the first one is here")
+    run.add_argument(
+        "--emulate", metavar="RATE[,DELAY[,LOSS]]", help="both sites here, joined by such a path: 1Gbit/s,10ms,0.01%%"
+    )
+    run.add_argument("--repetitions", type=int, metavar="N", help="instead of those of the plan")
+    run.add_argument("--seconds", type=float, metavar="S", help="of a run from memory, instead of those of the plan")
+    run.add_argument("--within", metavar="TIME", help="no run begins that would end later: 10min, 7d")
+    run.add_argument("--busy", action="store_true", help="measure beside other load of this machine: the report says so")
+    run.add_argument("--factor", metavar="NAME=V,V", action="append", default=[], help="a factor with its values, as in the plan")
     run.add_argument("--scale", type=float, help="all data sets by this factor, such as 0.01")
     run.add_argument("--out", type=Path, metavar="DIR", help="the folder of the results; else one by the time")
     run.add_argument("--yes", action="store_true", help="begin without asking")
@@ -69,28 +94,68 @@ def _add_places(run: argparse.ArgumentParser) -> None:
 
 
 def _run(asked: argparse.Namespace) -> None:
-    from . import advice, sets, verdict
-    from .campaign import Campaign
+    from .emulated import Emulated
     from .plan import load
+
+    places = {name: getattr(asked, name) for name in ("source", "source_directory", "destination", "destination_directory")}
+    given = {name: getattr(asked, name) for name in ("scale", "repetitions", "within", "seconds")}
+    given["idle_below"] = _ANY_LOAD if asked.busy else None
+    emulate = dict(zip(("rate", "delay", "loss"), asked.emulate.split(","))) if asked.emulate else None
+    plan = load(
+        asked.plan,
+        {**places, "sites": asked.site},
+        run={key: value for key, value in given.items() if value is not None},
+        factors=asked.factor,
+        emulate=emulate,
+    )
+    if plan.path is None:
+        with Client(asked.node, token_file=asked.token_file, fingerprint=asked.fingerprint) as client:
+            _evaluate(asked, client, plan, None)
+    else:
+        with Emulated(plan) as made, Client(socket=made.socket) as client:
+            _evaluate(asked, client, dataclasses.replace(plan, watch=(*made.watch(), *plan.watch)), made)
+
+
+def _evaluate(asked: argparse.Namespace, client: Client, plan: Plan, made: Optional[Emulated]) -> None:
+    from . import advice, verdict
+    from .campaign import Campaign
     from .report import write
     from .results import Results
 
-    places = {name: getattr(asked, name) for name in ("source", "source_directory", "destination")}
-    plan = load(asked.plan, places, scale=asked.scale)
     out = asked.out or Path(datetime.now().strftime("evaluation-%Y%m%d-%H%M%S"))
-    with Client(asked.node, token_file=asked.token_file, fingerprint=asked.fingerprint) as client:
-        campaign = Campaign(client, plan, Results(out), _say)
+    # Another user may foresee a name by the time, and lead the files elsewhere by links.
+    campaign = Campaign(client, plan, Results(out, must_be_new=asked.out is None), _say, path=made)
+    try:
         campaign.prepare()
         if campaign.left():
             _say(campaign.cost())
             _agree(asked.yes)
+    except BaseException:
+        campaign.forget()
+        raise
+    if campaign.left():
+        try:
+            campaign.make()
             campaign.run()
+        except KeyboardInterrupt:
+            sys.exit(f"godwit-evaluate: stopped; go on with: {_again(asked, out)}")
+        except GodwitError:
+            _say(f"go on with: {_again(asked, out)}")
+            raise
+        finally:
+            # A stopped campaign still writes the tables of its measurements.
+            campaign.tables()
     if not asked.keep_data:
-        sets.remove(plan)
+        campaign.remove()
     runs = Results(out).runs()
     print(json.dumps(verdict.judge(runs).document(), indent=1) if asked.json else advice.told(runs))
     _say(f"results: {out}")
     _say(f"the report: {write(out)}")
+
+
+def _again(asked: argparse.Namespace, out: Path) -> str:
+    """The command that goes on where this one was stopped."""
+    return shlex.join(["godwit-evaluate", *asked.given, *([] if asked.out else ["--out", str(out)])])
 
 
 def _compare(asked: argparse.Namespace) -> None:

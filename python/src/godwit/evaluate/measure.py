@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..api.schemas import JobReport
 from ..client import Client
-from ..errors import GodwitError, RefusedError
+from ..errors import GodwitError, RefusedError, StillRunningError
 from ..job import Job
 from . import evidence, sets
 from .cgroups import Throttling
-from .plan import Plan, Run
+from .plan import BUFFER_FACTOR, DIVIDE_FACTOR, Plan, Run
 from .sampler import Sample, Sampler
 
 # More stolen time than this in any second, and another guest of the same machine was at work.
 STEAL_MAX = 0.05
+# The state of a run whose jobs did not end in time.
+TIMEOUT = "timeout"
+# A job that is cancelled still writes for so long at most.
+_CANCEL_SECONDS = 30.0
 
 
 class Size(NamedTuple):
@@ -27,19 +31,26 @@ class Size(NamedTuple):
     bytes: int
 
 
+def ends_of(plan: Plan, run: Run) -> Tuple[str, str]:
+    """The directories between which a run moves data."""
+    return run.pair if any(run.pair) else (plan.source, plan.destination)
+
+
 def places(plan: Plan, run: Run, size: Size) -> Tuple[str, str, bool]:
     """Source and destination of a run, and whether it writes."""
-    here, there = plan.source.split(":", 1)[0], plan.destination.split(":", 1)[0]
-    target = f"{plan.destination}/{run.data}"
+    source, destination = ends_of(plan, run)
+    here, there = source.split(":", 1)[0], destination.split(":", 1)[0]
+    target = f"{destination}/{run.data}"
     if run.ends == "memory":
         return f"{here}:mem:{size.bytes}", f"{there}:null:", False
     if run.ends == "back":
         return f"{there}:mem:{size.bytes}", f"{here}:null:", False
     if run.ends == "source":
-        return f"{plan.source}/{run.data}", f"{here}:null:", False
+        return f"{source}/{run.data}", f"{here}:null:", False
     if run.ends == "destination":
         return f"{there}:mem:{size.bytes}", target, True
-    return f"{plan.source}/{run.data}", target, True
+    # At the other sites of a matrix, a set lies beside what comes there.
+    return f"{source}/{run.data}", f"{target}-from-{here}" if any(run.pair) else target, True
 
 
 def sites(plan: Plan, run: Run) -> Dict[str, str]:
@@ -55,35 +66,83 @@ def measure(
     source, destination, writes = places(plan, run, size)
     factors = dict(run.factors)
     count = int(factors.pop("concurrent", "1"))
-    settings = {**plan.variants[run.variant], **factors}
+    factors.pop(BUFFER_FACTOR, None)
+    # It is no setting of the transfer: it says how a job is submitted.
+    options: Dict[str, Any] = {"divide": factors.pop(DIVIDE_FACTOR)} if DIVIDE_FACTOR in factors else {}
+    options["settings"] = {**plan.variants[run.variant], **factors}
     targets = [f"{destination}-{number}" if writes else destination for number in range(count)]
+    above = ends_of(plan, run)[1]
     if writes:
-        _empty(client, plan, targets)
+        empty(client, above, targets)
     if plan.cold and run.ends in ("source", "disk"):
         sets.drop_from_cache(plan, run.data)
-    busy = busy_now() if client.address.socket else 0.0
     sampler.begin()
     throttling.begin()
     jobs: List[Job] = []
     try:
         for target in targets:
-            jobs.append(
-                client.submit(source, target, label=f"evaluate {run.key}", settings=settings, retries_max=0)  # one try each
-            )
-        for job in jobs:
-            job.wait(plan.timeout, check=False)
-    except GodwitError:
+            jobs.append(client.submit(source, target, label=f"evaluate {run.key}", retries_max=0, **options))  # one try each
+        in_time = _wait(jobs, plan.timeout)
+        reports = [job.report() for job in jobs]
+    except (GodwitError, KeyboardInterrupt):
         _give_up(jobs)
+        if writes:
+            _leave_nothing(client, above, targets)
         raise
     finally:
         samples = sampler.end()
         throttled = throttling.end()
-    reports = [job.report() for job in jobs]
     if writes:
-        _empty(client, plan, targets)
+        empty(client, above, targets)
     mine = [sample for report in reports for sample in own_samples(report)]
-    about = {"sites": sites(plan, run), "throttled": throttled, "busy_before": busy, "sampling_seconds": sampler.cost_seconds}
+    about = {
+        "sites": sites(plan, run),
+        "is_pair": any(run.pair),
+        "throttled": throttled,
+        "sampling_seconds": sampler.cost_seconds,
+    }
+    if not in_time:
+        about["state"] = TIMEOUT
     return {**figures(run, reports), **about}, [*mine, *samples]
+
+
+def _wait(jobs: Sequence[Job], timeout: float) -> bool:
+    """Waits for all jobs until one deadline. Jobs that have not ended by then are cancelled."""
+    until = time.monotonic() + timeout
+    for job in jobs:
+        try:
+            job.wait(max(0.0, until - time.monotonic()), check=False)
+        except StillRunningError:
+            if not job.refresh().has_ended:
+                _give_up(jobs)
+                return False
+    return True
+
+
+def failed(plan: Plan, run: Run, began: float, seconds: float, error: GodwitError) -> Dict[str, Any]:
+    """The figures of a run that gave none, because of an error at one of its calls."""
+    unknown = dict.fromkeys(
+        ("bottleneck", "cpu_seconds_source", "cpu_seconds_destination", "joules_per_terabyte", "forecast_error")
+    )
+    rates = dict.fromkeys(("bytes_per_second", "peak_bytes_per_second", "steal", "sampling_seconds"), 0.0)
+    lists: Dict[str, List[Any]] = {name: [] for name in ("jobs", "told", "channels", "nodes", "steal_of")}
+    times = dict.fromkeys(("seconds", "first_done", "last_done"), max(seconds, 1e-3))
+    about = {"sites": sites(plan, run), "is_pair": any(run.pair), "throttled": {}, "path": {}, "began": began}
+    amounts = dict.fromkeys(("bytes", "files", "resent_bytes"), 0)
+    state = {"state": "failed", "codes": [error.code], "error": str(error)}
+    return {**_names(run), **unknown, **rates, **lists, **times, **about, **amounts, **state}
+
+
+def _names(run: Run) -> Dict[str, Any]:
+    return {
+        "key": run.key,
+        "setting": run.setting,
+        "block": run.block,
+        "data": run.data,
+        "ends": run.ends,
+        "variant": run.variant,
+        "factors": dict(run.factors),
+    }
 
 
 def figures(run: Run, reports: List[JobReport]) -> Dict[str, Any]:
@@ -93,18 +152,12 @@ def figures(run: Run, reports: List[JobReport]) -> Dict[str, Any]:
     moved = sum(report["bytes_moved"] for report in reports)
     summaries = [report["job"].get("summary") or {} for report in reports]
     states = {report["job"]["state"] for report in reports}
-    samples = [sample for report in reports for sample in report["samples"]]
-    hosts = [sample["host"] for sample in samples]
+    stolen = steal(reports)
+    nodes = [{"name": one["node"], "share": one["share"]} for report in reports for one in report.get("nodes") or ()]
     seconds = max(*ends, 1e-3)
     joules = [report.get("joules_per_terabyte") for report in reports]
     return {
-        "key": run.key,
-        "setting": run.setting,
-        "block": run.block,
-        "data": run.data,
-        "ends": run.ends,
-        "variant": run.variant,
-        "factors": dict(run.factors),
+        **_names(run),
         "began": began,
         "state": "complete" if states == {"complete"} else ", ".join(sorted(states)),
         "codes": sorted({str(one["code"]) for one in summaries if one.get("code")}),
@@ -115,18 +168,57 @@ def figures(run: Run, reports: List[JobReport]) -> Dict[str, Any]:
         "first_done": min(ends),
         "last_done": seconds,
         "bytes_per_second": moved / seconds,
-        "peak_bytes_per_second": max((sample["bytes_per_second"] for sample in samples), default=0.0),
-        "bottleneck": most({stage: share for report in reports for stage, share in report["bottlenecks"].items()}),
+        "peak_bytes_per_second": peak(reports),
+        "bottleneck": most(bottlenecks(reports)),
         "told": evidence.told(reports),
         "path": evidence.path(reports),
         "channels": evidence.channels(reports),
+        "nodes": nodes,
         "cpu_seconds_source": cpu(summaries, "source"),
         "cpu_seconds_destination": cpu(summaries, "destination"),
         "resent_bytes": sum(int(one.get("resent_bytes") or 0) for one in summaries),
-        "joules_per_terabyte": next((one for one in joules if one is not None), None),
-        "steal": max((host.get("cpu_steal", 0.0) for host in hosts), default=0.0),
+        "joules_per_terabyte": energy(joules, [report["bytes_moved"] for report in reports]),
+        "steal": max(stolen.values(), default=0.0),
+        "steal_of": sorted(stolen),
         "forecast_error": forecast_error(reports[0]) if len(reports) == 1 else None,
     }
+
+
+def peak(reports: Sequence[JobReport]) -> float:
+    """The best second of a run: the rates of all of its jobs in that second, each by its last sample there."""
+    seconds: Dict[int, Dict[int, float]] = {}
+    for number, report in enumerate(reports):
+        for sample in sorted(report["samples"], key=lambda one: moment(one["at"])):
+            seconds.setdefault(int(moment(sample["at"])), {})[number] = sample["bytes_per_second"]
+    return max((sum(rates.values()) for rates in seconds.values()), default=0.0)
+
+
+def bottlenecks(reports: Sequence[JobReport]) -> Dict[str, float]:
+    """The shares of the stages, added up over all jobs."""
+    shares: Dict[str, float] = {}
+    for report in reports:
+        for stage, share in report["bottlenecks"].items():
+            shares[stage] = shares.get(stage, 0.0) + share
+    return shares
+
+
+def steal(reports: Sequence[JobReport]) -> Dict[str, float]:
+    """The largest share of stolen processor time in any sample, by site: of each host that gives it, at both ends."""
+    found: Dict[str, float] = {}
+    for report in reports:
+        for site, host in _hosts(report):
+            if "cpu_steal" in host:
+                found[site] = max(found.get(site, 0.0), host["cpu_steal"])
+    return found
+
+
+def _hosts(report: JobReport) -> Iterator[Tuple[str, Mapping[str, float]]]:
+    """The figures of each host in the samples of a job, with its site."""
+    for sample in report["samples"]:
+        site = sample.get("site") or "here"
+        for one in (sample, *(sample.get("nodes") or ())):
+            yield site, one["host"]
+            yield _other(report, site), one.get("other_host") or {}
 
 
 def done(report: JobReport) -> float:
@@ -147,7 +239,16 @@ def own_samples(report: JobReport) -> List[Sample]:
         rows.update({f"host_{name}": value for name, value in sample["host"].items()})
         rows.update({f"stage_{name}": value for name, value in sample.get("stages", {}).items()})
         found += [Sample(site, at, name, value) for name, value in rows.items()]
+        # The node names the host at the other end by no site: it is the one of the job's two that did not measure.
+        elsewhere = {f"host_{name}": value for name, value in sample.get("other_host", {}).items()}
+        found += [Sample(_other(report, site), at, name, value) for name, value in elsewhere.items()]
     return found
+
+
+def _other(report: JobReport, site: str) -> str:
+    job = report["job"]
+    ends = [place.split(":", 1)[0] for place in (*job["sources"][:1], job["destination"])]
+    return next((end for end in ends if end != site), "other")
 
 
 def forecast_error(report: JobReport) -> Optional[float]:
@@ -159,6 +260,16 @@ def forecast_error(report: JobReport) -> Optional[float]:
 def moment(text: str) -> float:
     """Seconds since 1970 of a time of RFC 3339."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def energy(joules: Sequence[Optional[float]], moved: Sequence[int]) -> Optional[float]:
+    """Joules per terabyte of all jobs of a run. Each counts its host as a whole, so jobs at once share what it used."""
+    known = [(one, amount) for one, amount in zip(joules, moved) if one is not None and amount]
+    if not known:
+        return None
+    # At once, each job saw the same joules: those of the longest one are those of the run.
+    used = max(one * amount for one, amount in known)
+    return used / sum(moved)
 
 
 def most(shares: Dict[str, float]) -> Optional[str]:
@@ -173,23 +284,9 @@ def cpu(summaries: List[Any], side: str) -> Optional[float]:
     return sum(known) if known else None
 
 
-def busy_now(seconds: float = 0.25, read: Callable[[], str] = lambda: Path("/proc/stat").read_text()) -> float:
-    """The share of this machine's processors that is busy now."""
-    then = _ticks(read())
-    time.sleep(seconds)
-    now = _ticks(read())
-    whole = sum(now) - sum(then)
-    idle = now[3] + now[4] - then[3] - then[4]
-    return 1 - idle / whole if whole else 0.0
-
-
-def _ticks(text: str) -> List[int]:
-    return [int(word) for word in text.split("\n", 1)[0].split()[1:9]]
-
-
-def _empty(client: Client, plan: Plan, targets: List[str]) -> None:
+def empty(client: Client, above: str, targets: Sequence[str]) -> None:
     """Removes what a run has written, and makes sure that the directory above is there."""
-    client.places.mkdir({"place": plan.destination, "parents": True})
+    client.places.mkdir({"place": above, "parents": True})
     for target in targets:
         try:
             client.places.remove({"place": target, "recursive": True})
@@ -198,9 +295,19 @@ def _empty(client: Client, plan: Plan, targets: List[str]) -> None:
                 raise
 
 
-def _give_up(jobs: List[Job]) -> None:
+def _leave_nothing(client: Client, above: str, targets: Sequence[str]) -> None:
+    """After a failure: what a run has written goes, as far as the node can still be asked."""
+    try:
+        empty(client, above, targets)
+    except GodwitError:
+        return
+
+
+def _give_up(jobs: Sequence[Job]) -> None:
+    """Cancels the jobs, and waits until they write no more."""
     for job in jobs:
-        try:
+        with contextlib.suppress(GodwitError):
             job.cancel("the evaluation ended")
-        except GodwitError:
-            continue
+    for job in jobs:
+        with contextlib.suppress(GodwitError):
+            job.wait(_CANCEL_SECONDS, check=False)

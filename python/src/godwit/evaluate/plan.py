@@ -9,19 +9,28 @@ import sys
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import SetupError
 from ..submission import Setting
+from .schedule import Schedule, duration
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_TOP = {"title", "places", "watch", "data", "variants", "factors", "run", "ends"}
-_PLACES = {"source", "destination", "source_directory"}
-_RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries", "cold", "seconds"}
+_TOP = {"title", "places", "watch", "data", "variants", "factors", "run", "ends", "path"}
+_PLACES = {"source", "destination", "source_directory", "destination_directory", "sites"}
+_RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries", "cold", "seconds", "fit", "within", "at", "days"}
+_PATH = {"rate", "delay", "loss"}
+# A factor that is no setting of a job: buffers of TCP, which only an emulated path sets.
+BUFFER_FACTOR = "tcp_buffer"
+# Another one: whether a job is divided among the nodes of its sites.
+DIVIDE_FACTOR = "divide"
+_DIVIDE = {"auto", "always", "never"}
+# The sites of an emulated path.
+_EMULATED = {"source": "here:/data", "destination": "far:/data"}
 # Kinds of ends; only those of memory need no data set on disk.
 _ENDS = ("disk", "memory", "back", "source", "destination")
 _MEMORY = ("memory", "back")
@@ -45,11 +54,14 @@ class Run:
     variant: str
     factors: Tuple[Tuple[str, str], ...]
     block: int
+    pair: Tuple[str, str] = ("", "")
+    """Source and destination, where a plan names more than one pair."""
 
     @property
     def setting(self) -> str:
         """All but the repetition, for people."""
-        return " ".join([self.data, self.ends, self.variant, *(f"{name}={value}" for name, value in self.factors)])
+        pair = [">".join(place.split(":", 1)[0] for place in self.pair)] if any(self.pair) else []
+        return " ".join([*pair, self.data, self.ends, self.variant, *(f"{name}={value}" for name, value in self.factors)])
 
     @property
     def key(self) -> str:
@@ -70,7 +82,7 @@ class Plan:
     variants: Mapping[str, Mapping[str, Setting]]
     factors: Mapping[str, List[Setting]]
     watch: Tuple[Mapping[str, str], ...]
-    repetitions: int = 5
+    repetitions: int = 8
     seed: int = 1
     scale: float = 1.0
     timeout: float = 3600.0
@@ -78,29 +90,53 @@ class Plan:
     tries: int = 3
     cold: bool = False
     seconds: float = 0.0
+    fit: bool = False
+    """Sets on disk are made so small that the path moves them within `seconds`."""
+    within: float = 0.0
+    """The time for all runs, in seconds; 0 is any time."""
+    schedule: Optional[Schedule] = None
+    path: Optional[Mapping[str, str]] = None
+    sites: Tuple[str, ...] = ()
+    destination_directory: Optional[str] = None
     text: str = field(default="", repr=False)
 
-    def runs(self) -> List[Run]:
-        """Every run. Each block has each setting once, in a separate random order, so that a drift meets all settings alike."""
-        chance = random.Random(self.seed)  # noqa: S311
+    def pairs(self) -> List[Tuple[str, str]]:
+        """Source and destination of each pair. A plan with one pair names it in no setting."""
+        return [*itertools.permutations(self.sites, 2)] if self.sites else [("", "")]
+
+    def block(self, number: int) -> List[Run]:
+        """One repetition: each setting once, in a separate random order, so that a drift meets all settings alike."""
         values = [[(name, str(value)) for value in one] for name, one in self.factors.items()]
         settings = [
-            (data, ends, variant, factors)
+            Run(data.name, ends, variant, factors, number, pair)
+            for pair in self.pairs()
             for data in self.data
             for ends in self.ends
             if (ends in _MEMORY) == bool(data.memory)
             for variant in self.variants
             for factors in itertools.product(*values)
         ]
-        found = []
-        for block in range(1, self.repetitions + 1):
-            order = chance.sample(settings, len(settings))
-            found += [Run(data.name, ends, variant, factors, block) for data, ends, variant, factors in order]
-        return found
+        chance = random.Random(f"{self.seed} {number}")  # noqa: S311
+        return chance.sample(settings, len(settings))
+
+    def blocks(self) -> Iterator[int]:
+        """The numbers of the repetitions. Without a number of repetitions they have no end."""
+        return iter(range(1, self.repetitions + 1)) if self.repetitions else itertools.count(1)
+
+    def runs(self) -> List[Run]:
+        """Every run; of a plan without a number of repetitions, those of the first one."""
+        return [run for number in range(1, max(1, self.repetitions) + 1) for run in self.block(number)]
 
 
-def load(name: str, places: Mapping[str, Optional[str]], *, scale: Optional[float] = None) -> Plan:
-    """Reads a plan by its file, or a ready-made one by its name. `places` come before those of the plan."""
+def load(
+    name: str,
+    places: Mapping[str, Any],
+    *,
+    run: Optional[Mapping[str, Any]] = None,
+    factors: Sequence[str] = (),
+    emulate: Optional[Mapping[str, str]] = None,
+) -> Plan:
+    """Reads a plan by its file, or a ready-made one by its name. Arguments take precedence over the plan."""
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         try:
@@ -113,7 +149,13 @@ def load(name: str, places: Mapping[str, Optional[str]], *, scale: Optional[floa
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SetupError("usage", f"{name}: {error}") from None
-    return parse(name, document, places, scale=scale, text=text)
+    # Another number of repetitions, or more time, is the same plan: it may go on. The scale is kept beside the plan.
+    document["run"] = {**document.get("run", {}), **(run or {})}
+    document["factors"] = {**document.get("factors", {}), **dict(_factor(one) for one in factors)}
+    if emulate:
+        document["path"] = {**document.get("path", {}), **emulate}
+    same = {key: value for key, value in (("factors", [*factors]), ("path", document.get("path"))) if value}
+    return parse(name, document, places, text=text + (f"\n# also given: {json.dumps(same)}\n" if same else ""))
 
 
 def names() -> List[str]:
@@ -128,17 +170,21 @@ def ready_made(name: str) -> str:
     return str((_plans() / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def parse(
-    name: str, document: Dict[str, Any], places: Mapping[str, Optional[str]], *, scale: Optional[float] = None, text: str = ""
-) -> Plan:
+def parse(name: str, document: Dict[str, Any], places: Mapping[str, Any], *, text: str = "") -> Plan:
     """The plan in a document."""
     _known(name, document, _TOP)
     where = {**document.get("places", {}), **{key: value for key, value in places.items() if value}}
     run = dict(document.get("run", {}))
     _known(f"{name}: places", where, _PLACES)
     _known(f"{name}: run", run, _RUN)
-    if scale is not None:
-        run["scale"] = scale
+    path = document.get("path")
+    sites = tuple(str(one).rstrip("/") for one in where.get("sites", ()))
+    if path is not None:
+        _emulated(name, path, where, sites)
+        where.update(_EMULATED)
+    elif sites:
+        _sites(name, sites)
+        where["source"], where["destination"] = sites[:2]
     for key in ("source", "destination"):
         if ":" not in str(where.get(key, "")):
             raise SetupError("usage", f"{name}: places: {key} is missing: write SITE:/EXPORT/PATH, or give --{key}")
@@ -150,19 +196,63 @@ def parse(
         source=where["source"].rstrip("/"),
         destination=where["destination"].rstrip("/"),
         source_directory=where.get("source_directory"),
+        destination_directory=where.get("destination_directory"),
+        sites=sites,
+        path=path,
         data=data,
         ends=ends,
         variants=document.get("variants") or {"usual": {}},
         factors=document.get("factors", {}),
         watch=tuple(document.get("watch", ())),
         text=text or json.dumps(document),
+        schedule=Schedule.parse(name, run.pop("at", ()), run.pop("days", ())),
+        within=duration(name, run.pop("within", 0)),
         **run,
     )
-    if not made.runs():
+    _bounded(name, made)
+    return made
+
+
+def _bounded(name: str, plan: Plan) -> None:
+    if not plan.runs():
         raise SetupError(
             "usage", f"{name}: no run follows from it: [[data]] with memory is for ends memory, with spec for others"
         )
-    return made
+    if not plan.repetitions and not plan.within:
+        raise SetupError("usage", f"{name}: run: it has no end: give repetitions, or within")
+    if BUFFER_FACTOR in plan.factors and plan.path is None:
+        raise SetupError(
+            "usage",
+            f"{name}: factors: {BUFFER_FACTOR} is for an emulated path: elsewhere, the sysctls of each end decide",
+        )
+    if not {str(one) for one in plan.factors.get(DIVIDE_FACTOR, ())} <= _DIVIDE:
+        raise SetupError("usage", f"{name}: factors: {DIVIDE_FACTOR}: there are {', '.join(sorted(_DIVIDE))}")
+    if plan.fit and not plan.seconds:
+        raise SetupError("usage", f"{name}: run: fit needs seconds")
+
+
+def _emulated(name: str, path: Mapping[str, Any], where: Mapping[str, Any], sites: Sequence[str]) -> None:
+    """An emulated path has its two sites: only their directories are named."""
+    _known(f"{name}: path", path, _PATH)
+    if sites or any(where.get(key, _EMULATED[key]) != _EMULATED[key] for key in _EMULATED):
+        raise SetupError("usage", f"{name}: path: the sites of an emulated path are made: name no source, destination or sites")
+    for key in ("source_directory", "destination_directory"):
+        if not where.get(key):
+            raise SetupError("usage", f"{name}: places: {key} is missing: both ends of an emulated path are on this machine")
+
+
+def _sites(name: str, sites: Sequence[str]) -> None:
+    labels = [place.split(":", 1)[0] for place in sites]
+    if len(sites) < 2 or len({*labels}) < len(labels) or any(":" not in place for place in sites):
+        raise SetupError("usage", f"{name}: places: sites: write two or more different ones, each as SITE:/EXPORT/PATH")
+
+
+def _factor(given: str) -> Tuple[str, List[Setting]]:
+    """`streams=1,4` as a factor with its values."""
+    key, _, values = given.partition("=")
+    if not key or not values:
+        raise SetupError("usage", f"--factor: write NAME=VALUE,VALUE and not {given!r}")
+    return key, [*values.split(",")]
 
 
 def _check(name: str, data: Tuple[Data, ...], ends: Tuple[str, ...], where: Mapping[str, Any]) -> None:

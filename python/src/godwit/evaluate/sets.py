@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Tuple
+from typing import Callable, Tuple
 
-from ..errors import SetupError
+from ..client import Client
+from ..errors import GodwitError, SetupError
 from .plan import Data, Plan
+
+Say = Callable[[str], None]
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("kMGTP", 1):
@@ -34,26 +38,37 @@ def directory(plan: Plan, data: Data) -> Path:
     return Path(plan.source_directory or ".") / data.name
 
 
-def make(plan: Plan, data: Data) -> Tuple[int, int]:
+def make(plan: Plan, data: Data, scale: float) -> Tuple[int, int]:
     """Makes a set unless it is there, and says its files and bytes."""
     target = directory(plan, data)
-    wanted = {"spec": data.spec, "scale": plan.scale, "seed": plan.seed}
+    wanted = {"spec": data.spec, "scale": scale, "seed": plan.seed}
     mark = target.parent / f"{_MARK}.{data.name}"
     if not (mark.exists() and json.loads(mark.read_text()) == wanted):
         if target.exists():
             raise SetupError("usage", f"{target} is there, and is not the set {data.spec}: remove it, or name another directory")
         target.parent.mkdir(parents=True, exist_ok=True)
-        program = os.environ.get("GODWIT", "godwit")
-        command = [program, "gen", data.spec, str(target), "--seed", str(plan.seed), "--scale", str(plan.scale)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-        except OSError as error:
-            raise SetupError("local_failure", f"cannot run {program}: {error.strerror}; name it by GODWIT") from error
-        if done.returncode != 0:
-            raise SetupError("local_failure", f"{' '.join(command)}: {done.stderr.strip()}")
+        _generate(data.spec, plan.seed, scale, str(target))
         mark.write_text(json.dumps(wanted))
     sizes = [path.lstat().st_size for path in target.rglob("*") if path.is_file()]
     return len(sizes), sum(sizes)
+
+
+@functools.lru_cache
+def foretell(spec: str, seed: int, scale: float) -> int:
+    """The bytes of a set before it is made."""
+    return int(json.loads(_generate(spec, seed, scale, "--dry-run", "--json"))["bytes"])
+
+
+def _generate(spec: str, seed: int, scale: float, *more: str) -> str:
+    program = os.environ.get("GODWIT", "godwit")
+    command = [program, "gen", "--seed", str(seed), "--scale", f"{scale:.12f}", spec, *more]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as error:
+        raise SetupError("local_failure", f"cannot run {program}: {error.strerror}; name it by GODWIT") from error
+    if done.returncode != 0:
+        raise SetupError("local_failure", f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def drop_from_cache(plan: Plan, name: str) -> None:
@@ -73,7 +88,34 @@ def remove(plan: Plan) -> None:
     """Removes the sets that this plan has made."""
     for data in plan.data:
         if data.spec:
-            mark = directory(plan, data).parent / f"{_MARK}.{data.name}"
-            if mark.exists():
-                shutil.rmtree(directory(plan, data), ignore_errors=True)
-                mark.unlink()
+            remove_one(plan, data)
+
+
+def remove_one(plan: Plan, data: Data) -> None:
+    """Removes a set if a plan has made it."""
+    mark = directory(plan, data).parent / f"{_MARK}.{data.name}"
+    if mark.exists():
+        shutil.rmtree(directory(plan, data), ignore_errors=True)
+        mark.unlink()
+
+
+def distribute(client: Client, plan: Plan, say: Say) -> None:
+    """Brings the sets from the site of this machine to the others of a matrix, so that each can send them."""
+    first, *others = plan.sites
+    for data in plan.data:
+        for site in others if data.spec else ():
+            say(f"data set {data.name}: to {site}")
+            client.places.mkdir({"place": site, "parents": True})
+            client.submit(f"{first}/{data.name}", f"{site}/{data.name}", label="evaluate: sets").wait(plan.timeout)
+
+
+def take_back(client: Client, plan: Plan, say: Say) -> None:
+    """Removes the sets from the other sites of a matrix."""
+    for site in plan.sites[1:]:
+        for data in plan.data:
+            if data.spec:
+                try:
+                    client.places.remove({"place": f"{site}/{data.name}", "recursive": True})
+                except GodwitError as error:
+                    if error.code != "not_found":
+                        say(f"{site}/{data.name} stays: {error}")

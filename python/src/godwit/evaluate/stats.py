@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
+import scipy
 from scipy import stats
 
 # One comparison in fifty of a set with itself says otherwise: of a hundred, hardly ever more than five do.
@@ -15,8 +16,10 @@ ALPHA = 0.02
 # A smaller difference is of no use to a site, however sure it is.
 LEAST = 0.01
 
-# Fewer runs of a set decide nothing.
-FEWEST = 4
+# With fewer runs of each set, or fewer pairs, even the largest difference has a p of ALPHA or more by permutation: of two sets of
+# five, 2 of 252 orders differ as much, and of seven pairs, 2 of 128.
+FEWEST = 5
+FEWEST_PAIRS = 7
 
 _RESAMPLES = 2000
 
@@ -55,6 +58,13 @@ class Verdict:
     p: float
     effect: float
     count: Tuple[int, int]
+    needed: int = FEWEST
+    """So many runs of each set, or pairs, are needed."""
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether there are as many as are needed."""
+        return min(self.count) >= self.needed
 
 
 def summary(values: Sequence[float], seed: int = 1) -> Summary:
@@ -76,6 +86,11 @@ def summary(values: Sequence[float], seed: int = 1) -> Summary:
         low=low,
         high=high,
     )
+
+
+def median(values: Sequence[float]) -> float:
+    """The median, without an interval."""
+    return float(np.median(np.asarray(values, dtype=float)))
 
 
 def interval(values: Union[Sequence[float], np.ndarray], seed: int = 1) -> Tuple[float, float]:
@@ -100,8 +115,9 @@ def compare(
     first = _logs([a[block] for block in blocks] if is_paired else list(a.values()))
     second = _logs([b[block] for block in blocks] if is_paired else list(b.values()))
     count = (len(first), len(second))
-    if min(count) < FEWEST:
-        return Verdict("undecided", math.nan, math.nan, math.nan, 1.0, 0.0, count)
+    needed = FEWEST_PAIRS if is_paired else FEWEST
+    if min(count) < needed:
+        return Verdict("undecided", math.nan, math.nan, math.nan, 1.0, 0.0, count, needed)
     chance = np.random.default_rng(seed)
     difference = float(second.mean() - first.mean())
     low, high = _interval_of_difference(first, second, is_paired, chance)
@@ -111,14 +127,14 @@ def compare(
         permutation_type="samples" if is_paired else "independent",
         vectorized=True,
         n_resamples=_RESAMPLES,
-        rng=chance,
+        **_source(chance),
     )
     p = float(result.pvalue)
     word = "undecided"
     if p < ALPHA and abs(difference) >= math.log1p(LEAST):
         word = "better" if (difference > 0) == larger_is_better else "worse"
     effect = _effect(first, second)
-    return Verdict(word, math.exp(difference), math.exp(low), math.exp(high), p, effect, count)
+    return Verdict(word, math.exp(difference), math.exp(low), math.exp(high), p, effect, count, needed)
 
 
 def by_setting(runs: Sequence[Mapping[str, object]], figure: str) -> Dict[str, Dict[int, float]]:
@@ -150,6 +166,12 @@ def _effect(first: np.ndarray, second: np.ndarray) -> float:
     above = (second[:, None] > first[None, :]).sum()
     below = (second[:, None] < first[None, :]).sum()
     return float(above - below) / (len(first) * len(second))
+
+
+def _source(chance: np.random.Generator) -> Dict[str, Any]:
+    """SciPy calls the source of chance otherwise since 1.15."""
+    is_new = tuple(int(part) for part in scipy.__version__.split(".")[:2]) >= (1, 15)
+    return {"rng" if is_new else "random_state": chance}
 
 
 def _logs(values: List[float]) -> np.ndarray:

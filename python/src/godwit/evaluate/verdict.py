@@ -15,7 +15,7 @@ Runs = Sequence[Mapping[str, Any]]
 CLOSE = 0.95
 # From this share of the time at a window or a buffer, nothing else of the path matters. The stream tuner has the same.
 _HELD_UP = 0.3
-# So much sent again is more than a full queue drops.
+# So much sent again limits a path, whatever else its buffers do.
 _LOSSY = 0.005
 # So much sent again limits a path whose queue is empty.
 _LOSSY_WITHOUT_QUEUE = 0.0002
@@ -144,7 +144,7 @@ def _reason(run: Mapping[str, Any]) -> Tuple[str, Optional[str]]:
             return f"{side} CPU", "cgroup"
     if run["ends"] in ("memory", "back"):
         if stage in (None, "network"):
-            return "network", _path_cause(run)
+            return "network", path_cause(run)
         return stage, None
     # Alone, a storage works beside the processors of its end and nothing else.
     if stage in (None, "network"):
@@ -152,7 +152,8 @@ def _reason(run: Mapping[str, Any]) -> Tuple[str, Optional[str]]:
     return stage, None
 
 
-def _path_cause(run: Mapping[str, Any]) -> str:
+def path_cause(run: Mapping[str, Any]) -> str:
+    """Why the path gave a run no more, as a word."""
     figures = run.get("path") or {}
     if not figures:
         return "short"
@@ -163,7 +164,8 @@ def _path_cause(run: Mapping[str, Any]) -> str:
     if figures.get("network_window_limited", 0.0) >= _HELD_UP:
         return "window"
     if resent >= _LOSSY:
-        return "loss"
+        # A full queue drops packets, and that is how senders find the rate of a path.
+        return "full" if queue_stands else "loss"
     if figures.get("network_buffer_limited", 0.0) >= _HELD_UP:
         return "buffer"
     if resent >= _LOSSY_WITHOUT_QUEUE and not queue_stands:
@@ -193,8 +195,9 @@ def _words(stage: str, cause: Optional[str], run: Mapping[str, Any]) -> str:
     figures = run.get("path") or {}
     if cause == "loss":
         parts.append(f"{figures.get('network_resent', 0.0):.2%} sent again")
-        if _queue_stands(figures):
-            parts.append("a queue stands, too: it may be what drops them")
+    elif cause == "full":
+        if figures.get("network_resent", 0.0) >= _LOSSY:
+            parts.append(f"{figures['network_resent']:.2%} sent again: the queue drops them")
     elif cause in ("window", "buffer"):
         parts.append(f"{figures[f'network_{cause}_limited']:.0%} of the time")
     elif cause == "interface":

@@ -1,0 +1,208 @@
+"""An emulated path: both sites on this machine, made and removed by the evaluation; and the plans of the papers on it, tiny."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pl = pytest.importorskip("polars", reason="the extra `evaluate` is not installed")
+
+from conftest import BINARY, directory  # noqa: E402
+
+import godwit  # noqa: E402
+from godwit.evaluate import emulated  # noqa: E402
+from godwit.evaluate import plan as plans  # noqa: E402
+
+TINY = """
+ends = ["memory"]
+
+[[data]]
+name = "memory"
+memory = "40MB"
+
+[factors]
+tcp_buffer = ["default", "128KiB"]
+
+[run]
+repetitions = 1
+idle_below = 1.1
+"""
+
+
+def left_over() -> set[str]:
+    """Namespaces of evaluations that run no more."""
+    names = re.findall(r"^(godwit-(\d+)-[ab])\b", "\n".join(path.name for path in Path("/run/netns").iterdir()), re.MULTILINE)
+    return {name for name, pid in names if not Path(f"/proc/{pid}").exists()}
+
+
+def needs_namespaces() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("it needs root: it makes network namespaces")
+    probe = f"godwit-probe-{os.getpid()}"
+    done = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"it needs network namespaces: {done.stderr.strip()}")
+    subprocess.run(["ip", "netns", "del", probe], check=False)
+
+
+def evaluate(root: Path, plan: str, *more: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    needs_namespaces()
+    ends = ["--source-directory", str(root / "near"), "--destination-directory", str(root / "far")]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("godwit-evaluate"), plan, *ends, "--out", root / "out", "--yes", "--busy", *more],
+        env={**os.environ, "GODWIT": str(BINARY)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def runs(root: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (root / "out" / "runs.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("emulate", ["200Mbit/s", "200Mbit/s,10ms"])
+def test_a_path_is_made_and_removed(emulate):
+    with directory() as made:
+        root, before = Path(made), left_over()
+        (root / "plan.toml").write_text(TINY)
+        evaluate(root, str(root / "plan.toml"), "--emulate", emulate)
+        assert left_over() <= before
+        found = {run["factors"]["tcp_buffer"]: run for run in runs(root)}
+        # Other work on the machine may let less through, and nothing lets more.
+        assert 1e6 < found["default"]["bytes_per_second"] < 26e6
+        assert "ms" not in emulate or 0.02 <= found["default"]["path"]["network_round_trip_least_seconds"] < 0.5
+        # 128 KiB are far less than this path holds in flight: they alone bound its rate.
+        assert "ms" not in emulate or found["128KiB"]["bytes_per_second"] < found["default"]["bytes_per_second"]
+        samples = pl.read_parquet(root / "out" / "samples.parquet")
+        assert set(samples["site"]) == {"here", "far"}
+        assert any(figure.startswith("host_tcp_sack_recoveries_per_second") for figure in samples["figure"])
+        page = (root / "out" / "report.html").read_text()
+        assert "joined by an emulated path" in page
+        # The interfaces of the namespaces, and none of this machine.
+        about = json.loads((root / "out" / "about.json").read_text())
+        for end in ("machine", "far_machine"):
+            names = {one["name"] for one in about[end]["interfaces"]}
+            assert "lo" in names and len(names) == 2, names
+            assert about[end]["interrupts"] == [] and about[end]["sysctl"]["net.ipv4.tcp_rmem"]
+        left = subprocess.run(["pgrep", "-f", made], capture_output=True, text=True, check=False).stdout
+        assert left == "", "a node or a line is left"
+
+
+def test_a_machine_is_described_without_modules_of_the_working_directory(tmp_path):
+    # Root may stand in a directory that others may write.
+    for name in ("json", "platform", "pathlib", "typing", "godwit"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this module must not run')\n")
+    done = subprocess.run(emulated.describing(), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["kernel"]
+
+
+def test_an_evaluation_that_is_stopped_removes_its_path_and_goes_on_later():
+    needs_namespaces()
+    with directory() as made:
+        root, before = Path(made), left_over()
+        (root / "plan.toml").write_text(TINY.replace("repetitions = 1", "repetitions = 3"))
+        ends = [
+            "--source-directory",
+            str(root / "near"),
+            "--destination-directory",
+            str(root / "far"),
+            "--out",
+            str(root / "out"),
+        ]
+        words = [Path(sys.executable).with_name("godwit-evaluate"), root / "plan.toml", *ends]
+        words += ["--yes", "--busy", "--emulate", "200Mbit/s"]
+        environment = {**os.environ, "GODWIT": str(BINARY)}
+        running = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+        assert running.stderr
+        assert any(line.startswith("1/6 ") for line in running.stderr)
+        running.terminate()
+        told = re.search(r"go on with: godwit-evaluate (.*)", running.stderr.read())
+        assert told
+        running.wait(60)
+        assert left_over() <= before
+        assert subprocess.run(["pgrep", "-f", made], capture_output=True, text=True, check=False).stdout == ""
+        # Until then, the tables have what there is.
+        done = len(runs(root))
+        assert pl.read_parquet(root / "out" / "runs.parquet").height == done < 6
+        again = subprocess.run([words[0], *shlex.split(told[1])], env=environment, capture_output=True, text=True, check=True)
+        assert f"{6 - done} runs of" in again.stderr and len(runs(root)) == 6
+
+
+def test_a_path_that_cannot_be_made_leaves_nothing():
+    with directory() as made:
+        root, before = Path(made), left_over()
+        (root / "plan.toml").write_text(TINY)
+        done = evaluate(root, str(root / "plan.toml"), "--emulate", "200Mbit/s,10parsec", check=False)
+        assert done.returncode != 0 and re.search("is no time|netem", done.stderr)
+        assert left_over() <= before
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ({"source_directory": "/a"}, "destination_directory is missing"),
+        ({"source_directory": "/a", "destination_directory": "/b", "source": "here:/x"}, "name no source"),
+    ],
+)
+def test_an_emulated_path_has_its_own_sites(places, said):
+    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "path": {"rate": "1Gbit/s"}}
+    with pytest.raises(godwit.SetupError) as refused:
+        plans.parse("x", document, places)
+    assert said in str(refused.value)
+    with pytest.raises(godwit.SetupError) as refused:
+        plans.parse("x", {**document, "path": {"speed": "1Gbit/s"}}, places)
+    assert "unknown: speed" in str(refused.value)
+
+
+def test_a_fixed_buffer_is_for_an_emulated_path_alone():
+    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": {"tcp_buffer": ["1MiB"]}}
+    with pytest.raises(godwit.SetupError) as refused:
+        plans.parse("x", document, {"source": "here:/a", "destination": "b:/c"})
+    assert "tcp_buffer is for an emulated path" in str(refused.value)
+
+
+def test_units_of_a_path():
+    assert emulated._twice("2.5ms") == "5ms" and emulated._twice("") == "0ms"
+    assert emulated._rate_of_tc("1Gbit/s") == "1gbit"
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "settings"),
+    [
+        ("quick", ["--seconds", "0.5"], 14),
+        ("zx-table-3", ["--scale", "0.00005"], 3),
+        ("memznet", ["--scale", "0.0002", "--seconds", "0.5", "--factor", "streams=1,4", "--factor", "concurrent=1,2"], 16),
+    ],
+)
+def test_the_plans_of_the_papers_run_tiny(name, more, settings):
+    """Two sites in namespaces, an emulated path, and the whole way from the plan to the report."""
+    with directory() as made:
+        root = Path(made)
+        evaluate(root, name, "--emulate", "1Gbit/s,2ms", "--repetitions", "1", *more)
+        found = runs(root)
+        assert len({run["setting"] for run in found}) == len(found) == settings
+        assert {run["state"] for run in found} == {"complete"}
+        page = (root / "out" / "report.html").read_text()
+        titles = re.findall("<h2>(.*?)</h2>", page)
+        assert {"What the site gives", "What to change", "Method and limits", "Machines of both ends"} <= {*titles}
+        assert "Other load was allowed" in page or all(run["busy_before"] <= 0.2 for run in found)
+        if name == "memznet":
+            assert {"Rate against streams", "Rate against concurrent"} <= {*titles}
+        if name == "zx-table-3":
+            assert {run["variant"] for run in found} == {"none", "aes", "chacha20"}
+        # Nothing stays but what the evaluation found.
+        assert [path for end in ("near", "far") for path in (root / end).rglob("*") if path.is_file()] == []
