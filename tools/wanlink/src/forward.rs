@@ -205,7 +205,7 @@ impl<'forwarder> Lane<'forwarder> {
             match written {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => return Err(error),
-                // A device set down, or a packet that the stack does not like: lost there, as on any line.
+                // The device is down, or the stack refuses the packet. The packet is lost, as on a real line.
                 Err(_) => self.refused += 1,
             }
         }
@@ -328,7 +328,7 @@ fn is_gone(error: &io::Error) -> bool {
 const SIDES: [&str; 2] = ["left", "right"];
 /// The largest packet of the kernel, 64 KiB, with its header and to spare: a packet that fills it would be cut.
 const READ_BYTES: usize = (64 << 10) + (4 << 10);
-/// Packets taken in before those that are due have their turn.
+/// Most packets that are read before due packets are sent.
 const BATCH_PACKETS: usize = 64;
 const FREE_BUFFERS_MAX: usize = BATCH_PACKETS;
 /// At most 20,000 rounds a second, however many packets: a fifth of a core where each packet alone would take it all.

@@ -168,7 +168,7 @@ fn certain_loss_loses_all_and_none_loses_none() {
 }
 
 #[test]
-fn what_the_line_holds_is_bounded_without_a_rate_too() {
+fn a_line_without_a_rate_holds_a_bounded_amount() {
     let endless = LineConfig {
         rate: None,
         delay: Duration::from_secs(10),

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_options_are_refused() {
         for words in [
             "--rate 400Gbit --rtt 1s",
             "--loss 200%",

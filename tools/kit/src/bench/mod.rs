@@ -13,6 +13,7 @@ mod rates;
 mod report;
 mod runner;
 mod spent;
+mod state;
 mod stats;
 mod wan;
 pub(crate) mod world;
@@ -45,6 +46,10 @@ pub use options::command;
 pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let started = Instant::now();
     let options = Options::parse(matches)?;
+    let target = target_directory()?;
+    if options.is_of_state() {
+        return state::run(options.disk.as_deref().unwrap_or(&target), options.pairs);
+    }
     let mut say = |line: &str| {
         // The benchmark continues if its output is closed.
         let _ = writeln!(std::io::stderr(), "{line}");
@@ -58,7 +63,6 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         // The tables also name missing programs, and the others can still be measured.
         say(&format!("{error:#}"));
     }
-    let target = target_directory()?;
     let release = target.join("release");
     if options.build {
         build()?;

@@ -29,7 +29,8 @@ pub fn command() -> Command {
                 .value_parser(suites)
                 .help("quick: a quarter of the data, the best peers; full: as the bars are defined; \
                        peers: a quarter, all peers; wan: long lines and channels over time, beside iperf3; \
-                       wan-peers: files over long lines, all peers [default: quick]"),
+                       wan-peers: files over long lines, all peers; \
+                       state: commands that a state acknowledges, without transfers [default: quick]"),
         )
         .arg(
             text("suite-option")
@@ -171,6 +172,11 @@ impl Options {
             build: !matches.get_flag("no-build"),
             install: !matches.get_flag("no-install"),
         })
+    }
+
+    /// Whether the state is measured instead of transfers.
+    pub(super) fn is_of_state(&self) -> bool {
+        self.suite == Suite::State
     }
 
     /// The selected cases, with those of `peers` that can take part.

@@ -3,21 +3,18 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use serde_json::Value;
 
 use super::data::{Amount, Set};
+use super::iperf::iperf;
 use super::job::Job;
 use super::judge::{When, judge, query};
 use super::network::{Carried, LINKS};
 use super::rate::float;
 use super::sites::{Shape, Sites};
 
-/// How long iperf3 runs over all links at once, in seconds.
-const IPERF_SECONDS: &str = "8";
 /// How long the sites are idle, to measure their traffic without work.
 const IDLE: Duration = Duration::from_secs(5);
 /// The header of the table.
@@ -104,7 +101,7 @@ impl Figures<'_> {
             format!("{rate:.0}"),
             format!("{:.3}", rate / reference),
             format!("{seconds:.1}"),
-            format!("{:.1}", self.unevenness(&job.before, &carried)),
+            format!("{:.1}", unevenness(&sites.shape, &job.before, &carried)),
             format!("{:.2}", spent / seconds),
             format!("{:.1}", float(inside) / seconds / 1e3),
             format!("{:.1}", idle / 1e3),
@@ -118,91 +115,33 @@ impl Figures<'_> {
         (self.say)(&row.join("\t"));
         fs::remove_dir_all(&copy).context("cannot remove the copy")
     }
+}
 
-    /// Unevenness of the links of the smaller site: the largest minus the smallest traffic, in percent of the mean.
-    fn unevenness(&self, before: &[[Carried; LINKS]], after: &[[Carried; LINKS]]) -> f64 {
-        let shape = &self.shape;
-        let is_source = shape.sources <= shape.destinations;
-        let first = if is_source { 0 } else { shape.sources };
-        let nodes = first..first + shape.pairs();
-        let links = nodes.flat_map(|node| (0..LINKS).map(move |link| (node, link)));
-        let bytes = links.map(|(node, link)| {
-            let (before, after) = (before[node][link], after[node][link]);
-            match is_source {
-                true => float(after.sent - before.sent),
-                false => float(after.received - before.received),
-            }
-        });
-        let bytes: Vec<f64> = bytes.collect();
-        let most = bytes.iter().copied().fold(0.0, f64::max);
-        let least = bytes.iter().copied().fold(f64::INFINITY, f64::min);
-        let count = u32::try_from(bytes.len()).map_or(1.0, f64::from);
-        100.0 * (most - least) / (bytes.iter().sum::<f64>() / count)
-    }
+/// Unevenness of the links of the smaller site: the largest minus the smallest traffic, in percent of the mean.
+pub(crate) fn unevenness(
+    shape: &Shape,
+    before: &[[Carried; LINKS]],
+    after: &[[Carried; LINKS]],
+) -> f64 {
+    let is_source = shape.sources <= shape.destinations;
+    let first = if is_source { 0 } else { shape.sources };
+    let nodes = first..first + shape.pairs();
+    let links = nodes.flat_map(|node| (0..LINKS).map(move |link| (node, link)));
+    let bytes = links.map(|(node, link)| {
+        let (before, after) = (before[node][link], after[node][link]);
+        match is_source {
+            true => float(after.sent - before.sent),
+            false => float(after.received - before.received),
+        }
+    });
+    let bytes: Vec<f64> = bytes.collect();
+    let most = bytes.iter().copied().fold(0.0, f64::max);
+    let least = bytes.iter().copied().fold(f64::INFINITY, f64::min);
+    let count = u32::try_from(bytes.len()).map_or(1.0, f64::from);
+    100.0 * (most - least) / (bytes.iter().sum::<f64>() / count)
 }
 
 /// Bytes that all hosts have sent.
 fn all(carried: &[[Carried; LINKS]]) -> u64 {
     carried.iter().flatten().map(|link| link.sent).sum()
-}
-
-/// Payload in Mbit/s that iperf3 moves over all links at once; from each source to each destination if nodes have unequal rates.
-fn iperf(sites: &Sites, check: &dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<f64> {
-    let (sources, destinations) = (sites.shape.sources, sites.shape.destinations);
-    let mut servers = Vec::new();
-    let mut clients = Vec::new();
-    // One connection for each link of the larger site, so that no link is unused.
-    let pairs: Vec<(usize, usize)> = match sites.shape.rates().contains(',') {
-        false => {
-            let pairs = 0..sources.max(destinations);
-            pairs
-                .map(|pair| (pair % sources, pair % destinations))
-                .collect()
-        }
-        true => {
-            let each = |from| (0..destinations).map(move |to| (from, to));
-            (0..sources).flat_map(each).collect()
-        }
-    };
-    for (pair, (from, to)) in pairs.into_iter().enumerate() {
-        let to = sources + to;
-        for link in 0..LINKS {
-            let address = sites.network.address(to, link);
-            let port = (5201 + pair).to_string();
-            let mut server = sites.network.inside(to, "iperf3");
-            server.args(["-s", "-1", "-B", &address, "-p", &port]);
-            server.stdout(Stdio::null());
-            servers.push(Reaped(server.spawn().context("iperf3")?));
-            let own = sites.network.address(from, link);
-            let mut client = sites.network.inside(from, "iperf3");
-            client.args(["-c", &address, "-p", &port, "-B", &own, "-J"]);
-            client.args(["-t", IPERF_SECONDS, "-O", "1"]);
-            client.stdout(Stdio::piped());
-            clients.push(client);
-        }
-    }
-    // The servers need a moment to listen; a client that starts earlier would fail.
-    std::thread::sleep(Duration::from_millis(500));
-    check()?;
-    let started: std::io::Result<Vec<Child>> =
-        clients.iter_mut().map(|client| client.spawn()).collect();
-    let mut sum = 0.0;
-    for client in started.context("iperf3")? {
-        let output = client.wait_with_output()?;
-        let report: Value = serde_json::from_slice(&output.stdout).context("iperf3's report")?;
-        let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
-        sum += rate.with_context(|| format!("no rate from iperf3: {}", report["error"]))?;
-    }
-    Ok(sum / 1e6)
-}
-
-/// A process that dropping this value kills.
-struct Reaped(Child);
-
-impl Drop for Reaped {
-    fn drop(&mut self) {
-        // The process may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

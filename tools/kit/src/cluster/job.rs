@@ -36,12 +36,22 @@ impl Job {
         source: &str,
         destination: &str,
     ) -> anyhow::Result<Self> {
-        let (source, destination) = (
-            format!("here:/data/{source}"),
-            format!("far:/data/{destination}"),
-        );
+        let source = format!("here:/data/{source}");
+        let destination = format!("far:/data/{destination}");
+        Self::begin(sites, asked, &[&source, &destination, "--divide", "always"])
+    }
+
+    /// Submits a job from the memory of the source to that of the destination, as a user does.
+    ///
+    /// # Errors
+    /// The node refuses the job.
+    pub(crate) fn measure(sites: &Sites, asked: usize, size: &str) -> anyhow::Result<Self> {
+        Self::begin(sites, asked, &[&format!("here:mem:{size}"), "far:null:"])
+    }
+
+    fn begin(sites: &Sites, asked: usize, words: &[&str]) -> anyhow::Result<Self> {
         let before = sites.network.carried()?;
-        let mut line = vec!["job", "submit", &source, &destination, "--divide", "always"];
+        let mut line = [&["job", "submit"][..], words].concat();
         if sites.shape.is_plain {
             line.extend(["--setting", "encryption=none"]);
         }

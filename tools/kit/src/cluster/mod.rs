@@ -5,14 +5,17 @@ mod chaos;
 mod data;
 mod disk;
 mod figures;
+mod iperf;
 mod job;
 mod judge;
+mod memory;
 mod mount;
 mod network;
 mod node;
 mod rate;
 mod seeded;
 mod sites;
+mod slow;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,10 +28,14 @@ use crate::bench::world::World;
 use chaos::{Chaos, FAULTS, ROLES, Wish};
 use data::Set;
 use figures::Figures;
+use memory::MemoryFigures;
 use sites::Shape;
 
 /// Largest number of nodes of one site.
 const NODES_MAX: u16 = 64;
+
+/// Longest job of `memory` at the full rate: a job that takes longer than [`job::STUCK_AFTER`] is stuck.
+const SECONDS_MAX: u64 = 60;
 
 /// Data sets for measurements.
 const SETS: [(&str, Set); 6] = [
@@ -91,6 +98,44 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(chaos)
         .subcommand(rate)
+        .subcommand(memory_command())
+}
+
+fn memory_command() -> Command {
+    let nodes = value_parser!(u16).range(1..=i64::from(NODES_MAX));
+    let seconds = value_parser!(u64).range(1..=SECONDS_MAX);
+    Command::new("memory")
+        .about("Measures jobs from memory to memory beside iperf3 over all links at once, with TLS and in clear, and prints a table")
+        .arg(number("rounds", "3", "Rounds of iperf3 and a job in each world"))
+        .arg(
+            Arg::new("nodes")
+                .long("nodes")
+                .value_delimiter(',')
+                .value_parser(nodes)
+                .default_values(["1", "2", "4"])
+                .help("Nodes of each site: one world for each number"),
+        )
+        .arg(link_rate("100"))
+        .arg(number("seconds", "20", "How long a job takes that fills all links").value_parser(seconds))
+        .args(place_arguments())
+}
+
+fn link_rate(default: &'static str) -> Arg {
+    number("rate", default, "Rate of each link in Mbit/s")
+        .value_parser(value_parser!(u32).range(1..))
+}
+
+fn place_arguments() -> [Arg; 2] {
+    [
+        path(
+            "program",
+            "The binary [default: godwit beside this program]",
+        ),
+        path(
+            "directory",
+            "Where all is that the nodes have; must not exist [default: in /dev/shm]",
+        ),
+    ]
 }
 
 fn shape_arguments(
@@ -102,11 +147,10 @@ fn shape_arguments(
         let range = value_parser!(u16).range(1..=i64::from(NODES_MAX));
         number(name, default, help).value_parser(range)
     };
-    vec![
+    let own = [
         nodes("sources", sources, "Nodes of the source"),
         nodes("destinations", destinations, "Nodes of the destination"),
-        number("rate", rate, "Rate of each link in Mbit/s")
-            .value_parser(value_parser!(u32).range(1..)),
+        link_rate(rate),
         Arg::new("rates")
             .long("rates")
             .value_delimiter(',')
@@ -116,15 +160,8 @@ fn shape_arguments(
             .long("plain")
             .action(ArgAction::SetTrue)
             .help("Block contents leave in clear"),
-        path(
-            "program",
-            "The binary [default: godwit beside this program]",
-        ),
-        path(
-            "directory",
-            "Where all is that the nodes have; must not exist [default: in /dev/shm]",
-        ),
-    ]
+    ];
+    own.into_iter().chain(place_arguments()).collect()
 }
 
 fn wish_arguments() -> Vec<Arg> {
@@ -182,7 +219,7 @@ fn path(name: &'static str, help: &'static str) -> Arg {
         .help(help)
 }
 
-/// Runs the chosen command. Ends all its processes and removes all its files, also after an error.
+/// Runs the chosen command. Ends the command's processes and removes its files, also after an error.
 ///
 /// # Errors
 /// The command cannot run, was interrupted, or found an error.
@@ -206,7 +243,6 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         rustix::process::geteuid().is_root(),
         "network namespaces need root"
     );
-    let shape = shape(matches)?;
     let world = World::make(&directory, None)?;
     let check = || world.check();
     let say = |line: &str| {
@@ -221,7 +257,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
                 program: &program,
                 root: world.root(),
                 logs: &given("logs").unwrap_or_else(|| temporary.join(own)),
-                shape,
+                shape: shape(matches)?,
                 wish: wish(matches),
                 check: &check,
                 say: &say,
@@ -237,12 +273,28 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<()> {
                 root: &world.root().join("sites"),
                 set,
                 title,
-                shape,
+                shape: shape(matches)?,
                 rounds: matches.get_one::<u64>("rounds").copied().unwrap_or(1),
                 check: &check,
                 say: &say,
             };
             say(figures::HEAD);
+            figures.run()
+        }
+        "memory" => {
+            let nodes = matches.get_many::<u16>("nodes");
+            let nodes: Vec<u16> = nodes.into_iter().flatten().copied().collect();
+            let of = |name: &str| matches.get_one::<u64>(name).copied().unwrap_or(1);
+            let figures = MemoryFigures {
+                program: &program,
+                root: world.root(),
+                nodes: &nodes,
+                rate_mbit: matches.get_one::<u32>("rate").copied().unwrap_or(1),
+                seconds: of("seconds"),
+                rounds: of("rounds"),
+                check: &check,
+                say: &say,
+            };
             figures.run()
         }
         _ => anyhow::bail!("no such part of the kit"),

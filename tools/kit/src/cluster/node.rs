@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::network::Network;
+use super::slow::Slowed;
 use crate::bench::process::kernel::cpu_ticks;
 
 /// Port of every node, in its own namespace.
@@ -35,6 +36,7 @@ pub(crate) struct Node {
     home: PathBuf,
     export: PathBuf,
     child: Option<Child>,
+    slowed: Option<Slowed>,
 }
 
 impl Node {
@@ -59,6 +61,7 @@ impl Node {
             home: home.to_owned(),
             export: export.to_owned(),
             child: None,
+            slowed: None,
         };
         node.ask(&["id"])?.trim().clone_into(&mut node.identity);
         Ok(node)
@@ -113,8 +116,23 @@ impl Node {
         }
     }
 
+    /// Lets the node's process run for a small part of the time, if there is one.
+    pub(crate) fn slow_down(&mut self) {
+        self.slowed = self
+            .child
+            .as_ref()
+            .map(|child| Slowed::new(Pid::from_child(child)));
+    }
+
+    /// Ends `slow_down`.
+    pub(crate) fn speed_up(&mut self) {
+        self.slowed = None;
+    }
+
     /// Kills the node's process, if there is one, and collects it.
     pub(crate) fn kill(&mut self) {
+        // After the collection the number of the process may belong to another one.
+        self.speed_up();
         if let Some(mut child) = self.child.take() {
             // SIGKILL also ends a process that SIGSTOP has stopped.
             let _ = child.kill();

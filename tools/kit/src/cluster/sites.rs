@@ -58,7 +58,7 @@ impl Shape {
 
 /// The two sites. Nodes must be dropped before the network.
 pub(crate) struct Sites {
-    /// Mounts of the nodes, by the number of the node. They must be dropped first: a process that waits for a mount that hangs cannot be
+    /// Mounts of the nodes, by the number of the node. Must be dropped first, because a process that waits for a hanging mount cannot be
     /// killed.
     mounts: BTreeMap<usize, Mount>,
     /// Nodes of the source, then those of the destination.

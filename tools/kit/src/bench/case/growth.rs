@@ -5,8 +5,7 @@ use super::super::data::Load;
 use super::table::Table;
 use super::{Bar, Case, Class, Expect, Kind, Suite};
 
-/// The most memory that more data may use. Then the largest ratio of the cost per byte or file with
-/// more data to that with less.
+/// The most memory that more data may add, and the largest growth of the processor time for each byte or file.
 const GROWTH: Expect = Expect::Growth {
     bytes_max: 32 << 20,
     cpu_ratio_max: 1.25,

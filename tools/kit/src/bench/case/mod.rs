@@ -48,7 +48,7 @@ pub(crate) enum Expect {
 }
 
 /// Lowers a bar for the comparison with a program that computes no digests, or transfers no data. Such a program may be close to the limit
-/// of programs that do both. Then Godwit cannot be faster than it by as much as it is faster than the others.
+/// of programs that do both. Godwit then cannot win as much against it as against the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: Kind,
@@ -227,15 +227,18 @@ pub(crate) enum Suite {
     Wan,
     /// Files over long links, with all peers.
     WanPeers,
+    /// Commands to a state, without transfers.
+    State,
 }
 
 impl Suite {
     /// Names on the command line, in this order.
-    pub(crate) const NAMES: [(&'static str, Self); 5] = [
+    pub(crate) const NAMES: [(&'static str, Self); 6] = [
         ("quick", Self::Quick),
         ("full", Self::Full),
         ("peers", Self::Peers),
         ("wan", Self::Wan),
         ("wan-peers", Self::WanPeers),
+        ("state", Self::State),
     ];
 }

@@ -75,7 +75,7 @@ pub(crate) fn cases(
         suite,
         scale: match suite {
             Suite::Quick | Suite::Peers | Suite::WanPeers => scale / 4.0,
-            Suite::Full | Suite::Wan => scale,
+            Suite::Full | Suite::Wan | Suite::State => scale,
         },
         peers,
         added,
@@ -83,8 +83,8 @@ pub(crate) fn cases(
     match suite {
         Suite::Peers => table.files(),
         Suite::WanPeers => table.far(),
-        // The rows of this suite are not pairs of runs: `bench::wan` has them.
-        Suite::Wan => Vec::new(),
+        // These suites have no pairs of runs: their lines are in `bench::wan` and `bench::state`.
+        Suite::Wan | Suite::State => Vec::new(),
         Suite::Quick => {
             let mut cases = table.memory();
             cases.extend(table.files());

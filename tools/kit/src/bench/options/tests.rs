@@ -44,6 +44,9 @@ fn check_chore(line: &str, words: &[&str]) {
         return;
     };
     let mut options = Options::parse(matches).unwrap_or_else(|error| panic!("{line}: {error}"));
+    if options.is_of_state() {
+        return;
+    }
     // The file of the reader's peer does not exist here.
     options.peers.clear();
     let known = peers::load(&options.peers).expect("the kit's peers");

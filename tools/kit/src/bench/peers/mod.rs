@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused() {
+    fn an_invalid_definition_is_refused() {
         let good = "name = 'a'\ntitle = 'A'\nclass = 'plain'\nprograms = ['a']\nversion = 'a -v'\n\
                     note = 'n'\n[transfer]\nfile = 'a {source} {into}'\n";
         Definition::parse(good).expect("a definition");

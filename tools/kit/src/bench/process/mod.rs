@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_has_started_ends_with_it() {
+    fn children_of_a_service_end_with_it() {
         let service = shell("sleep 600 & echo child $!; trap '' TERM; echo ready; wait; wait");
         let child: u32 = service
             .line_after("child ")
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_too_long_is_told_from_who_fails() {
+    fn a_timeout_is_a_different_error_from_a_failure() {
         let mut foreground = [shell("exec sleep 600")];
         let limit = Duration::from_millis(1);
         let failure = conduct(Instant::now(), &mut foreground, &mut [], limit, &|| false);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_keeps_what_was_before_it() {
+    fn a_failed_attempt_keeps_the_results_before_it() {
         let mut attempt = 0;
         let (taken, end) = attempts(|| {
             attempt += 1;

@@ -118,14 +118,15 @@ pub(super) enum What {
 /// The measured figure of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Judge {
-    /// The last turn's rate during its last half, and after `after` seconds, compared with the best rates of the other turns.
+    /// The rate of the last turn in the second half of its time, and after `after` seconds, compared with the best rates of the other
+    /// turns.
     Beside {
         half_min: f64,
         after: f64,
         after_min: Option<f64>,
     },
-    /// The rate of all flows of the last turn during the last half, compared with that of the first turn. Also the difference
-    /// of the cables' shares from even shares.
+    /// The sum of the rates of all flows in the second half of the last turn, compared with the same sum of the first turn. Also the
+    /// difference of the cables' shares from even shares.
     Together {
         sum_min: f64,
         uneven_max: Option<f64>,

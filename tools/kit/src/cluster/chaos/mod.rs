@@ -206,17 +206,10 @@ impl Chaos<'_> {
             lift(sites, victim, plan.fault)?;
         }
         sites.wait_until_up(self.check)?;
-        // A node that returns late must not change the copy. The node soon removes files that its kernel had begun to make.
-        let until = Instant::now() + REMOVED_WITHIN;
-        let late = loop {
-            let mut late = judge(sites, &ended, &source, &copy, amount, When::Later)?;
-            late.retain(|what| !wrong.contains(what));
-            if late.is_empty() || Instant::now() >= until {
-                break late;
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        };
-        wrong.extend(late.iter().map(|late| format!("later: {late}")));
+        let later = found_later(&wrong, &|| {
+            judge(sites, &ended, &source, &copy, amount, When::Later)
+        })?;
+        wrong.extend(later);
         if let Some(left) = items(sites.nodes[asked].home()).filter(|left| *left > 0) {
             wrong.push(format!("{left} items are left in the state"));
         }
@@ -249,18 +242,7 @@ impl Chaos<'_> {
             ),
             wrong => format!("WRONG: {}", wrong.join("; ")),
         };
-        (self.say)(&format!(
-            "{}\t{label} {}\t{}\t{}\t{}\t{seconds:.1}\t{}\t{:.1}\t{told}",
-            plan.seed,
-            plan.role,
-            plan.fault,
-            plan.after_percent,
-            if plan.has_parts { "yes" } else { "no" },
-            outcome
-                .back
-                .map_or_else(|| "-".to_owned(), |s| format!("{s:.2}")),
-            below.as_secs_f64(),
-        ));
+        (self.say)(&line(plan, &label, seconds, &outcome, &told));
         if outcome.wrong.is_empty() {
             fs::remove_dir_all(&copy).context("cannot remove the copy")?;
         } else {
@@ -329,6 +311,7 @@ fn inject(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> 
         Fault::CutLink(link, _) => sites.network.set_link(victim, link, false)?,
         Fault::HangMount(_) => sites.signal_mount(victim, Signal::STOP)?,
         Fault::Slow(_) => set_rate(sites, victim, SLOW_KBIT)?,
+        Fault::SlowNode(_) => sites.nodes[victim].slow_down(),
         Fault::FullDisk(_) => sites.disk(victim)?.fill()?,
     }
     Ok(())
@@ -349,6 +332,7 @@ fn lift(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> {
             let mbit = sites.shape.rates_mbit[victim];
             set_rate(sites, victim, mbit.saturating_mul(KBIT))?;
         }
+        Fault::SlowNode(_) => sites.nodes[victim].speed_up(),
         Fault::FullDisk(_) => {
             sites.disk(victim)?.empty()?;
             // A node ends at the first failed write; its service starts it again.
@@ -358,6 +342,38 @@ fn lift(sites: &mut Sites, victim: usize, fault: Fault) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The faults that appear after the end of a job. A node that returns late must not change the copy. The node soon removes files that its
+/// kernel had begun to make.
+fn found_later(
+    known: &[String],
+    look: &dyn Fn() -> anyhow::Result<Vec<String>>,
+) -> anyhow::Result<Vec<String>> {
+    let until = Instant::now() + REMOVED_WITHIN;
+    loop {
+        let mut late = look()?;
+        late.retain(|what| !known.contains(what));
+        if late.is_empty() || Instant::now() >= until {
+            return Ok(late.iter().map(|late| format!("later: {late}")).collect());
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// The row of one run.
+fn line(plan: &Plan, label: &str, seconds: f64, outcome: &Outcome, told: &str) -> String {
+    let back = outcome.back.map(|seconds| format!("{seconds:.2}"));
+    format!(
+        "{}\t{label} {}\t{}\t{}\t{}\t{seconds:.1}\t{}\t{:.1}\t{told}",
+        plan.seed,
+        plan.role,
+        plan.fault,
+        plan.after_percent,
+        if plan.has_parts { "yes" } else { "no" },
+        back.as_deref().unwrap_or("-"),
+        outcome.below,
+    )
 }
 
 /// Sets the rate of all links of a node.

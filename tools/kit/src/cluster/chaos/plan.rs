@@ -47,6 +47,8 @@ pub(crate) enum Fault {
     HangMount(Option<Duration>),
     /// Both links are very slow, and as fast as before afterwards.
     Slow(Option<Duration>),
+    /// The process of the node runs for a small part of the time, and all the time afterwards.
+    SlowNode(Option<Duration>),
     /// The file system of the node's state has too little space for changes; it has space again afterwards, or not before the
     /// end of the job.
     FullDisk(Option<Duration>),
@@ -73,13 +75,14 @@ pub(crate) const ROLES: [(&str, Role); 5] = [
 pub(crate) type MakeFault = fn(Option<Duration>) -> Fault;
 
 /// Faults by their names on the command line; the second part makes a fault with a given duration.
-pub(crate) const FAULTS: [(&str, MakeFault); 7] = [
+pub(crate) const FAULTS: [(&str, MakeFault); 8] = [
     ("kill", Fault::Kill),
     ("stop", Fault::Stop),
     ("cut", Fault::CutNode),
     ("cut-link", |during| Fault::CutLink(0, during)),
     ("hang-mount", Fault::HangMount),
     ("slow", Fault::Slow),
+    ("slow-node", Fault::SlowNode),
     ("full-disk", Fault::FullDisk),
 ];
 
@@ -113,7 +116,7 @@ impl Plan {
         let is_for_good = seeded.between(0, 2) == 0;
         let link = usize::try_from(seeded.between(0, LINKS as u64)).unwrap_or(0);
         // Without separate mounts, no mount can hang.
-        let kinds = if shape.is_mounted { 7 } else { 6 };
+        let kinds = if shape.is_mounted { 8 } else { 7 };
         let until_end = (!is_for_good).then_some(during);
         // A site of two nodes has one vote.
         let with_spare = match nodes >= SPARE_NODES {
@@ -126,7 +129,8 @@ impl Plan {
             2 => Fault::CutNode(with_spare),
             3 => Fault::Slow(with_spare),
             4 => Fault::FullDisk(with_spare),
-            6 => Fault::HangMount(until_end),
+            5 => Fault::SlowNode(with_spare),
+            7 => Fault::HangMount(until_end),
             _ => Fault::CutLink(link, until_end),
         };
         let (early, late) = WHEN_PERCENT;
@@ -152,18 +156,20 @@ impl Fault {
             | Self::CutNode(during)
             | Self::HangMount(during)
             | Self::Slow(during)
+            | Self::SlowNode(during)
             | Self::FullDisk(during) => during,
         }
     }
 
-    /// Number of the node's links that carry nothing during the fault.
+    /// Number of the node's links that carry nothing during the fault, or next to nothing.
     pub(crate) fn links_lost(self) -> usize {
         match self {
             Self::Kill(_)
             | Self::Stop(_)
             | Self::CutNode(_)
             | Self::HangMount(_)
-            | Self::Slow(_) => LINKS,
+            | Self::Slow(_)
+            | Self::SlowNode(_) => LINKS,
             Self::CutLink(..) => 1,
             Self::FullDisk(_) => 0,
         }
@@ -191,6 +197,7 @@ impl fmt::Display for Fault {
             Self::CutLink(link, _) => write!(f, "link {link} cut"),
             Self::HangMount(_) => f.write_str("mount hung"),
             Self::Slow(_) => f.write_str("links at 64 kbit/s"),
+            Self::SlowNode(_) => f.write_str("slow process"),
             Self::FullDisk(_) => f.write_str("state disk full"),
         }?;
         match self.during() {
@@ -232,6 +239,7 @@ mod tests {
                 "link 0",
                 "link 1",
                 "links at 64 kbit/s for good",
+                "slow process for good",
                 "state disk full for good",
                 "mount hung for good",
                 "mount hung for 60.0 s",
