@@ -1,5 +1,5 @@
-//! Owns the bound on the methods of a type: those of all its inherent `impl` blocks in all files of its crate, and free functions of its
-//! module that take it first, which are methods by another spelling.
+//! Owns the bound on the methods of a type. They are those of all its inherent `impl` blocks in its crate, and the free functions of its
+//! module that take it as their first argument.
 //! Understands items that begin in the first column, as rustfmt leaves them; types inside other items are not counted.
 
 use std::collections::BTreeMap;
@@ -11,52 +11,17 @@ use super::tree::File;
 /// methods has more than one responsibility, even if its methods are in several files.
 const METHODS_MAX: usize = 24;
 
-/// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
-const MORE: [(&str, &str, usize); 8] = [
-    ("crates/state/src/apply/mod.rs", "Context", 61),
-    ("crates/cluster/src/lib.rs", "Shared", 32),
-    ("crates/run/src/transfer.rs", "Job", 28),
-    ("crates/state/src/replica/mod.rs", "Replica", 27),
-    ("crates/engine/src/sender/state.rs", "State", 31),
-    ("crates/state/src/read/mod.rs", "Reader", 25),
-    ("crates/net/src/connection.rs", "Connection", 29),
-    ("crates/engine/src/acks.rs", "Acks", 26),
-];
-
-/// Checks all product crates against the bound and the table.
+/// Checks all product crates against the bound.
 pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
-    check_against(&MORE, files, findings);
-}
-
-fn check_against(more: &[(&str, &str, usize)], files: &[File], findings: &mut Vec<Finding>) {
-    let counts = count(files);
-    for ((file, name), methods) in &counts {
-        let listed = more
-            .iter()
-            .find(|(known, listed, _)| known == file && listed == name);
-        let bound = listed.map_or(METHODS_MAX, |(_, _, bound)| *bound);
-        if *methods > bound {
+    for ((file, name), methods) in count(files) {
+        if methods > METHODS_MAX {
             let what = format!(
-                "`{name}` has {methods} methods, at most {bound}: give a part of it a type of its own"
+                "`{name}` has {methods} methods, at most {METHODS_MAX}: give a part of it a type of its own"
             );
             findings.push(Finding::new(file, 0, what));
         }
     }
-    for (file, name, bound) in more {
-        let methods = counts.get(&(*file, *name)).copied().unwrap_or_default();
-        if methods < *bound {
-            let what = if methods > METHODS_MAX {
-                format!("`{name}` has {methods} methods: lower its number in {TABLE}")
-            } else {
-                format!("`{name}` has {methods} methods: take it out of {TABLE}")
-            };
-            findings.push(Finding::new(file, 0, what));
-        }
-    }
 }
-
-/// The file with the table.
-const TABLE: &str = "xtask/src/tidy/methods.rs";
 
 /// The number of methods of each type, by the file that declares it and its name.
 fn count(files: &[File]) -> BTreeMap<(&str, &str), usize> {
@@ -356,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trait_asks_for_does_not_count() {
+    fn methods_of_trait_implementations_do_not_count() {
         let headers = [
             "impl Drop for Held",
             "impl<'a, F: Fn(u8) -> u8> From<F> for Held<'a>",
@@ -372,22 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn a_type_may_neither_pass_the_bound_nor_its_number_in_the_table_nor_fall_unnoticed() {
-        let with = |methods| {
+    fn a_type_may_not_pass_the_bound() {
+        let findings = |methods| {
             let text = format!("struct Held;\n{}", block("impl Held", methods));
-            [file("crates/a/src/lib.rs", &text)]
-        };
-        let findings = |more: &[(&str, &str, usize)], methods| {
             let mut findings = Vec::new();
-            check_against(more, &with(methods), &mut findings);
+            check(&[file("crates/a/src/lib.rs", &text)], &mut findings);
             findings.len()
         };
-        let listed = [("crates/a/src/lib.rs", "Held", METHODS_MAX + 2)];
-        assert_eq!(findings(&[], METHODS_MAX), 0);
-        assert_eq!(findings(&[], METHODS_MAX + 1), 1);
-        assert_eq!(findings(&listed, METHODS_MAX + 3), 1);
-        assert_eq!(findings(&listed, METHODS_MAX + 2), 0);
-        assert_eq!(findings(&listed, METHODS_MAX + 1), 1);
-        assert_eq!(findings(&listed, METHODS_MAX), 1);
+        assert_eq!(findings(METHODS_MAX), 0);
+        assert_eq!(findings(METHODS_MAX + 1), 1);
     }
 }

@@ -2,11 +2,14 @@
 //! them. Does not repeat the checks of clippy and rustfmt.
 
 mod deciders;
+mod documents;
 mod edges;
+mod functions;
 mod groups;
 mod links;
 mod methods;
 mod modules;
+mod names;
 mod prose;
 mod text;
 mod tree;
@@ -50,13 +53,16 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     for file in &files {
         text::check(file, &mut findings);
     }
+    documents::check(&files, &mut findings);
     edges::check(&files, &mut findings);
     groups::check(&files, &mut findings);
     modules::check(&files, &mut findings);
     methods::check(&files, &mut findings);
+    functions::check(&files, &mut findings);
     links::check(&files, &mut findings);
     deciders::check(&files, &mut findings);
     prose::check(&files, &mut findings);
+    names::check(&files, &mut findings);
     Ok(findings)
 }
 

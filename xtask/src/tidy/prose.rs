@@ -1,5 +1,10 @@
-//! Owns the rules for sentences in documents and comments: their length, their first word, and unclear words. Does not judge the meaning of
-//! a sentence.
+//! Owns the rules for sentences in documents, comments and messages: their length, their first word, and unclear words.
+//! Does not judge the meaning of a sentence.
+
+mod blocks;
+mod strings;
+
+use blocks::{Block, markdown};
 
 use super::Finding;
 use super::tree::File;
@@ -8,7 +13,13 @@ use super::tree::File;
 const WORDS_MAX: usize = 30;
 
 /// Words and phrases with an unusual meaning; for each there is a common one.
-const PRIVATE: [&str; 4] = ["told", "nobody", "anew", concat!("of its", " own")];
+const PRIVATE: [&str; 5] = [
+    "told",
+    "nobody",
+    "somebody",
+    "anew",
+    concat!("of its", " own"),
+];
 
 /// A clause that begins with these words hides the subject of the sentence.
 const FIRST: [&str; 3] = ["What", "Who", "Whoever"];
@@ -23,14 +34,7 @@ struct Sentence {
 /// Checks the sentences of all files.
 pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
     for file in files {
-        let sentences = if file.path.ends_with(".md") {
-            sentences(markdown(&file.text))
-        } else if file.is_rust() {
-            sentences(comments(&file.text))
-        } else {
-            continue;
-        };
-        for Sentence { line, text } in sentences {
+        for Sentence { line, text } in sentences(blocks::of(file)) {
             if let Some(what) = fault(&text) {
                 findings.push(Finding::new(&file.path, line, format!("{what}: {text}")));
             }
@@ -61,98 +65,6 @@ fn fault(sentence: &str) -> Option<String> {
         .iter()
         .find(|word| lower.contains(&format!(" {word} ")))?;
     Some(format!("`{private}`: use a plain word"))
-}
-
-/// The lines of one text, and the number of each line.
-type Block = Vec<(usize, String)>;
-
-/// The paragraphs and list items of a Markdown document, without code, tables and headings.
-fn markdown(text: &str) -> Vec<Block> {
-    let mut blocks = vec![Block::new()];
-    let mut is_code = false;
-    for (index, line) in text.lines().enumerate() {
-        let trimmed = line.trim_start();
-        let is_fence = trimmed.starts_with("```");
-        is_code ^= is_fence;
-        let is_indented =
-            line.starts_with("    ") && blocks.last().is_none_or(|block| block.is_empty());
-        let is_apart = is_fence || is_code || is_indented || is_table(trimmed);
-        if is_apart || trimmed.is_empty() || trimmed.starts_with(['<', '#']) {
-            blocks.push(Block::new());
-            continue;
-        }
-        push(&mut blocks, index + 1, trimmed);
-    }
-    blocks
-}
-
-/// Whether a line is a row of a table.
-fn is_table(line: &str) -> bool {
-    line.starts_with('|') || line.contains(" | ")
-}
-
-/// Adds a line to the last block, or to a new block if the line is a list item.
-fn push(blocks: &mut Vec<Block>, number: usize, line: &str) {
-    let item = item(line);
-    if item.len() < line.len() {
-        blocks.push(Block::new());
-    }
-    if let Some(block) = blocks.last_mut() {
-        block.push((number, without_code(item)));
-    }
-}
-
-/// A line without the mark of a list item or a quotation.
-fn item(line: &str) -> &str {
-    let number = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    if number.len() < line.len()
-        && let Some(rest) = number.strip_prefix(". ")
-    {
-        return rest;
-    }
-    ["- ", "* ", "+ ", "> "]
-        .iter()
-        .find_map(|sign| line.strip_prefix(sign))
-        .unwrap_or(line)
-}
-
-/// The comments of Rust source.
-fn comments(text: &str) -> Vec<Block> {
-    let mut blocks = vec![Block::new()];
-    let mut is_code = false;
-    for (index, line) in text.lines().enumerate() {
-        let comment = ["///", "//!", "//"]
-            .iter()
-            .find_map(|sign| line.trim_start().strip_prefix(sign));
-        let Some(comment) = comment.map(str::trim_start) else {
-            is_code = false;
-            blocks.push(Block::new());
-            continue;
-        };
-        let is_fence = comment.starts_with("```");
-        is_code ^= is_fence;
-        if is_fence || is_code || is_table(comment) || comment.is_empty() {
-            blocks.push(Block::new());
-            continue;
-        }
-        push(&mut blocks, index + 1, comment);
-    }
-    blocks
-}
-
-/// A line in which one word replaces each piece of code and each target of a link.
-fn without_code(line: &str) -> String {
-    let mut text = String::new();
-    for (index, part) in line.split('`').enumerate() {
-        text.push_str(if index % 2 == 0 { part } else { "code" });
-    }
-    let mut parts = text.split("](");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        out.push(']');
-        out.push_str(part.split_once(')').map_or("", |(_, rest)| rest));
-    }
-    out
 }
 
 /// The sentences of blocks. A sentence ends at a full stop, a question mark, an exclamation mark or a colon before a space, and with its block.
@@ -246,7 +158,9 @@ mod tests {
             faults("docs/a.md", &format!("```\n{long} more\n```\n")),
             NONE
         );
-        assert_eq!(faults("docs/a.md", &format!("a | {long} more\n")), NONE);
+        assert_eq!(faults("docs/a.md", &format!("| a | {long} |\n")), NONE);
+        assert_eq!(faults("docs/a.md", &format!("| a | {long} b |\n")), [1]);
+        assert_eq!(faults("docs/a.md", &format!("| {long} | more |\n")), NONE);
         assert_eq!(faults("docs/a.md", &format!("- {long}\n- more\n")), NONE);
         assert_eq!(faults("x/a.rs", &format!("// {long}\n// more.\n")), [1]);
     }
@@ -260,10 +174,41 @@ mod tests {
     }
 
     #[test]
+    fn messages_of_the_product_are_prose_and_those_of_tests_are_not() {
+        let text = "fn a() {\n    say(\"what is left of it goes away\");\n}\n";
+        assert_eq!(faults("crates/a/src/a.rs", text), [2]);
+        assert_eq!(faults("crates/a/tests/a.rs", text), NONE);
+        assert_eq!(faults("crates/a/src/a/tests.rs", text), NONE);
+        let few = "fn a() {\n    say(\"what is left\");\n}\n";
+        assert_eq!(faults("crates/a/src/a.rs", few), NONE);
+    }
+
+    #[test]
+    fn comments_of_python_and_typescript_are_prose() {
+        let text = "\"\"\"Owns a.\n\nWhat is left goes.\n\"\"\"\n# Nobody waits.\nx = \"\"\"\nWho asks waits.\n\"\"\"\n";
+        assert_eq!(faults("python/a.py", text), [5, 3]);
+        let text = "// Owns a.\n/** What is left. */\nconst told = 1;\n";
+        assert_eq!(faults("ui/src/a.ts", text), [2]);
+        assert_eq!(faults("ui/src/a.svelte", text), [2]);
+    }
+
+    #[test]
+    fn comments_of_scripts_and_manifests_are_prose() {
+        let text =
+            "#!/usr/bin/env bash\n# What is left goes.\necho \"What is left\" # Nobody waits.\n";
+        assert_eq!(faults("scripts/a.sh", text), [2]);
+        for path in ["crates/a/Cargo.toml", "a/alerts.yml", "a/a.service"] {
+            assert_eq!(faults(path, "# Who asks waits.\n"), [1], "{path}");
+        }
+        assert_eq!(faults("docs/a.proto", "// Who asks waits.\n"), [1]);
+    }
+
+    #[test]
     fn private_words_are_found_outside_code() {
         assert_eq!(faults("docs/a.md", "The node is told.\n"), [1]);
         assert_eq!(faults("docs/a.md", "The function `told` returns.\n"), NONE);
         assert_eq!(faults("x/a.rs", "// Nobody\n// waits.\n"), [1]);
+        assert_eq!(faults("x/a.rs", "// Somebody waits.\n"), [1]);
         assert_eq!(faults("x/a.rs", "fn told() {}\n"), NONE);
     }
 

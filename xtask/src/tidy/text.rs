@@ -6,21 +6,6 @@ use super::tree::File;
 /// Largest number of lines in a Rust file.
 const LINES_MAX: usize = 500;
 
-/// Largest number of words in each document. Details belong in the module comments, measurements in
-/// `docs/performance/results/`.
-const WORDS_MAX: [(&str, usize); 10] = [
-    ("README.md", 900),
-    ("CONTRIBUTING.md", 1_200),
-    ("ARCHITECTURE.md", 2_500),
-    ("docs/guide.md", 5_000),
-    ("docs/choosing.md", 1_200),
-    ("docs/operating.md", 4_000),
-    ("docs/performance.md", 2_500),
-    ("docs/tuning.md", 2_500),
-    ("docs/wire.md", 9_000),
-    ("docs/security.md", 4_900),
-];
-
 /// The only directory that may have unsafe code.
 const UNSAFE_IN: &str = "crates/sys/";
 
@@ -48,13 +33,6 @@ const OTHER_REGISTRIES: [&str; 3] = ["[source.", "[registries.", "replace-with"]
 pub(crate) fn check(file: &File, findings: &mut Vec<Finding>) {
     if file.is_rust() {
         check_rust(file, findings);
-    }
-    if let Some((_, most)) = WORDS_MAX.iter().find(|(path, _)| *path == file.path) {
-        let count = file.text.split_whitespace().count();
-        if count > *most {
-            let what = format!("{count} words; at most {most}");
-            findings.push(Finding::new(&file.path, 0, what));
-        }
     }
     let mut add = |line, what: String| findings.push(Finding::new(&file.path, line, what));
     for (index, line) in file.text.lines().enumerate() {
@@ -180,16 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn documents_have_a_bounded_number_of_words() {
-        for (path, most) in WORDS_MAX {
-            let full = "word ".repeat(most);
-            assert_eq!(lines(path, &full), NONE);
-            assert_eq!(lines(path, &format!("{full}more")), [0]);
-            assert_eq!(lines("docs/a.md", &format!("{full}more")), NONE);
-        }
-    }
-
-    #[test]
     fn unsafe_code_is_found_and_words_are_not() {
         let word = concat!("un", "safe");
         for code in [
@@ -213,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_behind_is_found_in_every_text() {
+    fn marks_of_unfinished_work_are_found_in_every_text() {
         for word in LEFT_FOR_LATER {
             assert_eq!(lines("docs/a.md", &format!("x\n{word}\n")), [2], "{word}");
         }
