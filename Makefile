@@ -23,6 +23,7 @@ static:
 
 # While a change is made: format, lints, unit tests, tests that start no program, and the house rules, which are tests of xtask.
 check:
+	scripts/ui.sh check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	scripts/test.sh --lib --bins $(addprefix --test ,$(pure))
@@ -55,7 +56,8 @@ demo-build:
 
 # The program without its debug information, its man pages and completions.
 install: build
-	install -D -s -m 755 target/release/godwit $(DESTDIR)$(PREFIX)/bin/godwit
+	scripts/stripped.sh target/release/godwit target/release/stripped/godwit
+	install -D -m 755 target/release/stripped/godwit $(DESTDIR)$(PREFIX)/bin/godwit
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 target/release/man/* $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 target/release/completions/godwit.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/godwit

@@ -29,7 +29,7 @@ FIGURES = r"divided: (\d+) scans, (\d+) parts and (\d+) assembled files in (\d+)
 
 
 class Node:
-    """A node that serves one export: of its own, or that of the node by which it joins."""
+    """A node that serves one export: a new one, or that of the node by which it joins."""
 
     def __init__(self, binary: str, root: Path, name: str, by: Node | None = None) -> None:
         self.binary, self.home, self.export = binary, root / name, by.export if by else root / f"{name}-data"

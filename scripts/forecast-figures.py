@@ -3,7 +3,7 @@
 
 usage: forecast-figures.py GODWIT [--jobs 100] [--worlds 4] [--seed 1]
 
-Starts two nodes for each world in a network namespace of its own, whose loopback is as fast as a path. Each job has a data set with
+Starts two nodes for each world in a separate network namespace, whose loopback is as fast as a path. Each job has a data set with
 files of other sizes, a path with another rate that varies all the time, and for each third job a limit that changes. Needs root.
 Prints a row for each job as tab-separated values, and the sums at the end as comments.
 """

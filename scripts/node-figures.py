@@ -3,7 +3,7 @@
 
 usage: node-figures.py GODWIT [--history 10000] [--queued 1000] [--running 50]
 
-Starts a node of its own in a temporary directory, and removes both. Prints a table of tab-separated values.
+Starts a node in a temporary directory, and removes both. Prints a table of tab-separated values.
 """
 
 from __future__ import annotations

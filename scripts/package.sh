@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes the Debian package of the binary that is in target/release, or of the one that is named. Prints the package's path.
+# cargo-deb strips only what it has built, so the program is stripped here.
 # usage: package.sh [BINARY]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,11 +13,11 @@ fi
 
 deb=$(scripts/tool.sh cargo-deb)
 
-# What is packaged stands where the manifest says, whichever binary it is.
+# The manifest names the files of this directory, whichever binary is packaged.
 stage=target/package
 rm -rf "$stage"
 mkdir -p "$stage/completions"
-cp "$binary" "$stage/godwit"
+scripts/stripped.sh "$binary" "$stage/godwit"
 "$stage/godwit" man "$stage/man" >/dev/null
 for shell in bash zsh fish; do
     "$stage/godwit" completions "$shell" >"$stage/completions/godwit.$shell"

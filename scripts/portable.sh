@@ -30,7 +30,7 @@ fi
 # A folder for each: builds that differ in the linker share nothing.
 place=target/portable/$1
 "$zigbuild" zigbuild --profile "$profile" --locked --target "$wanted" --target-dir "$place/build" --package godwit >&2
-strip -o "$place/godwit" "$place/build/$target/$profile/godwit"
+scripts/stripped.sh "$place/build/$target/$profile/godwit" "$place/godwit"
 
 case $1 in
     glibc)

@@ -18,6 +18,7 @@ tests=(
     ping:iputils-ping      # the emulator is checked against both
     iperf3:iperf3
     mkfs.ext4:e2fsprogs    # the power-cut test makes a file system
+    mkfs.xfs:xfsprogs      # a file system whose times end in 2038
     losetup:mount          # and attaches it
     mergerfs:mergerfs      # a FUSE mount that a test can stop
     glusterfsd:glusterfs-server # a distributed file system,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Installs the Debian package on copies of this machine and runs every command of docs/operating.md there, in order.
 
-usage: test-package.py BINARY    (root)
+usage: test-package.py PACKAGE    (root)
 
 Each machine is an overlay of this one's files in its own namespaces, with systemd as its first process. All share a private network.
 Nothing of this machine changes. The machines of the cluster share the files at /data. The blocks of the two sites run first, then those of the cluster.
@@ -33,7 +33,7 @@ COMMAND_WITHIN = 180.0
 BOOT = r"""
 set -eu
 cd "$1"
-# A group of its own, so that its systemd meets no other.
+# A separate control group, so that this systemd meets no other.
 group=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)/$2
 mkdir -p "$group"
 echo $$ >"$group/cgroup.procs"
@@ -72,7 +72,7 @@ exec unshare --mount --propagation private --pid --fork --kill-child --cgroup --
 
 
 class Fault(Exception):
-    """What the test found wrong."""
+    """The faults that the test found."""
 
 
 @dataclass
@@ -199,7 +199,7 @@ def guide(path: Path, names: list[str], machines: dict[str, Machine]) -> int:
 
 
 def kill_and_purge(machine: Machine) -> None:
-    """A killed node comes back by itself, nobody else reaches it, and a purge leaves nothing."""
+    """A killed node restarts automatically, no other user reaches it, and a purge leaves nothing."""
     pid = "systemctl show -P MainPID godwit"
     before = machine.run(pid).stdout.strip()
     owner = machine.run(f"stat -c %U /proc/{before}").stdout.strip()
@@ -225,7 +225,7 @@ def kill_and_purge(machine: Machine) -> None:
     after = machine.run("godwit job list --all").stdout
     if after != jobs:
         raise Fault(f"jobs before the kill:\n{jobs}\nand after it:\n{after}")
-    # What root restores, the service can read; jobs after the backup are gone.
+    # The service can read the state that root restored; jobs after the backup are gone.
     machine.run("godwit backup again && godwit job submit here:/data/run42 here:/data/after --wait")
     machine.run("systemctl stop godwit && rm -r /var/lib/godwit/state/*.db* && godwit restore again && systemctl start godwit")
     restored = machine.run("godwit job list --all").stdout
@@ -239,14 +239,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("test-package: only root can make such machines", file=sys.stderr)
         return 1
-    made = subprocess.run(
-        [str(ROOT / "scripts" / "package.sh"), str(Path(sys.argv[1]).resolve())],
-        env={**os.environ, "PACKAGE_FLAGS": "--fast"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    package = (ROOT / made.stdout.strip().splitlines()[-1]).resolve()
+    package = Path(sys.argv[1]).resolve()
     # A network and mounts of their own for all machines together.
     libc = ctypes.CDLL(None, use_errno=True)
     clone_newns, clone_newnet, private = 0x20000, 0x40000000, (1 << 18) | (1 << 14)
