@@ -102,10 +102,10 @@ pub(crate) fn chain(input: impl BufRead) -> Result<Vec<Link>, String> {
                 let (Some(number), Some(digest)) = (number, digest.take()) else {
                     return Err("has a generation without a number or a C4 digest".to_owned());
                 };
-                if path.is_empty() || path.contains('/') || path.starts_with('.') {
+                if path.contains('/') || path.starts_with('.') {
                     return Err(format!("has {path:?} for the name of a generation"));
                 }
-                let file = std::mem::take(&mut path);
+                let file = relative(&std::mem::take(&mut path))?;
                 links.push(Link {
                     number,
                     file,
@@ -301,6 +301,19 @@ mod tests {
         }
         assert!(generation(HEAD.as_bytes()).is_err());
         assert!(generation(&b"<ascmhldirectory/>"[..]).is_err());
-        assert!(chain(&b"<ascmhldirectory><hashlist sequencenr=\"1\"><path>../x</path></hashlist></ascmhldirectory>"[..]).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_no_file_of_the_folder_is_refused() {
+        let c4 = Format::C4.text(&crate::Digest::of(Format::C4, b"x"));
+        let with = |name: &str| {
+            chain(format!(
+                "<ascmhldirectory><hashlist sequencenr=\"1\"><path>{name}</path><c4>{c4}</c4></hashlist></ascmhldirectory>"
+            ).as_bytes())
+        };
+        assert!(with("0001_run42.mhl").is_ok());
+        for name in ["", "../x", "x/y", ".x", "x&#0;y", "x\0y"] {
+            assert!(with(name).is_err(), "{name:?}");
+        }
     }
 }
