@@ -11,6 +11,7 @@
 mod moved;
 mod owned;
 mod summary;
+mod worded;
 
 use godwit_api::failure::{Code, FailureCode};
 use godwit_api::grant::Right;
@@ -232,9 +233,7 @@ impl Seen {
         let sources = self.places(of, &job.sources);
         let destination = of.place(self, &job.destination);
         let is_elsewhere = is_elsewhere(&sources);
-        let is_end = matches!(job.state, JobState::Partial | JobState::Failed);
-        let waits = job.next_attempt.is_some();
-        let by = if is_elsewhere && (is_end || waits) {
+        let by = if is_elsewhere && worded::may_be_foreign(&job) {
             foreign
         } else {
             outlined

@@ -1,0 +1,51 @@
+//! Decides whether another site may have worded the reason of a job whose sources are there.
+//! See `seen` for what an outline shows then.
+
+use godwit_api::rest::{JobState, JobView};
+
+/// Whether the reason may be one of another site. A runner elsewhere gives reasons for these ends, and for the wait after a failure. A parent
+/// repeats the reason of a child, and waits for no attempt itself.
+pub(super) const fn may_be_foreign(job: &JobView) -> bool {
+    let is_end = matches!(job.state, JobState::Partial | JobState::Failed);
+    is_end || job.next_attempt.is_some() || job.destinations.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_api::rest::{DestinationCount, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    fn job(state: &str) -> JobView {
+        serde_json::from_value(json!({
+            "id": "1", "label": "", "owner": "otto", "kind": "copy", "sources": ["b:/data/x"], "destination": "here:/data/x",
+            "state": state, "reason": {"code": "chosen-there", "text": "chosen there"}, "since": Timestamp(0), "priority": 0,
+            "attempts": 1, "created": Timestamp(0),
+        }))
+        .expect("a job")
+    }
+
+    #[test]
+    fn a_parent_repeats_a_reason_that_another_site_may_have_given() {
+        let queued = job("queued");
+        assert!(!may_be_foreign(&queued));
+        let child = JobView {
+            next_attempt: Some(Timestamp(1)),
+            ..queued.clone()
+        };
+        assert!(may_be_foreign(&child));
+        let destinations = Some(DestinationCount {
+            total: 2,
+            complete: 0,
+        });
+        let parent = JobView {
+            destinations,
+            ..queued
+        };
+        assert!(may_be_foreign(&parent));
+        for ended in ["partial", "failed"] {
+            assert!(may_be_foreign(&job(ended)), "{ended}");
+        }
+    }
+}
