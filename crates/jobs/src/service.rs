@@ -15,7 +15,9 @@ use godwit_api::ask::AskSites;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{ChangeJob, JobList, JobProgress, JobView, NewJob};
 use godwit_run::local::ExportedFiles;
-use godwit_state::{Actor, Command, Cursor, Families, JobChange, JobFilter, JobOp, Op, Replica};
+use godwit_state::{
+    Actor, Command, Cursor, Families, Job, JobChange, JobFilter, JobOp, JobState, Op, Replica,
+};
 
 use crate::attempt::MakeEnv;
 use crate::basis::clock::Clock;
@@ -232,7 +234,13 @@ impl Jobs {
     /// of the owner wait, or the state takes no change.
     pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
         check_run(&self.parts, &actor, id)?;
-        submit::check_room_again(&self.parts.admission, &self.job(id)?)?;
+        let job = self.job(id)?;
+        // Simultaneous requests get no further than successive ones.
+        let _turn = self.turn("jobs", &job.owner);
+        match runs_child_again(&self.parts, id)? {
+            true => submit::check_room(&self.parts.admission, &job.owner)?,
+            false => submit::check_room_again(&self.parts.admission, &job)?,
+        }
         self.steer(actor, id, JobOp::Retry)
     }
 
@@ -309,6 +317,13 @@ impl Jobs {
         ))?;
         Ok(())
     }
+}
+
+/// Whether a retry of this job lets children that have ended wait again. The parent itself may still wait.
+fn runs_child_again(parts: &Parts, id: &str) -> Result<bool, JobsError> {
+    let children = Families(&parts.this.reader()).children(id)?;
+    let runs = |child: &Job| child.state.ended() && child.state != JobState::Complete;
+    Ok(children.iter().any(runs))
 }
 
 /// The ids of a job and of its children.

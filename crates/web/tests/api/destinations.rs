@@ -5,7 +5,7 @@ use godwit_state::{FEATURE_LEVEL, Op};
 use serde_json::{Value, json};
 
 use crate::rights::token;
-use crate::world::World;
+use crate::world::{Settings, World};
 
 /// A node of the newest level.
 fn world() -> World {
@@ -104,4 +104,31 @@ fn places_that_meet_and_too_many_places_are_refused() {
         refused["detail"].as_str().unwrap().contains("schedule"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_retry_of_a_parent_that_waits_needs_room_for_its_ended_children() {
+    let world = World::with(Settings {
+        waiting_of_owner_max: 4,
+        ..Settings::default()
+    });
+    world.propose(Op::Level(FEATURE_LEVEL));
+    let client = world.client();
+    let post = |path: &str| client.post(&format!("/api/v1/jobs/{path}"), &json!({}));
+    let new = job(&["here:/archive/two/"]);
+    let made = client.post("/api/v1/jobs", &new).expect(201).json();
+    let id = made["id"].as_str().unwrap();
+    let children = client.get(&format!("/api/v1/jobs?parent={id}"));
+    let children = children.expect(200).json();
+    let child = children["jobs"][0]["id"].as_str().unwrap();
+    post(&format!("{child}/cancel")).expect(200);
+    // The parent and the other child wait, and two more jobs.
+    for _ in 0..2 {
+        client.post("/api/v1/jobs", &job(&[])).expect(201);
+    }
+    let parent = client.get(&format!("/api/v1/jobs/{id}")).expect(200);
+    assert_eq!(parent.json()["state"], "scheduled");
+    post(&format!("{id}/retry")).expect_problem(422, "too_many");
+    let child = client.get(&format!("/api/v1/jobs/{child}")).expect(200);
+    assert_eq!(child.json()["state"], "cancelled");
 }
