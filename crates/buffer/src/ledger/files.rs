@@ -146,8 +146,42 @@ impl Files {
         self.ends.first().map(|(end, _)| *end)
     }
 
-    /// The files in the order of their keys, from one on.
-    pub(super) fn from(&self, from: Bound<&FileKey>) -> impl Iterator<Item = &File> {
+    /// The files of a source at and below a path, in the order of their keys, behind `after`. Walks over no other file: millions of names
+    /// may begin as the path does.
+    pub(super) fn below<'a>(
+        &'a self,
+        source: SourceId,
+        below: &'a [u8],
+        after: Option<&FileKey>,
+    ) -> impl Iterator<Item = &'a File> {
+        let behind = |path: &[u8]| {
+            let first = FileKey {
+                source,
+                path: path.to_vec(),
+                generation: Generation { bytes: 0, stamp: 0 },
+            };
+            match after {
+                Some(after) if *after >= first => Bound::Excluded(after.clone()),
+                _ => Bound::Included(first),
+            }
+        };
+        let is_all = below.is_empty();
+        let at = self.range(behind(below));
+        let at = at
+            .take_while(move |file| !is_all && file.key.source == source && file.key.path == below);
+        let inside = match is_all {
+            true => Vec::new(),
+            false => [below, b"/"].concat(),
+        };
+        let rest = self.range(behind(&inside));
+        let rest = rest.take_while(move |file| {
+            file.key.source == source && file.key.path.starts_with(&inside)
+        });
+        at.chain(rest)
+    }
+
+    /// The files in the order of their keys.
+    fn range(&self, from: Bound<FileKey>) -> impl Iterator<Item = &File> {
         let numbers = self.by_key.range::<FileKey, _>((from, Bound::Unbounded));
         numbers.filter_map(|(_, number)| self.get(*number))
     }
@@ -155,5 +189,61 @@ impl Files {
     /// All files.
     pub(super) fn iter(&self) -> impl Iterator<Item = &File> {
         self.files.iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(source: u8, path: &str, stamp: u64) -> FileKey {
+        FileKey {
+            source: SourceId([source; 16]),
+            path: path.into(),
+            generation: Generation { bytes: 1, stamp },
+        }
+    }
+
+    #[test]
+    fn only_files_at_and_below_a_path_are_walked_over() {
+        let mut files = Files::default();
+        let all = [
+            (0, "run"),
+            (1, ""),
+            (1, "ru"),
+            (1, "run"),
+            (1, "run-1"),
+            (1, "run.txt"),
+            (1, "run/a"),
+            (1, "run/b/c"),
+            (1, "run0"),
+            (2, "run/a"),
+        ];
+        for (source, path) in all {
+            files.hold(&Arc::new(key(source, path, 1)));
+        }
+        files.hold(&Arc::new(key(1, "run", 2)));
+        let found = |below: &str, after: Option<&FileKey>| -> Vec<String> {
+            let found = files.below(SourceId([1; 16]), below.as_bytes(), after);
+            let shown = found.map(|file| format!("{} {}", file.key, file.key.generation.stamp));
+            shown.collect()
+        };
+        let run = ["run 1", "run 2", "run/a 1", "run/b/c 1"];
+        assert_eq!(found("run", None), run);
+        assert_eq!(found("run", Some(&key(1, "run", 1))), run[1..]);
+        for (after, left) in [
+            ("a", 0),
+            ("run-1", 2),
+            ("run/a", 3),
+            ("run/b", 3),
+            ("run/b/c", 4),
+            ("z", 4),
+        ] {
+            let after = key(1, after, 9);
+            assert_eq!(found("run", Some(&after)), run[left..], "{after}");
+        }
+        assert_eq!(found("run/b", None), ["run/b/c 1"]);
+        assert_eq!(found("", None).len(), 9);
+        assert_eq!(found("none", None), [""; 0]);
     }
 }

@@ -1,10 +1,9 @@
 //! Owns the view of single files: which ones the buffer has, and how much of each. Decides nothing about room or eviction.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Ledger;
-use crate::extent::{FileKey, Generation, Keep, SourceId, State};
+use crate::extent::{FileKey, Keep, SourceId, State};
 
 /// One generation of a file in the buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,19 +48,8 @@ impl Ledger {
         after: Option<&FileKey>,
         most: usize,
     ) -> Vec<FileView> {
-        let first = FileKey {
-            source,
-            path: below.to_vec(),
-            generation: Generation { bytes: 0, stamp: 0 },
-        };
-        let from = match after {
-            Some(after) if *after >= first => Bound::Excluded(after),
-            _ => Bound::Included(&first),
-        };
-        let files = self.shelf.files.from(from);
-        let files =
-            files.take_while(|file| file.key.source == source && file.key.path.starts_with(below));
-        let files = files.filter(|file| !file.is_superseded && is_below(&file.key.path, below));
+        let files = self.shelf.files.below(source, below, after);
+        let files = files.filter(|file| !file.is_superseded);
         let views = files.map(|file| {
             let extents = file.extents.values();
             let extents = extents.filter_map(|place| self.shelf.get(*place));
@@ -80,10 +68,4 @@ impl Ledger {
         });
         views.take(most).collect()
     }
-}
-
-/// Whether the path is this one, or lies below it.
-fn is_below(path: &[u8], above: &[u8]) -> bool {
-    let rest = path.strip_prefix(above);
-    above.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
