@@ -175,7 +175,7 @@ pub(super) const GENERAL: &[Setting] = &[
         obeyed_by: ObeyedBy::Sender,
         applies_to: AppliesTo::Jobs,
         help: "How long the files stay in the transfer buffer of the node that sends them",
-        detail: "Files that stay are not evicted. A job with this setting waits a moment for a buffer that is slower than the source. Only a job that runs at the sending node has this effect.",
+        detail: "Files that stay are not evicted. A job with this setting waits a moment for a buffer that is slower than the source. Only a job of the sending node's users has this effect.",
     },
     Setting {
         name: "retry-for",

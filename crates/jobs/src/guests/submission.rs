@@ -142,9 +142,14 @@ pub(super) fn stored(this: &ThisNode, asker: &str, wish: &RunJob) -> Result<Stor
     Ok(Stored::for_guest(new, guest))
 }
 
-/// Bounds the description of another site's job: the job does not outrank the jobs of this site, and a long label is cut.
+/// The setting that keeps files in the transfer buffer, which others need, too.
+const KEEPS: &str = "keep-in-buffer";
+
+/// Bounds the description of another site's job: the job does not outrank the jobs of this site, keeps nothing in the buffer of this node, and
+/// a long label is cut.
 fn bound(new: &mut NewJob) -> Result<(), Refusal> {
     new.priority = new.priority.min(PRIORITY_MAX);
+    new.settings.remove(KEEPS);
     let end = new.label.floor_char_boundary(LABEL_BYTES_MAX);
     new.label.truncate(end);
     let bytes = |(name, values): (&String, &Vec<Text>)| {

@@ -2,6 +2,7 @@
 //! Asks no other node.
 
 use super::*;
+use crate::basis::spec;
 
 #[test]
 fn a_job_for_another_site_outranks_no_job_of_this_site_and_is_bounded() {
@@ -28,6 +29,18 @@ fn a_job_for_another_site_outranks_no_job_of_this_site_and_is_bounded() {
     let value = Text(vec![b'x'; SETTINGS_BYTES_MAX]);
     new.settings.insert("include".to_owned(), vec![value]);
     assert_eq!(bound(&mut new).expect_err("too long").code, code::INVALID);
+}
+
+#[test]
+fn a_job_for_another_site_keeps_nothing_in_the_buffer() {
+    let mut new: NewJob = serde_json::from_str(
+        r#"{"sources":["here:/a/x"],"destination":"b:/a/y","settings":{"keep-in-buffer":["3650d"],"dry-run":["true"]}}"#,
+    )
+    .expect("a job");
+    spec::check_settings(&new).expect("the setting has this name");
+    bound(&mut new).expect("bounded");
+    let left: Vec<&str> = new.settings.keys().map(String::as_str).collect();
+    assert_eq!(left, ["dry-run"]);
 }
 
 #[test]
