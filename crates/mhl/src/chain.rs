@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
 use crate::digest::{Digest, Format, Running};
-use crate::tree::open_file;
+use crate::place::open_file;
 use crate::write::{self, escaped};
 use crate::{Error, read};
 

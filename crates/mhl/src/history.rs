@@ -11,7 +11,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::chain::{self, Link};
 use crate::digest::{Digest, Format};
 use crate::generation::Generation;
-use crate::tree::open_file;
+use crate::place::open_file;
 use crate::{Error, FOLDER, read};
 
 /// The patterns of a history without generations.

@@ -9,6 +9,7 @@ mod chain;
 mod digest;
 mod generation;
 mod history;
+mod place;
 mod read;
 mod rejoin;
 mod seal;

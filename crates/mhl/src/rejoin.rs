@@ -17,8 +17,10 @@ impl Chains {
     pub fn below(root: &Path) -> Self {
         let mut found = Vec::new();
         let mut left = Vec::new();
-        if root.symlink_metadata().is_ok_and(|about| about.is_dir()) {
-            left.push(root.to_owned());
+        if root.symlink_metadata().is_ok_and(|about| about.is_dir())
+            && let Ok(root) = fs::canonicalize(root)
+        {
+            left.push(root);
         }
         while let Some(directory) = left.pop() {
             let Ok(entries) = fs::read_dir(&directory) else {

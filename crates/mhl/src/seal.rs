@@ -1,18 +1,19 @@
 //! Owns the making of a generation: the digests of all files, compared with those of earlier generations, and written down.
 //! Changes no file of the data set.
 
-use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
+use rustix::fs::Mode;
+use rustix::io::Errno;
 
 use crate::chain::{self, Link};
 use crate::digest::{Digest, Format};
 use crate::generation::{Action, Process, Tool};
 use crate::history::{History, Record};
+use crate::place::open_directory;
 use crate::tree::{Directory, Entry, scan, take_digests};
 use crate::write::{DirectoryDigest, Writing, is_writable};
 use crate::{Difference, Error, FOLDER, Watch};
@@ -323,16 +324,17 @@ const NAME_MAX: usize = 180;
 /// Makes the folder of a history, with the rights of the directory. The time of the directory stays the one of the data.
 fn make_folder(folder: &Path, directory: &Directory) -> Result<(), Error> {
     let above = folder.parent().unwrap_or(folder);
-    let about = fs::metadata(above).map_err(Error::io(above))?;
-    let mut builder = DirBuilder::new();
-    match builder.mode(about.mode() & 0o777 | 0o700).create(folder) {
+    let opened = open_directory(above).map_err(Error::io(above))?;
+    let failed = |error: Errno| Error::io(folder)(error.into());
+    let mode = rustix::fs::fstat(&opened).map_err(failed)?.st_mode & 0o777 | 0o700;
+    match rustix::fs::mkdirat(&opened, FOLDER, Mode::from_raw_mode(mode)) {
         Ok(()) => {
             // Another owner of the directory keeps this from working, and the history is good without it.
-            let _ = File::open(above).and_then(|opened| opened.set_modified(directory.modified));
+            let _ = File::from(opened).set_modified(directory.modified);
             Ok(())
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(Error::io(folder)(error)),
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(failed(error)),
     }
 }
 

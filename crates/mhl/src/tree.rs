@@ -1,7 +1,7 @@
 //! Owns the walk over a data set, and the digests of its files, by several threads. Follows no link.
 //! Reads and writes no history but to know what it ignores.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use std::thread;
 use std::time::SystemTime;
 
 use ignore::gitignore::Gitignore;
-use rustix::fs::{Mode, OFlags};
 
 use crate::digest::{Digest, Format, Running};
 use crate::history::History;
+use crate::place::open_file;
 use crate::write::is_writable;
 use crate::{Error, FOLDER, Watch};
 
@@ -153,16 +153,6 @@ pub(crate) fn take_digests(
     match watch.is_stopped() {
         true => Err(Error::Stopped),
         false => Ok(()),
-    }
-}
-
-/// Opens a file, and neither what a link leads to nor a FIFO, which would block.
-pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no file")),
     }
 }
 

@@ -1,17 +1,20 @@
 //! Owns the writing of XML: a generation from its parts, and files that replace others when they are complete.
 //! Decides nothing about digests.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::Error;
 use crate::digest::{Digest, Format};
 use crate::generation::{Action, Process, Tool};
+use crate::place::open_directory;
 
 /// Text for an element or an attribute.
 pub(crate) fn escaped(text: &str) -> String {
@@ -182,7 +185,9 @@ fn directory_digests(
 /// A file under a temporary name, which gets its name when it is complete and safe from a power cut.
 pub(crate) struct Replacing {
     pub(crate) path: PathBuf,
-    temporary: PathBuf,
+    /// The opened directory. It stays the same one if another gets its name.
+    folder: OwnedFd,
+    temporary: String,
     file: BufWriter<File>,
     is_finished: bool,
 }
@@ -190,26 +195,26 @@ pub(crate) struct Replacing {
 impl Replacing {
     pub(crate) fn begin(path: &Path) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.godwit"));
+        let temporary = format!(".{name}.godwit");
+        let failed = |error: Errno| Error::io(&path.with_file_name(&temporary))(error.into());
+        let folder = path.parent().unwrap_or(path);
+        let folder = open_directory(folder).map_err(Error::io(folder))?;
         // A killed program may have left one.
-        match fs::remove_file(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(&temporary)(error));
-            }
-            _ => {}
+        match rustix::fs::unlinkat(&folder, &*temporary, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(error)),
         }
         // The files have the rights of their folder. The mask of the process may be cleared.
-        let folder = path.parent().unwrap_or(path);
-        let about = fs::metadata(folder).map_err(Error::io(folder))?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(about.mode() & 0o666 | 0o600)
-            .open(&temporary);
+        let mode = rustix::fs::fstat(&folder).map_err(failed)?.st_mode & 0o666 | 0o600;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode);
+        let file = rustix::fs::openat(&folder, &*temporary, flags, mode).map_err(failed)?;
         Ok(Self {
             path: path.to_owned(),
-            file: BufWriter::with_capacity(1 << 16, file.map_err(Error::io(&temporary))?),
+            folder,
             temporary,
+            file: BufWriter::with_capacity(1 << 16, File::from(file)),
             is_finished: false,
         })
     }
@@ -218,9 +223,9 @@ impl Replacing {
         let mut all = || -> io::Result<()> {
             self.file.flush()?;
             self.file.get_ref().sync_all()?;
-            fs::rename(&self.temporary, &self.path)?;
-            let folder = self.path.parent().unwrap_or(&self.path);
-            File::open(folder)?.sync_all()
+            let name = self.path.file_name().unwrap_or_default();
+            rustix::fs::renameat(&self.folder, &*self.temporary, &self.folder, name)?;
+            Ok(rustix::fs::fsync(&self.folder)?)
         };
         let done = all();
         self.is_finished = done.is_ok();
@@ -241,7 +246,7 @@ impl Write for Replacing {
 impl Drop for Replacing {
     fn drop(&mut self) {
         if !self.is_finished {
-            let _ = fs::remove_file(&self.temporary);
+            let _ = rustix::fs::unlinkat(&self.folder, &*self.temporary, AtFlags::empty());
         }
     }
 }

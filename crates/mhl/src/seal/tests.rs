@@ -1,7 +1,7 @@
 //! Tests of sealing and of checks by what was sealed: generations, differences, histories below, damage.
 //! The judgement of another program is in `python/tests/test_ascmhl.py`.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
@@ -209,4 +209,27 @@ fn a_chain_that_a_copy_made_shorter_comes_back() {
     fs::remove_file(second).expect("removed");
     kept.put_back().expect("nothing to do");
     assert_eq!(fs::read(&chain).expect("read"), short);
+}
+
+#[test]
+fn a_folder_that_became_a_link_leads_no_file_to_another_place() {
+    let data = data();
+    let root = fs::canonicalize(data.path()).expect("there");
+    let other = tempfile::tempdir().expect("made");
+    sealed(&root.join("reel/deep"), &[Format::Xxh64]);
+    let links = chain::load(&root.join("reel/deep").join(FOLDER)).expect("read");
+    // Another user may put links there while a history is read.
+    symlink(other.path(), root.join(FOLDER)).expect("made");
+    fs::create_dir(other.path().join(FOLDER)).expect("made");
+    symlink(other.path(), root.join("way")).expect("made");
+    for folder in [root.join(FOLDER), root.join("way").join(FOLDER)] {
+        assert!(
+            chain::store(&folder, &links).is_err(),
+            "{}",
+            folder.display()
+        );
+        assert!(!folder.join(chain::FILE).exists());
+    }
+    let left = fs::read_dir(other.path().join(FOLDER)).expect("read");
+    assert_eq!(left.count(), 0);
 }
