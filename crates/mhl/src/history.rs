@@ -47,6 +47,8 @@ pub(crate) struct History {
     pub(crate) files: BTreeMap<String, Record>,
     /// The patterns of the last generation.
     pub(crate) patterns: Vec<String>,
+    /// Bytes of the paths, as [`read::TEXTS_MAX`] counts them.
+    bytes: u64,
 }
 
 impl History {
@@ -57,6 +59,7 @@ impl History {
             links: Vec::new(),
             files: BTreeMap::new(),
             patterns: IGNORED.map(str::to_owned).to_vec(),
+            bytes: 0,
         }
     }
 
@@ -84,6 +87,17 @@ impl History {
                 ));
             }
             made.add(parse(&path)?);
+            // Each generation is bounded, and may have other files than those before it.
+            if made.files.len() > read::FILES_MAX || made.bytes > read::TEXTS_MAX {
+                return Err(Error::malformed(
+                    &path,
+                    format!(
+                        "and the generations before it have more than {} files, or paths of more than {} bytes",
+                        read::FILES_MAX,
+                        read::TEXTS_MAX
+                    ),
+                ));
+            }
         }
         Ok(made)
     }
@@ -101,11 +115,15 @@ impl History {
             if let Some(previous) = &entry.previous
                 && let Some(record) = self.files.remove(previous)
             {
+                self.bytes += entry.path.len() as u64;
                 self.files.insert(entry.path.clone(), record);
             }
             if entry.has_failed {
                 // The contents were wrong: the earlier digests stay the right ones.
                 continue;
+            }
+            if !self.files.contains_key(&entry.path) {
+                self.bytes += entry.path.len() as u64 + read::ENTRY_BYTES;
             }
             let record = self.files.entry(entry.path).or_default();
             record.size = record.size.or(entry.size);

@@ -1,5 +1,5 @@
-//! Owns the opening of files and directories of a data set. Follows no link in any part of a path: another user may own a directory above, and
-//! put a link in its place at any time.
+//! Owns the opening of files and directories of a data set. Follows no link in any part of a path: another user may own a directory above,
+//! and put a link in its place at any time.
 //! Reads and writes no content.
 
 use std::fs::File;

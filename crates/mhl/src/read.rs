@@ -18,8 +18,18 @@ const TEXT_MAX: usize = 32 << 10;
 /// Bytes of a text, a tag or a comment in the file, where a character may have several bytes.
 const TOKEN_MAX: usize = 8 * TEXT_MAX;
 const DEPTH_MAX: usize = 16;
-/// Files of a generation; each takes some 200 bytes of memory.
-const FILES_MAX: usize = 20_000_000;
+/// Files of a history; each takes some 200 bytes of memory.
+pub(crate) const FILES_MAX: usize = 20_000_000;
+/// Bytes of the paths and patterns of a history, each counted as [`ENTRY_BYTES`] more.
+pub(crate) const TEXTS_MAX: u64 = 8 << 30;
+/// Bytes that a path takes in memory beside its text.
+pub(crate) const ENTRY_BYTES: u64 = 64;
+/// Digests of a file: ten times the kinds that there are.
+const DIGESTS_MAX: usize = 64;
+/// Attributes of an element: each is compared with all before it.
+const ATTRIBUTES_MAX: usize = 64;
+/// Generations of a history.
+const GENERATIONS_MAX: usize = 100_000;
 
 /// One element that has ended.
 struct Element<'a> {
@@ -45,9 +55,16 @@ impl Element<'_> {
 pub(crate) fn generation(input: impl BufRead) -> Result<Generation, String> {
     let mut made = Generation::default();
     let mut entry = FileEntry::default();
+    let mut bytes = 0;
     each_element(input, "hashlist", &mut |element| {
         if element.is_in("directoryhash") || element.is_in("roothash") {
             return Ok(());
+        }
+        if matches!(element.name, "pattern" | "path" | "previousPath") {
+            bytes += element.text.len() as u64 + ENTRY_BYTES;
+            if bytes > TEXTS_MAX {
+                return Err(format!("has paths of more than {TEXTS_MAX} bytes"));
+            }
         }
         match element.name {
             "pattern" => made.ignored.push(element.text.to_owned()),
@@ -73,6 +90,9 @@ pub(crate) fn generation(input: impl BufRead) -> Result<Generation, String> {
             name if element.is_in("hash") => {
                 // Other tools may write kinds of digest that this one does not know, such as xxh32.
                 if let Some(format) = Format::from_name(name) {
+                    if entry.digests.len() >= DIGESTS_MAX {
+                        return Err(format!("has a file with more than {DIGESTS_MAX} digests"));
+                    }
                     let digest = format.parse(element.text.trim());
                     let digest = digest.ok_or_else(|| {
                         format!("has {:?}, which is no {name} digest", element.text)
@@ -104,6 +124,9 @@ pub(crate) fn chain(input: impl BufRead) -> Result<Vec<Link>, String> {
                 };
                 if path.contains('/') || path.starts_with('.') {
                     return Err(format!("has {path:?} for the name of a generation"));
+                }
+                if links.len() >= GENERATIONS_MAX {
+                    return Err(format!("has more than {GENERATIONS_MAX} generations"));
                 }
                 let file = relative(&std::mem::take(&mut path))?;
                 links.push(Link {
@@ -202,6 +225,11 @@ fn each_element(
 fn attributes_of(start: &BytesStart<'_>) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     for attribute in start.attributes() {
+        if found.len() >= ATTRIBUTES_MAX {
+            return Err(format!(
+                "has an element with more than {ATTRIBUTES_MAX} attributes"
+            ));
+        }
         let attribute = attribute.map_err(|error| format!("has an attribute: {error}"))?;
         let value = quick_xml::escape::unescape(&attribute.value)
             .map_err(|error| format!("has an attribute: {error}"))?;
@@ -282,6 +310,36 @@ mod tests {
         for path in ["../a", "/a", "a/../b", "a//b", "", "."] {
             assert!(read(&file(path, "44bc2cf5ad770999")).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn an_element_with_many_attributes_and_a_file_with_many_digests_are_refused() {
+        let attributes = |count: usize| -> String {
+            let all = (0..count).map(|number| format!(" a{number}=\"\""));
+            format!("<hashes{}></hashes>", all.collect::<String>())
+        };
+        assert!(read(&attributes(ATTRIBUTES_MAX)).is_ok());
+        let refused = read(&attributes(ATTRIBUTES_MAX + 1)).expect_err("refused");
+        assert!(refused.contains("attributes"), "{refused}");
+        let digests = |count: usize| {
+            let all = "<xxh64>44bc2cf5ad770999</xxh64>".repeat(count);
+            format!("<hashes><hash><path>a</path>{all}</hash></hashes>")
+        };
+        assert!(read(&digests(DIGESTS_MAX)).is_ok());
+        let refused = read(&digests(DIGESTS_MAX + 1)).expect_err("refused");
+        assert!(refused.contains("digests"), "{refused}");
+    }
+
+    #[test]
+    fn a_chain_with_too_many_generations_is_refused() {
+        let digest = Format::C4.text(&crate::digest::Digest::of(Format::C4, b"x"));
+        let link =
+            format!("<hashlist sequencenr=\"1\"><path>g.mhl</path><c4>{digest}</c4></hashlist>");
+        let of =
+            |count: usize| format!("<ascmhldirectory>{}</ascmhldirectory>", link.repeat(count));
+        assert!(chain(of(1).as_bytes()).is_ok());
+        let refused = chain(of(GENERATIONS_MAX + 1).as_bytes()).expect_err("refused");
+        assert!(refused.contains("generations"), "{refused}");
     }
 
     #[test]

@@ -41,11 +41,18 @@ pub(crate) struct Entry {
     pub(crate) digests: Result<Vec<Digest>, String>,
 }
 
+/// Most levels of directories below the top: a walk takes room on the stack for each.
+const LEVELS_MAX: usize = 256;
+
 /// Walks the data set of a history. Each directory below that has a history gets that one.
 pub(crate) fn scan(history: History, watch: &Watch<'_>) -> Result<Directory, Error> {
+    scan_below(history, LEVELS_MAX, watch)
+}
+
+fn scan_below(history: History, levels: usize, watch: &Watch<'_>) -> Result<Directory, Error> {
     let root = history.root.clone();
     let ignored = history.ignored()?;
-    let mut made = directory(&root, String::new(), &ignored, watch)?;
+    let mut made = directory(&root, String::new(), (&ignored, levels), watch)?;
     made.history = Some(history);
     Ok(made)
 }
@@ -53,7 +60,7 @@ pub(crate) fn scan(history: History, watch: &Watch<'_>) -> Result<Directory, Err
 fn directory(
     path: &Path,
     name: String,
-    ignored: &Gitignore,
+    (ignored, levels): (&Gitignore, usize),
     watch: &Watch<'_>,
 ) -> Result<Directory, Error> {
     if watch.is_stopped() {
@@ -87,11 +94,18 @@ fn directory(
         };
         let name = name.to_owned();
         if about.is_dir() {
+            let Some(levels) = levels.checked_sub(1) else {
+                return Err(Error::malformed(
+                    &path,
+                    format!("is more than {LEVELS_MAX} levels below the top, which is the limit"),
+                ));
+            };
             let child = match path.join(FOLDER).symlink_metadata() {
                 Ok(_) => {
-                    scan(History::load(&path)?, watch).map(|child| Directory { name, ..child })
+                    let below = scan_below(History::load(&path)?, levels, watch);
+                    below.map(|child| Directory { name, ..child })
                 }
-                Err(_) => directory(&path, name, ignored, watch),
+                Err(_) => directory(&path, name, (ignored, levels), watch),
             };
             made.directories.push(child?);
         } else if about.is_file() {

@@ -233,3 +233,20 @@ fn a_folder_that_became_a_link_leads_no_file_to_another_place() {
     let left = fs::read_dir(other.path().join(FOLDER)).expect("read");
     assert_eq!(left.count(), 0);
 }
+
+#[test]
+fn a_tree_with_too_many_levels_is_refused() {
+    let data = data();
+    fs::create_dir_all(data.path().join("d/".repeat(256))).expect("made");
+    sealed(data.path(), &[Format::Xxh64]);
+    fs::create_dir(data.path().join("d/".repeat(257))).expect("made");
+    let tool = Tool {
+        name: "godwit".to_owned(),
+        version: "1".to_owned(),
+        host: "here".to_owned(),
+    };
+    let by = (Process::InPlace, &tool);
+    let refused = with_watch(|watch| seal(data.path(), &[Format::Xxh64], by, 2, watch));
+    let refused = refused.expect_err("refused").to_string();
+    assert!(refused.contains("levels"), "{refused}");
+}
