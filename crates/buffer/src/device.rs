@@ -1,8 +1,10 @@
 //! Owns the bytes of a block device or a regular file, past the page cache. Does not judge what the device holds; `foreign` and `in_use` do.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::Path;
 
 use godwit_sys::block_device;
@@ -143,6 +145,20 @@ impl Device {
             Err(error) => return Err(error.into()),
         }
         self.file.sync_all()
+    }
+
+    /// Takes the rights of others on a regular file away: it will have contents that only some may read.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(crate) fn close_to_others(&self) -> io::Result<()> {
+        let mode = self.file.metadata()?.mode();
+        match self.is_block || mode & 0o077 == 0 {
+            true => Ok(()),
+            false => self
+                .file
+                .set_permissions(Permissions::from_mode(mode & 0o700)),
+        }
     }
 
     /// Makes a regular file at least so long.

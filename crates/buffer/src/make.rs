@@ -155,6 +155,7 @@ fn on_device(request: &Request, places: &Places) -> Result<Superblock, Refusal> 
         permit(request, &serial, &described(what, &device))?;
     }
     let bytes = request.bytes.unwrap_or_else(|| device.bytes());
+    device.close_to_others()?;
     device.extend(bytes)?;
     if bytes > device.bytes() {
         return Err(Refusal::TooLarge(device.bytes()));

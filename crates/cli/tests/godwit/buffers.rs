@@ -364,6 +364,16 @@ fn a_file_of_a_few_words_is_data_and_becomes_no_buffer_unasked() {
 }
 
 #[test]
+fn a_file_that_becomes_a_buffer_is_closed_to_others() {
+    let rig = Rig::new();
+    let image = file(&rig, "image");
+    fs::set_permissions(&image, fs::Permissions::from_mode(0o644)).expect("ours");
+    done(&rig, &["format", &image, "--extent", "2MiB"]);
+    let mode = fs::metadata(&image).expect("there").mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn a_link_leads_root_to_no_place_of_a_third_user() {
     const OWNER: u32 = 12_345;
     const OTHER: u32 = 54_321;
