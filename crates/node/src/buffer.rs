@@ -3,7 +3,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,9 @@ use godwit_buffer::ledger::FileView;
 use godwit_buffer::make::{self, Kind, Request};
 use godwit_buffer::service::{Buffer, FailedVolume, Log, open_volumes};
 use godwit_run::Process;
+use godwit_sys::replaceable;
 use godwit_web::BufferControl;
+use rustix::process::geteuid;
 
 use crate::plan::Plan;
 use godwit_api::failure::Failure;
@@ -41,7 +43,7 @@ pub(crate) fn open(
     let mut failed = Vec::new();
     let mut places = Vec::new();
     for path in &settings.paths {
-        match make_missing(path, each, identity) {
+        match make_missing(path, each, identity).and_then(|()| check(path)) {
             Ok(()) => places.push(path.clone()),
             Err(why) => failed.push(FailedVolume {
                 path: path.clone(),
@@ -49,7 +51,15 @@ pub(crate) fn open(
             }),
         }
     }
-    places.extend(settings.devices.iter().cloned());
+    for path in &settings.devices {
+        match check(path) {
+            Ok(()) => places.push(path.clone()),
+            Err(why) => failed.push(FailedVolume {
+                path: path.clone(),
+                why,
+            }),
+        }
+    }
     let (opened, unopened) = open_volumes(&places, identity);
     failed.extend(unopened);
     for one in &failed {
@@ -112,6 +122,32 @@ fn make_missing(path: &Path, bytes: u64, identity: &str) -> Result<(), String> {
     };
     let made = make::make(&request, &Places::default());
     made.map(drop).map_err(|refusal| refusal.to_string())
+}
+
+/// Refuses a place that other users of this machine can change or replace: the node would send what they put there as content of files. A
+/// missing place is the matter of its opening.
+fn check(place: &Path) -> Result<(), String> {
+    let Ok(meta) = std::fs::metadata(place) else {
+        return Ok(());
+    };
+    let (shown, own) = (place.display(), geteuid().as_raw());
+    // Those who may use a device may do everything with the machine.
+    if !meta.file_type().is_block_device() {
+        if meta.uid() != own && meta.uid() != 0 {
+            let owner = meta.uid();
+            return Err(format!(
+                "it belongs to another user (uid {owner}), who could change what the node sends from it; take it over with: chown -R {own} {shown}"
+            ));
+        }
+        if replaceable::is_open(place, &meta) {
+            return Err(format!(
+                "other users may write there (mode {:03o}), and could change what the node sends from it; forbid this with: chmod go-w {shown}",
+                meta.mode() & 0o777
+            ));
+        }
+    }
+    let weakness = replaceable::weakness(place, own).map_err(|error| error.to_string())?;
+    weakness.map_or(Ok(()), |weakness| Err(weakness.words(&shown.to_string())))
 }
 
 /// A number that no other volume has; it is no secret.

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -234,6 +235,36 @@ fn a_volume_that_does_not_open_is_named_and_the_node_runs_without_it() {
     let ready = Caller::admin(&rig).readiness();
     let note = "a volume of the transfer buffer could not be opened (1); see the log of the node";
     assert_eq!(ready["notes"], serde_json::json!([note]), "{ready}");
+}
+
+#[test]
+fn a_volume_that_other_users_could_change_or_replace_is_not_used() {
+    let mut rig = Rig::new();
+    fs::create_dir_all(rig.path("shared/flash")).expect("made");
+    fs::create_dir_all(rig.path("open")).expect("made");
+    let everyone = fs::Permissions::from_mode(0o777);
+    for name in ["shared", "open"] {
+        fs::set_permissions(rig.path(name), everyone.clone()).expect("ours");
+    }
+    let place = |name: &str| rig.path(name).to_str().expect("text").to_owned();
+    let (replaced, changed) = (place("shared/flash"), place("open"));
+    rig.start(&[
+        "--buffer-path",
+        &replaced,
+        "--buffer-path",
+        &changed,
+        "--buffer-bytes",
+        "96MiB",
+    ]);
+    let shown = rig.admin(&["buffer", "status"]).out;
+    assert!(shown.contains("size     0 B"), "{shown}");
+    for (path, words) in [
+        (&replaced, "could put another one in place of"),
+        (&changed, "other users may write there (mode 777)"),
+    ] {
+        let line = shown.lines().find(|line| line.contains(&**path));
+        assert!(line.is_some_and(|line| line.contains(words)), "{shown}");
+    }
 }
 
 #[test]
