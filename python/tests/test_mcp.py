@@ -87,7 +87,7 @@ def test_a_job_that_waits_is_explained(sites, client):
 
 @pytest.mark.parametrize("answer", [True, False, None])
 def test_a_job_is_cancelled_only_if_the_user_agrees(sites, client, answer):
-    job = client.submit("here:/data/x", "siteB:/data/x", label="to cancel", not_before="2100-01-01T00:00:00Z")
+    job = client.submit("here:/data/x", "siteB:/data/x", label="to cancel\u202e\nat once", not_before="2100-01-01T00:00:00Z")
 
     async def walk(driver):
         # Without an answer, the driver cannot ask its user.
@@ -99,7 +99,9 @@ def test_a_job_is_cancelled_only_if_the_user_agrees(sites, client, answer):
 
     asked = drive(sites, walk, "--allow-cancel", answer=answer)
     assert bool(asked) == (answer is not None)
-    assert all(job.id in message and "to cancel" in message for message in asked)
+    # The label breaks no line of the question, and turns none.
+    assert all(job.id in message and r"to cancel\u202e\nat once" in message for message in asked)
+    assert all(message.isprintable() for message in asked)
     assert (job.refresh().state == "cancelled") == bool(answer)
     if not answer:
         job.cancel()

@@ -42,6 +42,11 @@ def _told() -> Iterator[None]:
         raise ToolError(f"{error} {error.advice}") from error
 
 
+def _plain(text: str) -> str:
+    """One line for the eyes of a user. Another user chose the label: it must not break the line, or turn its direction."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
+
 def build(client: Client, *, may_submit: bool, may_cancel: bool) -> MCPServer:
     """The server with the tools that are allowed."""
     server = MCPServer(
@@ -134,7 +139,8 @@ def _add_cancel(server: MCPServer, client: Client) -> None:
         with _told():
             view = client.jobs.get(job)
         said = f"{', '.join(view['sources'])} to {view['destination']}"
-        return Elicit(f"Cancel job {view['id']} ({view['label'] or 'no label'}) of {view['owner']}: {said}?", Agreement)
+        asked = f"Cancel job {view['id']} ({view['label'] or 'no label'}) of {view['owner']}: {said}?"
+        return Elicit(_plain(asked), Agreement)
 
     @server.tool(annotations=CANCELS)
     def cancel_job(job: str, agreement: Annotated[Agreement, Resolve(ask)], comment: Optional[str] = None) -> dict[str, Any]:
