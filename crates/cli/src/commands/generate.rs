@@ -9,6 +9,7 @@ use clap::ArgMatches;
 use godwit_api::settings::{GenSettings, Scope};
 use godwit_api::units::counted;
 use godwit_generator::{self as generator, Totals};
+use godwit_sys::acting::Acting;
 use serde_json::json;
 use std::path::Path;
 
@@ -33,6 +34,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         return Ok(Exit::Complete);
     }
     let directory = Path::new(required(matches, "directory")?);
+    let _owner = as_owner(directory)?;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let totals = generator::generate(&spec, directory, settings.seed, threads, &mut |_| {})
         .map_err(|error| {
@@ -47,6 +49,19 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         })?;
     show(matches, totals, Some(directory));
     Ok(Exit::Complete)
+}
+
+/// The rights of the owner of the directory, or of the lowest one above it that is there, for a command of root: the owner could put links
+/// in place of what root makes there.
+fn as_owner(directory: &Path) -> Result<Acting, Failure> {
+    let failed = |at: &Path, error: std::io::Error| {
+        let what = format!("{}: cannot act as the owner: {error}", at.display());
+        Failure::local(what)
+    };
+    let named = std::path::absolute(directory).map_err(|error| failed(directory, error))?;
+    let there = named.ancestors().find(|at| at.exists());
+    let there = there.unwrap_or_else(|| Path::new("/"));
+    Acting::as_owner_of(there).map_err(|error| failed(there, error))
 }
 
 /// Prints the amounts of a data set.

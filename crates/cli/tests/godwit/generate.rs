@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::Command;
+
+use godwit_testkit::needs_root;
 
 use super::rig::Rig;
 
@@ -142,4 +144,34 @@ fn a_dry_run_prints_the_amounts_of_the_set_and_makes_nothing() {
     let json: serde_json::Value = serde_json::from_str(&json.out).expect("one object");
     assert_eq!(json["bytes"], bytes(&known));
     assert_eq!(json["files"], files(&known).len());
+}
+
+#[test]
+fn a_data_set_that_root_makes_belongs_to_the_owner_of_its_directory_and_a_link_leads_root_nowhere()
+{
+    const OTHER: u32 = 12_345;
+    if !needs_root() {
+        return;
+    }
+    let rig = Rig::new();
+    fs::set_permissions(rig.path("."), fs::Permissions::from_mode(0o711)).expect("ours");
+    let (theirs, private) = (rig.path("theirs"), rig.path("private"));
+    for directory in [&theirs, &private] {
+        fs::create_dir(directory).expect("made");
+    }
+    chown(&theirs, Some(OTHER), Some(OTHER)).expect("root");
+    generate(&rig, "theirs/set", &["2x1KiB"]);
+    let mut made = vec![rig.path("theirs/set")];
+    let below = fs::read_dir(&made[0]).expect("listed");
+    made.extend(below.map(|entry| entry.expect("listed").path()));
+    for path in made {
+        let meta = fs::symlink_metadata(&path).expect("there");
+        assert_eq!(meta.uid(), OTHER, "{}", path.display());
+    }
+    // The directory of root is open to root alone.
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).expect("ours");
+    symlink(&private, theirs.join("way")).expect("made");
+    let outcome = rig.client(&["gen", "2x1KiB", "theirs/way/set"]);
+    assert_ne!(outcome.code, Some(0), "{}", outcome.said());
+    assert_eq!(fs::read_dir(&private).expect("listed").count(), 0);
 }
