@@ -147,14 +147,15 @@ async fn change(
             app.refused(caller.actor(), action, &object, error.code().clone());
             return Err(error.written());
         }
-        let buffer = app.node.buffer.as_deref();
-        let changed = buffer.map(|buffer| act(buffer, &place));
         let entry = AuditEntry {
             action: action.to_owned(),
             object,
             outcome: AuditOutcome::Done,
         };
+        // No change is without its line: it comes first, and the change itself does not fail.
         app.propose(caller.actor(), Op::Audit(entry))?;
+        let buffer = app.node.buffer.as_deref();
+        let changed = buffer.map(|buffer| act(buffer, &place));
         Ok(Json(changed.unwrap_or_default()))
     })
     .await

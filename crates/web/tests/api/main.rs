@@ -9,6 +9,7 @@
 mod access;
 mod account;
 mod bad_input;
+mod buffered;
 mod client;
 mod connections;
 mod credentials;

@@ -18,8 +18,8 @@ use godwit_state::{
     Token,
 };
 use godwit_web::{
-    CertificateSource, ChangePace, ExportInfo, Network, NodeInfo, Patience, UNREAD_MAX, Web,
-    WebConfig, machine_admins,
+    BufferControl, CertificateSource, ChangePace, ExportInfo, Network, NodeInfo, Patience,
+    UNREAD_MAX, Web, WebConfig, machine_admins,
 };
 use godwit_worlds::{export, surroundings};
 
@@ -53,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) waiting_of_owner_max: u64,
     /// Whether the node knows its cluster. No other node answers there.
     pub(crate) cluster: bool,
+    pub(crate) buffer: Option<Arc<dyn BufferControl>>,
 }
 
 impl Default for Settings {
@@ -66,6 +67,7 @@ impl Default for Settings {
             webhook_networks: Vec::new(),
             waiting_of_owner_max: WAITING_OF_OWNER_MAX,
             cluster: false,
+            buffer: None,
         }
     }
 }
@@ -156,7 +158,7 @@ impl World {
             jobs: jobs.clone(),
             cluster,
             node: NodeInfo {
-                buffer: None,
+                buffer: settings.buffer,
                 version: "1.2.3".to_owned(),
                 name: "node1".to_owned(),
                 identity: "gw1-test".to_owned(),
