@@ -2,7 +2,6 @@
 //! Decides nothing about jobs.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::ask::Peer;
@@ -45,25 +44,10 @@ pub(crate) fn start(
     let served = Arc::clone(&exported);
     let make_env = move |sites: &[Site]| Env {
         process: process.clone(),
-        home: own.clone(),
-        base: None,
         exports: Some(exported.clone()),
         umask: UMASK,
-        started: Instant::now(),
-        alone: false,
         retries_first: true,
-        connectors: Arc::new(Sites(sites.to_vec())),
-        input: None,
-        output: None,
-        list: None,
-        kept_out: Vec::new(),
-        tells: None,
-        label: None,
-        mandate: None,
-        hides_names: false,
-        hides_contents: false,
-        attempts: None,
-        seat: None,
+        ..Env::new(own.clone(), Arc::new(Sites(sites.to_vec())))
     };
     let config = JobsConfig {
         node: opened.cluster.node().to_owned(),

@@ -272,6 +272,34 @@ pub trait AgentProcess: Send + Sync {
 }
 
 impl Env {
+    /// The provisions of a process that runs one job for a user: all files of that user, no streams, no list, and a separate
+    /// governor. Fields that differ are set beside it.
+    #[must_use]
+    pub fn new(home: Home, connectors: Arc<dyn Connectors>) -> Self {
+        Self {
+            process: Process::default(),
+            home,
+            base: None,
+            exports: None,
+            umask: 0,
+            started: Instant::now(),
+            alone: false,
+            retries_first: false,
+            connectors,
+            input: None,
+            output: None,
+            list: None,
+            kept_out: Vec::new(),
+            tells: None,
+            label: None,
+            mandate: None,
+            hides_names: false,
+            hides_contents: false,
+            attempts: None,
+            seat: None,
+        }
+    }
+
     /// The job of another node, in the form of an OPEN.
     pub(crate) fn wire_mandate(&self) -> Option<godwit_proto::Mandate> {
         self.mandate.as_ref().map(|mandate| godwit_proto::Mandate {

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use godwit_api::failure::Failure;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_run::{
-    AgentOrder, Connectors, Env, Home, Process, SshClient, SshTarget, StartedAgent, refusal_of,
+    AgentOrder, Connectors, Env, Home, SshClient, SshTarget, StartedAgent, refusal_of,
 };
 
 /// Connectors that reach no machine by ssh.
@@ -33,25 +32,7 @@ impl Connectors for Nowhere {
 #[must_use]
 pub fn surroundings(home: &Path) -> Env {
     Env {
-        process: Process::default(),
-        home: Home::at(home.to_owned()),
-        base: None,
-        exports: None,
         umask: 0o077,
-        started: Instant::now(),
-        alone: false,
-        retries_first: false,
-        connectors: Arc::new(Nowhere),
-        input: None,
-        output: None,
-        list: None,
-        kept_out: Vec::new(),
-        tells: None,
-        label: None,
-        mandate: None,
-        hides_names: false,
-        hides_contents: false,
-        attempts: None,
-        seat: None,
+        ..Env::new(Home::at(home.to_owned()), Arc::new(Nowhere))
     }
 }

@@ -140,26 +140,10 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
 /// Everything that this process gives to a job.
 fn env(home: &Home, started: Instant) -> Env {
     Env {
-        process: Process::default(),
-        home: home.clone(),
-        base: None,
-        umask: 0,
         started,
         alone: true,
-        retries_first: false,
-        exports: None,
-        connectors: Arc::new(SshConnectors { quiet: true }),
-        input: None,
-        output: None,
-        list: None,
-        kept_out: Vec::new(),
-        label: None,
-        mandate: None,
-        hides_names: false,
-        hides_contents: false,
-        attempts: None,
-        seat: None,
         tells: Some(EventDetail::default()),
+        ..Env::new(home.clone(), Arc::new(SshConnectors { quiet: true }))
     }
 }
 

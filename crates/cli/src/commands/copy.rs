@@ -275,29 +275,16 @@ pub(super) fn plain_env(
     umask: u32,
     kept_out: Vec<(String, PathBuf)>,
 ) -> Env {
+    let connectors = SshConnectors {
+        quiet: settings.json,
+    };
     Env {
         process: Process::with_pool(settings.memory_bytes),
-        home: home.clone(),
-        base: None,
         umask,
         started,
         alone: true,
-        retries_first: false,
-        exports: None,
-        connectors: Arc::new(SshConnectors {
-            quiet: settings.json,
-        }),
-        input: None,
-        output: None,
-        list: None,
         kept_out,
-        tells: None,
-        label: None,
-        mandate: None,
-        hides_names: false,
-        hides_contents: false,
-        attempts: None,
-        seat: None,
+        ..Env::new(home.clone(), Arc::new(connectors))
     }
 }
 

@@ -14,7 +14,7 @@ use godwit_api::job::{Imposed, JOB_VERSION, JobKind, JobSpec};
 use godwit_api::settings::{ManifestSettings, Scope, VerifySettings, is_ascmhl};
 use godwit_node::{cores, signals};
 use godwit_run::reports::refuse_manifest_in;
-use godwit_run::{Control, Env, Process, Runner};
+use godwit_run::{Control, Env, Runner};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,29 +41,13 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
     cores::restrict(settings.threads, &settings.pin)?;
     signals::watch(control.cancelled())
         .map_err(|error| Failure::local(format!("signals cannot be handled: {error}")))?;
+    let connectors = SshConnectors {
+        quiet: settings.json,
+    };
     let env = Env {
-        process: Process::default(),
-        home: home.clone(),
-        base: None,
-        umask: 0,
         started,
         alone: true,
-        retries_first: false,
-        exports: None,
-        connectors: Arc::new(SshConnectors {
-            quiet: settings.json,
-        }),
-        input: None,
-        output: None,
-        list: None,
-        kept_out: Vec::new(),
-        tells: None,
-        label: None,
-        mandate: None,
-        hides_names: false,
-        hides_contents: false,
-        attempts: None,
-        seat: None,
+        ..Env::new(home.clone(), Arc::new(connectors))
     };
     let output = Output::new(settings.json, false, started, None).showing(false, settings.verbose);
     let events: Arc<dyn EventSink> = Arc::new(output);
