@@ -2,6 +2,7 @@
 //! a transfer. Not a part of the program: other crates use it as a dev-dependency only.
 
 mod nodes;
+mod nowhere;
 mod surroundings;
 mod transfers;
 mod trees;
@@ -9,7 +10,8 @@ mod trees;
 use std::time::Duration;
 
 pub use nodes::{data_port, export, node_home, trust};
-pub use surroundings::{Nowhere, surroundings};
+pub use nowhere::Nowhere;
+pub use surroundings::surroundings;
 pub use transfers::{Ended, Heard, Running, begin, copy};
 pub use trees::{TREE_FILES, contents, tree};
 

@@ -3,30 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use godwit_api::failure::Failure;
-use godwit_engine::session::{Connector, Refusal};
-use godwit_net::{IdentityId, PeerAddress};
-use godwit_run::{
-    AgentOrder, Connectors, Env, Home, SshClient, SshTarget, StartedAgent, refusal_of,
-};
+use godwit_run::{Env, Home};
 
-/// Connectors that reach no machine by ssh.
-#[derive(Debug)]
-pub struct Nowhere;
-
-impl Connectors for Nowhere {
-    fn by_ssh(&self, _: SshTarget<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::usage("there are no other machines"))
-    }
-
-    fn start_agent(&self, _: SshTarget<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(refusal_of(Failure::usage("there are no other machines")))
-    }
-
-    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
-        Ok(false)
-    }
-}
+use crate::Nowhere;
 
 /// Surroundings with this home, all files of the machine, and a separate governor.
 #[must_use]

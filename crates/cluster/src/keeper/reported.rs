@@ -4,41 +4,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use godwit_api::ask::{
-    Announce, Answer, AnswerCluster as _, AskSites, ClusterAnswer, ClusterQuestion, GoOn,
-    KnownNode, Peer, Question, Refusal, code,
-};
-use godwit_api::grant::Mandate;
+use godwit_api::ask::{Announce, AnswerCluster as _, ClusterAnswer, ClusterQuestion, KnownNode};
 use godwit_api::rest::NodeResources;
 use godwit_state::{
     Actor, Change, Command, LEVEL_MEMBERS, Node, Op, Options, Replica, Role, Timestamp, User,
 };
+use godwit_worlds::Nowhere;
 
 use super::{Announcing, beat};
 use crate::{Cluster, ClusterConfig, ClusterHome};
 
 const LEVEL: u32 = LEVEL_MEMBERS - 1;
-
-/// No way to any other node.
-struct Nowhere;
-
-impl AskSites for Nowhere {
-    fn ask_for(
-        &self,
-        _: Option<&Mandate>,
-        _: Option<&Peer>,
-        _: &Question,
-        _: &mut GoOn<'_>,
-    ) -> Result<Answer, Refusal> {
-        Err(Refusal::new(code::UNREACHABLE, "there is no other node"))
-    }
-
-    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
-        Err(Refusal::new(code::UNREACHABLE, "there is no other node"))
-    }
-}
 
 fn now() -> Timestamp {
     Timestamp(1_800_000_000_000)

@@ -6,14 +6,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, code};
-use godwit_api::grant::Mandate;
 use godwit_run::local::{Access, DestinationPlace, ExportedFiles, LocalError, LocalSource};
 use godwit_run::{Control, Env};
 use godwit_state::{
     Actor, Change, Command, Effect, JobOp, NewJob, Op, Options, Replica, RetryPolicy, Role,
     Schedule, Site, StoredPlace, Timestamp, User,
 };
+use godwit_worlds::Nowhere;
 
 use super::{JobsConfig, Parts};
 use crate::attempt::live::Attempt;
@@ -31,26 +30,10 @@ const BEFORE: Timestamp = Timestamp(1_800_000_000_000);
 /// Two minutes later, when each schedule is due.
 const NOW: Timestamp = Timestamp(BEFORE.0 + 120_000);
 
-/// Neither other sites nor files.
-struct Nowhere;
+/// No files: no attempt begins.
+struct NoFiles;
 
-impl AskSites for Nowhere {
-    fn ask_for(
-        &self,
-        _: Option<&Mandate>,
-        _: Option<&Peer>,
-        _: &Question,
-        _: &mut GoOn<'_>,
-    ) -> Result<Answer, Refusal> {
-        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
-    }
-
-    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
-        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
-    }
-}
-
-impl ExportedFiles for Nowhere {
+impl ExportedFiles for NoFiles {
     fn source(&self, _: &Path, _: Access) -> Result<LocalSource, LocalError> {
         unreachable!("no attempt reads")
     }
@@ -83,7 +66,7 @@ fn parts(directory: &Path, log: Arc<Log>) -> (Parts, Queue) {
         sites: Arc::new(Nowhere),
         own: Arc::new(|| None),
         is_member: Arc::new(|_| Ok(false)),
-        exported: Arc::new(Nowhere),
+        exported: Arc::new(NoFiles),
         make_env: Arc::new(|_: &[Site]| -> Env { unreachable!("no attempt begins") }),
         tells: Arc::new(|_| {}),
         log,

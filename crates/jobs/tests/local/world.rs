@@ -7,35 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, code};
-use godwit_api::grant::Mandate;
+use godwit_api::ask::{AskSites, Peer};
 use godwit_api::rest::{JobView, NewJob};
 use godwit_data_port::Exported;
 use godwit_jobs::{Clock, Jobs, JobsConfig};
 use godwit_run::{Env, Home, Process};
 use godwit_state::{Actor, Options, Replica};
-use godwit_worlds::{export, surroundings};
+use godwit_worlds::{Nowhere, export, surroundings};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
-
-/// No other site answers.
-struct NoSites;
-
-impl AskSites for NoSites {
-    fn ask_for(
-        &self,
-        _: Option<&Mandate>,
-        _: Option<&Peer>,
-        _: &Question,
-        _: &mut GoOn<'_>,
-    ) -> Result<Answer, Refusal> {
-        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
-    }
-
-    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
-        Err(Refusal::new(code::UNREACHABLE, "there is no other site"))
-    }
-}
 
 /// A node's directories: a home, and the exports `from` and `to`.
 pub(crate) struct World(tempfile::TempDir);
@@ -77,7 +57,7 @@ impl World {
         jobs_max: usize,
         panics: &Arc<AtomicBool>,
     ) -> Jobs {
-        self.start_all(clock, jobs_max, Arc::clone(panics), Arc::new(NoSites))
+        self.start_all(clock, jobs_max, Arc::clone(panics), Arc::new(Nowhere))
     }
 
     /// Starts the node's jobs where these are the other sites.
