@@ -74,6 +74,11 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         nodes,
     };
     let site = client.sites().put(&name, &site)?;
+    // With JSON, standard output has the document only.
+    let say = match matches.get_flag("json") {
+        true => complain,
+        false => print,
+    };
     if matches.get_flag("json") {
         print_json(&site);
     } else {
@@ -82,10 +87,10 @@ fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
             printable(&addresses(&site)),
             printable(&site.name)
         ));
-        // A site may be added before it runs.
-        if let Err(failure) = test_nodes(&site, client) {
-            complain(&failure.message);
-        }
+    }
+    // A site may be added before it runs.
+    if let Err(failure) = test_nodes(&site, client, say) {
+        complain(&failure.message);
     }
     Ok(())
 }
@@ -140,21 +145,22 @@ fn identities(site: &SiteView) -> String {
 fn test_site(name: &str, client: &Client) -> Result<(), Failure> {
     let mut sites = client.sites().list()?.into_iter();
     match sites.find(|site| site.name == name) {
-        Some(site) => test_nodes(&site, client),
-        None => test_whole(name, client),
+        Some(site) => test_nodes(&site, client, print),
+        None => test_whole(name, client, print),
     }
 }
 
-fn test_whole(name: &str, client: &Client) -> Result<(), Failure> {
+fn test_whole(name: &str, client: &Client, say: fn(&str)) -> Result<(), Failure> {
     let exports = client.places().space(format!("{name}:/").as_bytes());
-    say_exports(&printable(name), exports, client)
+    say(&sentence(&printable(name), exports, client)?);
+    Ok(())
 }
 
 /// Asks each node that the operator named what this node may reach there. All are asked; the first failure is returned, and others are
 /// printed.
-fn test_nodes(site: &SiteView, client: &Client) -> Result<(), Failure> {
+fn test_nodes(site: &SiteView, client: &Client, say: fn(&str)) -> Result<(), Failure> {
     if site.nodes.is_empty() {
-        return test_whole(&site.name, client);
+        return test_whole(&site.name, client, say);
     }
     let name = printable(&site.name);
     let first = (&site.addresses, &site.identity);
@@ -166,21 +172,21 @@ fn test_nodes(site: &SiteView, client: &Client) -> Result<(), Failure> {
     for (addresses, identity) in std::iter::once(first).chain(others) {
         let shown = format!("{name} at {}", printable(&addresses.join(", ")));
         let exports = client.places().space_at(&site.name, identity);
-        match say_exports(&shown, exports, client) {
+        match sentence(&shown, exports, client) {
             Err(failure) if tested.is_err() => complain(&failure.message),
             Err(failure) => tested = Err(failure),
-            Ok(()) => {}
+            Ok(line) => say(&line),
         }
     }
     tested
 }
 
-/// Prints the answer of a site or of one of its nodes.
-fn say_exports(
+/// The answer of a site or of one of its nodes, for people.
+fn sentence(
     shown: &str,
     exports: Result<Vec<ExportRoom>, ClientError>,
     client: &Client,
-) -> Result<(), Failure> {
+) -> Result<String, Failure> {
     let exports = exports.map_err(|error| Failure {
         message: format!("testing the site {shown}: {error}"),
         ..Failure::from(error)
@@ -195,21 +201,17 @@ fn say_exports(
         format!("{} ({rights})", printable(&export.name))
     };
     let named: Vec<String> = exports.iter().map(named).collect();
-    match named.is_empty() {
-        false => print(&format!(
-            "{shown} answers; you may use {}",
-            named.join(", ")
-        )),
-        true => print(&format!(
+    Ok(match named.is_empty() {
+        false => format!("{shown} answers; you may use {}", named.join(", ")),
+        true => format!(
             "{shown} answers, but you may use nothing there: an admin of that site can allow it with godwit \
              access allow {} --export EXPORT:/PATH; users who are not admins also need a rule at this node",
             client.node().map_or_else(
                 |_| "THE-IDENTITY-OF-THIS-NODE".to_owned(),
                 |node| node.identity
             )
-        )),
-    }
-    Ok(())
+        ),
+    })
 }
 
 fn list_sites(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {

@@ -93,6 +93,18 @@ fn the_test_of_a_site_says_who_answers_and_what_may_be_used() {
     let outcome = add(there.address(), &other.identity);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(outcome.complaint.contains(&there.identity), "{outcome:?}");
+    // So it is for programs, whose standard output has the document only.
+    let line = ["site", "add", "bad", there.address(), "--json"];
+    for (identity, said) in [
+        (&other.identity, there.identity.as_str()),
+        (&there.identity, "bad answers; you may use data"),
+    ] {
+        let outcome = here.admin(&[&line[..], &["--identity", identity]].concat());
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert!(outcome.complaint.contains(said), "{outcome:?}");
+        let site: Value = serde_json::from_str(&outcome.out).expect("a document");
+        assert_eq!(site["name"], "bad", "{site}");
+    }
     // A site that does not know this node lets it in nowhere.
     let outcome = add(other.address(), &other.identity);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
