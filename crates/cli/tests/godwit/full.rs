@@ -88,14 +88,8 @@ fn a_full_destination_ends_the_transfer_with_one_message_and_it_finishes_once_th
     write_file(&export.join("ballast"), 24 * MIB, &mut Seeded(2));
 
     let end = push(&rig, &[], "new");
-    end.expect(3, "partial")
-        .expect_code(FailureCode::NoSpace)
-        .says("no space left")
-        .says("more are needed")
-        .says("are free there");
-    let told = |of: &str| end.out.lines().filter(|line| line.contains(of)).count();
-    assert_eq!(told("\"failed\",\"path"), 0, "{}", end.said());
-    assert_eq!(told("the destination is full"), 1, "{}", end.said());
+    end.says("no space left");
+    assert_one_message(&end);
     assert_finals_whole(&source, &export.join("new"));
 
     // Still no space: arrived files are not sent again.
@@ -109,6 +103,41 @@ fn a_full_destination_ends_the_transfer_with_one_message_and_it_finishes_once_th
     assert!(end.number("bytes") < total, "{}", end.said());
     assert_arrived(&rig, &source, &export.join("new"));
     assert_tidy(&export.join("new"), &rig.daemon_home);
+}
+
+/// The disk of this machine, for a copy here and for data from a node.
+#[test]
+fn a_full_disk_here_ends_a_copy_and_a_pull_with_one_message() {
+    let Some(unshare) = unshare() else { return };
+    let mut rig = Rig::new();
+    let source = rig.export.join("run42");
+    make_tree(&source, 24, &mut Seeded(6));
+    rig.start(&[]);
+    let small = rig.path("small");
+    fs::create_dir(&small).expect("made");
+    // Each command finds it empty, because the mount ends with the command.
+    let script = format!(
+        "mount -t tmpfs -o size=16m none {} && exec \"$@\"",
+        small.display()
+    );
+    rig.wrap_client([unshare.as_slice(), &["sh", "-c", &script, "sh"]].concat());
+    let (here, there) = (source.display().to_string(), rig.url("run42"));
+    for source in [here, there] {
+        assert_one_message(&rig.cp(&[source.as_str(), "small/new"]));
+    }
+    assert_eq!(fs::read_dir(&small).expect("read").count(), 0);
+}
+
+/// The transfer names the needed and the free space once, and no entry.
+#[track_caller]
+fn assert_one_message(end: &Outcome) {
+    end.expect(3, "partial")
+        .expect_code(FailureCode::NoSpace)
+        .says("more are needed")
+        .says("are free there");
+    let told = |of: &str| end.out.lines().filter(|line| line.contains(of)).count();
+    assert_eq!(told("\"failed\",\"path"), 0, "{}", end.said());
+    assert_eq!(told("the destination is full"), 1, "{}", end.said());
 }
 
 #[test]
