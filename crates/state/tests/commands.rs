@@ -5,8 +5,8 @@ mod support;
 
 use godwit_state::{
     Actor, Agreed, AttemptOutcome, AuditEntry, AuditFilter, AuditOutcome, Change, Command, Effect,
-    FEATURE_LEVEL, FailureCode, FailureGroup, Finish, JobFilter, JobOp, JobQueue, JobState, Op,
-    Outcome, Placed, Prune, Reason, Secret, Site, SiteAnswer, Webhook,
+    FEATURE_LEVEL, FailureCode, FailureGroup, Finish, GuestJobs, JobFilter, JobOp, JobQueue,
+    JobState, Op, Outcome, Placed, Prune, Reason, Secret, Site, SiteAnswer, Webhook,
 };
 use support::state::State;
 use support::{at, backoff, claim, finish, job_command, new_job, runner, submit};
@@ -461,6 +461,10 @@ fn only_so_many_ended_jobs_of_another_site_are_kept() {
     let left = state.reader.job_counts(Some("site:gw1-a"));
     let left = left.expect("counts");
     assert_eq!(left, [(JobState::Cancelled, 10_000), (JobState::Queued, 1)]);
+    let own = Op::Submit(Box::new(new_job("own")));
+    state.op(20_002, own).expect("submit");
+    let guests = GuestJobs(&state.reader).counts();
+    assert_eq!(guests.expect("counts"), left);
     for (id, is_there) in [("job00002", false), ("job00003", true), ("open", true)] {
         let job = state.reader.job(id).expect("read");
         assert_eq!(job.is_some(), is_there, "{id}");

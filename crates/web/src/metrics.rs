@@ -18,7 +18,7 @@ use std::time::Duration;
 use godwit_api::failure::FailureCode;
 use godwit_api::record::{StrangerAction, TransferDirection, TransferRecord};
 use godwit_api::rest::{Bottleneck, HERE};
-use godwit_state::{Attempt, AttemptOutcome, Event, Job, JobState, Node, Site, Topic};
+use godwit_state::{Attempt, AttemptOutcome, Event, GuestJobs, Job, JobState, Node, Site, Topic};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -36,7 +36,7 @@ use host::HostMetrics;
 use jobs::{JobMetrics, Runs};
 use labels::{
     DIRECTIONS, ENDS, OUTCOMES, OutcomeLabel, PeerLabel, RequestLabel, RouteLabel, RunsLabel,
-    StageLabel, StateLabel, StaticText, StrangerLabel, TransferLabel, peer_of,
+    StageLabel, StateLabel, StaticText, StrangerLabel, TransferLabel, asked_of, peer_of, site,
 };
 use room::RoomMetrics;
 
@@ -105,7 +105,7 @@ impl Metrics {
                 ("cluster_id", cluster_id.to_owned()),
             ]),
         );
-        registry.register("jobs", "Jobs by state", metrics.jobs.clone());
+        registry.register("jobs", "Jobs by state and site", metrics.jobs.clone());
         registry.register_with_unit(
             "running_rate",
             "Rate of all running attempts together, per second, by the site that runs their transfers",
@@ -126,7 +126,7 @@ impl Metrics {
         );
         registry.register(
             "attempts",
-            "Attempts that ended since the start of the node, by outcome",
+            "Attempts that ended since the start of the node, by outcome, and by the site that the job was given to",
             metrics.attempts.clone(),
         );
         registry.register(
@@ -180,7 +180,10 @@ impl Metrics {
         }
         for outcome in OUTCOMES {
             let outcome = StaticText(outcome);
-            drop(self.attempts.get_or_create(&OutcomeLabel { outcome }));
+            for asked in [site(false), site(true)] {
+                let label = OutcomeLabel { outcome, asked };
+                drop(self.attempts.get_or_create(&label));
+            }
         }
         for direction in DIRECTIONS {
             let direction = StaticText(direction.name());
@@ -289,6 +292,8 @@ impl Metrics {
                 continue;
             };
             ended.retain(|attempt| attempt.ended.is_some());
+            let job = app.reader().job(&event.object).unwrap_or_default();
+            let asked = asked_of(job.as_ref());
             // The event ended the attempts that have its time. Amounts may come later.
             let of_event =
                 |attempt: &&Attempt| event.change != "job.moved" && attempt.ended == Some(event.at);
@@ -297,6 +302,7 @@ impl Metrics {
                 let known = OUTCOMES.into_iter().find(|known| *known == outcome);
                 let label = OutcomeLabel {
                     outcome: StaticText(known.unwrap_or("other")),
+                    asked,
                 };
                 self.attempts.get_or_create(&label).inc();
             }
@@ -306,7 +312,6 @@ impl Metrics {
             if news == 0 {
                 continue;
             }
-            let job = app.reader().job(&event.object).unwrap_or_default();
             let label = RunsLabel::of_job(&app.reader(), job.as_ref());
             self.bytes.get_or_create(&label).inc_by(news);
         }
@@ -319,16 +324,20 @@ impl Metrics {
             .registry
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let counts = app.reader().job_counts(None)?;
+        let all = app.reader().job_counts(None)?;
+        let guests = GuestJobs(&app.reader()).counts()?;
         for state in JobState::ALL {
-            let count = counts.iter().find(|(of, _)| *of == state);
-            let count = count.map_or(0, |(_, count)| *count);
-            let label = StateLabel {
-                state: StaticText(state.name()),
-            };
-            self.jobs
-                .get_or_create(&label)
-                .set(i64::try_from(count).unwrap_or(i64::MAX));
+            let guests = count_of(&guests, state);
+            let own = count_of(&all, state).saturating_sub(guests);
+            for (count, asked) in [(own, site(false)), (guests, site(true))] {
+                let label = StateLabel {
+                    state: StaticText(state.name()),
+                    asked,
+                };
+                self.jobs
+                    .get_or_create(&label)
+                    .set(i64::try_from(count).unwrap_or(i64::MAX));
+            }
         }
         self.know_sites(app.reader().objects::<Site>()?);
         self.host.look();
@@ -371,6 +380,12 @@ impl Metrics {
             .map_err(|error| ApiError::internal(format!("the figures: {error}")))?;
         Ok(text)
     }
+}
+
+/// The number of jobs in this state.
+fn count_of(counts: &[(JobState, u64)], state: JobState) -> u64 {
+    let count = counts.iter().find(|(of, _)| *of == state);
+    count.map_or(0, |(_, count)| *count)
 }
 
 /// Bytes that these attempts moved.

@@ -182,7 +182,7 @@ fn series_that_can_be_named_before_anything_happens_are_there_with_zero() {
             2.0,
         ),
         ("count(godwit_bottlenecks_total == 0)", 6.0),
-        ("count(godwit_attempts_total == 0)", 9.0),
+        ("count(godwit_attempts_total == 0)", 18.0),
         ("count(godwit_transfers_total == 0)", 20.0),
         ("count(godwit_export_free_bytes > 0)", 1.0),
     ] {
@@ -214,7 +214,7 @@ fn the_alert_rules_are_sound_and_a_failed_job_fires_one() {
     let (here, _there) = two_sites();
     let prometheus = Prometheus::start(&here, Some(&rules));
     // The count of the beginning is known before it rises.
-    let failed = "godwit_attempts_total{outcome=\"failed\"}";
+    let failed = "godwit_attempts_total{outcome=\"failed\",asked=\"here\"}";
     assert!(wait_until(|| prometheus.value(failed)).is_some());
     some_jobs(&here);
     let firing = wait_until(|| {

@@ -136,6 +136,21 @@ fn a_job_that_another_site_runs_counts_at_that_site_alone() {
     });
     let now = (moved("here"), moved("elsewhere"));
     assert!(seen.is_some(), "{now:?}");
+    // Both sites count the job and its attempts, and only the one that it was given to counts them as its jobs.
+    for begin in [
+        "godwit_jobs{state=\"complete\"",
+        "godwit_attempts_total{outcome=\"complete\"",
+    ] {
+        let of = |site: &str| {
+            let begin = format!("{begin},asked=\"{site}\"}} ");
+            nodes.map(|node| figure(node, &begin))
+        };
+        let seen = wait_until(|| {
+            let once = of("here") == [1.0, 0.0, 0.0] && of("elsewhere") == [0.0, 1.0, 0.0];
+            once.then_some(())
+        });
+        assert!(seen.is_some(), "{:?}", (of("here"), of("elsewhere")));
+    }
 }
 
 #[test]
@@ -147,7 +162,7 @@ fn a_real_prometheus_reads_the_figures() {
     let up = wait_until(|| (prometheus.value("up{job=\"godwit\"}") == Some(1.0)).then_some(()));
     let targets = prometheus.get("/api/v1/targets");
     assert!(up.is_some(), "{targets:?}");
-    let none = prometheus.value("godwit_jobs{state=\"complete\"}");
+    let none = prometheus.value("godwit_jobs{state=\"complete\",asked=\"here\"}");
     assert_eq!(none, Some(0.0));
     for name in ["one", "two"] {
         let destination = format!("here:/data/{name}");
@@ -156,9 +171,12 @@ fn a_real_prometheus_reads_the_figures() {
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
     }
     for (query, wanted) in [
-        ("godwit_jobs{state=\"complete\"}", 2.0),
+        ("godwit_jobs{state=\"complete\",asked=\"here\"}", 2.0),
         ("sum(godwit_jobs)", 2.0),
-        ("godwit_attempts_total{outcome=\"complete\"}", 2.0),
+        (
+            "godwit_attempts_total{outcome=\"complete\",asked=\"here\"}",
+            2.0,
+        ),
         ("godwit_moved_bytes_total{runs=\"here\"}", 200_000.0),
     ] {
         let seen = wait_until(|| (prometheus.value(query) == Some(wanted)).then_some(()));

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
 use super::{Reader, committed_level, job_by_id, job_route, job_spec, node_by_number};
-use crate::apply::{self, sql};
+use crate::apply::{self, SITE, sql};
 use crate::bounds::SPEC_BYTES_MAX;
 use crate::fault::Fault;
 use crate::model::{
@@ -100,15 +100,41 @@ impl Reader {
                 "SELECT state, count(*) FROM jobs WHERE owner = ?1 GROUP BY state ORDER BY state"
             }
         };
-        let counts: Vec<(String, u64)> = self.with(|db| {
-            db.prepare_cached(select)?
-                .query_map([owner], |row| Ok((row.get(0)?, row::to_u64(row, 1)?)))?
-                .collect()
-        })?;
-        Ok(counts
-            .into_iter()
-            .filter_map(|(name, count)| Some((JobState::from_name(&name)?, count)))
-            .collect())
+        counts(self, select, owner)
+    }
+}
+
+/// The counts of a statement with one parameter.
+fn counts(
+    reader: &Reader,
+    select: &str,
+    parameter: Option<&str>,
+) -> Result<Vec<(JobState, u64)>, Fault> {
+    let counts: Vec<(String, u64)> = reader.with(|db| {
+        db.prepare_cached(select)?
+            .query_map([parameter], |row| Ok((row.get(0)?, row::to_u64(row, 1)?)))?
+            .collect()
+    })?;
+    Ok(counts
+        .into_iter()
+        .filter_map(|(name, count)| Some((JobState::from_name(&name)?, count)))
+        .collect())
+}
+
+/// Jobs that this cluster runs for other sites, which also count them.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestJobs<'a>(pub &'a Reader);
+
+impl GuestJobs<'_> {
+    /// Their number by state. States without jobs are left out.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn counts(self) -> Result<Vec<(JobState, u64)>, Fault> {
+        // An index has the state and the owner of each job.
+        let select = "SELECT state, count(*) FROM jobs WHERE substr(owner, 1, length(?1)) = ?1 \
+                      GROUP BY state ORDER BY state";
+        counts(self.0, select, Some(SITE))
     }
 }
 

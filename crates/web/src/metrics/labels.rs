@@ -37,6 +37,19 @@ pub(super) const DIRECTIONS: [TransferDirection; 5] = [
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct StateLabel {
     pub(super) state: StaticText,
+    /// As [`asked_of`].
+    pub(super) asked: StaticText,
+}
+
+/// The value of a label for this site, or for another one.
+pub(super) const fn site(is_elsewhere: bool) -> StaticText {
+    StaticText(if is_elsewhere { "elsewhere" } else { HERE })
+}
+
+/// The site that a job was given to, and which may have asked this one to run it. A sum over several sites takes `here`, so that each
+/// job counts once, also if no site could run it. A job that the state no longer has counts as one of this site.
+pub(super) fn asked_of(job: Option<&Job>) -> StaticText {
+    site(job.is_some_and(|job| is_for_other_site(&job.owner)))
 }
 
 /// Which site runs the transfer of a job. A sum over several sites takes `here`, so that each job counts once.
@@ -51,7 +64,7 @@ impl RunsLabel {
 
     const fn of(elsewhere: bool) -> Self {
         Self {
-            runs: StaticText(if elsewhere { "elsewhere" } else { HERE }),
+            runs: site(elsewhere),
         }
     }
 
@@ -64,6 +77,8 @@ impl RunsLabel {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct OutcomeLabel {
     pub(super) outcome: StaticText,
+    /// As [`asked_of`].
+    pub(super) asked: StaticText,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]

@@ -49,7 +49,7 @@ fn the_figures_come_again_and_again_as_lines_of_three_words() {
                 "{line}"
             );
         }
-        if text.contains(".jobs.state.scheduled 1 ") {
+        if text.contains(".jobs.state.scheduled.asked.here 1 ") {
             break;
         }
         assert!(Instant::now() < until, "{text}");

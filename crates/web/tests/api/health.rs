@@ -37,15 +37,20 @@ fn figures_count_jobs_attempts_and_requests_by_bounded_labels() {
         assert!(Instant::now() < until, "{}", client.get(&at).json());
         let answer = client.get("/metrics").expect(200);
         let text = String::from_utf8(answer.body).unwrap();
-        if has(&text, r#"godwit_attempts_total{outcome="complete"} 1"#) {
+        if has(
+            &text,
+            r#"godwit_attempts_total{outcome="complete",asked="here"} 1"#,
+        ) {
             break text;
         }
         std::thread::sleep(Duration::from_millis(20));
     };
     for line in [
-        r#"godwit_jobs{state="complete"} 1"#,
-        r#"godwit_jobs{state="scheduled"} 1"#,
-        r#"godwit_jobs{state="failed"} 0"#,
+        r#"godwit_jobs{state="complete",asked="here"} 1"#,
+        r#"godwit_jobs{state="scheduled",asked="here"} 1"#,
+        r#"godwit_jobs{state="failed",asked="here"} 0"#,
+        r#"godwit_jobs{state="complete",asked="elsewhere"} 0"#,
+        r#"godwit_attempts_total{outcome="complete",asked="elsewhere"} 0"#,
         r#"godwit_moved_bytes_total{runs="here"} 100000"#,
         r#"godwit_moved_bytes_total{runs="elsewhere"} 0"#,
         r#"godwit_build_info{version="1.2.3",cluster_id="gw1-test"} 1"#,
@@ -96,7 +101,7 @@ fn the_amounts_of_a_paused_and_resumed_job_are_counted() {
         change(JobOp::Pause);
         // The end of the attempt is counted before its amounts come.
         wait_for(&format!(
-            "godwit_attempts_total{{outcome=\"paused\"}} {attempt}"
+            "godwit_attempts_total{{outcome=\"paused\",asked=\"here\"}} {attempt}"
         ));
         let moved = Moved {
             bytes,

@@ -148,8 +148,11 @@ fn assert_counted(site: &Site, bytes: u64) {
     for node in &site.nodes {
         for (figure, wanted) in [
             ("godwit_moved_bytes_total{runs=\"here\"} ", bytes),
-            ("godwit_jobs{state=\"complete\"} ", 1.0),
-            ("godwit_attempts_total{outcome=\"complete\"} ", 1.0),
+            ("godwit_jobs{state=\"complete\",asked=\"here\"} ", 1.0),
+            (
+                "godwit_attempts_total{outcome=\"complete\",asked=\"here\"} ",
+                1.0,
+            ),
         ] {
             let seen = wait_until(|| (sum_of([node], figure) >= wanted).then_some(()));
             let now = sum_of([node], figure);
