@@ -1,4 +1,4 @@
-//! `godwit top`: nodes, jobs, channels and the work of divided jobs as they run, refreshed each second.
+//! `godwit top`: nodes, jobs, channels, hosts and the work of divided jobs as they run, refreshed each second.
 //! Steers nothing.
 
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use godwit_client::{Client, JobFilter};
 use serde::Serialize;
 
 use super::when::Clock;
-use super::{JOBS_MAX, print_json, table, words, work};
+use super::{JOBS_MAX, hosts, print_json, table, words, work};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 use godwit_api::shown::printable_lines;
@@ -21,7 +21,7 @@ use godwit_node::signals;
 /// Interval between two tables; faster ones cannot be read.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// Most running jobs whose work is requested: more than fit a screen.
+/// Most running jobs whose work and hosts are shown: more than fit a screen.
 const WORKS_MAX: usize = 16;
 
 /// Interval between looks for a signal.
@@ -125,7 +125,8 @@ fn screen(client: &Client, seen: &Seen) -> String {
         parts.push(table::jobs(jobs, &clock, table::width()));
     }
     parts.extend(moving.clone().filter_map(nodes_of));
-    parts.extend(moving.filter_map(channels));
+    parts.extend(moving.clone().filter_map(channels));
+    parts.extend(moving.take(WORKS_MAX).filter_map(hosts_of));
     let works = seen.work.iter();
     parts.extend(works.map(|work| format!("{} is {}", printable(&work.job), work::text(work))));
     let text = parts.join("\n\n");
@@ -149,6 +150,16 @@ fn nodes_of(job: &JobView) -> Option<String> {
     let rows: Vec<Vec<String>> = nodes.iter().map(row).collect();
     let head = ["JOB", "NODE", "TO", "STREAMS", "RATE", "LIMITED BY"];
     (!rows.is_empty()).then(|| table::plain(&head, &rows))
+}
+
+/// The hosts at both ends of a job.
+fn hosts_of(job: &JobView) -> Option<String> {
+    let hosts = hosts::lines(job, job.progress.as_ref()?);
+    let lines: Vec<String> = hosts
+        .iter()
+        .map(|host| format!("{} {}", printable(&job.id), printable(host)))
+        .collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// The network paths of a job that has several.
