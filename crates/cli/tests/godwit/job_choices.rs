@@ -151,6 +151,11 @@ fn a_dry_run_says_what_would_be_done() {
         .says("a dry run: nothing is changed")
         .says("would copy  32.0 kB in 6 files")
         .says("to delete   1 entry");
+    // No list and no report says that the entries arrived.
+    let list = rig.admin(&["job", "list", "--all"]);
+    list.says("complete (dry run)");
+    let report = rig.admin(&["job", "report", &id, "--html", "-"]);
+    report.says("A dry run: nothing is changed.");
     assert_eq!(names(&rig.export.join("copy")).len(), 1);
     // The summary comes first, and all entries by name last.
     let log = rig.admin(&["job", "log", &id]).out;

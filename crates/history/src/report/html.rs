@@ -59,6 +59,10 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
         job.since.utc(),
         escape(why)
     )?;
+    let summary = job.summary.as_ref();
+    if summary.is_some_and(|summary| summary["dry_run"] == true) {
+        page.push_str("<p class=\"why\">A dry run: nothing is changed.</p>");
+    }
     for missing in &report.missing {
         let why = escape(&missing.why);
         write!(

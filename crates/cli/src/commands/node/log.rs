@@ -82,15 +82,12 @@ struct DryLog {
 
 impl DryLog {
     fn of(job: &JobView) -> Option<Self> {
-        let summary = job.summary.as_ref();
-        summary
-            .is_some_and(|summary| summary["dry_run"] == true)
-            .then(|| Self {
-                attempt: job.attempts,
-                summary: None,
-                others: Vec::new(),
-                entries: DryList::default(),
-            })
+        words::is_dry(job).then(|| Self {
+            attempt: job.attempts,
+            summary: None,
+            others: Vec::new(),
+            entries: DryList::default(),
+        })
     }
 
     fn add(&mut self, line: &LogLine, event: &Event, clock: &Clock) {

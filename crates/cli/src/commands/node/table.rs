@@ -42,7 +42,7 @@ pub(super) fn jobs(jobs: &[JobView], clock: &Clock, width: Option<usize>) -> Str
         .map(|job| {
             vec![
                 printable(&job.id),
-                words::state(job.state).to_owned(),
+                words::state_of(job),
                 words::done(job),
                 words::rate(job),
                 words::left(job),
@@ -68,7 +68,7 @@ pub(super) fn destinations(jobs: &[JobView], clock: &Clock) -> String {
     let row = |job: &JobView| {
         vec![
             printable(&job.id),
-            words::state(job.state).to_owned(),
+            words::state_of(job),
             words::done(job),
             words::rate(job),
             words::left(job),

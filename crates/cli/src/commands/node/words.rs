@@ -43,6 +43,20 @@ pub(super) const fn state(state: JobState) -> &'static str {
     }
 }
 
+/// The word for the state of a job in a table. Nothing is at the destination after a dry run.
+pub(super) fn state_of(job: &JobView) -> String {
+    match is_dry(job) {
+        true => format!("{} (dry run)", state(job.state)),
+        false => state(job.state).to_owned(),
+    }
+}
+
+/// Whether the job was a dry run, and has ended.
+pub(super) fn is_dry(job: &JobView) -> bool {
+    let summary = job.summary.as_ref();
+    summary.is_some_and(|summary| summary["dry_run"] == true)
+}
+
 /// States from a user's list, separated by commas.
 pub(super) fn states(text: &str) -> Result<Vec<JobState>, Failure> {
     let known = || OPEN.into_iter().chain(ENDED);
