@@ -10,7 +10,7 @@ use godwit_api::units::counted;
 use godwit_client::{Client, ClientError, Events, News};
 
 use super::when::Clock;
-use super::{exit_of, print_json, show, table, words};
+use super::{exit_of, hosts, print_json, show, table, words};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -41,6 +41,7 @@ pub(super) fn run(
         failed: 0,
         nodes: Vec::new(),
         limited: None,
+        explained: Vec::new(),
     };
     let mut job = client.jobs().get(id)?;
     loop {
@@ -61,8 +62,8 @@ pub(super) fn run(
         job = loop {
             match next(events.as_mut())? {
                 Some(News::Job(job)) if job.id == id => break *job,
-                Some(News::Progress { job, progress }) if job == id => {
-                    watched.progress(id, &progress);
+                Some(News::Progress { job: of, progress }) if of == id => {
+                    watched.progress(&job, &progress);
                 }
                 Some(News::Job(_) | News::Progress { .. }) => {}
                 Some(News::Lost(error)) => watched
@@ -100,6 +101,8 @@ struct Watched {
     nodes: Vec<(String, String)>,
     /// The stage whose limit was explained last.
     limited: Option<Bottleneck>,
+    /// The stages whose limit was explained with the hosts.
+    explained: Vec<Bottleneck>,
 }
 
 impl Watched {
@@ -123,18 +126,18 @@ impl Watched {
             self.told = Some(text);
         }
         if let Some(progress) = &job.progress {
-            self.progress(&job.id, progress);
+            self.progress(job, progress);
         }
     }
 
     /// Shows the progress of the job.
-    fn progress(&mut self, id: &str, progress: &ProgressView) {
+    fn progress(&mut self, job: &JobView, progress: &ProgressView) {
         if self.json {
             print_json(progress);
             return;
         }
         if progress.failed > self.failed {
-            self.output.note(&failures(progress.failed, id));
+            self.output.note(&failures(progress.failed, &job.id));
         }
         self.failed = progress.failed;
         let nodes: Vec<_> = progress.nodes.iter().map(pair).collect();
@@ -147,6 +150,18 @@ impl Watched {
         {
             self.output.note(&format!("limited by {why}"));
             self.limited = progress.bottleneck;
+        }
+        // Once for each stage, so that a limit that comes and goes does not fill the screen.
+        if let Some(stage) = progress.bottleneck
+            && !self.explained.contains(&stage)
+        {
+            let hosts = hosts::lines(job, progress);
+            for host in &hosts {
+                self.output.note(host);
+            }
+            if !hosts.is_empty() {
+                self.explained.push(stage);
+            }
         }
         self.output.tell(Event::Progress(event(progress)));
     }

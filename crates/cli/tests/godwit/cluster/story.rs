@@ -270,7 +270,12 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     let watched = asked.admin(&["job", "watch", &id]);
     assert_eq!(watched.code, Some(0), "{watched:?}");
     let said = watched.said();
-    for words in ["3 nodes at work: ", "limited by ", " of 240 MB"] {
+    for words in [
+        "3 nodes at work: ",
+        "limited by ",
+        " (other end): processors ",
+        " of 240 MB",
+    ] {
         assert!(said.contains(words), "{words}: {said}");
     }
     let ended = wait_for(asked, &id, |job| !job["ended"].is_null());
