@@ -61,6 +61,22 @@ pub struct JobReport {
     pub missing: Vec<MissingNode>,
 }
 
+impl JobReport {
+    /// The stages that limited the job, each with its share of the time, the largest first; empty if nothing was measured.
+    #[must_use]
+    pub fn limits_text(&self) -> String {
+        let mut stages: Vec<(&Bottleneck, &f64)> = self.bottlenecks.iter().collect();
+        stages.sort_by(|one, other| other.1.total_cmp(one.1));
+        let part =
+            |(stage, part): (&Bottleneck, &f64)| format!("{} {:.0} %", stage.words(), part * 100.0);
+        let parts: Vec<String> = stages.into_iter().map(part).collect();
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!("{} of the time", parts.join(", ")),
+        }
+    }
+}
+
 /// The forecast that the job gave after a tenth of its bytes, beside its end.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct ForecastReview {

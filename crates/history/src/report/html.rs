@@ -148,12 +148,7 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
         rows.push(("Encryption", by));
     }
     if !report.bottlenecks.is_empty() {
-        let mut stages: Vec<(&Bottleneck, &f64)> = report.bottlenecks.iter().collect();
-        stages.sort_by(|one, other| other.1.total_cmp(one.1));
-        let part =
-            |(stage, part): (&Bottleneck, &f64)| format!("{} {:.0} %", stage.words(), part * 100.0);
-        let parts: Vec<String> = stages.into_iter().map(part).collect();
-        rows.push(("Limited by", format!("{} of the time", parts.join(", "))));
+        rows.push(("Limited by", report.limits_text()));
     }
     page.push_str("<table>");
     for (name, value) in rows {

@@ -36,6 +36,9 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
     if !report.destinations.is_empty() {
         parts.push(table::destinations(&report.destinations, &clock));
     }
+    if !report.bottlenecks.is_empty() {
+        parts.push(format!("limited by {}", report.limits_text()));
+    }
     if !report.attempts.is_empty() {
         parts.push(attempts_table(&report.attempts, &clock));
     }

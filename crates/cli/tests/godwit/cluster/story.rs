@@ -303,7 +303,14 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     assert!(number(&even["nodes"]) > 0.0, "{even}");
     assert!(number(&even["nodes"]) <= 1.0, "{even}");
     let text = asked.admin(&["job", "report", &id]).out;
-    for words in ["FIRST SEEN", "LAST SEEN", " was done first and ", " last, "] {
+    for words in [
+        "FIRST SEEN",
+        "LAST SEEN",
+        " was done first and ",
+        " last, ",
+        "limited by ",
+        " % of the time",
+    ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     // By the clock: the limit held, and no sample contradicts it.
@@ -327,6 +334,8 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
         assert!(page.contains(&format!("<td>{name}")), "{name}: {page}");
     }
     assert!(page.contains("240 MB"), "{page}");
+    let limits = page.matches("<th>Limited by<td>").count();
+    assert_eq!(limits, 1, "{page}");
     // Each of the three sends to another node.
     let (own, others): (Vec<_>, Vec<_>) = page
         .split("<h3>Host of ")
