@@ -39,7 +39,7 @@ pub(crate) struct StartedEnd<'a> {
     /// Prevents new claims on the place until the transfer is in the table, where claims are checked.
     pub(crate) entering: Option<Entering<'a>>,
     pub(crate) engine: Engine,
-    pub(crate) grip: HeldResources,
+    pub(crate) held: HeldResources,
     pub(crate) key: Option<[u8; 32]>,
     pub(crate) alone: Arc<AtomicBool>,
     pub(crate) resumed: bool,
@@ -134,11 +134,11 @@ impl<'a> Beginning<'a, '_> {
     }
 
     /// An end without a destination.
-    fn started(self, engine: Engine, grip: HeldResources) -> StartedEnd<'a> {
+    fn started(self, engine: Engine, held: HeldResources) -> StartedEnd<'a> {
         StartedEnd {
             entering: None,
             engine,
-            grip,
+            held,
             key: None,
             alone: self.alone,
             resumed: false,

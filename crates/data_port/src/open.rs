@@ -239,7 +239,7 @@ impl Session {
                 .key
                 .as_ref()
                 .map(|key| wanted_file(&shared.config.home, key)),
-            grip: Mutex::new(Some(begun.grip)),
+            held: Mutex::new(Some(begun.held)),
         };
         let received = &shared.config.process.received;
         let receiving = match &begun.engine {

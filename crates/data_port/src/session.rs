@@ -55,7 +55,7 @@ pub(crate) struct Claim {
     /// This file exists once another process wants the same transfer.
     pub(crate) wanted: Option<PathBuf>,
     /// `None` once it was released.
-    pub(crate) grip: Mutex<Option<HeldResources>>,
+    pub(crate) held: Mutex<Option<HeldResources>>,
 }
 
 /// The parts of a claim that others may wait for.
@@ -116,8 +116,8 @@ impl Claim {
     }
 
     pub(crate) fn holds_journal(&self) -> bool {
-        let grip = locked(&self.grip);
-        grip.as_ref().is_some_and(|grip| grip.journal.is_some())
+        let held = locked(&self.held);
+        held.as_ref().is_some_and(|held| held.journal.is_some())
     }
 
     /// Whether the transfer belongs to a member whose claim has ended.
@@ -128,7 +128,7 @@ impl Claim {
 
     /// Releases the destination and the place for others.
     pub(crate) fn release(&self) {
-        *locked(&self.grip) = None;
+        *locked(&self.held) = None;
     }
 }
 

@@ -38,7 +38,7 @@ impl<'a> Beginning<'a, '_> {
         let asked = Access::asked(request);
         let who = Who::opens(self.peer, request);
         let places = shared.places.sources(&who, &request.sources, asked)?;
-        let grip = HeldResources {
+        let held = HeldResources {
             journal: None,
             _slot: place_for(shared, self.peer, None)?,
         };
@@ -79,7 +79,7 @@ impl<'a> Beginning<'a, '_> {
         if select.is_listed() {
             sender.take_names(names);
         }
-        Ok(self.started(Engine::Sender(sender), grip))
+        Ok(self.started(Engine::Sender(sender), held))
     }
 
     /// Sorts the sources, and refuses sources that overlap their destination.

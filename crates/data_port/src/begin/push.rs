@@ -47,7 +47,7 @@ impl<'a> Beginning<'a, '_> {
     }
 
     fn push_to_nothing(self) -> Result<StartedEnd<'a>, Denial> {
-        let grip = HeldResources {
+        let held = HeldResources {
             journal: None,
             _slot: place_for(self.shared, self.peer, None)?,
         };
@@ -55,7 +55,7 @@ impl<'a> Beginning<'a, '_> {
         let receiver = self.receiver(self.request.digest_kind(), lease, Sinks::Nothing)?;
         Ok(StartedEnd {
             mapped: b"null:".to_vec(),
-            ..self.started(Engine::Receiver(receiver), grip)
+            ..self.started(Engine::Receiver(receiver), held)
         })
     }
 
@@ -116,12 +116,12 @@ impl<'a> Beginning<'a, '_> {
                 "the unfinished transfer to this destination used a different --digest; resume it with that digest",
             ));
         }
-        let grip = HeldResources {
+        let held = HeldResources {
             journal: prepared.journal.as_ref().map(Journal::hold),
             _slot: counted,
         };
         // A dry run reserves nothing.
-        let key = grip.journal.is_some().then_some(key);
+        let key = held.journal.is_some().then_some(key);
         let receiver = self.receiver(digest, admitted, Sinks::Tree(Box::new(prepared)))?;
         Ok(StartedEnd {
             entering,
@@ -136,7 +136,7 @@ impl<'a> Beginning<'a, '_> {
             fence: fence.filter(|_| lease.is_none()),
             lease,
             digest,
-            ..self.started(Engine::Receiver(receiver), grip)
+            ..self.started(Engine::Receiver(receiver), held)
         })
     }
 

@@ -81,7 +81,7 @@ fn running_for(
         all: 1,
         newcomers: 0,
     };
-    let grip = HeldResources {
+    let held = HeldResources {
         journal: None,
         _slot: Gate::new(limits, limits, 1, false)
             .transfer(&[owner()])
@@ -100,7 +100,7 @@ fn running_for(
         fence: None,
         leave: Leave::unbound(who),
         wanted: None,
-        grip: Mutex::new(Some(grip)),
+        held: Mutex::new(Some(held)),
     };
     let session = Arc::new(Session {
         claim: Arc::new(claim),
