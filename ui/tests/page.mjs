@@ -368,6 +368,9 @@ try {
     await dialog.getByRole('button', { name: 'Add the site' }).click();
     // No node listens there, and the page says so at once.
     await page.getByText('siteC: ', { exact: false }).first().waitFor();
+    // A site that is known is tested when the reader asks.
+    await page.getByRole('button', { name: 'Test: siteB' }).click();
+    await page.getByText('siteB answers. You may use data (read, write).').waitFor();
     await page.getByRole('button', { name: 'Remove: siteC' }).click();
     await page.getByRole('dialog').getByText('Jobs that name this site fail').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove the site' }).click();
