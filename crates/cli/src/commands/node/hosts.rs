@@ -1,10 +1,10 @@
-//! The hosts at both ends of a running job, with one line a host.
+//! The hosts at both ends of a job: one line a host while the job runs, and the hosts whose energy is unknown.
 //! Asks no node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use godwit_api::energy::UNREAD_FIGURE;
-use godwit_api::rest::{HERE, JobView, ProgressView};
+use godwit_api::energy::{self, UNREAD_FIGURE};
+use godwit_api::rest::{HERE, JobView, NodeProgress, ProgressView, SampleView};
 use godwit_api::units::{human_rate, human_size};
 
 use super::words;
@@ -14,27 +14,67 @@ type Figures = BTreeMap<String, f64>;
 /// A line for each host that has figures.
 pub(super) fn lines(job: &JobView, progress: &ProgressView) -> Vec<String> {
     let own = job.node.as_deref().unwrap_or(HERE);
-    let places = job.sources.iter().chain([&job.destination]);
-    let known = hosts(own, other_site(places), progress).into_iter();
+    let known = hosts(own, other_site(places(job)), Ends::of(progress)).into_iter();
     known
         .filter(|(_, figures)| !figures.is_empty())
         .map(|(name, figures)| format!("{name}: {}", said(figures)))
         .collect()
 }
 
+/// A sentence for each host of a job that node `own` ran whose energy counters its node may not read.
+pub(super) fn unread(own: &str, job: &JobView, samples: &[SampleView]) -> Vec<String> {
+    let names = names_of_unread(own, other_site(places(job)), samples);
+    names.iter().map(|name| energy::unread(name)).collect()
+}
+
+fn names_of_unread(own: &str, other: &str, samples: &[SampleView]) -> BTreeSet<String> {
+    let found = samples.iter().flat_map(|sample| {
+        let ends = Ends {
+            host: &sample.host,
+            other_host: &sample.other_host,
+            nodes: &sample.nodes,
+        };
+        hosts(own, other, ends)
+    });
+    found
+        .filter(|(_, figures)| figures.contains_key(UNREAD_FIGURE))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn places(job: &JobView) -> impl Iterator<Item = &String> {
+    job.sources.iter().chain([&job.destination])
+}
+
+/// The figures of both ends at one time.
+#[derive(Clone, Copy)]
+struct Ends<'a> {
+    host: &'a Figures,
+    other_host: &'a Figures,
+    /// The nodes of a divided job.
+    nodes: &'a [NodeProgress],
+}
+
+impl<'a> Ends<'a> {
+    fn of(progress: &'a ProgressView) -> Self {
+        Self {
+            host: &progress.host,
+            other_host: &progress.other_host,
+            nodes: &progress.nodes,
+        }
+    }
+}
+
 /// The hosts of the ends, each with its name.
-fn hosts<'a>(own: &str, other: &str, progress: &'a ProgressView) -> Vec<(String, &'a Figures)> {
+fn hosts<'a>(own: &str, other: &str, ends: Ends<'a>) -> Vec<(String, &'a Figures)> {
     // Nodes of both ends may have one name.
     let far = |name: &str| format!("{name} (other end)");
-    if progress.nodes.is_empty() {
-        return vec![
-            (own.to_owned(), &progress.host),
-            (far(other), &progress.other_host),
-        ];
+    if ends.nodes.is_empty() {
+        return vec![(own.to_owned(), ends.host), (far(other), ends.other_host)];
     }
-    let own = progress.nodes.iter();
+    let own = ends.nodes.iter();
     let mut hosts: Vec<_> = own.map(|node| (node.node.clone(), &node.host)).collect();
-    for node in &progress.nodes {
+    for node in ends.nodes {
         let to = match node.to.as_str() {
             "" => format!("other end of {}", node.node),
             to => far(to),
@@ -99,7 +139,6 @@ fn said(figures: &Figures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use godwit_api::rest::NodeProgress;
 
     use super::*;
 
@@ -125,7 +164,7 @@ mod tests {
             ..ProgressView::default()
         };
         let names = |progress: &ProgressView| -> Vec<String> {
-            let found = hosts("a1", "siteB", progress).into_iter();
+            let found = hosts("a1", "siteB", Ends::of(progress)).into_iter();
             found.map(|(name, _)| name).collect()
         };
         assert_eq!(
@@ -141,5 +180,39 @@ mod tests {
             said(&host(0.2)),
             "processors 30 % busy, busiest core 90 %; network 2.50 MB/s out"
         );
+    }
+
+    #[test]
+    fn hosts_whose_energy_counters_are_unread_are_named_once() {
+        let counters = |unread: bool| -> Figures {
+            let name = if unread {
+                UNREAD_FIGURE
+            } else {
+                "package_watts"
+            };
+            Figures::from([(name.to_owned(), 1.0)])
+        };
+        let lone = SampleView {
+            host: counters(false),
+            other_host: counters(true),
+            ..SampleView::default()
+        };
+        let names = |samples: &[SampleView]| -> Vec<String> {
+            let names = names_of_unread("a1", "siteB", samples);
+            names.into_iter().collect()
+        };
+        assert_eq!(names(&[lone.clone(), lone]), ["siteB (other end)"]);
+        let divided = SampleView {
+            nodes: vec![NodeProgress {
+                node: "a2".to_owned(),
+                to: "b1".to_owned(),
+                host: counters(true),
+                other_host: counters(false),
+                ..NodeProgress::default()
+            }],
+            ..SampleView::default()
+        };
+        assert_eq!(names(&[divided]), ["a2"]);
+        assert!(names(&[]).is_empty());
     }
 }

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use clap::ArgMatches;
 use godwit_api::rest::{
-    AttemptOutcome, AttemptView, Bottleneck, FailureGroup, JobReport, NodeShare,
+    AttemptOutcome, AttemptView, Bottleneck, FailureGroup, HERE, JobReport, NodeShare,
 };
 use godwit_api::units::{counted, human_rate, human_size};
 use godwit_client::Client;
 
 use super::when::Clock;
-use super::{print_json, show, table, text, words};
+use super::{hosts, print_json, show, table, text, words};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -39,6 +39,15 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
     if !report.bottlenecks.is_empty() {
         parts.push(format!("limited by {}", report.limits_text()));
     }
+    if let Some(joules) = report.joules_per_terabyte {
+        parts.push(format!(
+            "energy {joules:.0} J for each terabyte (processor packages)"
+        ));
+    }
+    let runner = report.attempts.last();
+    let runner = runner.map_or(HERE, |attempt| attempt.node.as_str());
+    let unread = hosts::unread(runner, &report.job, &report.samples);
+    parts.extend(unread.iter().map(|why| printable(why)));
     if !report.attempts.is_empty() {
         parts.push(attempts_table(&report.attempts, &clock));
     }
