@@ -139,7 +139,6 @@ fn said(figures: &Figures) -> String {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     #[test]
