@@ -4,6 +4,7 @@
 mod amounts;
 mod buffer;
 mod channels;
+mod done;
 mod host;
 mod jobs;
 mod labels;

@@ -11,6 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::done::DoneMetrics;
 use super::labels::{RunsLabel, StaticText};
 use super::receivers::Receivers;
 
@@ -24,7 +25,7 @@ const FIGURES_MAX: usize = 48;
 const CORE: &str = "cpu_core_";
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct JobLabel {
+pub(super) struct JobLabel {
     /// Not `job`: Prometheus has a label of that name.
     job_id: String,
     runs: StaticText,
@@ -66,6 +67,7 @@ struct HostLabel {
 /// The figures, one set of time series for each running job and each of its nodes.
 #[derive(Default)]
 pub(super) struct JobMetrics {
+    done: DoneMetrics,
     rates: Family<JobLabel, Gauge<f64, AtomicU64>>,
     streams: Family<JobLabel, Gauge>,
     limited: Family<LimitedLabel, Gauge>,
@@ -87,6 +89,7 @@ pub(super) struct Runs<'a> {
 
 impl JobMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
+        self.done.register(registry);
         registry.register_with_unit(
             "job_rate",
             "Rate of each running job, per second",
@@ -128,6 +131,7 @@ impl JobMetrics {
 
     /// Forgets all jobs.
     pub(super) fn clear(&self) {
+        self.done.clear();
         self.rates.clear();
         self.streams.clear();
         self.limited.clear();
@@ -144,6 +148,7 @@ impl JobMetrics {
             job_id: id.to_owned(),
             runs,
         };
+        self.done.set(&label, progress);
         let rate = progress.bytes_per_second.unwrap_or(0.0);
         self.rates.get_or_create(&label).set(rate);
         let streams = self.streams.get_or_create(&label);

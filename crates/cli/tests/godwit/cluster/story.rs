@@ -256,6 +256,14 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
         (sum - whole).abs() <= 0.01 * whole,
         "{sum}, not {whole}: {rates:?}"
     );
+    let figure = |name: &str| series(&metrics, name, &id)[0].1;
+    assert_eq!(figure("godwit_job_size_bytes"), all.0 as f64, "{metrics}");
+    assert_eq!(figure("godwit_job_files"), all.1 as f64, "{metrics}");
+    let done = figure("godwit_job_done_bytes");
+    assert!(done > 0.0 && done <= all.0 as f64, "{done}");
+    // No job ends before its limit lets it.
+    let left = figure("godwit_job_left_seconds");
+    assert!(left >= 0.5 * (all.0 as f64 - done) / LIMIT as f64, "{left}");
     let limited = series(&metrics, "godwit_job_node_limited", &id);
     assert!(!limited.is_empty(), "{metrics}");
     let hosts = series(&metrics, "godwit_job_host", &id);
