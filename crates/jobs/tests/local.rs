@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::{ChangeJob, JobState, JobView, NewJob};
+use godwit_api::rest::{ChangeJob, JobState, JobView, NewJob, SampleView};
 use godwit_jobs::{Clock, Jobs, JobsError};
 use godwit_state::{Change, Command, JobFilter, Op, ProposeError, Role, Schedule};
 use world::{DEADLINE, World, alice, new, submit, wait_for};
@@ -88,6 +88,20 @@ fn a_job_runs_to_its_end_and_is_remembered() {
         page.contains("here:/from/run42") && !page.contains("http"),
         "{page}"
     );
+    // The page says of which host no energy is known, and how to allow it.
+    let mut unread = report;
+    let figures = [(godwit_api::energy::UNREAD_FIGURE.to_owned(), 1.0)];
+    unread.samples = vec![SampleView {
+        host: figures.into(),
+        ..SampleView::default()
+    }];
+    let page = godwit_jobs::report_page(&unread);
+    for words in [
+        "because the node there may not read the counters",
+        godwit_api::energy::REMEDY,
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
     jobs.stop();
     drop(jobs);
     // A finished job is known after a restart, and not run again.
