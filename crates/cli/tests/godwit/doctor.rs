@@ -437,6 +437,18 @@ fn the_path_to_a_node_is_measured_where_the_user_asks_for_it() {
         .iter()
         .filter_map(|limit| limit["bytes_per_second"].as_u64());
     assert!(rates.max() < Some(1_000_000_000_000), "{all:?}");
+    // Path and storage at both ends were measured, and the least of all is named.
+    for name in ["path", "storage", "storage there"] {
+        let is_measured = all.iter().any(|limit| limit["name"] == name);
+        assert!(is_measured, "{name}: {all:?}");
+    }
+    let sending = all.iter().filter(|limit| limit["way"] == "sending");
+    let least = sending.filter_map(|limit| limit["bytes_per_second"].as_u64());
+    let named = &found.object["sending"];
+    assert_eq!(named["bytes_per_second"].as_u64(), least.min(), "{all:?}");
+    let what = named["what"].as_str().expect("a text");
+    let message = found.object["message"].as_str().expect("a text");
+    assert!(message.contains(&format!("limited by {what}")), "{message}");
     assert!(found.checks("storage there").len() + found.checks("storage").len() == 2);
     assert_eq!(names(&rig.export), before);
 }
