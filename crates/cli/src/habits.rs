@@ -342,26 +342,38 @@ fn instead_of(flag: &str) -> Option<String> {
 /// `-h` among other words of a command asks for no help, because rsync and df give the letter another meaning. Exit code 0 would
 /// claim success, although no work was done.
 fn misplaced_help(words: &[OsString]) -> Option<String> {
-    let [_, command, rest @ ..] = words else {
-        return None;
-    };
+    let words = words.get(1..)?;
+    let (command, rest) = words.split_at_checked(named(words))?;
     let is_asked = |word: &OsString| word == "--help";
     let has_letter = |word: &OsString| {
         let word = word.as_bytes();
         word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'h')
     };
-    if command.as_bytes().starts_with(b"-")
+    if command.is_empty()
         || rest.len() < 2 && rest.iter().all(|word| word == "-h")
         || rest.iter().any(is_asked)
         || !rest.iter().any(has_letter)
     {
         return None;
     }
+    let names: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     Some(format!(
         "{}. For help: godwit {} --help",
         instead_of("-h")?,
-        command.display()
+        names.join(" ")
     ))
+}
+
+/// The number of words that name a command at the beginning of a line, as in `job submit`.
+fn named(words: &[OsString]) -> usize {
+    let whole = crate::args::bare();
+    let mut command = &whole;
+    let is_named = |word: &&OsString| {
+        let found = command.find_subcommand(word);
+        command = found.unwrap_or(command);
+        found.is_some()
+    };
+    words.iter().take_while(is_named).count()
 }
 
 #[cfg(test)]
@@ -435,11 +447,20 @@ mod tests {
         for line in [
             &["godwit", "-h"][..],
             &["godwit", "cp", "-h"],
+            &["godwit", "job", "-h"],
+            &["godwit", "job", "submit", "-h"],
+            &["godwit", "cluster", "status", "-h"],
             &["godwit", "cp", "--help", "a", "b"],
             &["godwit", "cp", "-a", "--help"],
             &["godwit", "help", "cp"],
         ] {
             assert_eq!(hint_of(line), None, "{line:?}");
         }
+        let line = ["godwit", "buffer", "status", "-h", "place"];
+        let hint = hint_of(&line).unwrap_or_default();
+        assert!(
+            hint.ends_with("For help: godwit buffer status --help"),
+            "{hint}"
+        );
     }
 }

@@ -36,6 +36,8 @@ fn help_among_other_words_is_a_mistake_and_alone_is_help() {
         &["sync", "-h"],
         &["cp", "--help"],
         &["doctor", "-h"],
+        &["job", "submit", "-h"],
+        &["cluster", "status", "-h"],
         &["help", "cp"],
     ] {
         let outcome = world.client(line);
