@@ -1,10 +1,12 @@
 //! The command line, built by clap from the settings table and the list of commands.
 //! Parses no value. The table does, so that flags, environment and file agree.
 
+mod brief;
 mod buffer;
 mod cluster;
 #[cfg(test)]
 mod documented;
+mod job;
 mod moving;
 mod node;
 mod rules;
@@ -25,7 +27,7 @@ pub(crate) fn command() -> Command {
     help::with_examples(bare(), usize::MAX)
 }
 
-/// The whole command line as `-h` shows it: of the flags that move data only those in common use.
+/// The whole command line as `-h` shows it: of commands with many flags only those in common use.
 pub(crate) fn brief() -> Command {
     help::with_examples(whole(Make::Brief), help::BRIEF_EXAMPLES_MAX).max_term_width(BRIEF_COLUMNS)
 }
@@ -65,7 +67,7 @@ pub(crate) fn quick() -> Command {
 enum Make {
     /// For help, man pages and completions: without hidden commands and values of switches.
     Shown,
-    /// The short help of commands that move data.
+    /// The short help.
     Brief,
     /// Parsing: the settings of a command are made when it is called.
     Parsed,
@@ -78,10 +80,8 @@ impl Make {
     /// The command with its settings.
     fn with_settings(self, command: Command, scope: Scope) -> Command {
         match (self, scope) {
-            (Self::Brief, Scope::Cp | Scope::Sync) => command.args(moving::common(scope)),
-            (Self::Shown | Self::Brief, _) => {
-                command.args(ordered(scope).into_iter().map(shown_setting))
-            }
+            (Self::Brief, _) => command.args(brief::settings(scope)),
+            (Self::Shown, _) => command.args(ordered(scope).into_iter().map(shown_setting)),
             (_, Scope::Cp) => command.defer(|command| command.args(settings(Scope::Cp))),
             (_, Scope::Sync) => command.defer(|command| command.args(settings(Scope::Sync))),
             (_, Scope::Serve) => command.defer(|command| command.args(settings(Scope::Serve))),
@@ -101,10 +101,19 @@ impl Make {
         }
     }
 
+    /// The text behind the flags of a command whose short help lacks some of them.
+    fn notes(self, command: &str, text: &str) -> String {
+        match self {
+            Self::Brief => format!("{text}\n\n{}", brief::rest(command)),
+            _ => text.to_owned(),
+        }
+    }
+
     /// The command with the settings that select entries.
     fn with_choosing(self, command: Command) -> Command {
         match self {
-            Self::Shown | Self::Brief => command.args(choosing().map(shown_setting)),
+            Self::Shown => command.args(choosing().map(shown_setting)),
+            Self::Brief => command.args(brief::choosing()),
             Self::Parsed => command.defer(|command| command.args(choosing().map(setting_arg))),
         }
     }
@@ -189,6 +198,10 @@ pub(crate) fn choosing() -> impl Iterator<Item = &'static Setting> {
 fn serve(make: Make) -> Command {
     let command = Command::new("serve")
         .about("Run a node: let authorized clients reach the exported directories");
+    let command = match make {
+        Make::Brief => command.after_help(brief::rest("serve")),
+        _ => command,
+    };
     make.with_settings(command, Scope::Serve)
 }
 
@@ -210,9 +223,10 @@ fn trust() -> Command {
 fn verify(make: Make) -> Command {
     let command = Command::new("verify")
         .about("Check a copy by a manifest, reading it at full speed")
-        .after_help(
+        .after_help(make.notes(
+            "verify",
             "Names each entry that is missing or differs. Exit codes: 0 equal, 3 differences found, 1 the copy could not be checked.",
-        );
+        ));
     make.with_settings(command, Scope::Verify)
         .arg(positional(
             "manifest-file",

@@ -109,6 +109,36 @@ fn the_help_names_commands_and_flags() {
 }
 
 #[test]
+fn the_short_help_of_each_command_fits_a_screen() {
+    for command in commands().keys() {
+        let words: Vec<&str> = command.split(' ').chain(["-h"]).collect();
+        let short = told(&words);
+        let lines = short.lines().count();
+        assert!(lines <= 50, "{command}: {lines} lines: {short}");
+    }
+    for (command, common, rare) in [
+        (&["serve"][..], "--export <NAME=PATH>", "--writers"),
+        (&["verify"], "--extra", "--stall-deadline"),
+        (&["job", "submit"], "--deadline", "--idempotency-key"),
+        (&["schedule", "add"], "--time-zone", "--min-size"),
+    ] {
+        let short = told(&[command, &["-h"]].concat());
+        let long = told(&[command, &["--help"]].concat());
+        let name = command.join(" ");
+        assert!(
+            short.contains(common) && !short.contains(rare),
+            "{name}: {short}"
+        );
+        assert!(
+            short.contains(&format!("All flags: godwit {name} --help")),
+            "{name}: {short}"
+        );
+        assert!(long.contains(rare), "{name}: {long}");
+        assert!(!long.contains("All flags:"), "{name}: {long}");
+    }
+}
+
+#[test]
 fn completions_are_valid_and_complete() {
     // Each judges a script without running it.
     for shell in ["bash", "zsh", "fish"] {

@@ -3,31 +3,9 @@
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, Command, ValueHint};
-use godwit_api::settings::{Heading, Scope, Setting};
+use godwit_api::settings::{Heading, Scope};
 
-use super::Make;
-use super::setting::shown_setting;
-
-/// The settings in the short help of the commands that move data, in its order.
-const COMMON: [&str; 17] = [
-    "archive",
-    "dry-run",
-    "delete",
-    "max-delete",
-    "checksum",
-    "update",
-    "exclude",
-    "include",
-    "files-from",
-    "limit",
-    "streams",
-    "priority",
-    "verify",
-    "retry-for",
-    "rsh",
-    "manifest",
-    "verbose",
-];
+use super::{Make, brief};
 
 pub(super) fn cp(make: Make) -> Command {
     let command = Command::new("cp")
@@ -82,7 +60,7 @@ fn each(make: Make) -> Arg {
         .overrides_with(EACH)
         .help("Read SOURCE once for several destinations");
     match make {
-        Make::Brief => arg.display_order(COMMON.len()),
+        Make::Brief => arg.display_order(brief::MOVING.len()),
         _ => arg
             .help_heading(Heading::Safety.text())
             .long_help(
@@ -133,39 +111,7 @@ fn notes(make: Make, command: &str, meaning: &str) -> String {
     let places = "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH (a node), - (standard input or \
          output), mem:SIZE (bytes from memory, a source), null: (a destination that keeps nothing).";
     match make {
-        Make::Brief => format!("{places}\n\nAll flags: godwit {command} --help"),
+        Make::Brief => format!("{places}\n\n{}", brief::rest(command)),
         _ => format!("{places}\n\n{meaning}"),
-    }
-}
-
-/// The settings of the short help.
-pub(super) fn common(scope: Scope) -> Vec<Arg> {
-    let settings = COMMON.iter().filter_map(|name| Setting::find(scope, name));
-    let numbered = settings.map(brief).enumerate();
-    numbered
-        .map(|(order, arg)| arg.help_heading(None).display_order(order))
-        .collect()
-}
-
-/// A setting in the short help. Texts stand beside flags there while the longest flag takes at most 20 columns.
-fn brief(setting: &'static Setting) -> Arg {
-    let arg = shown_setting(setting);
-    match setting.name {
-        "files-from" => arg.value_name("LIST"),
-        "priority" => arg.value_name("CLASS"),
-        "retry-for" => arg.value_name("TIME"),
-        _ => arg,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_short_help_has_settings_of_the_table_alone() {
-        for name in COMMON {
-            assert!(Setting::find(Scope::Sync, name).is_some(), "{name}");
-        }
     }
 }

@@ -3,7 +3,8 @@
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
-use super::node::{family, job_options, value};
+use super::job::job_options;
+use super::node::{family, value};
 use super::{Make, positional, switch};
 
 /// The explanation of windows, behind the help of each command that takes windows.
@@ -55,10 +56,11 @@ pub(super) fn schedule(make: Make) -> Command {
     let add = Command::new("add")
         .about("Submit a job repeatedly; a schedule of the same name is replaced")
         .override_usage("godwit schedule add [OPTIONS] NAME CRON SOURCE... DESTINATION")
-        .after_help(
+        .after_help(make.notes(
+            "schedule add",
             "CRON is minute, hour, day of the month, month, day of the week: \"0 22 * * mon-fri\". At each time the\n\
              schedule submits a job, even while an earlier job waits or runs. Places are written as for godwit job submit.",
-        )
+        ))
         .arg(time_zone("The time zone of CRON, such as Europe/Berlin"))
         .arg(value("comment", "TEXT", "Free text"))
         .arg(positional("id", "NAME", "Name of the schedule"))
