@@ -1,5 +1,5 @@
-//! Owns the narrow interface between a volume and its bytes: a device, a directory, or the hostile ones of tests. Knows no format except
-//! where slots lie.
+//! Owns the narrow interface between a volume and its bytes: a device, a directory, or the hostile ones of tests. Knows the places of
+//! slots, and nothing else of the format.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::extent::SlotIndex;
 use crate::layout::Layout;
 
-/// The bytes below a volume. Any number of threads may call it at once, each for other ranges.
+/// The bytes below a volume. Several threads may call it at once, for different ranges.
 ///
 /// The log lies below `layout.data_at`, in one range of bytes. A directory keeps each slot in a file.
 pub trait Backing: Send + Sync {
@@ -26,10 +26,10 @@ pub trait Backing: Send + Sync {
     /// Makes all ended writes of the log durable.
     ///
     /// # Errors
-    /// The kernel's error. A later success says nothing about the writes before.
+    /// The kernel's error. After an error, a later success does not prove that the earlier writes are durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// Says that these bytes are not needed.
+    /// Discards these bytes, which are no longer needed.
     ///
     /// # Errors
     /// The kernel's error, often that the device has no such operation.
@@ -78,7 +78,7 @@ pub trait Backing: Send + Sync {
         self.sync()
     }
 
-    /// Says that the content of a slot is not needed.
+    /// Discards the content of a slot, which is no longer needed.
     ///
     /// # Errors
     /// As [`Self::discard`].
@@ -86,7 +86,7 @@ pub trait Backing: Send + Sync {
         self.discard(layout.slot_at(slot), u64::from(layout.extent_bytes))
     }
 
-    /// Removes what earlier processes left in slots that hold nothing. `is_held` says which slots hold something.
+    /// Removes the data that earlier processes left in unused slots. `is_held` says which slots hold something.
     ///
     /// # Errors
     /// The kernel's error.

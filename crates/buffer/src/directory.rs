@@ -25,7 +25,7 @@ const LOG: &str = "log";
 const EXTENTS: &str = "extents";
 /// Slots of a directory below it.
 const SLOTS_EACH: u32 = 1024;
-/// Up to this many files are synced one by one; above, their file system as a whole.
+/// Up to this many files are synced one by one. For more files, the whole file system is synced.
 const SYNC_EACH_MAX: usize = 16;
 
 /// Levels of directories below `extents` that are removed; a buffer has one.

@@ -97,7 +97,7 @@ pub struct BlockDigest {
     pub value: Digest,
 }
 
-/// A range of a generation of a file, with its digest: all that an extent says about itself.
+/// The content of an extent: a range of one generation of a file, and its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// The file.
@@ -114,7 +114,7 @@ impl Content {
     /// Describes `data`, which begins at `offset` of the file.
     ///
     /// # Panics
-    /// If `data` is longer than 4 GiB; an extent is not.
+    /// If `data` is longer than 4 GiB; each extent is shorter.
     #[must_use]
     pub fn of(file: &Arc<FileKey>, offset: u64, data: &[u8], kind: DigestKind) -> Self {
         let value = digest_slice(kind, offset, file.generation.bytes, data);
@@ -138,7 +138,7 @@ impl Content {
 /// The direction of data through the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Read from slow storage: it can be had again.
+    /// Read from slow storage, and can be read there again.
     Out,
     /// For slow storage: the buffer has the only copy until it has drained.
     In,
@@ -188,7 +188,7 @@ pub enum Record {
     Clean(SlotIndex),
     /// The slot holds nothing.
     Free(SlotIndex),
-    /// The extents of a file on this volume stay.
+    /// The extents of a file on this volume stay, as the second value says.
     Keep(Arc<FileKey>, Keep),
 }
 
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// Whether a power cut leaves the content, and it can be read.
+    /// Whether the content survives a power cut and can be read.
     #[must_use]
     pub fn is_served(self) -> bool {
         matches!(self, Self::Dirty | Self::Draining | Self::Clean)
@@ -290,7 +290,7 @@ pub enum Step {
     Dropped,
     /// The owner gives the data up.
     Abandoned,
-    /// The content cannot be read, or is not what it was.
+    /// The content cannot be read, or has changed.
     Unreadable,
     /// The log says that the slot holds nothing.
     Freed,

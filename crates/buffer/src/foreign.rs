@@ -62,7 +62,7 @@ const FROM_START: [Mark; 34] = [
 
 /// The number 0xa92b4efc.
 const MD_MARK: [u8; 4] = [0xfc, 0x4e, 0x2b, 0xa9];
-/// An uberblock of ZFS begins with it, in the byte order of the writer.
+/// The first bytes of an uberblock of ZFS, in the byte order of its writer.
 const ZFS_MARKS: [[u8; 8]; 2] = [
     [0x0c, 0xb1, 0xba, 0, 0, 0, 0, 0],
     [0, 0, 0, 0, 0, 0xba, 0xb1, 0x0c],
@@ -82,7 +82,7 @@ pub fn find(backing: &dyn Backing, bytes: u64) -> io::Result<Option<&'static str
     let pages = bytes / PAGE * PAGE;
     let some = END_BYTES.min(pages);
     if some == 0 {
-        // Past the page cache, less than a page cannot be read. A key is as short.
+        // Direct I/O cannot read less than a page. A key is as short.
         return Ok((bytes > 0).then_some(UNKNOWN));
     }
     let mut start = PageBuffer::new(usize::try_from(some).unwrap_or(usize::MAX))?;

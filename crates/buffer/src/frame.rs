@@ -32,7 +32,7 @@ pub const FRAME_BYTES_MAX: usize = 8 << 20;
 /// A record of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A file has this number from now on.
+    /// Later records name a file by this number.
     File {
         /// The number.
         number: u32,
@@ -389,7 +389,7 @@ mod tests {
     fn every_bit_counts() {
         let frame = written();
         let bytes = FrameHead::decode(&frame, 11).expect("a head").bytes;
-        // Each bit of the heads and of the short records, and some of the long path.
+        // The bits of the heads and of the short records, and some bits of the long path.
         let bits =
             (0..bytes * 8).filter(|bit| *bit < 4000 || *bit > (bytes - 150) * 8 || bit % 97 == 0);
         for bit in bits {

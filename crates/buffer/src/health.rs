@@ -116,7 +116,7 @@ impl Watch {
             Health::Slow => USUAL_WEIGHT / 8.0,
             _ => USUAL_WEIGHT,
         };
-        // One slow operation does not become the usual one.
+        // One slow operation must not set the usual time.
         let seen = cost.min(usual * SLOW_FROM * 2.0);
         let usual = usual + (seen - usual) * weight;
         self.usual = Some(usual);
@@ -167,7 +167,7 @@ impl Watch {
         (self.is_out() && !self.is_probing).then_some(self.probe_at)
     }
 
-    /// The result of a probe. Returns whether the volume may come back: its log is then to be read again.
+    /// The result of a probe. Returns whether the volume may come back. Its log must then be read again.
     pub fn handle_probed(&mut self, now: Duration, is_good: bool) -> bool {
         if !self.is_out() {
             return false;
@@ -247,7 +247,7 @@ mod tests {
             let short = Duration::from_micros(400);
             assert_eq!(watch.handle_done(4096, short, 1), None);
         }
-        // Eight at once take eight times as long each.
+        // Each of eight operations at once takes eight times as long.
         for _ in 0..100 {
             let shared = Duration::from_millis(32);
             assert_eq!(watch.handle_done(4 * MIB, shared, 8), None);

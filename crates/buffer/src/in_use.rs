@@ -1,5 +1,5 @@
 //! Owns the question whether a device is in use: mounted, named in `fstab`, swap, held by another device, or below a loop device. Reads
-//! what the kernel says, and changes nothing. An exclusive open finds some of it, too; the reasons are here.
+//! what the kernel says, and changes nothing. An exclusive open also notices some of these uses, but gives no reason.
 
 use std::collections::BTreeSet;
 use std::fs;

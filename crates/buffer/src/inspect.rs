@@ -32,7 +32,7 @@ pub struct Survey {
     pub extents: Vec<Recovered>,
 }
 
-/// An extent that is not as it was written.
+/// An extent whose bytes are damaged.
 #[derive(Debug)]
 pub struct BadExtent {
     /// The extent.

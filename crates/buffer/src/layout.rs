@@ -7,7 +7,7 @@ use crate::ledger::NAME_BYTES_EACH;
 pub const PAGE: u64 = 4096;
 /// Where the two superblocks lie.
 pub const SUPERBLOCK_AT: [u64; 2] = [0, 64 << 10];
-/// Where probes of a volume that failed write.
+/// The place to which probes of a failed volume write.
 pub const PROBE_AT: u64 = 128 << 10;
 /// Where the first log area begins.
 const AREAS_AT: u64 = 1 << 20;

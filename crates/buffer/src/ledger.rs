@@ -156,7 +156,7 @@ impl Ledger {
         }
     }
 
-    /// A write ended: all bytes are on the volume, with this digest, or not.
+    /// A write ended. Either all bytes are on the volume, with the digest in `written`, or the write failed.
     pub fn handle_written(
         &mut self,
         now: Duration,
@@ -197,7 +197,7 @@ impl Ledger {
         }
     }
 
-    /// A commit ended. After a failure the log may have its records or not, so the volume goes out until its log is read again.
+    /// A commit ended. After a failure it is unknown whether the log has its records. So the volume is out until its log is read again.
     pub fn handle_committed(
         &mut self,
         now: Duration,
@@ -312,7 +312,7 @@ impl Ledger {
         if state == State::Freeing && is_unread {
             self.shelf.record(place.volume, Record::Free(place.slot));
         }
-        // A clean extent is read again from its source; the only copy is tried again.
+        // After a failed read, slow storage still has a clean extent. An only copy stays, so that it can be read again.
         if end == ReadEnd::Damaged || (end == ReadEnd::Failed && state == State::Clean) {
             if state == State::Draining {
                 self.shelf.drain.handle_end();
@@ -351,8 +351,8 @@ impl Ledger {
         loading::load(&mut self.shelf, volume, extents);
     }
 
-    /// Sets how long the clean extents of a file stay. Refuses if reservations need the room; returns whether the file has extents and stays
-    /// as asked.
+    /// Sets how long the clean extents of a file stay. Refuses if reservations need the room; returns whether the file has extents and
+    /// stays as asked.
     pub fn keep(&mut self, file: &FileKey, keep: Keep) -> bool {
         let Some(number) = self.shelf.files.find(file) else {
             return false;
@@ -374,7 +374,7 @@ impl Ledger {
         true
     }
 
-    /// The present generation of a file. Extents of others are not found any more, and the clean ones go.
+    /// The present generation of a file. Extents of other generations can no longer be found, and the clean ones are removed.
     pub fn observe(&mut self, source: SourceId, path: &[u8], generation: Generation) {
         for number in self.shelf.files.generations(source, path) {
             let Some(file) = self.shelf.files.get_mut(number) else {
@@ -388,7 +388,7 @@ impl Ledger {
         }
     }
 
-    /// Lets the clean extents of a file go, or all of them if its owner abandons the file.
+    /// Removes the clean extents of a file, or all of them if its owner abandons the file.
     pub fn abandon(&mut self, file: &FileKey, with_dirty: bool) {
         if let Some(number) = self.shelf.files.find(file)
             && let Some(known) = self.shelf.files.get(number)
@@ -438,7 +438,7 @@ impl Ledger {
         self.shelf.notices.pop_front()
     }
 
-    /// When [`Self::poll_action`] may have something to do although nothing happened.
+    /// The next time at which [`Self::poll_action`] may return an action without a change of the ledger.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
         let racks = self.shelf.racks.iter();
@@ -460,7 +460,7 @@ impl Ledger {
         status::of(&self.shelf, self.settings.extent_bytes)
     }
 
-    /// Files of which a volume that is out, or damage, has the only copy.
+    /// Files whose only copy is damaged, or on a volume that is out.
     #[must_use]
     pub fn stranded(&self) -> Vec<Stranded> {
         status::stranded(&self.shelf)

@@ -232,7 +232,7 @@ fn permit(request: &Request, serial: &str, what: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Describes data; of a buffer its owner and what would be lost.
+/// Describes the data that would be lost; for a buffer, also its owner.
 fn described(what: &str, backing: &dyn Backing) -> String {
     let Ok(found) = survey(backing) else {
         return what.to_owned();

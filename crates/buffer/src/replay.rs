@@ -16,7 +16,7 @@ use crate::volume::OpenError;
 /// Bytes read at once: a full log of 1 TiB takes some ten reads.
 const WINDOW_BYTES: usize = 8 << 20;
 
-/// Something that is not as it was written. A torn last frame is none.
+/// A damaged part of a volume. A torn last frame is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Frames of the log, from the first number to the one before the second.
@@ -202,7 +202,7 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// At least `bytes` bytes at `at` of the area; fewer at its end.
+    /// At least `bytes` bytes from offset `at` of the area; fewer at the end of the area.
     fn bytes(&mut self, at: u64, bytes: usize) -> io::Result<&[u8]> {
         let end = self.end.min(at.saturating_add(bytes as u64));
         let has = at >= self.from && end <= self.from + self.length as u64;

@@ -1,8 +1,8 @@
 //! Owns a buffer in use: its volumes, the threads that fill and keep them, and the reads that it serves. Decides nothing; the ledger does.
 //! Knows no transfers and no exports.
 //!
-//! A reader asks first, and hands over what it then had to read from slow storage. Neither call waits for flash that is full or fails: what
-//! finds no room in memory or on a volume passes the buffer by.
+//! A reader asks first, and hands over what it then had to read from slow storage. Neither call waits for flash that is full or fails: data
+//! without room in memory or on a volume bypasses the buffer.
 //!
 //! Lock order: gatherings (`fill`), one gathering, loads (`serve`), ledger, memory. No lock is held across I/O.
 
@@ -116,8 +116,8 @@ impl Buffer {
         Ok(Self(shared))
     }
 
-    /// A file whose generation is the present one. Earlier generations are not served any more, and go. `None` if the buffer cannot have it:
-    /// the file is empty, larger than the buffer, or has a longer path than the log takes.
+    /// A file whose generation is the present one. Earlier generations are no longer served, and are removed. `None` if the buffer cannot
+    /// have it: the file is empty, larger than the buffer, or has a longer path than the log takes.
     #[must_use]
     pub fn file(&self, key: FileKey, keep: Keep) -> Option<BufferedFile> {
         let shared = &self.0;
@@ -142,7 +142,7 @@ impl Buffer {
         })
     }
 
-    /// Bytes that the buffer takes before it evicts what it took first.
+    /// Number of bytes that the buffer holds before it evicts the oldest ones.
     #[must_use]
     pub fn room(&self) -> u64 {
         let slots: u64 = self.0.mounts.iter().map(|one| u64::from(one.slots)).sum();
@@ -197,7 +197,7 @@ impl BufferedFile {
         is_hit
     }
 
-    /// Takes a copy of what was read at `offset` of this generation. Complete extents go to flash by [`Self::store`]; before that, the
+    /// Copies bytes that the caller read at `offset` of this generation. Complete extents go to flash by [`Self::store`]; before that, the
     /// caller must make sure that the file still has this generation.
     #[must_use]
     pub fn fill(&self, offset: u64, data: &[u8]) -> Filled {

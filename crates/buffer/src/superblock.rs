@@ -70,7 +70,7 @@ impl Superblock {
         bytes
     }
 
-    /// Reads a superblock. `None` if the bytes are none, are damaged, or have another version.
+    /// Reads a superblock. `None` if the bytes are no superblock, are damaged, or have another version.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; SUPERBLOCK_BYTES] = bytes.first_chunk()?;

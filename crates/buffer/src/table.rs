@@ -1,6 +1,6 @@
 //! Owns what a log says at its end: the content of each slot, and the files that the slots name. Reads and writes no log.
 //!
-//! The log may be forged. So memory follows the records that it really has, never a number in them.
+//! The log may be forged. So the memory depends on the records that the log really has, never on a number in them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -199,7 +199,7 @@ impl Table {
     }
 }
 
-/// The numbers that no file has: ranges below `next`, and all from there.
+/// The numbers that no file has: ranges below `next`, and all from `next` on.
 #[derive(Clone, Debug, Default)]
 struct Unused {
     /// The end of each range by its beginning.

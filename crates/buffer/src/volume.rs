@@ -1,8 +1,8 @@
 //! Owns a volume: extents on a device or in a directory, and the log that says what they hold. Chooses no slots, and keeps no order of use;
 //! the ledger does. `docs/buffer.md` has the format.
 //!
-//! A commit makes contents durable, then the records about them. The log lies in one of two areas. When an area is full, a checkpoint goes
-//! to the other one, and the superblocks then name that one.
+//! A commit makes contents durable, then the records about them. The log lies in one of two areas. When an area is full, a checkpoint is
+//! written to the other area. Then the superblocks name the other area.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -88,7 +88,7 @@ pub enum PutError {
     /// The kernel's error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The data is not what its digest says.
+    /// The data does not match its digest.
     #[error("the data does not match its digest")]
     Damaged,
 }
@@ -137,7 +137,7 @@ pub fn format(backing: &dyn Backing, format: &Format) -> io::Result<Superblock> 
     let zeros = PageBuffer::new(WIPED_BYTES)?;
     backing.write_at(0, &zeros)?;
     backing.sync()?;
-    // A device without this operation keeps its old bytes, which no slot holds.
+    // A device without this operation keeps its old bytes. No slot refers to them.
     let _ = backing.discard(layout.data_at, layout.end() - layout.data_at);
     let superblock = Superblock {
         generation: 1,
@@ -391,8 +391,8 @@ impl Log {
     }
 }
 
-/// Makes durable what a log was read from. After a failed sync the last frame and the superblocks can be read, and a power cut may still
-/// take them. So they are written again: the same bytes, which nothing can tear.
+/// Makes the bytes durable from which a log was read. After a failed sync, reads may return the last frame and the superblocks although a
+/// power cut can still destroy them. So the same bytes are written again. A torn write of the same bytes changes nothing.
 fn settle(backing: &dyn Backing, superblock: &Superblock, replayed: &Replay) -> io::Result<()> {
     let bytes = usize::try_from(replayed.last_bytes).unwrap_or(usize::MAX);
     if bytes > 0 {

@@ -170,7 +170,7 @@ fn a_place_that_is_smaller_than_its_superblock_says_is_refused() {
     device.extend(BYTES).expect("room");
     let mut superblock = format(&device, &wanted(EXTENT, BYTES)).expect("formatted");
     drop(device);
-    // Of as many slots as its log could name, the place holds a part.
+    // The superblock claims more slots than the file has room for.
     superblock.generation += 1;
     superblock.layout.slots = 3000;
     let mut bytes = std::fs::read(&path).expect("read");

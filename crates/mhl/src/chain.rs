@@ -28,7 +28,7 @@ pub(crate) fn load(folder: &Path) -> Result<Vec<Link>, Error> {
     read::chain(BufReader::new(file)).map_err(|reason| Error::malformed(&path, reason))
 }
 
-/// Puts the chain into a folder. It is safe from a power cut at the end.
+/// Puts the chain into a folder. When the call returns, the chain is safe from a power cut.
 pub(crate) fn store(folder: &Path, links: &[Link]) -> Result<(), Error> {
     let path = folder.join(FILE);
     let mut made = write::Replacing::begin(&path)?;

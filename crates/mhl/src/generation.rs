@@ -27,7 +27,7 @@ impl Action {
 /// The work that a generation records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// The data was looked at where it is.
+    /// The data was checked where it lies.
     InPlace,
     /// The data was copied.
     Transfer,

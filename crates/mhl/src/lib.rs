@@ -38,7 +38,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The answer of the system.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file of a history is malformed or not the one that the chain lists.
@@ -105,7 +105,7 @@ pub fn names_in(text: &[u8]) -> Result<Vec<String>, String> {
 pub enum Difference {
     /// The file is in the history alone.
     Missing,
-    /// The name belongs to something that is no file.
+    /// Another kind of entry has the name of the file.
     Type,
     /// The file has another size.
     Size {

@@ -318,7 +318,7 @@ impl Sealing<'_> {
     }
 }
 
-/// Bytes of the name of a directory in that of a generation.
+/// Largest number of bytes of a directory's name in the name of a generation.
 const NAME_MAX: usize = 180;
 
 /// Makes the folder of a history, with the rights of the directory. The time of the directory stays the one of the data.
@@ -338,7 +338,7 @@ fn make_folder(folder: &Path, directory: &Directory) -> Result<(), Error> {
     }
 }
 
-/// The digests of a directory: of the digests below it in the order of their texts, and of those together with their names.
+/// The two digests of a directory. One is made of the digests below it, in the order of their texts; the other also of the names.
 fn digest_of(
     format: Format,
     below: &[(&String, Vec<DirectoryDigest>)],

@@ -1,5 +1,5 @@
 //! Owns the walk over a data set, and the digests of its files, by several threads. Follows no link.
-//! Reads and writes no history but to know what it ignores.
+//! Writes no history, and reads one only for its ignored patterns.
 
 use std::fs;
 use std::io::{self, Read as _};

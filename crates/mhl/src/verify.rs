@@ -66,7 +66,7 @@ impl Recorded {
         self.wanted.len() as u64
     }
 
-    /// Their bytes, where the history has their sizes.
+    /// The sum of their sizes, as far as the history has them.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let sizes = self.wanted.iter().filter_map(|(_, record)| record.size);
@@ -111,7 +111,7 @@ fn below(root: &Path, path: &Path) -> String {
     rest.to_string_lossy().into_owned()
 }
 
-/// The records of all histories of a tree, by their paths below the top. Leaves out files that their history ignores by now.
+/// The records of all histories of a tree, by their paths below the top. Leaves out files that their history now ignores.
 fn collect(
     directory: &Directory,
     path: &str,
@@ -190,7 +190,7 @@ fn compare(
     Ok(())
 }
 
-/// The file of the copy, unless it differs without a digest.
+/// The file of the copy, or a difference that needs no digest.
 fn entry_of(at: &Path, record: &Record) -> Result<Entry, Difference> {
     let about = match fs::symlink_metadata(at) {
         Ok(about) => about,

@@ -27,7 +27,7 @@ pub(crate) struct Sealing {
 /// The result of a sealing.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The new generation; of several, the last one.
+    /// The new generation; the last one if there are several.
     pub generation: Option<ManifestDone>,
     /// Number of files that differ from the history.
     pub differences: u64,
@@ -195,7 +195,7 @@ fn seal(
     })
 }
 
-/// Refuses a source that is no directory. A missing source is the matter of the transfer.
+/// Refuses a source that is no directory. The transfer reports a missing source.
 fn refuse_file(shown: &Path, path: &Path) -> Result<(), Failure> {
     let follows = path.as_os_str().as_bytes().ends_with(b"/");
     let about = match follows {

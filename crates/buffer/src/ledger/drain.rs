@@ -42,7 +42,7 @@ impl Default for DrainSettings {
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest time between two tries.
 const RETRY_LAST: Duration = Duration::from_secs(60);
-/// Draining that was not used is made up for at most this long.
+/// After a pause, draining exceeds its rate by the bytes of this time at most.
 const BURST: Duration = Duration::from_millis(100);
 
 /// A dirty extent in the queue.
@@ -63,7 +63,7 @@ pub(super) struct Drain {
     queue: BTreeSet<([u64; 3], Place)>,
     /// Extents whose drain failed, by the time of the next try.
     later: BTreeSet<(Duration, Place)>,
-    /// All places of both sets. A place of `later` has the time of its next try.
+    /// All places of both sets. A place in `later` has the time of its next try here.
     waiting: HashMap<Place, (Waiting, Option<Duration>)>,
     failures: HashMap<Place, u32>,
     running: u32,
@@ -113,7 +113,7 @@ impl Drain {
         *next = Some(due);
     }
 
-    /// Forgets an extent that is not to drain.
+    /// Forgets an extent that need not drain.
     pub(super) fn remove(&mut self, place: Place) {
         self.failures.remove(&place);
         match self.waiting.remove(&place) {

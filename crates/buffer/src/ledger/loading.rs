@@ -3,7 +3,7 @@
 use super::shelf::Shelf;
 use crate::extent::{Keep, Place, Recovered, Step, VolumeIndex};
 
-/// Puts the extents of a log onto a volume that has none.
+/// Adds the extents of a log to a volume without extents.
 pub(super) fn load(shelf: &mut Shelf, volume: VolumeIndex, extents: Vec<Recovered>) {
     let mut again = Vec::new();
     for one in extents {
@@ -32,7 +32,7 @@ pub(super) fn load(shelf: &mut Shelf, volume: VolumeIndex, extents: Vec<Recovere
             shelf.queue(place);
         }
         again.extend(index(shelf, place));
-        // Only an extent that can be found may be one that stays.
+        // Now the extent can be found, so it may also be one that stays.
         shelf.change(place, |_| {});
     }
     if let Some(rack) = shelf.rack_mut(volume) {
@@ -43,7 +43,7 @@ pub(super) fn load(shelf: &mut Shelf, volume: VolumeIndex, extents: Vec<Recovere
     }
 }
 
-/// Makes an extent findable. Returns an extent that is not needed beside it: two volumes may have the same range after one was out.
+/// Makes an extent findable. Returns the extent that becomes superfluous: after a volume was out, two volumes may have the same range.
 fn index(shelf: &mut Shelf, place: Place) -> Option<Place> {
     let extent = shelf.get(place)?;
     let (number, offset, digest) = (extent.file?, extent.offset, extent.digest);
@@ -58,7 +58,7 @@ fn index(shelf: &mut Shelf, place: Place) -> Option<Place> {
     match (is_dirty, is_there_dirty) {
         (false, _) => Some(place),
         (true, true) if is_same => Some(place),
-        // Neither may be lost; the other one is found, and both drain.
+        // Both are only copies, so both drain; readers find the other one.
         (true, true) => None,
         (true, false) => {
             let file = shelf.files.get_mut(number)?;

@@ -46,7 +46,7 @@ pub(super) fn give_up(shelf: &mut Shelf, places: Vec<Place>, with_dirty: bool) {
     }
 }
 
-/// Forgets an operation under way. Returns its begin, and how many operations the volume had.
+/// Forgets an operation under way. Returns the time at which it began, and the number of operations on the volume, this one included.
 pub(super) fn end_operation(shelf: &mut Shelf, ticket: Ticket) -> Option<(Duration, u32)> {
     let rack = shelf.rack_mut(ticket.place.volume)?;
     let at_once = u32::try_from(rack.under_way.len()).unwrap_or(u32::MAX);

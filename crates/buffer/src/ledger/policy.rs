@@ -39,7 +39,7 @@ pub(super) fn choose(
             }
             continue;
         };
-        // Eviction helps, so it comes before all others.
+        // Eviction will make room, so this reason comes before all others.
         if reason != Reason::Freeing {
             reason = hindrance;
         }

@@ -100,7 +100,7 @@ pub(super) struct InFlight {
 pub(super) struct Rack {
     pub(super) index: VolumeIndex,
     slots: Vec<Extent>,
-    /// The next slot to use is the last one.
+    /// Unused slots. The last one in the list is used next.
     free: Vec<SlotIndex>,
     counts: [u32; State::ALL.len()],
     /// Clean extents that stay.
@@ -110,7 +110,7 @@ pub(super) struct Rack {
     pub(super) watch: Watch,
     /// Writes and reads under way, with the time at which each began.
     pub(super) under_way: Vec<(Ticket, Duration)>,
-    /// The file system below had no room; until then it is not asked again.
+    /// The file system of the volume had no room. The ledger tries it again after this time.
     pub(super) full_until: Duration,
 }
 
@@ -134,7 +134,7 @@ impl Rack {
         rack
     }
 
-    /// Makes all slots unused. Turns go on, so results of earlier uses stay recognisable.
+    /// Makes all slots unused. The numbers of turns continue, so that results of earlier uses can be recognised.
     pub(super) fn clear(&mut self, watch: Watch) {
         for extent in &mut self.slots {
             let turn = extent.turn.wrapping_add(1);

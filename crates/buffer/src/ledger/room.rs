@@ -28,7 +28,7 @@ pub enum Reason {
     Undrained,
     /// Files that stay fill the buffer.
     Kept,
-    /// Others have reserved the room, or came before.
+    /// Others have reserved the room, or asked for it earlier.
     Reserved,
     /// Slots are being freed.
     Freeing,
@@ -63,7 +63,7 @@ impl fmt::Display for Reason {
 pub enum Admission {
     /// The room is reserved.
     Granted(ReservationId),
-    /// The request waits; [`super::Notice::Granted`] tells when there is room.
+    /// The request waits; [`super::Notice::Granted`] comes when there is room.
     Waits(ReservationId, Reason),
     /// The data goes past the buffer.
     PassThrough(Reason),

@@ -56,7 +56,7 @@ impl Shelf {
         self.rack_mut(place.volume)?.get_mut(place.slot)
     }
 
-    /// The extent of a ticket, unless the place has had another use since.
+    /// The extent of a ticket; `None` if its place has been used again since.
     pub(super) fn current(&self, ticket: Ticket) -> Option<&Extent> {
         let extent = self.get(ticket.place)?;
         (extent.turn == ticket.turn).then_some(extent)
@@ -73,7 +73,7 @@ impl Shelf {
         content_of(&self.files, extent)
     }
 
-    /// Takes a step, and keeps index, last uses and queues in accord. Returns whether the state allowed it.
+    /// Takes a step, and updates index, last uses and queues. Returns whether the state allowed it.
     pub(super) fn step(&mut self, place: Place, step: Step) -> bool {
         let Some(before) = self.get(place).cloned() else {
             return false;
@@ -196,7 +196,7 @@ impl Shelf {
         self.note_use(place);
     }
 
-    /// Changes what decides whether the extent may go, without a use.
+    /// Changes an extent in a way that affects whether it may go, and records no use.
     pub(super) fn change(&mut self, place: Place, change: impl FnOnce(&mut Extent)) {
         self.forget_use(place);
         if let Some(extent) = self.get_mut(place) {
@@ -232,7 +232,7 @@ impl Shelf {
         }
     }
 
-    /// Takes a volume out: nothing on it is found, and data on its way to it has failed.
+    /// Takes a volume out: its extents can no longer be found, and writes to it count as failed.
     pub(super) fn strand(&mut self, volume: VolumeIndex, health: Health) {
         self.notices.push_back(Notice::Health(volume, health));
         let Some(rack) = self.rack(volume) else {
@@ -268,7 +268,7 @@ impl Shelf {
         }
     }
 
-    /// An extent that is not durable goes; its owner gets a notice, and its reservation the slot.
+    /// Removes an extent that is not durable. Its owner gets a notice, and the slot returns to its reservation.
     pub(super) fn fail(&mut self, place: Place) {
         let Some(extent) = self.get(place).cloned() else {
             return;

@@ -48,7 +48,7 @@ impl Status {
     }
 }
 
-/// A file of which the buffer has the only copy and cannot read it now.
+/// A file whose only copy is in the buffer and cannot be read now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stranded {
     /// The file.
@@ -78,7 +78,7 @@ fn usable(shelf: &Shelf) -> u64 {
     each.sum()
 }
 
-/// Slots in use, and all slots, of the volumes that are in.
+/// Slots in use, and all slots, of the volumes that are not out.
 pub(super) fn used(shelf: &Shelf) -> (u64, u64) {
     let racks = shelf.racks.iter().filter(|rack| !rack.watch.is_out());
     racks.fold((0, 0), |(used, all), rack| {

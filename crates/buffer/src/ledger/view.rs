@@ -38,8 +38,8 @@ impl Ledger {
         }
     }
 
-    /// The next files of a source in the order of their paths, behind `after`, at and below a path. At most `most`; superseded ones are
-    /// left out.
+    /// The next files of a source in the order of their paths, behind `after`, at and below a path. Returns at most `most`, and no
+    /// superseded generation.
     #[must_use]
     pub fn files(
         &self,

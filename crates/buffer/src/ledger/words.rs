@@ -59,9 +59,9 @@ pub enum Action {
 /// News for the owner of the buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A waiting reservation has its room.
+    /// A waiting reservation got its room.
     Granted(ReservationId),
-    /// This extent did not become durable: its data has to be had again.
+    /// This extent did not become durable: its owner must get the data again.
     Failed(Ticket, Span),
     /// This was the only copy, and it cannot be read.
     Lost(Span),
@@ -98,7 +98,7 @@ pub enum Drained {
 /// How a read ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadEnd {
-    /// The content has its digest.
+    /// The content matches its digest.
     Good,
     /// The volume could not read it.
     Failed,

@@ -30,7 +30,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(200);
 const WAITS_MAX: Duration = Duration::from_secs(5);
 const WAIT_STEP: Duration = Duration::from_millis(2);
 
-/// The choice for a complete extent while flash is busy.
+/// The treatment of a complete extent while flash is busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patience {
     /// It passes the buffer by.
@@ -69,11 +69,11 @@ struct Gathered {
     uses: u64,
 }
 
-/// An extent of which some blocks are there.
+/// An extent of which some blocks have arrived.
 struct Part {
     held: Option<(Held, Room)>,
     keep: Keep,
-    /// Ranges that are there, in order, apart from each other.
+    /// The ranges that have arrived, in order. Between any two is a gap.
     ranges: Vec<(usize, usize)>,
     bytes: usize,
 }

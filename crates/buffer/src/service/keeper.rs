@@ -19,7 +19,7 @@ use crate::ledger::{Action, Drained, Notice};
 const WORK_MAX: usize = 4;
 /// The keeper looks at least this often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// A buffer that closes waits so long for flash. Afterwards its last extents are lost, which can be read again.
+/// A buffer that closes waits this long for flash. Then it gives up its last extents; slow storage has their data.
 const CLOSES_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AT_END: Duration = Duration::from_millis(5);
 
@@ -73,7 +73,7 @@ pub(super) fn start(shared: &Arc<Shared>, queue: Receiver<Pending>) -> std::io::
 }
 
 impl Threads {
-    /// Ends the threads: the writers, then the last commits. A thread that hangs in its kernel is left.
+    /// Ends the threads: the writers, then the last commits. A thread that hangs in the kernel is left behind.
     pub(super) fn end(self, shared: &Shared) {
         let until = Instant::now() + CLOSES_WITHIN;
         join(self.writers, until);
@@ -114,7 +114,7 @@ fn keep(shared: &Shared, workers: &[SyncSender<Action>], ending: &Ending) {
                 }
             };
             let worker = workers.get(usize::from(volume.0));
-            // A worker has room, for the ledger gives one volume no two of a kind.
+            // The queue has room: the ledger never gives a volume two pieces of work of one kind at once.
             let sent = worker.is_some_and(|worker| worker.try_send(action).is_ok());
             debug_assert!(sent, "a worker has room");
         }

@@ -31,7 +31,7 @@ struct Stock {
     used: usize,
 }
 
-/// A buffer for one extent. Its bytes are those of its last use.
+/// A buffer for one extent. It still has the bytes of its last use.
 #[derive(Debug)]
 pub(super) struct Held {
     buffer: Option<PageBuffer>,
@@ -60,7 +60,7 @@ impl Memory {
             Some(buffer) => Some(buffer),
             None => PageBuffer::new(self.each).ok(),
         };
-        // Without a buffer its end lowers the count.
+        // Without a buffer, `held` ends here, and that lowers the count.
         let held = Held {
             buffer,
             memory: Arc::clone(self),

@@ -64,7 +64,7 @@ impl Loads {
         drop(ready);
     }
 
-    /// The extent, if it is in memory; otherwise the caller is to load it. Waits while another thread does.
+    /// The extent, if it is in memory; otherwise the caller must load it. Waits while another thread does.
     fn find(&self, ticket: Ticket) -> Found<'_> {
         let mut state = lock(&self.state);
         let mut has_waited = false;

@@ -91,7 +91,7 @@ impl Buffer {
         ledger.files(source, below, after, most)
     }
 
-    /// Sets how long the files at and below a path stay. Returns how many stay as asked, and how many do not, for want of room.
+    /// Sets how long the files at and below a path stay. Returns the number of files that stay, and of those for which there is no room.
     pub fn keep(&self, source: SourceId, below: &[u8], keep: Keep) -> (u64, u64) {
         let (mut kept, mut refused) = (0, 0);
         self.each(source, below, |ledger, file| {
@@ -103,7 +103,7 @@ impl Buffer {
         (kept, refused)
     }
 
-    /// Lets the files at and below a path go, as far as slow storage has them. Returns how many files had extents.
+    /// Removes the extents of files at and below a path, as far as slow storage has the data. Returns how many files had extents.
     pub fn drop_files(&self, source: SourceId, below: &[u8]) -> u64 {
         let mut dropped = 0;
         self.each(source, below, |ledger, file| {

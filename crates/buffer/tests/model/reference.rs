@@ -44,7 +44,7 @@ impl Reference {
         self.entries.iter_mut().find(|entry| entry.ticket == ticket)
     }
 
-    /// The ledger names an extent that was loaded from a log: now its turn is known.
+    /// Records the turn of an extent that was loaded from a log, once the ledger names the extent.
     pub(crate) fn learn(&mut self, ticket: Ticket) {
         let mut all = self.entries.iter_mut();
         let loaded = Ticket { turn: 0, ..ticket };

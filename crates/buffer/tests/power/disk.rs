@@ -50,7 +50,7 @@ pub(crate) struct Faults {
     pub(crate) write: u64,
     pub(crate) no_space: u64,
     pub(crate) sync: u64,
-    /// Bits that flip on their way from the disk, the disk being right.
+    /// Bits that flip on their way from a disk whose own bytes are right.
     pub(crate) flip: u64,
 }
 
