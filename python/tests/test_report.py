@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 pytest.importorskip("polars", reason="the extra `evaluate` is not installed")
 
 from godwit.evaluate import figures, report
+from godwit.evaluate.main import main
+from godwit.evaluate.results import Results
 
 ABOUT = {
     "title": "A site",
@@ -246,6 +249,38 @@ def test_machines_and_what_is_missing_of_them():
     text = part(report.page(ABOUT, runs({}), []), "Machines of both ends")
     assert "far: dtn2" in text and "ens1 100 Gbit/s" in text and "kernel 6.1" in text
     assert "eth0 to 0-3" in text and "are missing, because" in text
+
+
+def test_another_machine_describes_itself_for_the_report(tmp_path, capsys):
+    main(["machine"])
+    described = tmp_path / "far.json"
+    described.write_text(capsys.readouterr().out)
+    out = tmp_path / "out"
+    Results(out).begin(ABOUT)
+    main(["report", str(out), "--machine", f"far={described}"])
+    kernel = f"far: kernel {platform.release()}"
+    text = part((out / "report.html").read_text(), "Machines of both ends")
+    assert "This machine: kernel 6.1" in text and kernel in text and "Of further machines" in text
+    assert "net.ipv4.tcp_rmem" in text
+    # It stays in the results.
+    main(["report", str(out)])
+    assert kernel in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("far", "write NAME=FILE"),
+        ("far=none.json", "cannot read"),
+        ("far=wrong.json", "is not what godwit-evaluate machine prints"),
+    ],
+)
+def test_a_file_that_describes_no_machine_is_refused(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.json").write_text("[1, 2]")
+    Results(tmp_path / "out").begin(ABOUT)
+    with pytest.raises(SystemExit, match=said):
+        main(["report", "out", "--machine", words])
 
 
 def test_variants_left_out_scaled_or_loaded_are_in_the_method():

@@ -6,9 +6,10 @@ import json
 import os
 import platform
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 from ..client import Client
+from ..errors import SetupError
 
 # These decide a rate most often, and often stay as they were made.
 _SYSCTLS = (
@@ -46,6 +47,25 @@ def here() -> Dict[str, Any]:
 def node(client: Client) -> Dict[str, Any]:
     """A node and its cluster, as the API shows them."""
     return {"node": dict(client.node.get()), "cluster": dict(client.cluster.get()), "settings": _changed(client)}
+
+
+def described(words: Sequence[str]) -> Dict[str, Any]:
+    """Other machines, each given as NAME=FILE; the file has what `godwit-evaluate machine` printed there."""
+    found = {}
+    for word in words:
+        name, _, file = word.partition("=")
+        if not name or not file:
+            raise SetupError("usage", f"--machine {word}: write NAME=FILE")
+        try:
+            told = json.loads(Path(file).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SetupError("usage", f"--machine {word}: cannot read {file}: {error.strerror}") from error
+        except ValueError:
+            told = None
+        if not isinstance(told, dict) or not isinstance(told.get("kernel"), str):
+            raise SetupError("usage", f"--machine {word}: {file} is not what godwit-evaluate machine prints")
+        found[name] = told
+    return found
 
 
 def _changed(client: Client) -> Dict[str, Any]:
@@ -87,5 +107,5 @@ def _read(path: Path) -> str:
 
 
 def tell() -> None:
-    """Prints this machine. A process has one namespace, and an emulated path has two."""
+    """Prints this machine: for the report on another one, or for a namespace of an emulated path."""
     print(json.dumps(here()))

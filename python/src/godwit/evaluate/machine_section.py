@@ -8,33 +8,40 @@ from typing import Any, List, Mapping
 from ..progress import size
 from . import markup
 
-# Facts that only this machine can read; no API gives them for another machine.
-_HERE_ALONE = "kernel, processor model, governor, interrupt affinity, mounts and sysctls"
+# Facts that only a program on the machine can read; no API gives them.
+_ON_IT_ALONE = "kernel, processor model, governor, interrupt affinity, mounts and sysctls"
 
 
 def machines(about: Mapping[str, Any]) -> str:
-    """The nodes as their APIs describe them, and this machine."""
+    """The nodes as their APIs describe them, this machine, and those that described themselves."""
     named = {"asked": about["node"], **about.get("watched", {})}
     rows = [_row(name, node) for name, described in named.items() for node in described["cluster"]["nodes"]]
     table = markup.rows(["node", "program", "cores", "memory", "interfaces", "free at exports"], rows)
-    here = about["machine"]
-    facts = [(key, here.get(key)) for key in ("kernel", "processor", "cores", "governor")]
-    affinity = [f"{one['name']} to {one['cores']}" for one in here.get("interrupts") or ()]
-    said = [
-        "This machine: " + ", ".join(f"{key} {value or 'unknown'}" for key, value in facts) + ".",
-        f"Interrupts of its interfaces, as they are: {'; '.join(affinity) or 'none is that of a device'}.",
-        f"Of other machines, {_HERE_ALONE} are missing, because the API of a node does not give them: run godwit doctor there.",
+    here, others = about["machine"], about.get("machines", {})
+    said = [*_facts("This machine", here), *(fact for name, other in others.items() for fact in _facts(name, other))]
+    said += [
+        f"Of {'further' if others else 'other'} machines, {_ON_IT_ALONE} are missing, because no API gives them.",
+        "To add them, run godwit-evaluate machine there, and godwit-evaluate report FOLDER --machine NAME=FILE here.",
         "A site that [[watch]] does not name is missing, because only a client of its node may ask for its description.",
     ]
     if about.get("path") is not None:
         said.append(f"Both nodes ran on this machine, joined by an emulated path: {json.dumps(about['path'])}.")
         said.append("Interfaces and sysctls of the network are those of the namespaces of both nodes.")
-    parts = {"machine": here, "node": about["node"], "watched": about.get("watched", {})}
+    parts = {"machine": here, "node": about["node"], "watched": about.get("watched", {}), "machines": others}
     if "far_machine" in about:
         parts["far_machine"] = about["far_machine"]
     whole = json.dumps(parts, indent=1)
     folded = f"<details><summary>All of it</summary><pre>{markup.text(whole)}</pre></details>"
     return markup.section("Machines of both ends", table + markup.listed(said) + folded)
+
+
+def _facts(name: str, machine: Mapping[str, Any]) -> List[str]:
+    facts = [(key, machine.get(key)) for key in ("kernel", "processor", "cores", "governor")]
+    affinity = [f"{one['name']} to {one['cores']}" for one in machine.get("interrupts") or ()]
+    return [
+        f"{name}: " + ", ".join(f"{key} {value or 'unknown'}" for key, value in facts) + ".",
+        f"Interrupts of its interfaces, as they are: {'; '.join(affinity) or 'none is that of a device'}.",
+    ]
 
 
 def _row(name: str, node: Mapping[str, Any]) -> List[str]:

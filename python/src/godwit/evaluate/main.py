@@ -64,9 +64,22 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--settings", metavar="X,Y", help="two settings of the one folder A, by the words that differ")
     compare.add_argument("--figure", choices=("bytes_per_second", "seconds"), default="bytes_per_second")
     compare.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-    commands.add_parser("report", help="write the report again").add_argument("folder", type=Path, help="a folder of results")
+    report = commands.add_parser("report", help="write the report again")
+    report.add_argument("folder", type=Path, help="a folder of results")
+    _add_machines(report)
+    commands.add_parser("machine", help="print a description of this machine, for an evaluation that runs on another one")
     commands.add_parser("plans", help="list the ready-made plans").add_argument("name", nargs="?", help="print this one")
     return made
+
+
+def _add_machines(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--machine",
+        metavar="NAME=FILE",
+        action="append",
+        default=[],
+        help="a file with the output of godwit-evaluate machine there",
+    )
 
 
 def _add_places(run: argparse.ArgumentParser) -> None:
@@ -88,15 +101,18 @@ def _add_places(run: argparse.ArgumentParser) -> None:
     run.add_argument("--yes", action="store_true", help="begin without asking")
     run.add_argument("--json", action="store_true", help="print the verdict as JSON: each ceiling, its stage, and the lowest one")
     run.add_argument("--keep-data", action="store_true", help="leave the data sets for the next evaluation")
+    _add_machines(run)
     run.add_argument("--node", metavar="URL", help="https://HOST[:PORT]; else GODWIT_NODE, else the node of this machine")
     run.add_argument("--token-file", metavar="FILE", help="the file with the token; else GODWIT_TOKEN_FILE")
     run.add_argument("--fingerprint", metavar="SHA256", help="of the node's certificate or of its key")
 
 
 def _run(asked: argparse.Namespace) -> None:
+    from . import machine
     from .emulated import Emulated
     from .plan import load
 
+    asked.machines = machine.described(asked.machine)
     places = {name: getattr(asked, name) for name in ("source", "source_directory", "destination", "destination_directory")}
     given = {name: getattr(asked, name) for name in ("scale", "repetitions", "within", "seconds")}
     given["idle_below"] = _ANY_LOAD if asked.busy else None
@@ -124,9 +140,11 @@ def _evaluate(asked: argparse.Namespace, client: Client, plan: Plan, made: Optio
 
     out = asked.out or Path(datetime.now().strftime("evaluation-%Y%m%d-%H%M%S"))
     # Another user may foresee a name by the time, and lead the files elsewhere by links.
-    campaign = Campaign(client, plan, Results(out, must_be_new=asked.out is None), _say, path=made)
+    results = Results(out, must_be_new=asked.out is None)
+    campaign = Campaign(client, plan, results, _say, path=made)
     try:
         campaign.prepare()
+        results.put_machines(asked.machines)
         if campaign.left():
             _say(campaign.cost())
             _agree(asked.yes)
@@ -170,9 +188,18 @@ def _compare(asked: argparse.Namespace) -> None:
 
 
 def _report(asked: argparse.Namespace) -> None:
+    from . import machine
     from .report import write
+    from .results import Results
 
+    Results(asked.folder).put_machines(machine.described(asked.machine))
     print(write(asked.folder))
+
+
+def _machine(_: argparse.Namespace) -> None:
+    from . import machine
+
+    machine.tell()
 
 
 def _plans(asked: argparse.Namespace) -> None:
@@ -194,4 +221,11 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-_COMMANDS = {"run": _run, "verify-network": _run, "compare": _compare, "report": _report, "plans": _plans}
+_COMMANDS = {
+    "run": _run,
+    "verify-network": _run,
+    "compare": _compare,
+    "report": _report,
+    "machine": _machine,
+    "plans": _plans,
+}

@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping
 
 import polars as pl
 
@@ -71,6 +71,13 @@ class Results:
             about[name] = find()
             (self.directory / _ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True), encoding="utf-8")
         return about[name]
+
+    def put_machines(self, machines: Mapping[str, Any]) -> None:
+        """Keeps the descriptions of other machines, beside those of earlier calls."""
+        if machines:
+            about = self.about()
+            about["machines"] = {**about.get("machines", {}), **machines}
+            (self.directory / _ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True), encoding="utf-8")
 
     def add(self, run: Dict[str, Any], samples: Iterable[Sample]) -> None:
         """Adds a run. The samples come first, so that a run that is there has all of them.
