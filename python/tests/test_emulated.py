@@ -175,6 +175,39 @@ def test_a_fixed_buffer_is_for_an_emulated_path_alone():
     assert "tcp_buffer is for an emulated path" in str(refused.value)
 
 
+def test_more_interfaces_carry_more():
+    plan = TINY.replace('tcp_buffer = ["default", "128KiB"]', "interfaces = [1, 2]").replace("repetitions = 1", "repetitions = 2")
+    with directory() as made:
+        root, before = Path(made), left_over()
+        (root / "plan.toml").write_text(plan)
+        evaluate(root, str(root / "plan.toml"), "--emulate", "100Mbit/s")
+        assert left_over() <= before
+        found = runs(root)
+        assert len(found) == 4
+        rates = {"1": 0.0, "2": 0.0}
+        for run in found:
+            count = run["factors"]["interfaces"]
+            # A job with one path lists none.
+            used = {one["name"].split()[0] for one in run["channels"]}
+            assert used == (set() if count == "1" else {"c0", "c1"}), run["channels"]
+            rates[count] = max(rates[count], run["bytes_per_second"])
+        # Other work on the machine may let less through, and nothing lets more.
+        assert rates["1"] < 13e6 and rates["1"] < rates["2"] < 26e6, rates
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "said"), [(None, [1, 2], "for an emulated path"), ({"rate": "1Gbit/s"}, [0, 9], "1 to 8")]
+)
+def test_a_number_of_interfaces_is_for_an_emulated_path_alone(path, values, said):
+    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": {"interfaces": values}}
+    places = {"source": "here:/a", "destination": "b:/c"}
+    if path:
+        document["path"], places = path, {"source_directory": "/a", "destination_directory": "/b"}
+    with pytest.raises(godwit.SetupError) as refused:
+        plans.parse("x", document, places)
+    assert said in str(refused.value)
+
+
 def test_units_of_a_path():
     assert emulated._twice("2.5ms") == "5ms" and emulated._twice("") == "0ms"
     assert emulated._rate_of_tc("1Gbit/s") == "1gbit"

@@ -17,7 +17,7 @@ from .cgroups import Throttling
 from .emulated import FAR, Emulated
 from .idle import Connect, Idle
 from .measure import STEAL_MAX, TIMEOUT, Size, failed, measure, places
-from .plan import BUFFER_FACTOR, Data, Plan, Run
+from .plan import BUFFER_FACTOR, INTERFACES_FACTOR, Data, Plan, Run
 from .probes import Probes, timed_by
 from .results import Results
 from .sampler import Sampler
@@ -274,6 +274,7 @@ class Campaign:
             busy = self._wait_until_idle(run)
             if self._path is not None:
                 self._path.set_buffers(dict(run.factors).get(BUFFER_FACTOR, "default"))
+                self._path.set_interfaces(int(dict(run.factors).get(INTERFACES_FACTOR, "1")))
             row, samples = measure(self._client, self.plan, run, self._size(run), self._sampler, self._throttling)
             row["tries"] = attempt
             row["busy_before"], row["idle_of"] = max(busy.values(), default=0.0), sorted(busy)

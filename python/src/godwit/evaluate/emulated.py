@@ -22,12 +22,13 @@ from typing_extensions import Self
 
 from ..client import Client
 from ..errors import GodwitError, SetupError
-from .plan import Plan
+from .plan import INTERFACES_FACTOR, Plan
 from .sets import parse_size
 
 FAR = "far"
 
-_NEAR_ADDRESS, _FAR_ADDRESS = "10.213.77.1", "10.213.77.2"
+# The last number of an address says the end, the one before it the cable. The first cable leads to the site.
+_LAST = {"near": 1, "far": 2}
 _START_SECONDS = 120
 _SIGN = {"near": "a", FAR: "b"}
 # At once, as many as a plan may want.
@@ -46,6 +47,8 @@ class Emulated:
         self.namespaces: Dict[str, str] = {}
         self._usual: Dict[str, str] = {}
         self._buffers = "default"
+        self._cables = max((int(str(number)) for number in plan.factors.get(INTERFACES_FACTOR, ())), default=1)
+        self._interfaces = self._cables
 
     def __enter__(self) -> Self:
         if os.geteuid() != 0:
@@ -85,6 +88,14 @@ class Emulated:
                 _run(*self._entering(end), "sysctl", "-q", "-w", f"{name}={wanted}")
         self._buffers = size
 
+    def set_interfaces(self, count: int) -> None:
+        """Gives addresses to as many interfaces of each end, and takes those of the others: nothing uses such an interface."""
+        for cable in range(min(count, self._interfaces), max(count, self._interfaces)):
+            for end, name in self.namespaces.items():
+                change = "add" if cable < count else "del"
+                _run("ip", "-n", name, "address", change, f"{_address(end, cable)}/24", "dev", f"c{cable}")
+        self._interfaces = count
+
     def _socket(self, end: str) -> Path:
         return self._homes[end] / "run" / "node.sock"
 
@@ -97,40 +108,40 @@ class Emulated:
             _run("ip", "-n", name, "link", "set", "lo", "up")
             self.namespaces[end] = name
             self._homes[end] = root / end
-        self._join()
+        for cable in range(self._cables):
+            self._join(cable)
         self._usual = {name: _run(*self._entering("near"), "sysctl", "-n", name).strip() for name in _BUFFERS}
         serving = {end: self._serve(end, root / f"{end}.log") for end in ("near", FAR)}
         self._command(FAR, "access", "allow", self._command("near", "id"), "--all-exports", "--read", "--write")
-        address = f"{_FAR_ADDRESS}:{serving[FAR].rsplit(':', 1)[1]}"
+        address = f"{_address(FAR, 0)}:{serving[FAR].rsplit(':', 1)[1]}"
         self._command("near", "site", "add", FAR, address, "--identity", self._command(FAR, "id"))
 
-    def _join(self) -> None:
+    def _join(self, cable: int) -> None:
         """By tc where the kernel can delay, else by the program `wanlink`."""
-        near, far = self.namespaces["near"], self.namespaces[FAR]
+        near, far, device = self.namespaces["near"], self.namespaces[FAR], f"c{cable}"
         rate, delay, loss = (str(self._path.get(name, "")) for name in ("rate", "delay", "loss"))
-        _run("ip", "link", "add", "c0", "netns", near, "type", "veth", "peer", "name", "c0", "netns", far)
         if (delay or loss) and not _can_delay(near):
-            _run("ip", "-n", near, "link", "del", "c0")
-            self._wanlink(rate, delay, loss)
+            self._wanlink(cable, rate, delay, loss)
             return
-        for name, address in ((near, _NEAR_ADDRESS), (far, _FAR_ADDRESS)):
-            _run("ip", "-n", name, "address", "add", f"{address}/24", "dev", "c0")
-            _run("ip", "-n", name, "link", "set", "c0", "up")
+        _run("ip", "link", "add", device, "netns", near, "type", "veth", "peer", "name", device, "netns", far)
+        for end, name in self.namespaces.items():
+            _run("ip", "-n", name, "address", "add", f"{_address(end, cable)}/24", "dev", device)
+            _run("ip", "-n", name, "link", "set", device, "up")
             above: Sequence[str] = ("root",)
             if delay or loss:
                 words = (["delay", delay] if delay else []) + (["loss", loss] if loss else [])
-                _run("tc", "-n", name, "qdisc", "add", "dev", "c0", "root", "handle", "1:", "netem", "limit", "100000", *words)
+                _run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "handle", "1:", "netem", "limit", "100000", *words)
                 above = ("parent", "1:")
             if rate:
                 bucket = ("tbf", "rate", _rate_of_tc(rate), "burst", "256kb", "latency", "50ms")
-                _run("tc", "-n", name, "qdisc", "add", "dev", "c0", *above, *bucket)
+                _run("tc", "-n", name, "qdisc", "add", "dev", device, *above, *bucket)
 
-    def _wanlink(self, rate: str, delay: str, loss: str) -> None:
+    def _wanlink(self, cable: int, rate: str, delay: str, loss: str) -> None:
         program = _beside("wanlink")
         if program is None:
             raise SetupError("usage", "the kernel has no netem, and the program wanlink is not beside godwit: nothing can delay")
-        near, far = self.namespaces["near"], self.namespaces[FAR]
-        words = ["--left", f"{near}:{_NEAR_ADDRESS}/24", "--right", f"{far}:{_FAR_ADDRESS}/24", "--offload", "on"]
+        left, right = (f"{name}:{_address(end, cable)}/24" for end, name in self.namespaces.items())
+        words = ["--left", left, "--right", right, "--offload", "on", "--device", f"c{cable}"]
         words += (
             ["--rtt", _twice(delay)] + (["--rate", rate.replace("/s", "")] if rate else []) + (["--loss", loss] if loss else [])
         )
@@ -190,6 +201,10 @@ def describing() -> List[str]:
     It finds modules where this program finds them. By `-m` root would run modules of a working directory that others may write.
     """
     return [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from {__package__} import machine; machine.tell()"]
+
+
+def _address(end: str, cable: int) -> str:
+    return f"10.213.{77 + cable}.{_LAST[end]}"
 
 
 def _can_delay(namespace: str) -> bool:

@@ -26,6 +26,10 @@ _RUN = {"repetitions", "seed", "scale", "timeout", "idle_below", "tries", "cold"
 _PATH = {"rate", "delay", "loss"}
 # A factor that is no setting of a job: buffers of TCP, which only an emulated path sets.
 BUFFER_FACTOR = "tcp_buffer"
+# Another one: the number of interfaces in use at each end of an emulated path.
+INTERFACES_FACTOR = "interfaces"
+# Each takes a network of its path.
+_INTERFACES_MAX = 8
 # Another one: whether a job is divided among the nodes of its sites.
 DIVIDE_FACTOR = "divide"
 _DIVIDE = {"auto", "always", "never"}
@@ -225,6 +229,14 @@ def _bounded(name: str, plan: Plan) -> None:
             "usage",
             f"{name}: factors: {BUFFER_FACTOR} is for an emulated path: elsewhere, the sysctls of each end decide",
         )
+    interfaces = plan.factors.get(INTERFACES_FACTOR, ())
+    if interfaces and plan.path is None:
+        raise SetupError(
+            "usage",
+            f"{name}: factors: {INTERFACES_FACTOR} is for an emulated path: elsewhere, the addresses of each node decide",
+        )
+    if not {str(one) for one in interfaces} <= {str(number) for number in range(1, _INTERFACES_MAX + 1)}:
+        raise SetupError("usage", f"{name}: factors: {INTERFACES_FACTOR}: write numbers from 1 to {_INTERFACES_MAX}")
     if not {str(one) for one in plan.factors.get(DIVIDE_FACTOR, ())} <= _DIVIDE:
         raise SetupError("usage", f"{name}: factors: {DIVIDE_FACTOR}: there are {', '.join(sorted(_DIVIDE))}")
     if plan.fit and not plan.seconds:
