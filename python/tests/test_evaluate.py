@@ -182,7 +182,7 @@ def test_the_size_of_a_set_is_known_before_it_is_made(tmp_path):
         assert sets.make(plan, plan.data[0], scale)[1] == sets.foretell(spec, plan.seed, scale)
     with pytest.raises(godwit.SetupError) as refused:
         sets.foretell("nosuch:5", 1, 1)
-    assert "nosuch" in refused.value.detail
+    assert "nosuch" in refused.value.message
 
 
 def test_sizes_are_read():
