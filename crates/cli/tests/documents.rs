@@ -116,12 +116,13 @@ fn the_short_help_of_each_command_fits_a_screen() {
         let lines = short.lines().count();
         assert!(lines <= 50, "{command}: {lines} lines: {short}");
     }
-    for (command, common, rare) in [
-        (&["serve"][..], "--export <NAME=PATH>", "--writers"),
+    let cases: [(&[&str], &str, &str); 4] = [
+        (&["serve"], "--export <NAME=PATH>", "--writers"),
         (&["verify"], "--extra", "--stall-deadline"),
         (&["job", "submit"], "--deadline", "--idempotency-key"),
         (&["schedule", "add"], "--time-zone", "--min-size"),
-    ] {
+    ];
+    for (command, common, rare) in cases {
         let short = told(&[command, &["-h"]].concat());
         let long = told(&[command, &["--help"]].concat());
         let name = command.join(" ");
