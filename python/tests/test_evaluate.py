@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -20,6 +21,8 @@ from godwit.evaluate import figures, sampler, sets, stats  # noqa: E402
 from godwit.evaluate import plan as plans  # noqa: E402
 from godwit.evaluate.idle import busy_now  # noqa: E402
 from godwit.evaluate.measure import forecast_error  # noqa: E402
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 TINY = """
 title = "Tiny"
@@ -162,6 +165,25 @@ def test_ready_made_plans_are_plans():
     # Of jobs of the same size, the first one done is not the last one only if there are several.
     sizes = plans.load("zx-sizes", places)
     assert sizes.factors["concurrent"] == [4]
+
+
+def test_the_commands_and_the_plan_of_the_pages_are_accepted(tmp_path):
+    from godwit.evaluate.main import _asked
+
+    pages = [(DOCS / name).read_text() for name in ("evaluate.md", "papers.md")]
+    lines = [line for page in pages for line in re.sub(r"\\\n +", "", page).splitlines()]
+    found = [line.strip() for line in lines if line.startswith("    godwit-evaluate ")]
+    found += [words for line in lines for words in re.findall("`(godwit-evaluate [^`]+)`", line)]
+    assert len(found) >= 10, found
+    for line in found:
+        words = shlex.split(line, comments=True)[1:]
+        asked = _asked(words)
+        assert asked.command != "run" or asked.plan in plans.names(), line
+    document = re.findall(r"^```toml\n(.*?)^```", pages[0], re.MULTILINE | re.DOTALL)
+    assert len(document) == 1
+    (tmp_path / "plan.toml").write_text(document[0])
+    places = {"source": "here:/data", "destination": "siteB:/data", "source_directory": str(tmp_path)}
+    assert len(plans.load(str(tmp_path / "plan.toml"), places).factors) == 2
 
 
 def test_each_set_of_a_ready_made_plan_can_be_made(tmp_path):

@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Optional[List[str]] = None) -> None:
     """Runs the command."""
-    given = sys.argv[1:] if arguments is None else arguments
-    # `godwit-evaluate plan.toml` is short for `godwit-evaluate run plan.toml`.
-    if given and given[0] not in _COMMANDS and not given[0].startswith("-"):
-        given = ["run", *given]
-    asked = _parser().parse_args(given)
-    asked.given = given
+    asked = _asked(sys.argv[1:] if arguments is None else arguments)
     # A service that is stopped leaves no more behind than a command that is interrupted.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -44,6 +39,15 @@ def main(arguments: Optional[List[str]] = None) -> None:
         sys.exit(f"godwit-evaluate: {error}\n{error.advice}")
     except KeyboardInterrupt:
         sys.exit("godwit-evaluate: stopped")
+
+
+def _asked(given: List[str]) -> argparse.Namespace:
+    # `godwit-evaluate plan.toml` is short for `godwit-evaluate run plan.toml`.
+    if given and given[0] not in _COMMANDS and not given[0].startswith("-"):
+        given = ["run", *given]
+    asked = _parser().parse_args(given)
+    asked.given = given
+    return asked
 
 
 def _parser() -> argparse.ArgumentParser:
