@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{ChangeJob, JobState, JobView, NewJob, SampleView};
 use godwit_jobs::{Clock, Jobs, JobsError};
-use godwit_state::{Change, Command, JobFilter, Op, ProposeError, Role, Schedule};
+use godwit_state::{Change, Command, FEATURE_LEVEL, JobFilter, Op, ProposeError, Role, Schedule};
 use world::{DEADLINE, World, alice, new, submit, wait_for};
 
 #[track_caller]
@@ -325,31 +325,74 @@ fn a_schedule_submits_its_job_by_itself() {
             Role::Admin,
         )
         .expect("it makes sense");
-    let schedule = Schedule {
+    propose(&jobs, Op::Schedule(Change::Put(each_second(&template))));
+    complete_by_schedule(&jobs, |_| true);
+    assert_same(&world.path("from/a"), &world.path("to/a"));
+    jobs.stop();
+}
+
+#[test]
+fn a_schedule_submits_a_job_with_several_destinations() {
+    let world = World::new();
+    world.write("from/a", b"alpha");
+    let jobs = world.start(2);
+    propose(&jobs, Op::Level(FEATURE_LEVEL));
+    let template = NewJob {
+        more_destinations: vec!["here:/to/two".to_owned()],
+        ..new("here:/from/a", "here:/to/one")
+    };
+    let check = |template: &NewJob| {
+        jobs.schedules()
+            .check("* * * * * *", "UTC", template, "alice", Role::Admin)
+    };
+    check(&template).expect("it makes sense");
+    let twice = NewJob {
+        more_destinations: vec!["here:/to/one".to_owned()],
+        ..template.clone()
+    };
+    check(&twice).expect_err("one place");
+    propose(&jobs, Op::Schedule(Change::Put(each_second(&template))));
+    let parent = complete_by_schedule(&jobs, |job| job.destinations.is_some());
+    assert_eq!(parent.destinations.map(|count| count.total), Some(2));
+    for name in ["to/one", "to/two"] {
+        assert_same(&world.path("from/a"), &world.path(name));
+    }
+    jobs.stop();
+}
+
+fn propose(jobs: &Jobs, op: Op) {
+    jobs.replica()
+        .propose_blocking(Command::new(godwit_jobs::now(), alice(), op))
+        .expect("applied");
+}
+
+/// A schedule that submits this job each second.
+fn each_second(template: &NewJob) -> Schedule {
+    Schedule {
         id: "nightly".to_owned(),
         cron: "* * * * * *".to_owned(),
         time_zone: "Europe/Berlin".to_owned(),
         owner: "alice".to_owned(),
         role: None,
-        template: serde_json::to_string(&template).expect("JSON"),
+        template: serde_json::to_string(template).expect("JSON"),
         disabled: false,
         fired: None,
         reason: None,
         comment: String::new(),
-    };
-    let put = Op::Schedule(Change::Put(schedule));
-    jobs.replica()
-        .propose_blocking(Command::new(godwit_jobs::now(), alice(), put))
-        .expect("put");
+    }
+}
+
+/// Waits until such a job is complete.
+#[track_caller]
+fn complete_by_schedule(jobs: &Jobs, is_meant: impl Fn(&JobView) -> bool) -> JobView {
     let until = Instant::now() + DEADLINE;
     loop {
-        let page = jobs.list(&JobFilter::default(), None, 10).expect("a list");
-        if page.jobs.iter().any(|job| job.state == JobState::Complete) {
-            break;
+        let page = jobs.list(&JobFilter::default(), None, 100).expect("a list");
+        let mut complete = page.jobs.iter();
+        if let Some(job) = complete.find(|job| job.state == JobState::Complete && is_meant(job)) {
+            return job.clone();
         }
         assert!(Instant::now() < until, "{page:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_same(&world.path("from/a"), &world.path("to/a"));
-    jobs.stop();
 }

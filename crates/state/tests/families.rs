@@ -4,11 +4,11 @@
 mod support;
 
 use godwit_state::{
-    CommandError, Effect, FEATURE_LEVEL, FailureCode, Families, Job, JobChange, JobFilter, JobOp,
-    JobQueue, JobState, NewFamily, Op, Outcome, Prune, Reason,
+    Change, CommandError, Effect, FEATURE_LEVEL, FailureCode, Families, Job, JobChange, JobFilter,
+    JobOp, JobQueue, JobState, NewFamily, Op, Outcome, Prune, Reason,
 };
 use support::state::State;
-use support::{at, claim, finish, job_command, new_job, place};
+use support::{at, claim, finish, job_command, new_job, nightly, place};
 
 const PARENT: &str = "f0";
 
@@ -328,4 +328,29 @@ fn an_owner_who_is_removed_leaves_no_parent_that_goes_on() {
         change(&mut state, id, deny).expect("denied");
     }
     assert_eq!(job(&state, PARENT).state, JobState::Failed);
+}
+
+#[test]
+fn a_tick_of_a_schedule_submits_a_family() {
+    let mut state = State::new();
+    state
+        .op(0, Op::Schedule(Change::Create(nightly())))
+        .expect("created");
+    let NewFamily { parent, children } = family();
+    let fired = Op::Fired {
+        schedule: "nightly".to_owned(),
+        tick: at(200),
+        job: Some(Box::new(parent)),
+        children,
+        reason: None,
+    };
+    let below = state.op(1, fired.clone()).expect_err("an old level");
+    assert!(below.to_string().contains("cluster level"), "{below}");
+    state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
+    state.op(201, fired).expect("fired");
+    let families = Families(&state.reader);
+    assert_eq!(families.count(PARENT).expect("read"), Some((3, 0)));
+    for id in [PARENT, "f1", "f3"] {
+        assert_eq!(job(&state, id).schedule.as_deref(), Some("nightly"), "{id}");
+    }
 }

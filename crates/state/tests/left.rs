@@ -169,6 +169,7 @@ fn a_disabled_schedule_fires_no_job() {
                 schedule: "nightly".to_owned(),
                 tick: at(100_000),
                 job: Some(Box::new(new)),
+                children: Vec::new(),
                 reason: None,
             },
         );

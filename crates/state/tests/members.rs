@@ -157,6 +157,7 @@ fn the_leader_notes_who_proposed_a_command_and_refuses_what_only_leaders_do() {
         schedule: "nightly".to_owned(),
         tick: at(5),
         job: Some(Box::new(job("f", "ada"))),
+        children: Vec::new(),
         reason: None,
     };
     for op in [

@@ -46,6 +46,7 @@ fn a_tick_fires_once() {
         schedule: "nightly".to_owned(),
         tick: at(tick),
         job: Some(Box::new(new_job(id))),
+        children: Vec::new(),
         reason: None,
     };
     assert_eq!(
@@ -91,6 +92,7 @@ fn a_tick_fires_once() {
         schedule: "nightly".to_owned(),
         tick: at(300),
         job: None,
+        children: Vec::new(),
         reason: Some(why.clone()),
     };
     state.op(301, skip).expect("skip");

@@ -279,6 +279,7 @@ fn the_job_of_a_schedule_belongs_to_its_owner() {
         schedule: "nightly".to_owned(),
         tick: at(5),
         job: Some(Box::new(job("f", owner))),
+        children: Vec::new(),
         reason: None,
     };
     denied(

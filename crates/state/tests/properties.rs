@@ -123,6 +123,7 @@ fn make(step: &Step, millis: i64, jobs: &BTreeMap<String, Job>) -> Command {
                 schedule: "nightly".to_owned(),
                 tick: at(1_000 + i64::from(*tick)),
                 job: Some(Box::new(new_job(&format!("job{job}")))),
+                children: Vec::new(),
                 reason: None,
             },
         ),

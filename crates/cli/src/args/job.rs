@@ -92,14 +92,6 @@ fn submit(make: Make) -> Command {
         .about("Submit a job that copies or verifies, and print its id")
         .override_usage(usage)
         .after_help(notes)
-        .arg(
-            value(
-                "to",
-                "DESTINATION",
-                "A destination in place of the last argument (repeatable)",
-            )
-            .action(ArgAction::Append),
-        )
         .arg(value(
             "after",
             "TIME",
@@ -180,6 +172,14 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
                 "setting",
                 "NAME=VALUE",
                 "A setting of godwit cp, sync or verify, such as streams=8 (repeatable)",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(
+            value(
+                "to",
+                "DESTINATION",
+                "A destination in place of the last argument (repeatable)",
             )
             .action(ArgAction::Append),
         )

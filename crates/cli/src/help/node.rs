@@ -364,10 +364,16 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "schedule add",
-        &[example(
-            "godwit schedule add nightly '0 22 * * mon-fri' here:/data/run42 siteB:/archive/run42 --sync --exclude '*.tmp'",
-            "on working days, without temporary files",
-        )],
+        &[
+            example(
+                "godwit schedule add nightly '0 22 * * mon-fri' here:/data/run42 siteB:/archive/run42 --sync --exclude '*.tmp'",
+                "on working days, without temporary files",
+            ),
+            example(
+                "godwit schedule add nightly '0 22 * * *' here:/data/run42 --to siteB:/archive/ --to siteC:/in/",
+                "read once, for two destinations",
+            ),
+        ],
     ),
     (
         "schedule list",

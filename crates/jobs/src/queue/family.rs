@@ -1,12 +1,12 @@
-//! Checks a job with several destinations that is submitted, and puts it into the state: a parent, and an ordinary job for each destination.
+//! Checks a job with several destinations, and puts one that is submitted into the state: a parent, and an ordinary job for each destination.
 //! Runs none of them. The state derives the parent from its children.
 
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
-    Actor, Agreed, DESTINATIONS_MAX, LEVEL_DESTINATIONS, NewFamily, NewJob as Submitted, Op,
-    SPEC_BYTES_MAX, Site, sortable_id,
+    Actor, Agreed, DESTINATIONS_MAX, LEVEL_DESTINATIONS, NewFamily, NewJob as Submitted, Op, Role,
+    SPEC_BYTES_MAX, Site, Timestamp, sortable_id,
 };
 
 use super::submit::{self, Admission};
@@ -17,6 +17,18 @@ use crate::rights::access;
 
 /// The bits of an id that are random.
 const RANDOM_BITS: u32 = (1 << 25) - 1;
+
+/// Whether a job may run, from its sources to its destination.
+pub(super) type May<'a> = dyn Fn(&NewJob, &[Place], &Place) -> Result<(), JobsError> + 'a;
+
+/// A job with several destinations that was checked.
+pub(super) struct Family {
+    children: Vec<Checked>,
+    /// The places of the parent: those of the first destination.
+    places: (Vec<Place>, Place),
+    /// The description of the parent.
+    text: String,
+}
 
 /// A destination whose job was checked.
 struct Checked {
@@ -33,50 +45,91 @@ pub(super) fn submit(
     new: &NewJob,
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
-    check_form(admission, new)?;
-    let (mut checked, mut bytes) = (Vec::new(), 0);
-    for one in each(new) {
-        let one = check_one(admission, &actor, owner, one)?;
-        bytes += one.text.len();
-        check_length(bytes)?;
-        checked.push(one);
-    }
-    let places: Vec<&Place> = checked.iter().map(|one| &one.places.1).collect();
-    let Some(first) = checked.first() else {
-        return Err(invalid("name at least one destination".to_owned()));
+    let may = |one: &NewJob, sources: &[Place], destination: &Place| match actor.role {
+        Some(role) => {
+            let there = access::There::of(one);
+            access::check_places(&admission.rights, owner, role, there, sources, destination)
+        }
+        None => Ok(()),
     };
-    check_apart(admission, &first.places.0, &places)?;
-    let reader = admission.this.reader();
-    let text = Stored::text_of(&reader, new, actor.role, &first.places)?;
-    check_length(bytes + text.len())?;
+    let family = check(admission, actor.role, new, &may)?;
     let is_repeated = match &key {
-        Some(key) => reader.job_by_key(owner, key)?.is_some(),
+        Some(key) => (admission.this.reader().job_by_key(owner, key)?).is_some(),
         None => false,
     };
     let _turn = admission.turns.take(format!("jobs of {owner}"));
     if !is_repeated {
         submit::check_room(admission, owner)?;
     }
-    let count = u32::try_from(checked.len()).unwrap_or(u32::MAX);
     submit::propose(&admission.this, actor, &|at| {
-        // Ids in the order of the destinations, behind the id of the parent.
-        let base = (random() & RANDOM_BITS).min(RANDOM_BITS - count);
-        let id = |number: u32| sortable_id(at, base + number);
-        let parent = Submitted {
-            id: id(0),
-            ..submit::build(at, owner, new, text.clone(), &first.places, key.clone())
-        };
-        let children = (1..).zip(&checked).map(|(number, one)| Submitted {
-            id: id(number),
-            ..submit::build(at, owner, &one.new, one.text.clone(), &one.places, None)
-        });
-        let children = children.collect();
+        let (parent, children) = family.build(at, owner, new, key.clone());
         let id = parent.id.clone();
         Ok((
             id,
             Op::SubmitFamily(Box::new(NewFamily { parent, children })),
         ))
     })
+}
+
+/// Checks a job with several destinations, which a user of this role submits.
+pub(super) fn check(
+    admission: &Admission,
+    role: Option<Role>,
+    new: &NewJob,
+    may: &May<'_>,
+) -> Result<Family, JobsError> {
+    check_form(admission, new)?;
+    let reader = admission.this.reader();
+    let (mut children, mut bytes) = (Vec::new(), 0);
+    for one in each(new) {
+        let places = submit::check(&admission.this, &one)?;
+        let text = Stored::text_of(&reader, &one, role, &places)?;
+        may(&one, &places.0, &places.1)?;
+        bytes += text.len();
+        check_length(bytes)?;
+        children.push(Checked {
+            new: one,
+            places,
+            text,
+        });
+    }
+    let Some(first) = children.first() else {
+        return Err(invalid("name at least one destination".to_owned()));
+    };
+    let places = first.places.clone();
+    let destinations: Vec<&Place> = children.iter().map(|one| &one.places.1).collect();
+    check_apart(admission, &places.0, &destinations)?;
+    let text = Stored::text_of(&reader, new, role, &places)?;
+    check_length(bytes + text.len())?;
+    Ok(Family {
+        children,
+        places,
+        text,
+    })
+}
+
+impl Family {
+    /// The parent and its children as the state takes them. Ids are in the order of the destinations, behind the id of the parent.
+    pub(super) fn build(
+        &self,
+        at: Timestamp,
+        owner: &str,
+        new: &NewJob,
+        key: Option<String>,
+    ) -> (Submitted, Vec<Submitted>) {
+        let count = u32::try_from(self.children.len()).unwrap_or(u32::MAX);
+        let base = (random() & RANDOM_BITS).min(RANDOM_BITS.saturating_sub(count));
+        let id = |number: u32| sortable_id(at, base.saturating_add(number));
+        let parent = Submitted {
+            id: id(0),
+            ..submit::build(at, owner, new, self.text.clone(), &self.places, key)
+        };
+        let children = (1..).zip(&self.children).map(|(number, one)| Submitted {
+            id: id(number),
+            ..submit::build(at, owner, &one.new, one.text.clone(), &one.places, None)
+        });
+        (parent, children.collect())
+    }
 }
 
 fn invalid(detail: String) -> JobsError {
@@ -123,23 +176,6 @@ fn check_form(admission: &Admission, new: &NewJob) -> Result<(), JobsError> {
         )));
     }
     Ok(())
-}
-
-fn check_one(
-    admission: &Admission,
-    actor: &Actor,
-    owner: &str,
-    new: NewJob,
-) -> Result<Checked, JobsError> {
-    let places = submit::check(&admission.this, &new)?;
-    let reader = admission.this.reader();
-    let text = Stored::text_of(&reader, &new, actor.role, &places)?;
-    if let Some(role) = actor.role {
-        let there = access::There::of(&new);
-        let (sources, destination) = &places;
-        access::check_places(&admission.rights, owner, role, there, sources, destination)?;
-    }
-    Ok(Checked { new, places, text })
 }
 
 fn check_length(bytes: usize) -> Result<(), JobsError> {

@@ -8,7 +8,7 @@ mod ticks;
 use std::time::Instant;
 
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::NewJob;
+use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
     Agreed, LEVEL_ROLES, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role, Schedule,
     Timestamp,
@@ -19,6 +19,7 @@ use crate::basis::spec;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::queue::Queue;
+use crate::queue::family;
 use crate::queue::submit::{self, Admission};
 use crate::rights::access;
 pub(crate) use kept::KeptTicks;
@@ -41,16 +42,15 @@ pub(crate) fn check(
             format!("cron: {cron:?} does not come due within {YEARS_MAX} years"),
         ));
     }
+    let may = |new: &NewJob, sources: &[Place], destination: &Place| {
+        let there = access::There::of(new);
+        access::check_places(&admission.rights, owner, role, there, sources, destination)
+    };
+    if !template.more_destinations.is_empty() {
+        return family::check(admission, Some(role), template, &may).map(drop);
+    }
     let (sources, destination) = submit::check(&admission.this, template)?;
-    let there = access::There::of(template);
-    access::check_places(
-        &admission.rights,
-        owner,
-        role,
-        there,
-        &sources,
-        &destination,
-    )
+    may(template, &sources, &destination)
 }
 
 /// The role that a schedule keeps when a user of this role puts it. `earlier` is the schedule with the same job and times: a comment of
@@ -108,21 +108,22 @@ pub(crate) fn fire(
         if !queue.ticks.take(&schedule.owner, Instant::now()) {
             continue;
         }
-        let (job, reason) = match job_of(&queue.admission, &schedule, at) {
-            Ok(job) => (Some(Box::new(job)), None),
+        let (job, children, reason) = match job_of(&queue.admission, &schedule, at) {
+            Ok((job, children)) => (Some(Box::new(job)), children, None),
             Err(error) => {
                 queue.this.log(&format!(
                     "schedule {}: the job of {} is skipped: {error}",
                     schedule.id,
                     tick.utc()
                 ));
-                (None, Some(reason_of(&error)))
+                (None, Vec::new(), Some(reason_of(&error)))
             }
         };
         let fired = Op::Fired {
             schedule: schedule.id,
             tick,
             job,
+            children,
             reason,
         };
         match queue.this.propose_at(at, fired) {
@@ -143,18 +144,27 @@ fn reason_of(error: &JobsError) -> Reason {
     Reason::new(code, clip(&error.words()))
 }
 
+/// The job of a schedule, and the jobs of its destinations if it has several.
 fn job_of(
     admission: &Admission,
     schedule: &Schedule,
     at: Timestamp,
-) -> Result<Submitted, JobsError> {
+) -> Result<(Submitted, Vec<Submitted>), JobsError> {
     let new = spec::parse(&schedule.template)?;
+    let owner = schedule.owner.as_str();
+    let may = |one: &NewJob, sources: &[Place], destination: &Place| {
+        let (there, who) = (access::There::of(one), (owner, schedule.role));
+        access::check_owner(&admission.rights, who, there, sources, destination)
+    };
+    if !new.more_destinations.is_empty() {
+        let family = family::check(admission, schedule.role, &new, &may)?;
+        submit::check_room(admission, owner)?;
+        return Ok(family.build(at, owner, &new, None));
+    }
     let checked = submit::check(&admission.this, &new)?;
     let text = Stored::text_of(&admission.this.reader(), &new, schedule.role, &checked)?;
-    let there = access::There::of(&new);
-    let who = (schedule.owner.as_str(), schedule.role);
-    access::check_owner(&admission.rights, who, there, &checked.0, &checked.1)?;
-    submit::check_room(admission, &schedule.owner)?;
-    let owner = &schedule.owner;
-    Ok(submit::build(at, owner, &new, text, &checked, None))
+    may(&new, &checked.0, &checked.1)?;
+    submit::check_room(admission, owner)?;
+    let job = submit::build(at, owner, &new, text, &checked, None);
+    Ok((job, Vec::new()))
 }

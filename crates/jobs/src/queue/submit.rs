@@ -214,7 +214,7 @@ pub(crate) fn check_known(
     if !new.more_destinations.is_empty() {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
-            "more_destinations: only a job that is submitted may have several destinations; name one, and make a schedule for each",
+            "more_destinations: a site runs jobs with one destination for another site; name one, and submit a job for each",
         ));
     }
     check_source_count(new.sources.len())

@@ -12,7 +12,7 @@ use super::notices::Notices;
 use super::{Context, Stop, claims};
 use crate::bounds::{self, DESTINATIONS_MAX, FAILURE_EXAMPLES_MAX, SPEC_BYTES_MAX};
 use crate::model::{
-    Child, CommandError, Effect, FailureGroup, Job, JobChange, JobOp, JobState, NewFamily, NewJob,
+    Child, CommandError, Effect, FailureGroup, Job, JobChange, JobOp, JobState, NewJob,
     Object as _, Reason, reason,
 };
 use crate::read::{children_of, is_parent, job_by_id, parent_of};
@@ -21,8 +21,12 @@ use crate::read::{children_of, is_parent, job_by_id, parent_of};
 const SUMMED: [&str; 5] = ["bytes", "files", "skipped", "deleted", "failed"];
 
 /// Adds a parent and its children. From: nothing. To: queued, scheduled.
-pub(super) fn submit(context: &Context<'_>, new: &NewFamily) -> Result<Effect, Stop> {
-    let NewFamily { parent, children } = new;
+pub(super) fn submit(
+    context: &Context<'_>,
+    parent: &NewJob,
+    children: &[NewJob],
+    schedule: Option<&str>,
+) -> Result<Effect, Stop> {
     bounds::count("destinations", children.len(), DESTINATIONS_MAX)?;
     if children.len() < 2 {
         return Err(CommandError::invalid("destinations", "name at least two").into());
@@ -46,9 +50,9 @@ pub(super) fn submit(context: &Context<'_>, new: &NewFamily) -> Result<Effect, S
         deadline: None,
         ..parent.clone()
     };
-    jobs::submit(context, &own, None)?;
+    jobs::submit(context, &own, schedule)?;
     for child in children {
-        jobs::submit(context, child, None)?;
+        jobs::submit(context, child, schedule)?;
         let child = Child {
             job: child.id.clone(),
             parent: parent.id.clone(),

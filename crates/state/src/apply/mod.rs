@@ -113,7 +113,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
     }
     match &command.op {
         Op::Submit(job) => jobs::submit(&context, job, None),
-        Op::SubmitFamily(new) => families::submit(&context, new),
+        Op::SubmitFamily(new) => families::submit(&context, &new.parent, &new.children, None),
         Op::Job(id, op) => jobs::change(&context, id, op),
         Op::Work(id, op) => work::change(&context, id, op),
         Op::Restart(runner) => claims::restart(&context, runner),
@@ -131,8 +131,12 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
             schedule,
             tick,
             job,
+            children,
             reason,
-        } => Schedules(&context).fired(schedule, *tick, job.as_deref(), reason.as_ref()),
+        } => {
+            let job = job.as_deref().map(|job| (job, children.as_slice()));
+            Schedules(&context).fired(schedule, *tick, job, reason.as_ref())
+        }
         Op::User(change) => Users(&context).change(change),
         Op::Password(new) => Users(&context).password(new),
         Op::Token(change) => Tokens(&context).change(change),

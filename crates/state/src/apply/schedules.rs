@@ -1,7 +1,7 @@
 //! Owns the schedules: which of their ticks have fired, and their end with the user. Does not decide when a tick is due: the leader does.
 
 use super::objects::Objects;
-use super::{Context, Stop, counts_what_is_left, jobs};
+use super::{Context, Stop, counts_what_is_left, families, jobs};
 use crate::model::{
     Change, CommandError, Effect, NewJob, Object as _, Reason, Schedule, Timestamp, reason,
 };
@@ -32,12 +32,12 @@ impl Schedules<'_> {
         Objects(self.0).change(&change)
     }
 
-    /// Submits the job of a tick, and remembers the tick. A tick without a job keeps its reason.
+    /// Submits the job of a tick with its children, and remembers the tick. A tick without a job keeps its reason.
     pub(super) fn fired(
         &self,
         id: &str,
         tick: Timestamp,
-        job: Option<&NewJob>,
+        job: Option<(&NewJob, &[NewJob])>,
         why: Option<&Reason>,
     ) -> Result<Effect, Stop> {
         let mut schedule = object_by_id::<Schedule>(self.0.db, id)?
@@ -57,7 +57,8 @@ impl Schedules<'_> {
         schedule.reason = why.filter(|_| job.is_none()).cloned();
         Objects(self.0).put(&schedule)?;
         match job {
-            Some(job) => jobs::submit(self.0, job, Some(id)),
+            Some((job, [])) => jobs::submit(self.0, job, Some(id)),
+            Some((job, children)) => families::submit(self.0, job, children, Some(id)),
             None => Ok(Effect::Done),
         }
     }

@@ -99,6 +99,9 @@ pub enum Op {
         tick: Timestamp,
         /// Job to submit; `None` skips the tick.
         job: Option<Box<NewJob>>,
+        /// The jobs of the destinations, if the submitted job is the parent of several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        children: Vec<NewJob>,
         /// The reason why the tick is skipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,

@@ -89,7 +89,7 @@ pub const LEVEL_MEMBERS: u32 = 6;
 /// From this level on, many deliveries to one webhook delete none to another.
 pub const LEVEL_DELIVERIES: u32 = 6;
 
-/// From this level on, a job may have several destinations ([`Op::SubmitFamily`]).
+/// From this level on, a job may have several destinations ([`Op::SubmitFamily`]), also that of a schedule.
 pub const LEVEL_DESTINATIONS: u32 = 6;
 
 /// The level of a cluster that never raised it.
@@ -156,6 +156,7 @@ impl Op {
             }
             Self::Join(join) if join.secret.is_some() => LEVEL_MEMBERS,
             Self::SubmitFamily(_) => LEVEL_DESTINATIONS,
+            Self::Fired { children, .. } if !children.is_empty() => LEVEL_DESTINATIONS,
             Self::Password(_) => LEVEL_PASSWORD,
             Self::Sighted(_) => LEVEL_SIGHTED,
             Self::Prune(prune) if !prune.of_owners.is_empty() => LEVEL_LEFT,

@@ -97,11 +97,11 @@ fn places_that_meet_and_too_many_places_are_refused() {
         let text = refused.expect(422).json()["detail"].to_string();
         assert!(text.contains(word), "{text}");
     }
-    let schedule = json!({"cron": "0 22 * * *", "job": job(&["here:/archive/two"])});
+    let schedule = json!({"cron": "0 22 * * *", "job": job(&["here:/archive/one"])});
     let refused = client.json("PUT", "/api/v1/schedules/night", &schedule);
     let refused = refused.expect_problem(422, "invalid");
     assert!(
-        refused["detail"].as_str().unwrap().contains("schedule"),
+        refused["detail"].as_str().unwrap().contains("one place"),
         "{refused}"
     );
 }
@@ -131,4 +131,21 @@ fn a_retry_of_a_parent_that_waits_needs_room_for_its_ended_children() {
     post(&format!("{id}/retry")).expect_problem(422, "too_many");
     let child = client.get(&format!("/api/v1/jobs/{child}")).expect(200);
     assert_eq!(child.json()["state"], "cancelled");
+}
+
+#[test]
+fn a_schedule_needs_a_right_at_each_destination() {
+    let world = world();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data:/run4 read");
+    world.grant("otto", "archive:/one write");
+    let schedule = json!({"cron": "0 22 * * *", "job": job(&["here:/archive/two/"])});
+    let put = || otto.json("PUT", "/api/v1/schedules/night", &schedule);
+    let refused = put().expect_problem(403, "not_granted");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("archive/two"), "{detail}");
+    world.grant("otto", "archive:/two write");
+    let made = put().expect(200).json();
+    let more = json!(["here:/archive/two/"]);
+    assert_eq!(made["job"]["more_destinations"], more, "{made}");
 }

@@ -6,7 +6,7 @@ use godwit_api::rest::{NewSchedule, ScheduleView};
 use godwit_client::{Client, Schedules};
 
 use super::when::{Clock, time_zone};
-use super::{choosing, optional, print_json, submit, table, text};
+use super::{choosing, optional, print_json, submit, table, text, texts};
 use crate::exit::{Exit, Failure};
 use crate::output::{print, printable};
 
@@ -39,7 +39,11 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<ScheduleView, Failure> {
     let schedule = NewSchedule {
         cron: text(matches, "cron")?,
         time_zone: zone.unwrap_or_default(),
-        job: submit::describe(matches, choosing::read_lasting(matches)?, Vec::new())?,
+        job: submit::describe(
+            matches,
+            choosing::read_lasting(matches)?,
+            texts(matches, "to")?,
+        )?,
         disabled: false,
         comment: optional(matches, "comment")?.unwrap_or_default(),
     };
@@ -103,7 +107,11 @@ fn list(json: bool, client: &Client) -> Result<(), Failure> {
                 (false, next) => next.map_or_else(|| "never".to_owned(), |next| clock.show(next)),
             };
             let job = match &schedule.job {
-                Some(job) => format!("{} -> {}", job.sources.join(" "), job.destination),
+                Some(job) => {
+                    let to = [&job.destination].into_iter().chain(&job.more_destinations);
+                    let to: Vec<&str> = to.map(String::as_str).collect();
+                    format!("{} -> {}", job.sources.join(" "), to.join(" "))
+                }
                 None => "cannot be read".to_owned(),
             };
             let reason = schedule.reason.as_ref();
