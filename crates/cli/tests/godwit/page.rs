@@ -54,3 +54,8 @@ fn a_new_user_moves_a_data_set_and_reads_what_limits_it() {
 fn the_page_counts_and_says_what_is_true() {
     passes("units.mjs");
 }
+
+#[test]
+fn the_page_shows_each_destination_of_a_job_and_retries_what_failed() {
+    passes("destinations.mjs");
+}
