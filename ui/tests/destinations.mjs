@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { accessible, api, complaints, idOf, open, state, step, until } from './lib/steps.mjs';
 import { signIn, World } from './lib/world.mjs';
 
-const BYTES = 12 << 20;
+const BYTES = 24 << 20;
+const SMALL = 1 << 10;
 
 const shot = async (page, name) => {
   if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`), fullPage: true });
@@ -20,7 +21,7 @@ try {
   const rows = page.getByRole('region', { name: 'Destinations' }).locator('tbody tr');
   const row = (place) => rows.filter({ hasText: place });
   here.file('run/large', BYTES);
-  here.file('run/small', 1 << 10);
+  here.file('run/small', SMALL);
   const same = (to) => assert.equal(execFileSync('diff', ['-r', join(here.data, 'run'), to], { encoding: 'utf8' }), '');
   let id;
 
@@ -56,6 +57,18 @@ try {
     await page.getByText('One destination of').waitFor();
     await page.getByRole('link', { name: id }).click();
     await until('both rows', async () => (await rows.count()) === 2);
+  });
+
+  await step('the job adds up its destinations, and the overview counts them once', async () => {
+    const whole = page.locator('section[aria-label="State"]');
+    await whole.locator('[data-rate]:not([data-rate=""])').waitFor();
+    await whole.getByText('of 50.3 MB', { exact: false }).waitFor();
+    const { progress } = (await api(page, `/jobs/${id}`)).body;
+    assert.equal(progress.bytes_total, 2 * (BYTES + SMALL));
+    assert.ok(progress.bytes_per_second > 0, JSON.stringify(progress));
+    await page.goto(here.url);
+    await page.getByText('of 2 jobs that move data').waitFor();
+    await page.goto(`${here.url}/jobs/${id}`);
   });
 
   await step('only what is not complete is tried again', async () => {

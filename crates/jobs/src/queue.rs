@@ -15,6 +15,7 @@ pub(crate) mod rules;
 pub(crate) mod schedule;
 pub(crate) mod scheduler;
 pub(crate) mod submit;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -121,12 +121,18 @@ impl Jobs {
         self.parts.live().running()
     }
 
-    /// Progress of the attempts that run here, and of the jobs that other nodes of the cluster run.
-    #[must_use]
-    pub fn progress_everywhere(&self) -> Vec<JobProgress> {
+    /// Progress of the attempts that run here, of the jobs that other nodes of the cluster run, and of the parents of all these jobs.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn progress_everywhere(&self) -> Result<Vec<JobProgress>, JobsError> {
         let mut all = self.progress();
         all.extend(self.parts.asking.elsewhere.all());
-        all
+        if !all.is_empty() {
+            let parents = self.parts.moment()?.parents(&all)?;
+            all.extend(parents);
+        }
+        Ok(all)
     }
 
     /// The stored records of jobs.

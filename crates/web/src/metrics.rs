@@ -19,7 +19,9 @@ use std::time::Duration;
 use godwit_api::failure::FailureCode;
 use godwit_api::record::{StrangerAction, TransferDirection, TransferRecord};
 use godwit_api::rest::{Bottleneck, HERE};
-use godwit_state::{Attempt, AttemptOutcome, Event, GuestJobs, Job, JobState, Node, Site, Topic};
+use godwit_state::{
+    Attempt, AttemptOutcome, Event, Families, GuestJobs, Job, JobState, Node, Site, Topic,
+};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -106,7 +108,11 @@ impl Metrics {
                 ("cluster_id", cluster_id.to_owned()),
             ]),
         );
-        registry.register("jobs", "Jobs by state and site", metrics.jobs.clone());
+        registry.register(
+            "jobs",
+            "Jobs by state and site; one with several destinations counts once for each",
+            metrics.jobs.clone(),
+        );
         registry.register_with_unit(
             "running_rate",
             "Rate of all running attempts together, per second, by the site that runs their transfers",
@@ -327,9 +333,12 @@ impl Metrics {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let all = app.reader().job_counts(None)?;
         let guests = GuestJobs(&app.reader()).counts()?;
+        // Their destinations are counted. No job of another site is a parent.
+        let parents = Families(&app.reader()).parents()?;
         for state in JobState::ALL {
             let guests = count_of(&guests, state);
-            let own = count_of(&all, state).saturating_sub(guests);
+            let others = guests.saturating_add(count_of(&parents, state));
+            let own = count_of(&all, state).saturating_sub(others);
             for (count, asked) in [(own, site(false)), (guests, site(true))] {
                 let label = StateLabel {
                     state: StaticText(state.name()),

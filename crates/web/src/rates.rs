@@ -169,7 +169,9 @@ impl Kept {
     }
 
     fn add(&mut self, job: &JobView, at: Timestamp) {
-        let Some(progress) = &job.progress else {
+        // A job with several destinations moves what the job of each one moves.
+        let progress = job.progress.as_ref();
+        let Some(progress) = progress.filter(|_| job.destinations.is_none()) else {
             return;
         };
         let fresh = at.0.saturating_sub(progress.at.0) <= FRESH_MS;

@@ -191,7 +191,8 @@ pub struct JobView {
     pub started: Option<Timestamp>,
     /// When the job ended; null before.
     pub ended: Option<Timestamp>,
-    /// Progress of the running attempt; null if no attempt runs here.
+    /// Progress of the running attempt; null if no attempt runs here. With several destinations, of all of them together: amounts and rates
+    /// are sums, and the end is that of the last one.
     pub progress: Option<ProgressView>,
     /// Amounts moved, summed over all attempts.
     #[serde(default)]

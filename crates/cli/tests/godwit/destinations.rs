@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::judge::assert_identical_to_rsync;
+use super::rest::Caller;
 use super::rig::Rig;
 use super::sites::{allow, fill, know, wait_for};
 
@@ -108,6 +109,32 @@ fn a_job_with_three_destinations_reads_its_source_once() {
     }
     let watched = world.here.admin(&["job", "watch", &id]);
     assert_eq!(watched.code, Some(0), "{watched:?}");
+}
+
+#[test]
+fn a_parent_adds_up_its_destinations_and_nothing_counts_it_beside_them() {
+    let world = World::new();
+    let id = world.submit(&["--limit", "1MB/s"]);
+    let parent = wait_for(&world.here, &id, |job| {
+        let progress = &job["progress"];
+        progress["bytes_total"] == 3 * ALL && progress["bytes_per_second"].as_f64() > Some(0.0)
+    });
+    assert_eq!(parent["progress"]["files_total"], 3 * u64::from(FILES));
+    let top = world.here.admin(&["top", "--once"]).out;
+    assert!(top.contains("3 running, 0 waiting"), "{top}");
+    let figures = Caller::admin(&world.here).metrics();
+    let running = [
+        "godwit_jobs{state=\"running\"} 3",
+        "godwit_jobs{state=\"scanning\"} 0",
+    ];
+    for line in running {
+        assert!(figures.contains(line), "{line}: {figures}");
+    }
+    assert!(!figures.contains(&format!("job_id=\"{id}\"")), "{figures}");
+    let outcome = world.here.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let ended = world.ends(&id);
+    assert_eq!(ended["moved"]["bytes"], 3 * ALL, "{ended}");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 //!
 //! The state keeps the reason as of the last change of the job. Since then a time may have come, or an export may be gone.
 
+use std::collections::BTreeSet;
+
 use godwit_api::job::JobKind;
-use godwit_api::rest::{DestinationCount, JobView, ProgressView};
+use godwit_api::rest::{DestinationCount, JobProgress, JobView, ProgressView};
 use godwit_state::{Families, Job, JobAmounts, JobKinds, Moved, Reason, Timestamp, reason};
 
 use crate::asking::elsewhere::RemoteProgress;
@@ -14,6 +16,7 @@ use crate::basis::error::JobsError;
 use crate::basis::this_node::ThisNode;
 use crate::queue::away;
 use crate::queue::nodes::{NO_NODE, NODES_DRAINED, Nodes};
+use crate::queue::together::{self, Part};
 
 /// The situation at this moment.
 pub(crate) struct Now<'a> {
@@ -41,16 +44,14 @@ impl<'a> Now<'a> {
 
     /// The job for the API.
     pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
-        let progress = self.progress(&job);
         let reader = self.this.reader();
         let kind = JobKinds(&reader).of(&job.id)?;
         let kind = kind.and_then(|kind| JobKind::from_name(&kind));
         let kind = kind.unwrap_or(JobKind::Copy);
         let destinations = Families(&reader).count(&job.id)?;
-        let ended = match (destinations, progress.is_some()) {
-            (Some(_), _) => self.of_children(&job.id)?,
-            (None, true) => JobAmounts(&reader).ended(&job.id)?,
-            (None, false) => JobAmounts(&reader).of(&job.id)?,
+        let (progress, ended) = match destinations {
+            Some(_) => self.of_children(&job.id)?,
+            None => self.amounts(&job)?,
         };
         if destinations.is_none()
             && let Some(reason) = why(&job, &self.nodes, self.at)
@@ -66,19 +67,46 @@ impl<'a> Now<'a> {
         })
     }
 
-    /// The amounts of all children of a job.
-    fn of_children(&self, parent: &str) -> Result<Moved, JobsError> {
+    /// The progress of the parents of these jobs.
+    pub(crate) fn parents(&self, running: &[JobProgress]) -> Result<Vec<JobProgress>, JobsError> {
         let reader = self.this.reader();
-        let mut sum = Moved::default();
-        for child in Families(&reader).children(parent)? {
-            sum = match self.progress(&child) {
-                Some(running) => sum
-                    .plus(JobAmounts(&reader).ended(&child.id)?)
-                    .plus(running.moved),
-                None => sum.plus(JobAmounts(&reader).of(&child.id)?),
-            };
+        let mut parents = BTreeSet::new();
+        for one in running {
+            parents.extend(Families(&reader).parent(&one.id)?);
         }
-        Ok(sum)
+        let mut told = Vec::with_capacity(parents.len());
+        for id in parents {
+            let (progress, _) = self.of_children(&id)?;
+            told.extend(progress.map(|progress| JobProgress { id, progress }));
+        }
+        Ok(told)
+    }
+
+    /// The progress of all children of a job together, and the amounts of their ended attempts.
+    fn of_children(&self, parent: &str) -> Result<(Option<ProgressView>, Moved), JobsError> {
+        let mut parts = Vec::new();
+        for child in Families(&self.this.reader()).children(parent)? {
+            let (progress, ended) = self.amounts(&child)?;
+            parts.push(Part {
+                state: child.state,
+                ended,
+                progress,
+            });
+        }
+        let ended = parts.iter().map(|part| part.ended);
+        let ended = ended.fold(Moved::default(), Moved::plus);
+        Ok((together::progress(&parts), ended))
+    }
+
+    /// The progress of an ordinary job, and the amounts of its attempts that this does not include.
+    fn amounts(&self, job: &Job) -> Result<(Option<ProgressView>, Moved), JobsError> {
+        let reader = self.this.reader();
+        let progress = self.progress(job);
+        let ended = match progress.is_some() {
+            true => JobAmounts(&reader).ended(&job.id)?,
+            false => JobAmounts(&reader).of(&job.id)?,
+        };
+        Ok((progress, ended))
     }
 
     /// The progress of a job that runs here or at another node of the cluster.

@@ -46,6 +46,23 @@ impl Families<'_> {
             Ok((counts.0 > 0).then_some(counts))
         })
     }
+
+    /// Number of jobs with children in each state.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn parents(self) -> Result<Vec<(JobState, u64)>, Fault> {
+        let counts: Vec<(String, u64)> = self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT state, count(*) FROM jobs WHERE id IN (SELECT lookup FROM objects WHERE kind = ?1) \
+                 GROUP BY state ORDER BY state",
+            )?
+            .query_map([Child::KIND], |row| Ok((row.get(0)?, row::to_u64(row, 1)?)))?
+            .collect()
+        })?;
+        let known = |(name, count): (String, u64)| Some((JobState::from_name(&name)?, count));
+        Ok(counts.into_iter().filter_map(known).collect())
+    }
 }
 
 /// The children of a job in the order of its destinations.

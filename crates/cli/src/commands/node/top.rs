@@ -106,8 +106,11 @@ fn look(client: &Client) -> Result<Seen, Failure> {
 fn screen(client: &Client, seen: &Seen) -> String {
     let (clock, jobs) = (Clock::now(), &seen.jobs);
     let moving = jobs.iter().filter(|job| words::is_moving(job.state));
-    let rate = moving.clone().filter_map(words::bytes_per_second).sum();
-    let running = moving.clone().count();
+    // A job with several destinations is counted by the job of each.
+    let counted = jobs.iter().filter(|job| job.destinations.is_none());
+    let running = counted.clone().filter(|job| words::is_moving(job.state));
+    let rate = running.clone().filter_map(words::bytes_per_second).sum();
+    let running = running.count();
     let nodes = seen.cluster.as_ref();
     let nodes = nodes.filter(|cluster| cluster.nodes.len() > 1);
     let of = nodes.map_or_else(String::new, |cluster| {
@@ -116,7 +119,7 @@ fn screen(client: &Client, seen: &Seen) -> String {
     let head = format!(
         "{}: {of}{running} running, {} waiting, {}",
         client.node_name(),
-        jobs.len() - running,
+        counted.count() - running,
         human_rate(rate),
     );
     let mut parts = vec![table::cut(&head, table::width())];

@@ -22,7 +22,10 @@ impl Seen {
         };
         let of = self.of_job(&job.owner, &job.id);
         let stored = job.sources.iter().chain([&job.destination]);
-        if !self.sees_all(of, stored.map(|place| documents::parts(place).ok())) {
+        let is_whole = of.is_own
+            || (self.sees_all(of, stored.map(|place| documents::parts(place).ok()))
+                && self.lists_all(&job.id));
+        if !is_whole {
             told.progress = outline(told.progress, may_run_elsewhere(&job));
         }
         Ok(Some(told))

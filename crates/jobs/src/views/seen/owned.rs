@@ -51,11 +51,13 @@ impl Seen {
 
     /// Whether the caller may list all destinations of a job. A state that cannot be read hides them.
     pub(super) fn lists_children(&self, job: &JobView) -> bool {
-        if job.destinations.is_none() {
-            return true;
-        }
+        job.destinations.is_none() || self.lists_all(&job.id)
+    }
+
+    /// Whether the caller may list the destinations of all children of a job; of an ordinary job, which has none, always.
+    pub(super) fn lists_all(&self, job: &str) -> bool {
         let reader = self.jobs.parts.this.reader();
-        let children = Families(&reader).children(&job.id);
+        let children = Families(&reader).children(job);
         children.is_ok_and(|children| {
             children.iter().all(|child| {
                 let of = Owned {
