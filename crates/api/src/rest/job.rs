@@ -236,6 +236,10 @@ pub struct ProgressView {
     /// The source is still being scanned.
     #[serde(default)]
     pub scanning: bool,
+    /// The job reads again what jobs of the other destinations have read before, because it was slower. Of a job with several destinations:
+    /// any of them does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub behind: bool,
     /// Number of attached streams.
     pub streams: u32,
     /// The stage that limits the transfer, as a word.

@@ -20,6 +20,7 @@ use godwit_run::Control;
 use godwit_state::{FailureGroup, Job, JobAmounts, JobOp, JobState, Moved, Reason};
 
 use super::foresight::Foresight;
+use super::shared::IsBehind;
 use super::space::{Shortage, SpaceWatch};
 use super::veil::SiteNames;
 use super::{after_crash, record::AttemptTotals, reports::Reports, veil};
@@ -87,6 +88,8 @@ pub(crate) struct Observed {
     pub(super) without: Option<Reason>,
     /// Network paths of the latest event, if there are several.
     channels: Vec<Channel>,
+    /// Asks whether the job is behind others; None for a job that shares no reads.
+    pub(super) is_behind: Option<IsBehind>,
     /// The names of the job's sites in place of addresses.
     pub(super) names: SiteNames,
     /// The node at the other end of the transfer.
@@ -213,6 +216,7 @@ impl AttemptEvents {
                 late: None,
                 without: None,
                 channels: Vec::new(),
+                is_behind: None,
                 names: SiteNames::default(),
                 other_end: None,
                 copies: false,
@@ -293,6 +297,9 @@ impl AttemptEvents {
 
     fn progress(&self, progress: &Progress) {
         self.recover(progress.held);
+        // Asked outside of the lock.
+        let asks = self.lock().is_behind.clone();
+        let behind = asks.is_some_and(|is_behind| is_behind());
         let mut heard = self.lock();
         heard.progressed(progress);
         let at = now();
@@ -306,6 +313,7 @@ impl AttemptEvents {
             files_total: progress.files_total,
             files_settled: progress.files_settled,
             scanning: progress.scanning,
+            behind,
             streams: progress.streams,
             bottleneck: bottleneck.map(|limited| limited.stage),
             bottleneck_text: bottleneck.map(documents::limited),

@@ -109,8 +109,10 @@ pub(super) fn carry_out(
         settings.is_ok_and(|settings| settings.verify)
     };
     let verifies = kind != JobKind::Verify && reads_back();
-    told.lock()
-        .begin(verifies, space_watch(job, &prepared, &env));
+    let mut heard = told.lock();
+    heard.begin(verifies, space_watch(job, &prepared, &env));
+    heard.is_behind = sharing.as_ref().and_then(Sharing::is_behind);
+    drop(heard);
     told.begins(kind);
     if let [site] = prepared.sites.as_slice() {
         told.has_other_end(reached::peer(site));

@@ -14,6 +14,9 @@ use crate::basis::error::JobsError;
 /// Most bytes of contents that are kept for one parent.
 const KEPT_BYTES: u64 = 64 << 20;
 
+/// Whether a job is behind the other jobs of its parent now.
+pub(crate) type IsBehind = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// The shared reads of parents, by id.
 #[derive(Clone, Default)]
 pub(crate) struct SharedSources(Arc<Mutex<HashMap<String, Family>>>);
@@ -91,6 +94,15 @@ impl Sharing {
         let families = families.unwrap_or_else(PoisonError::into_inner);
         let family = families.get(&self.parent)?;
         Some(family.reads.seat(self.number))
+    }
+
+    /// Tells whether the job reads again what the other jobs have read before.
+    pub(crate) fn is_behind(&self) -> Option<IsBehind> {
+        let families = self.sources.0.lock();
+        let families = families.unwrap_or_else(PoisonError::into_inner);
+        let reads = families.get(&self.parent)?.reads.clone();
+        let number = self.number;
+        Some(Arc::new(move || reads.is_behind(number)))
     }
 }
 

@@ -135,6 +135,7 @@ fn progress(progress: ProgressView) -> ProgressView {
         files_settled,
         forecast: _,
         scanning,
+        behind,
         streams,
         bottleneck,
         bottleneck_text: _,
@@ -157,6 +158,7 @@ fn progress(progress: ProgressView) -> ProgressView {
         // This site knows limits that the other one does not.
         forecast: None,
         scanning,
+        behind,
         streams,
         bottleneck,
         bottleneck_text: None,

@@ -50,6 +50,7 @@ pub(crate) fn progress(parts: &[Part]) -> Option<ProgressView> {
         files_settled: sum.files_settled,
         forecast: forecast(parts),
         scanning: running.iter().any(|one| one.scanning),
+        behind: running.iter().any(|one| one.behind),
         streams: running
             .iter()
             .fold(0, |all, one| all.saturating_add(one.streams)),

@@ -70,6 +70,7 @@ pub(super) struct JobMetrics {
     done: DoneMetrics,
     rates: Family<JobLabel, Gauge<f64, AtomicU64>>,
     streams: Family<JobLabel, Gauge>,
+    behind: Family<JobLabel, Gauge>,
     limited: Family<LimitedLabel, Gauge>,
     node_rates: Family<NodeLabel, Gauge<f64, AtomicU64>>,
     node_streams: Family<NodeLabel, Gauge>,
@@ -100,6 +101,11 @@ impl JobMetrics {
             "job_streams",
             "Streams of each running job",
             self.streams.clone(),
+        );
+        registry.register(
+            "job_behind",
+            "1 for a running job that reads again what jobs of the other destinations have read",
+            self.behind.clone(),
         );
         registry.register(
             "job_limited",
@@ -134,6 +140,7 @@ impl JobMetrics {
         self.done.clear();
         self.rates.clear();
         self.streams.clear();
+        self.behind.clear();
         self.limited.clear();
         self.node_rates.clear();
         self.node_streams.clear();
@@ -153,6 +160,8 @@ impl JobMetrics {
         self.rates.get_or_create(&label).set(rate);
         let streams = self.streams.get_or_create(&label);
         streams.set(i64::from(progress.streams));
+        let behind = self.behind.get_or_create(&label);
+        behind.set(i64::from(progress.behind));
         if let Some(stage) = progress.bottleneck {
             let (job_id, stage) = (id.to_owned(), StaticText(stage.as_str()));
             let label = LimitedLabel {

@@ -171,6 +171,10 @@ fn progress(job: &JobView, clock: &Clock, lines: &mut Lines) {
         let stage = progress.bottleneck.map_or("", Bottleneck::words);
         let bottleneck = progress.bottleneck_text.as_deref().unwrap_or(stage);
         lines.add("limited by", bottleneck);
+        if progress.behind && job.destinations.is_none() {
+            let what = "it reads again what the other destinations have read, because it is slower";
+            lines.add("behind", what);
+        }
         for node in &progress.nodes {
             let limited = node.bottleneck.map_or_else(String::new, |stage| {
                 format!(", limited by {}", stage.words())

@@ -47,6 +47,7 @@ pub(super) fn outline(mut all: ProgressView, is_elsewhere: bool) -> ProgressView
         files_settled: all.files_settled,
         forecast: all.forecast,
         scanning: all.scanning,
+        behind: all.behind,
         streams: all.streams,
         bottleneck: all.bottleneck,
         failed: all.failed,
