@@ -237,10 +237,11 @@ impl Ledger {
         }
         let file = extent.file.and_then(|file| self.shelf.files.get(file));
         let is_superseded = file.is_some_and(|file| file.is_superseded);
-        let is_unwanted = extent.is_unwanted;
+        let (is_unwanted, bytes) = (extent.is_unwanted, u64::from(extent.bytes));
         self.shelf.drain.handle_end();
         match end {
             Drained::Done => {
+                self.shelf.drained_bytes += bytes;
                 self.shelf.step(place, Step::Drained);
                 self.shelf.touch(place, |_| {});
                 let record = Record::Clean(place.slot);

@@ -239,6 +239,7 @@ fn draining_keeps_its_rate_and_failures_wait_longer_each_time() {
         }
     }
     assert!((49..=52).contains(&drained), "{drained} in five seconds");
+    assert_eq!(ledger.status().drained_bytes, drained * u64::from(EXTENT));
     let mut tries = Vec::new();
     for now in 5_000..90_000 {
         for action in settle(&mut ledger, at(now)) {

@@ -231,7 +231,12 @@ impl BufferControl for Control {
             bytes_filling: bytes(&[State::Filling, State::Written]),
             bytes_clean: bytes(&[State::Clean]),
             bytes_dirty: bytes(&[State::Dirty, State::Draining, State::Lost]),
+            bytes_kept: figures.kept_bytes,
+            oldest: figures.oldest.and_then(timestamp),
+            oldest_dirty: figures.oldest_dirty.and_then(timestamp),
             files: figures.files,
+            files_pinned: figures.pinned_files,
+            drained_bytes: figures.drained_bytes,
             hit_bytes: figures.hit_bytes,
             missed_bytes: figures.missed_bytes,
             filled_bytes: figures.filled_bytes,
@@ -286,7 +291,7 @@ impl BufferControl for Control {
 
 fn file(view: &FileView) -> BufferFile {
     let until = match view.keep {
-        Keep::Until(until) => i64::try_from(until.as_millis()).ok().map(Timestamp),
+        Keep::Until(until) => timestamp(until),
         Keep::No | Keep::Pinned => None,
     };
     BufferFile {
@@ -297,6 +302,11 @@ fn file(view: &FileView) -> BufferFile {
         pinned: view.keep == Keep::Pinned,
         until,
     }
+}
+
+fn timestamp(since_epoch: Duration) -> Option<Timestamp> {
+    let millis = i64::try_from(since_epoch.as_millis());
+    millis.ok().map(Timestamp)
 }
 
 fn text(path: &Path) -> Text {

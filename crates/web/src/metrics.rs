@@ -19,6 +19,7 @@ use std::time::Duration;
 use godwit_api::failure::FailureCode;
 use godwit_api::record::{StrangerAction, TransferDirection, TransferRecord};
 use godwit_api::rest::{Bottleneck, HERE};
+use godwit_jobs::now;
 use godwit_state::{
     Attempt, AttemptOutcome, Event, Families, GuestJobs, Job, JobState, Node, Site, Topic,
 };
@@ -355,7 +356,7 @@ impl Metrics {
         self.received.inner().store(received, Ordering::Relaxed);
         self.room.set(&app.node.exports);
         if let Some(buffer) = &app.node.buffer {
-            self.buffer.set(&buffer.view());
+            self.buffer.set(&buffer.view(), now());
         }
         let running = app.jobs.progress();
         let nodes = app.reader().objects::<Node>()?.into_iter();

@@ -22,20 +22,50 @@ pub struct BufferView {
     pub bytes_clean: u64,
     /// Bytes of which the buffer has the only copy.
     pub bytes_dirty: u64,
+    /// Bytes of those that can be evicted, but stay: their files are pinned, or kept until a time.
+    #[serde(default)]
+    pub bytes_kept: u64,
+    /// Since when the oldest content is on flash.
+    #[serde(default)]
+    pub oldest: Option<Timestamp>,
+    /// Since when the oldest content is on flash of which the buffer has the only copy.
+    #[serde(default)]
+    pub oldest_dirty: Option<Timestamp>,
     /// Files with extents.
     pub files: u64,
+    /// Files that users have pinned.
+    #[serde(default)]
+    pub files_pinned: u64,
     /// Bytes that transfers got from the buffer since the start of the node.
     pub hit_bytes: u64,
     /// Bytes that transfers read from the exports instead.
     pub missed_bytes: u64,
     /// Bytes written to flash.
     pub filled_bytes: u64,
+    /// Bytes that went on from flash to slow storage.
+    #[serde(default)]
+    pub drained_bytes: u64,
     /// Bytes that passed the buffer by, because it had no room or was slower.
     pub passed_bytes: u64,
     /// Bytes that were not as they had been written. None of them was sent.
     pub damaged_bytes: u64,
     /// The volumes, in the order of the settings.
     pub volumes: Vec<BufferVolume>,
+}
+
+impl BufferView {
+    /// Bytes that no other content can have now: they are on their way, the only copy, or stay.
+    #[must_use]
+    pub const fn bytes_taken(&self) -> u64 {
+        let sum = self.bytes_filling.saturating_add(self.bytes_dirty);
+        sum.saturating_add(self.bytes_kept)
+    }
+
+    /// Whether almost all room is taken by content that stays.
+    #[must_use]
+    pub const fn is_nearly_full(&self) -> bool {
+        self.bytes_total > 0 && self.bytes_taken() / 9 >= self.bytes_total / 10
+    }
 }
 
 /// One volume of the buffer.

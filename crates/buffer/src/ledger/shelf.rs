@@ -22,6 +22,8 @@ pub(super) struct Shelf {
     pub(super) drain: Drain,
     pub(super) room: Room,
     pub(super) notices: VecDeque<Notice>,
+    /// Bytes that slow storage has since the start.
+    pub(super) drained_bytes: u64,
     /// Clean extents that may go, by their last use.
     recency: BTreeSet<(u64, Place)>,
     uses: u64,
@@ -35,6 +37,7 @@ impl Shelf {
             drain: Drain::new(drain),
             room: Room::default(),
             notices: VecDeque::new(),
+            drained_bytes: 0,
             recency: BTreeSet::new(),
             uses: 0,
         }

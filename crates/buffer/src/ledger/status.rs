@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::files::File;
 use super::rack::Rack;
 use super::room::Reason;
 use super::shelf::Shelf;
-use crate::extent::{FileKey, State, VolumeIndex};
+use crate::extent::{FileKey, Keep, State, VolumeIndex};
 use crate::health::Health;
 
 /// Figures of one volume.
@@ -32,10 +33,18 @@ pub struct Status {
     pub available: u64,
     /// Slots reserved and not used yet.
     pub promised: u64,
+    /// Clean extents that stay, because their files do.
+    pub kept: u64,
+    /// Since when the oldest extent is durable.
+    pub oldest: Option<Duration>,
     /// Since when the oldest dirty extent is durable.
     pub oldest_dirty: Option<Duration>,
     /// Files with extents.
     pub files: u64,
+    /// Those that stay until a user changes that.
+    pub pinned_files: u64,
+    /// Bytes that slow storage got since the start.
+    pub drained_bytes: u64,
     /// Each volume.
     pub volumes: Vec<VolumeStatus>,
 }
@@ -114,9 +123,10 @@ pub(super) fn reason(shelf: &Shelf, extents: u64) -> Reason {
 }
 
 pub(super) fn of(shelf: &Shelf, extent_bytes: u32) -> Status {
+    let is_pinned = |file: &&File| file.keep == Keep::Pinned;
     let mut slots = [0; State::ALL.len()];
     let mut volumes = Vec::new();
-    let mut oldest_dirty = None;
+    let (mut oldest, mut oldest_dirty) = (None, None);
     for rack in &shelf.racks {
         let counts = State::ALL.map(|state| rack.count(state));
         for (all, count) in slots.iter_mut().zip(counts) {
@@ -127,19 +137,31 @@ pub(super) fn of(shelf: &Shelf, extent_bytes: u32) -> Status {
             health: rack.watch.health(),
             slots: counts,
         });
-        let dirty = rack
+        let durable = rack
             .iter()
-            .filter(|(_, extent)| extent.state.is_only_copy());
-        let oldest = dirty.map(|(_, extent)| extent.since).min();
-        oldest_dirty = oldest_dirty.into_iter().chain(oldest).min();
+            .map(|(_, extent)| extent)
+            .filter(|extent| extent.state == State::Clean || extent.state.is_only_copy());
+        for extent in durable {
+            let is_older = |than: Option<Duration>| than.is_none_or(|than| extent.since < than);
+            if is_older(oldest) {
+                oldest = Some(extent.since);
+            }
+            if extent.state.is_only_copy() && is_older(oldest_dirty) {
+                oldest_dirty = Some(extent.since);
+            }
+        }
     }
     Status {
         extent_bytes,
         slots,
         available: available(shelf),
         promised: shelf.room.promised(),
+        kept: shelf.racks.iter().map(|rack| u64::from(rack.kept)).sum(),
+        oldest,
         oldest_dirty,
         files: shelf.files.iter().count() as u64,
+        pinned_files: shelf.files.iter().filter(is_pinned).count() as u64,
+        drained_bytes: shelf.drained_bytes,
         volumes,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::Buffer;
 use crate::extent::{FileKey, Keep, SourceId, State};
@@ -15,8 +16,18 @@ pub struct Figures {
     pub extent_bytes: u32,
     /// Slots in each state, in the order of [`State::ALL`].
     pub slots: [u64; State::ALL.len()],
+    /// Bytes of clean extents that stay, because their files do.
+    pub kept_bytes: u64,
+    /// Since when the oldest extent is durable, since the Unix epoch.
+    pub oldest: Option<Duration>,
+    /// The same of the oldest dirty extent.
+    pub oldest_dirty: Option<Duration>,
     /// Files with extents.
     pub files: u64,
+    /// Those that stay until a user changes that.
+    pub pinned_files: u64,
+    /// Bytes that slow storage got since the buffer was opened.
+    pub drained_bytes: u64,
     /// Bytes that transfers got from the buffer since it was opened.
     pub hit_bytes: u64,
     /// Bytes that transfers had to read from slow storage.
@@ -68,7 +79,12 @@ impl Buffer {
         Figures {
             extent_bytes: status.extent_bytes,
             slots: status.slots,
+            kept_bytes: status.kept * u64::from(status.extent_bytes),
+            oldest: status.oldest,
+            oldest_dirty: status.oldest_dirty,
             files: status.files,
+            pinned_files: status.pinned_files,
+            drained_bytes: status.drained_bytes,
             hit_bytes: counts.hit.load(Ordering::Relaxed),
             missed_bytes: counts.missed.load(Ordering::Relaxed),
             filled_bytes: counts.filled.load(Ordering::Relaxed),

@@ -173,6 +173,10 @@ fn a_second_transfer_of_the_same_files_reads_the_source_zero_times() {
         "godwit_buffer_moved_bytes_total{way=\"hit\"}",
         "godwit_buffer_volumes{state=\"out\"} 0",
         "godwit_buffer_volumes{state=\"closed\"} 0",
+        "godwit_buffer_moved_bytes_total{way=\"drained\"} 0",
+        "godwit_buffer_oldest_seconds{state=\"dirty\"} 0",
+        "godwit_buffer_kept_bytes 0",
+        "godwit_buffer_pinned_files 0",
     ] {
         assert!(figures.contains(figure), "{figure} in {figures}");
     }
@@ -301,9 +305,16 @@ fn files_are_brought_pinned_listed_and_dropped_by_commands() {
     assert!(large["until"].is_string(), "{large}");
     world.done(&["buffer", "pin", "here:/data/run42"]);
     assert_eq!(row("here:/data/run42")["pinned"], true);
+    assert_eq!(world.figure("files_pinned"), 2);
+    assert_eq!(world.figure("bytes_kept"), world.figure("bytes_clean"));
+    assert!(world.status()["oldest"].is_string(), "{}", world.status());
+    assert!(world.status()["oldest_dirty"].is_null());
+    let shown = world.done(&["buffer", "status"]);
+    assert!(shown.contains("oldest    since "), "{shown}");
     world.done(&["buffer", "unpin", "here:/data/run42/large"]);
     assert_eq!(row("here:/data/run42/large").get("pinned"), None);
     assert_eq!(row("here:/data/run42/small")["pinned"], true);
+    assert_eq!(world.figure("files_pinned"), 1);
     world.done(&["buffer", "drop", "here:/data"]);
     let empty = || world.figure("bytes_clean") == 0;
     assert!(

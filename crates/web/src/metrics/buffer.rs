@@ -2,8 +2,9 @@
 //! Moves no data.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use godwit_api::rest::BufferView;
+use godwit_api::rest::{BufferView, Timestamp};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -32,6 +33,9 @@ pub(super) struct BufferMetrics {
     moved: Family<WayLabel, Counter>,
     volumes: Family<StateLabel, Gauge>,
     files: Gauge,
+    pinned: Gauge,
+    kept: Gauge,
+    age: Family<StateLabel, Gauge<f64, AtomicU64>>,
 }
 
 impl BufferMetrics {
@@ -45,7 +49,7 @@ impl BufferMetrics {
         registry.register_with_unit(
             "buffer_moved",
             "Amounts since the start of the node: served from the buffer (hit), read from exports instead (missed), written to it (filled), \
-             past it (passed), and not as written (damaged)",
+             moved on to slow storage (drained), past it (passed), and not as written (damaged)",
             Unit::Bytes,
             self.moved.clone(),
         );
@@ -59,10 +63,27 @@ impl BufferMetrics {
             "Files in the transfer buffer",
             self.files.clone(),
         );
+        registry.register(
+            "buffer_pinned_files",
+            "Files that users have pinned in the transfer buffer",
+            self.pinned.clone(),
+        );
+        registry.register_with_unit(
+            "buffer_kept",
+            "Clean extents of the transfer buffer that stay: of files that are pinned, or kept until a time",
+            Unit::Bytes,
+            self.kept.clone(),
+        );
+        registry.register_with_unit(
+            "buffer_oldest",
+            "Age of the oldest content of the transfer buffer: of any, and of those that have not drained (dirty); 0 for none",
+            Unit::Seconds,
+            self.age.clone(),
+        );
     }
 
-    /// Sets the current figures.
-    pub(super) fn set(&self, view: &BufferView) {
+    /// Sets the figures of this moment.
+    pub(super) fn set(&self, view: &BufferView, now: Timestamp) {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         for (state, bytes) in [
             ("free", view.bytes_free),
@@ -78,6 +99,7 @@ impl BufferMetrics {
             ("hit", view.hit_bytes),
             ("missed", view.missed_bytes),
             ("filled", view.filled_bytes),
+            ("drained", view.drained_bytes),
             ("passed", view.passed_bytes),
             ("damaged", view.damaged_bytes),
         ] {
@@ -95,5 +117,14 @@ impl BufferMetrics {
             gauge.set(whole(number as u64));
         }
         self.files.set(whole(view.files));
+        self.pinned.set(whole(view.files_pinned));
+        self.kept.set(whole(view.bytes_kept));
+        for (state, since) in [("any", view.oldest), ("dirty", view.oldest_dirty)] {
+            let millis = since.map_or(0, |since| now.0.saturating_sub(since.0).max(0));
+            let state = StaticText(state);
+            let gauge = self.age.get_or_create(&StateLabel { state });
+            let age = Duration::from_millis(millis.unsigned_abs());
+            gauge.set(age.as_secs_f64());
+        }
     }
 }

@@ -44,11 +44,11 @@ fn status(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         );
         return Ok(Exit::Complete);
     }
-    print(&lines(&view).join("\n"));
+    print(&lines(&view, &Clock::now()).join("\n"));
     Ok(Exit::Complete)
 }
 
-fn lines(view: &BufferView) -> Vec<String> {
+fn lines(view: &BufferView, clock: &Clock) -> Vec<String> {
     let row = |name: &str, bytes: u64| format!("{name:<9}{}", human_size(bytes));
     let mut lines = vec![
         row("size", view.bytes_total),
@@ -56,13 +56,19 @@ fn lines(view: &BufferView) -> Vec<String> {
         row("filling", view.bytes_filling),
         row("clean", view.bytes_clean),
         row("dirty", view.bytes_dirty),
+        row("kept", view.bytes_kept),
         format!("{:<9}{}", "files", view.files),
+        format!("{:<9}{}", "pinned", view.files_pinned),
         row("hit", view.hit_bytes),
         row("missed", view.missed_bytes),
         row("filled", view.filled_bytes),
+        row("drained", view.drained_bytes),
         row("passed", view.passed_bytes),
         row("damaged", view.damaged_bytes),
     ];
+    for (name, since) in [("oldest", view.oldest), ("undrained", view.oldest_dirty)] {
+        lines.extend(since.map(|since| format!("{name:<9} since {}", clock.show(since))));
+    }
     for volume in &view.volumes {
         let path = volume.path.as_ref().map(|path| shown(&path.0));
         let reason = volume.reason.as_ref();
