@@ -1,6 +1,7 @@
 //! `godwit doctor`: finds the directory and the other side among the typed words.
 //! Examines nothing itself; `doctor` does.
 
+use super::node::connect;
 use crate::doctor::{self, Directory, Node, OtherSide, Subject};
 use crate::exit::{Exit, Failure};
 use crate::home;
@@ -8,7 +9,9 @@ use clap::ArgMatches;
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::host::HostPort;
+use godwit_api::rest::BufferView;
 use godwit_api::settings::{CpSettings, Scope, Typed, resolve};
+use godwit_client::Buffer;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -36,9 +39,16 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
             far,
             far_gives,
             measures_path,
+            buffer: buffer(),
         },
         matches.get_flag("json"),
     ))
+}
+
+/// The transfer buffer of the node of this machine, if that answers.
+fn buffer() -> Option<BufferView> {
+    let client = connect::here().ok()?;
+    Buffer::of(&client).view().ok()
 }
 
 fn subjects<'a>(

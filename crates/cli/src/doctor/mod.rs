@@ -6,6 +6,7 @@
 //! uncertainty.
 
 mod ask;
+mod buffer;
 mod clock;
 mod findings;
 mod interfaces;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 
 use godwit_api::endpoint::{NodePlace, SshPlace};
 use godwit_api::host::HostPort;
+use godwit_api::rest::BufferView;
 use godwit_api::settings::CpSettings;
 
 use crate::exit::Exit;
@@ -41,6 +43,8 @@ pub(crate) struct Subject {
     pub(crate) far_gives: bool,
     /// The path is measured: the user allowed the load.
     pub(crate) measures_path: bool,
+    /// The transfer buffer of the node of this machine; None if no node answers.
+    pub(crate) buffer: Option<BufferView>,
 }
 
 /// A directory of this machine, or a file in one.
@@ -93,6 +97,9 @@ pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
     }
     machine::look(&subject.settings, &mut findings);
     storage::look(&subject.directory, &mut findings);
+    if let Some(view) = &subject.buffer {
+        buffer::look(view, &subject.directory, &mut findings);
+    }
     interfaces::look(&mut findings);
     kernel::look(path.as_ref(), &subject.settings, &mut findings);
     if json {

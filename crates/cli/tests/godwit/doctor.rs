@@ -157,6 +157,31 @@ fn this_machine_alone_needs_no_node_and_no_home() {
 }
 
 #[test]
+fn a_buffer_on_the_file_system_of_the_directory_is_named() {
+    let mut rig = Rig::new();
+    let place = rig.path("flash");
+    let place = place.to_str().expect("text");
+    rig.start(&["--buffer-path", place, "--buffer-bytes", "48MiB"]);
+    let export = rig.export.to_str().expect("text").to_owned();
+    let look = |directory: &str| Found::of(&rig.admin(&["doctor", "--json", directory]));
+    let found = look(&export);
+    found.is_fine();
+    let [check] = found.checks("buffer")[..] else {
+        panic!("{}", found.object)
+    };
+    assert_eq!(check["level"], "note", "{check}");
+    let message = check["message"].as_str().expect("text");
+    let apart = format!("{place} lies on the file system of {export}");
+    assert!(message.starts_with(&apart), "{check}");
+    // Memory is never the file system of a test.
+    let found = look("/dev/shm");
+    let [check] = found.checks("buffer")[..] else {
+        panic!("{}", found.object)
+    };
+    assert_eq!(check["level"], "fine", "{check}");
+}
+
+#[test]
 fn an_unknown_client_gets_the_command_that_admits_it() {
     as_each_user(|rig| {
         rig.serve(&[]);

@@ -96,7 +96,10 @@ fn known(host: &HostPort) -> Result<Option<Fingerprint>, Failure> {
 
 /// A client of the node of this machine. A named socket or home comes first, then the user's node if one was started, then the
 /// node of the system. The system's home is closed to most users.
-fn here() -> Result<Client, Failure> {
+///
+/// # Errors
+/// No home is named, and there is none to take.
+pub(crate) fn here() -> Result<Client, Failure> {
     if let Some(socket) = from_environment("GODWIT_SOCKET") {
         return Ok(Client::at_socket(PathBuf::from(socket))?);
     }
