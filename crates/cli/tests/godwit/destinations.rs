@@ -23,6 +23,11 @@ const NAMES: [&str; 3] = ["siteB", "siteC", "siteD"];
 
 impl World {
     fn new() -> Self {
+        Self::of(FILES, BYTES)
+    }
+
+    /// The same with so many files of this size.
+    fn of(files: u8, bytes: usize) -> Self {
         let mut here = Rig::new();
         here.serve(&[]);
         let sites = NAMES.map(|name| {
@@ -32,7 +37,7 @@ impl World {
             know(&here, name, &site);
             site
         });
-        fill(&here, FILES, BYTES);
+        fill(&here, files, bytes);
         Self { here, sites }
     }
 
@@ -135,6 +140,31 @@ fn a_parent_adds_up_its_destinations_and_nothing_counts_it_beside_them() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let ended = world.ends(&id);
     assert_eq!(ended["moved"]["bytes"], 3 * ALL, "{ended}");
+}
+
+#[test]
+fn a_destination_that_is_too_slow_for_the_others_is_said_to_be_behind() {
+    // More than is kept for the slowest.
+    let world = World::of(12, 12_000_000);
+    let id = world.submit(&["--limit", "1MB/s"]);
+    let children: Vec<String> = (world.children(&id).iter())
+        .map(|job| job["id"].as_str().expect("an id").to_owned())
+        .collect();
+    let limit = |id: &str| {
+        let outcome = world.here.admin(&["job", "limit", id, "none"]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    };
+    children[..2].iter().for_each(|id| limit(id));
+    let last = &children[2];
+    wait_for(&world.here, last, |job| job["progress"]["behind"] == true);
+    let shown = world.here.admin(&["job", "show", last]).out;
+    assert!(shown.contains("it reads again"), "{shown}");
+    let figure = format!("godwit_job_behind{{job_id=\"{last}\",runs=\"here\"}} 1");
+    let figures = Caller::admin(&world.here).metrics();
+    assert!(figures.contains(&figure), "{figures}");
+    limit(last);
+    assert_eq!(world.ends(&id)["state"], "complete");
+    world.assert_identical();
 }
 
 #[test]

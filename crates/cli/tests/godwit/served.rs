@@ -311,6 +311,8 @@ fn files_are_brought_pinned_listed_and_dropped_by_commands() {
     assert!(world.status()["oldest_dirty"].is_null());
     let shown = world.done(&["buffer", "status"]);
     assert!(shown.contains("oldest    since "), "{shown}");
+    let top = world.done(&["top", "--once"]);
+    assert!(top.contains("buffer: ") && top.contains(" kept"), "{top}");
     world.done(&["buffer", "unpin", "here:/data/run42/large"]);
     assert_eq!(row("here:/data/run42/large").get("pinned"), None);
     assert_eq!(row("here:/data/run42/small")["pinned"], true);

@@ -1,4 +1,4 @@
-//! `godwit top`: nodes, jobs, channels, hosts and the work of divided jobs as they run, refreshed each second.
+//! `godwit top`: nodes, jobs, channels, hosts, divided jobs and the transfer buffer as they are, refreshed each second.
 //! Steers nothing.
 
 use std::io::Write as _;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::rest::{Bottleneck, ClusterView, JobView, NodeProgress, WorkView};
-use godwit_api::units::human_rate;
-use godwit_client::{Client, JobFilter};
+use godwit_api::rest::{Bottleneck, BufferView, ClusterView, JobView, NodeProgress, WorkView};
+use godwit_api::units::{counted, human_rate, human_size};
+use godwit_client::{Buffer, Client, JobFilter};
 use serde::Serialize;
 
 use super::when::Clock;
@@ -42,6 +42,11 @@ struct Seen {
     jobs: Vec<JobView>,
     /// The work of divided jobs.
     work: Vec<WorkView>,
+    /// The transfer buffer of the node; None if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffer: Option<BufferView>,
+    #[serde(skip)]
+    at: Instant,
 }
 
 /// Shows running jobs until a signal comes; only once if asked to, or without a terminal.
@@ -51,16 +56,17 @@ pub(super) fn run(client: &Client, json: bool, once: bool) -> Result<Exit, Failu
         return Ok(Exit::Complete);
     }
     if once || table::width().is_none() {
-        print(&screen(client, &look(client)?));
+        print(&screen(client, &look(client)?, None));
         return Ok(Exit::Complete);
     }
     // Before the screen changes, so that an error of the first look stays visible.
     let mut seen = look(client)?;
+    let mut before = None;
     let ended = Arc::new(AtomicBool::new(false));
     signals::watch(&ended).map_err(Failure::local)?;
     put(ENTER);
     let outcome = loop {
-        draw(&screen(client, &seen));
+        draw(&screen(client, &seen, before.as_ref()));
         let next = Instant::now() + REFRESH;
         while Instant::now() < next && !ended.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);
@@ -69,7 +75,7 @@ pub(super) fn run(client: &Client, json: bool, once: bool) -> Result<Exit, Failu
             break Ok(Exit::Complete);
         }
         match look(client) {
-            Ok(now) => seen = now,
+            Ok(now) => before = Some(std::mem::replace(&mut seen, now)),
             Err(failure) => break Err(failure),
         }
     };
@@ -91,6 +97,11 @@ fn look(client: &Client) -> Result<Seen, Failure> {
         Err(error) if error.status() == Some(404) => None,
         Err(error) => return Err(error.into()),
     };
+    let buffer = match Buffer::of(client).view() {
+        Ok(view) => Some(view).filter(|view| !view.volumes.is_empty()),
+        Err(error) if error.status() == Some(404) => None,
+        Err(error) => return Err(error.into()),
+    };
     let mut work = Vec::new();
     let moving = jobs.iter().filter(|job| words::is_moving(job.state));
     for job in moving.take(WORKS_MAX) {
@@ -100,15 +111,17 @@ fn look(client: &Client) -> Result<Seen, Failure> {
         cluster,
         jobs,
         work,
+        buffer,
+        at: Instant::now(),
     })
 }
 
-fn screen(client: &Client, seen: &Seen) -> String {
+fn screen(client: &Client, seen: &Seen, before: Option<&Seen>) -> String {
     let (clock, jobs) = (Clock::now(), &seen.jobs);
     let moving = jobs.iter().filter(|job| words::is_moving(job.state));
     // A job with several destinations is counted by the job of each.
-    let counted = jobs.iter().filter(|job| job.destinations.is_none());
-    let running = counted.clone().filter(|job| words::is_moving(job.state));
+    let single = jobs.iter().filter(|job| job.destinations.is_none());
+    let running = single.clone().filter(|job| words::is_moving(job.state));
     let rate = running.clone().filter_map(words::bytes_per_second).sum();
     let running = running.count();
     let nodes = seen.cluster.as_ref();
@@ -119,10 +132,15 @@ fn screen(client: &Client, seen: &Seen) -> String {
     let head = format!(
         "{}: {of}{running} running, {} waiting, {}",
         client.node_name(),
-        counted.count() - running,
+        single.count() - running,
         human_rate(rate),
     );
     let mut parts = vec![table::cut(&head, table::width())];
+    if let Some(now) = &seen.buffer {
+        let earlier = before.and_then(|before| Some((before.buffer.as_ref()?, before.at)));
+        let earlier = earlier.map(|(view, at)| (view, seen.at.saturating_duration_since(at)));
+        parts.push(buffer(now, earlier));
+    }
     parts.extend(nodes.map(work::cluster));
     if !jobs.is_empty() {
         parts.push(table::jobs(jobs, &clock, table::width()));
@@ -135,6 +153,43 @@ fn screen(client: &Client, seen: &Seen) -> String {
     let text = parts.join("\n\n");
     let lines = text.lines().map(|line| table::cut(line, table::width()));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The transfer buffer in a line: its contents, and its rates since an earlier look.
+fn buffer(now: &BufferView, earlier: Option<(&BufferView, Duration)>) -> String {
+    let held = now.bytes_total.saturating_sub(now.bytes_free);
+    let (held, all) = (human_size(held), human_size(now.bytes_total));
+    let mut parts = vec![format!("buffer: {held} of {all} in use")];
+    for (bytes, what) in [(now.bytes_dirty, "undrained"), (now.bytes_kept, "kept")] {
+        if bytes > 0 {
+            parts.push(format!("{} {what}", human_size(bytes)));
+        }
+    }
+    if let Some((before, time)) = earlier {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+        let rate = |of: fn(&BufferView) -> u64| {
+            let bytes = u128::from(of(now).saturating_sub(of(before)));
+            u64::try_from(bytes * 1_000 / u128::from(millis)).unwrap_or(u64::MAX)
+        };
+        for (rate, what) in [
+            (rate(|view| view.filled_bytes), "fills"),
+            (rate(|view| view.drained_bytes), "drains"),
+            (rate(|view| view.hit_bytes), "serves"),
+        ] {
+            if rate > 0 {
+                parts.push(format!("{what} {}", human_rate(rate)));
+            }
+        }
+    }
+    let volumes = now.volumes.iter();
+    let troubled = volumes.filter(|volume| volume.state != "well").count() as u64;
+    if troubled > 0 {
+        parts.push(format!("{} not well", counted(troubled, "volume")));
+    }
+    if now.is_nearly_full() {
+        parts.push("nearly full".to_owned());
+    }
+    table::cut(&parts.join(", "), table::width())
 }
 
 /// The nodes that run a divided job.
