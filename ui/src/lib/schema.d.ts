@@ -1247,6 +1247,11 @@ export interface components {
             bytes_free: number;
             /**
              * Format: int64
+             * @description Bytes of those that can be evicted, but stay: their files are pinned, or kept until a time.
+             */
+            bytes_kept?: number;
+            /**
+             * Format: int64
              * @description Bytes of all extents of the volumes.
              */
             bytes_total: number;
@@ -1257,6 +1262,11 @@ export interface components {
             damaged_bytes: number;
             /**
              * Format: int64
+             * @description Bytes that went on from flash to slow storage.
+             */
+            drained_bytes?: number;
+            /**
+             * Format: int64
              * @description Bytes of one extent.
              */
             extent_bytes: number;
@@ -1265,6 +1275,11 @@ export interface components {
              * @description Files with extents.
              */
             files: number;
+            /**
+             * Format: int64
+             * @description Files that users have pinned.
+             */
+            files_pinned?: number;
             /**
              * Format: int64
              * @description Bytes written to flash.
@@ -1280,6 +1295,8 @@ export interface components {
              * @description Bytes that transfers read from the exports instead.
              */
             missed_bytes: number;
+            oldest?: components["schemas"]["Timestamp"] | null;
+            oldest_dirty?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int64
              * @description Bytes that passed the buffer by, because it had no room or was slower.
@@ -2368,6 +2385,11 @@ export interface components {
         ProgressView: {
             /** @description Time of these figures. */
             at: components["schemas"]["Timestamp"];
+            /**
+             * @description The job reads again what jobs of the other destinations have read before, because it was slower. Of a job with several destinations:
+             *     any of them does.
+             */
+            behind?: boolean;
             bottleneck?: components["schemas"]["Bottleneck"] | null;
             /** @description The limit of the transfer and advice, as a sentence. */
             bottleneck_text?: string | null;

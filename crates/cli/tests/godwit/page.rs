@@ -59,3 +59,8 @@ fn the_page_counts_and_says_what_is_true() {
 fn the_page_shows_each_destination_of_a_job_and_retries_what_failed() {
     passes("destinations.mjs");
 }
+
+#[test]
+fn the_page_shows_what_the_transfer_buffer_holds_serves_and_keeps() {
+    passes("buffer.mjs");
+}
