@@ -191,10 +191,7 @@ pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<b
             told.clear();
             continue;
         }
-        let running = app.run_for(None, |app| {
-            app.jobs.progress_everywhere().map_err(ApiError::from)
-        });
-        // While the state cannot be read, streams report nothing.
+        let running = app.run_for(None, |app| Ok(app.jobs.progress_everywhere()));
         let running = running.await.unwrap_or_default();
         let is_new = |one: &&JobProgress| told.get(&one.id) != Some(&one.progress.at);
         let moved: Vec<JobProgress> = running.iter().filter(is_new).cloned().collect();
