@@ -109,11 +109,8 @@ impl Metrics {
                 ("cluster_id", cluster_id.to_owned()),
             ]),
         );
-        registry.register(
-            "jobs",
-            "Jobs by state and site; one with several destinations counts once for each",
-            metrics.jobs.clone(),
-        );
+        let text = "Jobs by state and by the site that was asked, without parents";
+        registry.register("jobs", text, metrics.jobs.clone());
         registry.register_with_unit(
             "running_rate",
             "Rate of all running attempts together, per second, by the site that runs their transfers",

@@ -1,7 +1,9 @@
 //! Tests jobs with several destinations in the API: rights at each destination, what a user sees of a parent, and keys.
 //! The transfers themselves are tested with the real binary.
 
-use godwit_state::{FEATURE_LEVEL, Op};
+use godwit_api::rest::{JobProgress, ProgressView};
+use godwit_jobs::Seen;
+use godwit_state::{FEATURE_LEVEL, Op, Role};
 use serde_json::{Value, json};
 
 use crate::rights::token;
@@ -148,4 +150,30 @@ fn a_schedule_needs_a_right_at_each_destination() {
     let made = put().expect(200).json();
     let more = json!(["here:/archive/two/"]);
     assert_eq!(made["job"]["more_destinations"], more, "{made}");
+}
+
+#[test]
+fn the_progress_of_a_parent_is_whole_for_those_who_see_all_destinations() {
+    let world = world();
+    drop(token(&world, "vera", "viewer"));
+    world.grant("vera", "data list");
+    world.grant("vera", "archive:/one list");
+    let new = job(&["here:/archive/two/"]);
+    let made = world.client().post("/api/v1/jobs", &new).expect(201).json();
+    let told = JobProgress {
+        id: made["id"].as_str().unwrap().to_owned(),
+        progress: ProgressView {
+            bytes: 7,
+            bottleneck_text: Some("network at archive/two".to_owned()),
+            ..ProgressView::default()
+        },
+    };
+    let seen = || {
+        let vera = Seen::by(&world.jobs, "vera", Role::Viewer).unwrap();
+        vera.progress(told.clone()).unwrap().unwrap().progress
+    };
+    let outline = seen();
+    assert_eq!((outline.bytes, outline.bottleneck_text), (7, None));
+    world.grant("vera", "archive:/two list");
+    assert_eq!(seen(), told.progress);
 }
