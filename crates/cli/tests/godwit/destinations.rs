@@ -144,17 +144,17 @@ fn a_parent_adds_up_its_destinations_and_nothing_counts_it_beside_them() {
 
 #[test]
 fn a_destination_that_is_too_slow_for_the_others_is_said_to_be_behind() {
-    // More than is kept for the slowest.
-    let world = World::of(12, 12_000_000);
+    // More than is kept for the slowest, and long enough that it is behind for seconds.
+    let world = World::of(12, 16_000_000);
     let id = world.submit(&["--limit", "1MB/s"]);
     let children: Vec<String> = (world.children(&id).iter())
         .map(|job| job["id"].as_str().expect("an id").to_owned())
         .collect();
-    let limit = |id: &str| {
-        let outcome = world.here.admin(&["job", "limit", id, "none"]);
+    let limit = |id: &str, rate: &str| {
+        let outcome = world.here.admin(&["job", "limit", id, rate]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
     };
-    children[..2].iter().for_each(|id| limit(id));
+    children[..2].iter().for_each(|id| limit(id, "24MB/s"));
     let last = &children[2];
     wait_for(&world.here, last, |job| job["progress"]["behind"] == true);
     let shown = world.here.admin(&["job", "show", last]).out;
@@ -162,7 +162,7 @@ fn a_destination_that_is_too_slow_for_the_others_is_said_to_be_behind() {
     let figure = format!("godwit_job_behind{{job_id=\"{last}\",runs=\"here\"}} 1");
     let figures = Caller::admin(&world.here).metrics();
     assert!(figures.contains(&figure), "{figures}");
-    limit(last);
+    limit(&id, "none");
     assert_eq!(world.ends(&id)["state"], "complete");
     world.assert_identical();
 }
