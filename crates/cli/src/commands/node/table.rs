@@ -64,7 +64,15 @@ pub(super) fn jobs(jobs: &[JobView], clock: &Clock, width: Option<usize>) -> Str
 
 /// The jobs of several destinations, one line each; jobs that wait or failed say why.
 pub(super) fn destinations(jobs: &[JobView], clock: &Clock) -> String {
-    let head = ["JOB", "STATE", "DONE", "RATE", "LEFT", "DESTINATION"];
+    let head = [
+        "JOB",
+        "STATE",
+        "DONE",
+        "RATE",
+        "LEFT",
+        "LIMITED BY",
+        "DESTINATION",
+    ];
     let row = |job: &JobView| {
         vec![
             printable(&job.id),
@@ -72,6 +80,7 @@ pub(super) fn destinations(jobs: &[JobView], clock: &Clock) -> String {
             words::done(job),
             words::rate(job),
             words::left(job),
+            words::limited(job),
             printable(&job.destination),
         ]
     };

@@ -2,7 +2,7 @@
 //! Prints nothing.
 
 use godwit_api::failure::FailureCode;
-use godwit_api::rest::{JobState, JobView, ProgressView, Reason};
+use godwit_api::rest::{Bottleneck, JobState, JobView, ProgressView, Reason};
 use godwit_api::units::{human_rate, human_size};
 
 use super::when::Clock;
@@ -119,6 +119,19 @@ pub(super) fn bytes_per_second(job: &JobView) -> Option<u64> {
 )]
 pub(super) const fn whole(rate: f64) -> u64 {
     rate.round() as u64
+}
+
+/// The stage that limits the job now, and whether it is behind other destinations.
+pub(super) fn limited(job: &JobView) -> String {
+    let Some(progress) = &job.progress else {
+        return String::new();
+    };
+    let stage = progress.bottleneck.map_or("", Bottleneck::words);
+    match (stage, progress.behind) {
+        ("", true) => "behind".to_owned(),
+        (stage, true) => format!("{stage}, behind"),
+        (stage, false) => stage.to_owned(),
+    }
 }
 
 /// The likely remaining time, as the node foretells it.
