@@ -116,6 +116,36 @@ fn a_directory_is_one_for_a_node_that_has_other_mounts() {
     assert_eq!(rig.read("export/free/deep/h"), b"top/a/deep/h");
 }
 
+/// With deletion, each transfer would remove the copy of the other one.
+#[test]
+fn several_destinations_that_mounts_lead_to_one_directory_are_refused() {
+    let mut rig = world();
+    let Some(mounts) = with_mounts(&rig, &BINDS) else {
+        return;
+    };
+    rig.wrap_client(mounts);
+    let before = state(&rig.export);
+    for (first, second, words) in [
+        ("top/a", "ba", "are one place"),
+        ("top", "ba/new", "is inside"),
+        ("ba/new", "bt", "is inside"),
+    ] {
+        let [first, second] = [first, second].map(|place| format!("export/{place}"));
+        let line = [
+            "sync",
+            "--delete",
+            "--each",
+            "export/other",
+            &first,
+            &second,
+        ];
+        let outcome = rig.client(&line);
+        assert_eq!(outcome.code, Some(2), "{line:?}: {outcome:?}");
+        outcome.says(words);
+        assert_eq!(state(&rig.export), before, "{line:?}");
+    }
+}
+
 /// A node whose two exports are one file system.
 #[test]
 fn a_directory_is_one_for_a_job_between_two_exports() {
