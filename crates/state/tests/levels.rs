@@ -4,8 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRule, Agreed, Change, CommandError, Invite, JobOp, Join, Node, Op, OpenError, Options,
-    ProposeError, Replica, Secret, Timestamp,
+    AccessRule, Agreed, Change, CommandError, Invite, JobOp, Join, LEVEL_KEPT_PASSWORD,
+    NewPassword, Node, Op, OpenError, Options, ProposeError, Replica, Role, Secret, Timestamp,
+    User,
 };
 use support::state::State;
 use support::{at, claim, command, new_job};
@@ -176,4 +177,45 @@ fn a_rule_of_an_older_program_is_read_as_it_was() {
     let rule: AccessRule = serde_json::from_str(text).expect("a rule");
     assert_eq!(rule.site, None);
     assert_eq!(serde_json::to_string(&rule).expect("text"), text);
+}
+
+/// The node of the admin read the user before the user changed the password.
+#[test]
+fn a_new_role_keeps_the_password_that_the_user_has_changed_meanwhile() {
+    let put = |role: Role, password: Option<&str>| {
+        Op::User(Change::Put(User {
+            name: "ada".to_owned(),
+            role,
+            password: password.map(Secret::new),
+            disabled: false,
+        }))
+    };
+    let kept = |level: u32| {
+        let mut state = State::new();
+        state.op(0, Op::Level(level)).expect("alone");
+        let first = put(Role::Viewer, Some("first"));
+        state.op(1, first).expect("a user");
+        let own = NewPassword {
+            user: "ada".to_owned(),
+            earlier: Secret::new("first"),
+            password: Secret::new("second"),
+            keep: Vec::new(),
+        };
+        let own = Op::Password(Box::new(own));
+        state.op(2, own).expect("the own password");
+        state.op(3, put(Role::Operator, None)).expect("a role");
+        let ada: Option<User> = state.reader.object("ada").expect("read");
+        let ada = ada.expect("there");
+        assert_eq!(ada.role, Role::Operator);
+        // An admin may still set a password.
+        let third = put(Role::Operator, Some("third"));
+        state.op(4, third).expect("a password");
+        let now: Option<User> = state.reader.object("ada").expect("read");
+        let set = now.and_then(|ada| ada.password);
+        assert_eq!(set, Some(Secret::new("third")));
+        ada.password
+    };
+    assert_eq!(kept(LEVEL_KEPT_PASSWORD), Some(Secret::new("second")));
+    // Older programs put the whole row.
+    assert_eq!(kept(LEVEL_KEPT_PASSWORD - 1), None);
 }

@@ -9,8 +9,8 @@ use super::tokens::Tokens;
 use super::{Context, Stop, counts_what_is_left, jobs, knows_origin};
 use crate::bounds;
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, LEVEL_LEFT, Limit, LimitScope, Names, NewPassword,
-    Node, Object as _, Role, Schedule, Share, Token, TokenOrigin, User,
+    AccessRule, Change, CommandError, Effect, LEVEL_KEPT_PASSWORD, LEVEL_LEFT, Limit, LimitScope,
+    Names, NewPassword, Node, Object as _, Role, Schedule, Share, Token, TokenOrigin, User,
 };
 use crate::read::{committed_level, object_by_id};
 
@@ -23,6 +23,7 @@ impl Users<'_> {
     /// for others), access rules, limits and share. It also removes unfinished jobs and unused invitations. The user's schedules are disabled.
     /// Therefore a later user of the name, or an account of a machine with the name, inherits none of them.
     pub(super) fn change(&self, change: &Change<User>) -> Result<Effect, Stop> {
+        let change = &self.with_password(change)?;
         if let Change::Create(user) | Change::Put(user) = change {
             let earlier = object_by_id::<User>(self.0.db, &user.name)?;
             if knows_origin(self.0.db)? {
@@ -74,6 +75,19 @@ impl Users<'_> {
             }
         }
         Objects(self.0).change(change)
+    }
+
+    /// The change, with the password of the row if the command puts none. The proposer may have read an older row.
+    fn with_password(&self, change: &Change<User>) -> Result<Change<User>, Stop> {
+        let mut change = change.clone();
+        if let Change::Put(user) = &mut change
+            && user.password.is_none()
+            && committed_level(self.0.db)? >= LEVEL_KEPT_PASSWORD
+        {
+            let row = object_by_id::<User>(self.0.db, &user.name)?;
+            user.password = row.and_then(|row| row.password);
+        }
+        Ok(change)
     }
 
     /// Changes the password that the user proved, and revokes the sign-ins with it except those of the request.

@@ -19,7 +19,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   attempts ([`LEVEL_ATTEMPTS`]), attempts before their time ([`LEVEL_TRY_NOW`]), and makers of invitations and tokens
 ///   ([`LEVEL_INVITES`]). Learned nodes have lines in the audit log ([`LEVEL_LEARN_AUDITED`]), and
 ///   a node reports amounts of lost attempts ([`LEVEL_EARLIER_AMOUNTS`]). A node's row has bounds ([`LEVEL_MEMBERS`]), and each webhook
-///   gets its portion of all deliveries ([`LEVEL_DELIVERIES`]). A job may have several destinations ([`LEVEL_DESTINATIONS`]).
+///   gets its portion of all deliveries ([`LEVEL_DELIVERIES`]). A job may have several destinations ([`LEVEL_DESTINATIONS`]). A change of
+///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -91,6 +92,10 @@ pub const LEVEL_DELIVERIES: u32 = 6;
 
 /// From this level on, a job may have several destinations ([`Op::SubmitFamily`]), also that of a schedule.
 pub const LEVEL_DESTINATIONS: u32 = 6;
+
+/// From this level on, a user that is put without a password keeps the password of its row. So a change of the role does not bring back a
+/// password that the user has replaced meanwhile.
+pub const LEVEL_KEPT_PASSWORD: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;

@@ -8,7 +8,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewUser, UserView};
-use godwit_state::{Change, JobFilter, Op, ProposeError, Schedule, Token, User};
+use godwit_state::{
+    Agreed, Change, JobFilter, LEVEL_KEPT_PASSWORD, Op, ProposeError, Schedule, Token, User,
+};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -67,12 +69,20 @@ async fn put(
         let user = User {
             name: name.clone(),
             role: role(new.role),
-            password: hash.or_else(|| earlier.as_ref()?.password.clone()),
+            password: hash.clone().or_else(|| earlier.as_ref()?.password.clone()),
             disabled: new.disabled,
         };
         caller::names(app)?
             .check_user(&user, earlier.as_ref(), &caller.name)
             .map_err(ProposeError::Refused)?;
+        // The state keeps the password: the user may have changed it since the row was read.
+        let user = match Agreed(&app.reader()).level()? >= LEVEL_KEPT_PASSWORD {
+            true => User {
+                password: hash,
+                ..user
+            },
+            false => user,
+        };
         app.propose(caller.actor(), Op::User(Change::Put(user)))?;
         // After the password: whoever knows the old one makes no token from then on.
         if new.revoke_tokens {
