@@ -10,6 +10,7 @@
 //! Only nodes of the cluster, known by their identities, may send messages; a stranger may join with an invitation. A node that was
 //! removed, or whose cluster was replaced by `recover`, gets a refusal that names the reason. That node changes nothing.
 
+mod addresses;
 mod carrier;
 mod hearing;
 mod home;
@@ -37,6 +38,7 @@ use godwit_api::rest::NodeResources;
 use godwit_api::watched::Watched;
 use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, Timestamp};
 
+pub use addresses::{LookUp, Reached};
 pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
 pub use invite::{Invited, Token};
@@ -90,8 +92,7 @@ pub struct Cluster {
 
 pub(crate) struct Shared {
     pub(crate) config: ClusterConfig,
-    /// Addresses of the data port, once it listens.
-    addresses: Mutex<Vec<String>>,
+    pub(crate) addresses: addresses::Addresses,
     pub(crate) membership: Membership,
     /// The nodes that live, as far as this node learned as the leader.
     pub(crate) live: live::Live,
@@ -109,7 +110,7 @@ impl Cluster {
         let shared = Shared {
             membership: Membership::new(others.cloned().collect()),
             config,
-            addresses: Mutex::default(),
+            addresses: addresses::Addresses::default(),
             live: live::Live::default(),
             observations: observations::Observations::default(),
             lacks: Lacks::default(),
@@ -121,12 +122,13 @@ impl Cluster {
         }
     }
 
-    /// Starts to take part in the cluster. Others reach the node at these addresses.
+    /// Starts to take part in the cluster. Others reach the node at these addresses, which it looks up again each second.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn begin(&self, addresses: Vec<String>) -> std::io::Result<()> {
-        *self.shared.own_addresses() = addresses;
+    pub fn begin(&self, look: Arc<LookUp>) -> std::io::Result<()> {
+        self.shared.addresses.begin(look);
+        self.shared.look_up_addresses();
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new()
             .name("gw-cluster".to_owned())
@@ -163,7 +165,7 @@ impl Cluster {
     /// Addresses at which others reach this node.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
-        self.shared.own_addresses().clone()
+        self.shared.addresses.own()
     }
 
     /// Name of this node.
@@ -178,12 +180,6 @@ impl Cluster {
 }
 
 impl Shared {
-    fn own_addresses(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Forgets the nodes known from joining after the row of this node has arrived, in memory and in the file. Otherwise nodes that were
     /// removed since then would count as nodes if this node is removed later.
     pub(crate) fn forget_known_at_join(&self) -> Result<(), String> {
@@ -219,7 +215,7 @@ impl Shared {
             name: self.config.home.name.clone(),
             number: self.config.home.number,
             identity: self.config.identity.clone(),
-            addresses: self.own_addresses().clone(),
+            addresses: self.addresses.own(),
         }
     }
 
@@ -240,7 +236,10 @@ impl Shared {
             name: known.name,
             number: known.number,
             identity: known.identity,
-            addresses: known.addresses,
+            addresses: match (known.addresses.is_empty(), earlier) {
+                (true, Some(row)) => row.addresses.clone(),
+                _ => known.addresses,
+            },
             exports: self.exports(),
             version: self.config.version.clone(),
             level: self.config.level,
