@@ -140,6 +140,20 @@ fn a_file_is_served_as_it_was_given_and_so_it_is_after_a_restart() {
 }
 
 #[test]
+fn each_extent_takes_a_whole_slot_however_short_it_is() {
+    let world = World::new();
+    let buffer = world.open(&[world.format("flash", 8)]);
+    for (path, bytes, extents) in [
+        ("tiny", 1, 1),
+        ("even", 2 * EXTENT, 2),
+        ("odd", EXTENT + 1, 2),
+    ] {
+        let filled = file(&buffer, path, bytes, 1).fill(0, &contents(bytes, 1));
+        assert_eq!(filled.extents(), extents, "{path}");
+    }
+}
+
+#[test]
 fn another_generation_is_not_served_and_the_old_one_goes() {
     let world = World::new();
     let buffer = world.open(&[world.format("a", 40)]);

@@ -98,6 +98,12 @@ impl Filled {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Number of extents. Each takes a whole slot, also if the end of its file is short.
+    #[must_use]
+    pub fn extents(&self) -> u64 {
+        self.0.len() as u64
+    }
 }
 
 impl std::fmt::Debug for Filled {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::memory::Held;
 use super::{Shared, lock, now};
@@ -12,6 +13,8 @@ use crate::volume::GetError;
 
 /// Extents kept in memory for the next blocks of their readers.
 pub(super) const LOADED_MAX: usize = 8;
+/// The longest wait of a reader for the read of another one. The source has the data, too.
+const WAITS_MAX: Duration = Duration::from_secs(5);
 /// Unreadable extents that are remembered.
 const BAD_MAX: usize = 64;
 
@@ -50,7 +53,7 @@ enum Found<'a> {
     Here(Arc<Loaded>),
     /// The reader is to load it.
     Load(Loading<'a>),
-    /// Another reader could not load it.
+    /// Another reader could not load it, or takes too long.
     Missed,
 }
 
@@ -64,10 +67,10 @@ impl Loads {
         drop(ready);
     }
 
-    /// The extent, if it is in memory; otherwise the caller must load it. Waits while another thread does.
+    /// The extent, if it is in memory; otherwise the caller must load it. Waits a moment while another thread does.
     fn find(&self, ticket: Ticket) -> Found<'_> {
         let mut state = lock(&self.state);
-        let mut has_waited = false;
+        let mut until = None;
         loop {
             if let Some(at) = state.ready.iter().position(|(one, _)| *one == ticket)
                 && let Some((one, loaded)) = state.ready.remove(at)
@@ -76,7 +79,7 @@ impl Loads {
                 return Found::Here(loaded);
             }
             if !state.loading.contains(&ticket) {
-                if has_waited || state.bad.contains(&ticket) {
+                if until.is_some() || state.bad.contains(&ticket) {
                     return Found::Missed;
                 }
                 state.loading.push(ticket);
@@ -87,9 +90,15 @@ impl Loads {
                     is_bad: false,
                 });
             }
-            has_waited = true;
-            let waited = self.done.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            let left = until
+                .get_or_insert(now + WAITS_MAX)
+                .saturating_duration_since(now);
+            if left.is_zero() {
+                return Found::Missed;
+            }
+            let waited = self.done.wait_timeout(state, left);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

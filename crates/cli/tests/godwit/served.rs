@@ -183,6 +183,30 @@ fn a_second_transfer_of_the_same_files_reads_the_source_zero_times() {
 }
 
 #[test]
+fn a_data_set_of_many_small_files_fills_the_buffer_once() {
+    let world = World::new();
+    for number in 0..200 {
+        let name = format!("many/{number:03}");
+        world
+            .rig
+            .write(&format!("export/{name}"), contents(SMALL, 3));
+        age(&world.rig.export.join(name));
+    }
+    world.done(&[
+        "job",
+        "submit",
+        "here:/data/many",
+        "here:/data/copy",
+        "--wait",
+    ]);
+    // Each file takes an extent, and the rest of the files passes by.
+    let extents = world.figure("bytes_total") / world.figure("extent_bytes");
+    let filled = world.figure("filled_bytes") / SMALL as u64;
+    assert!(filled > 0, "{}", world.status());
+    assert!(filled <= extents, "{}", world.status());
+}
+
+#[test]
 fn a_changed_file_is_not_served_stale() {
     let world = World::new();
     world.copies_by_job("first");

@@ -46,7 +46,7 @@ struct Filling {
     buffering: Buffering,
     keep: Keep,
     patience: Patience,
-    /// Bytes that this transfer has put into the buffer.
+    /// Room that this transfer has taken in the buffer: whole extents, in bytes.
     filled: AtomicU64,
 }
 
@@ -109,7 +109,9 @@ impl Filling {
     ) {
         let filled = file.fill(offset, data);
         if !filled.is_empty() && is_present() {
-            self.filled.fetch_add(data.len() as u64, Ordering::Relaxed);
+            let each = u64::from(self.buffering.buffer.extent_bytes());
+            let taken = filled.extents().saturating_mul(each);
+            self.filled.fetch_add(taken, Ordering::Relaxed);
             file.store(filled, self.patience);
         }
     }
