@@ -168,7 +168,7 @@ fn a_fifo_or_a_link_in_place_of_a_chain_is_refused() {
         rustix::fs::CWD,
         &chain,
         rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
+        Mode::RUSR,
         0,
     )
     .expect("made");
