@@ -174,20 +174,28 @@ class BufferView(TypedDict):
     """Bytes on their way to flash."""
     bytes_free: int
     """Bytes that hold nothing."""
+    bytes_kept: NotRequired[int]
+    """Bytes of those that can be evicted, but stay: their files are pinned, or kept until a time."""
     bytes_total: int
     """Bytes of all extents of the volumes."""
     damaged_bytes: int
     """Bytes that were not as they had been written. None of them was sent."""
+    drained_bytes: NotRequired[int]
+    """Bytes that went on from flash to slow storage."""
     extent_bytes: int
     """Bytes of one extent."""
     files: int
     """Files with extents."""
+    files_pinned: NotRequired[int]
+    """Files that users have pinned."""
     filled_bytes: int
     """Bytes written to flash."""
     hit_bytes: int
     """Bytes that transfers got from the buffer since the start of the node."""
     missed_bytes: int
     """Bytes that transfers read from the exports instead."""
+    oldest: NotRequired[Optional[Timestamp]]
+    oldest_dirty: NotRequired[Optional[Timestamp]]
     passed_bytes: int
     """Bytes that passed the buffer by, because it had no room or was slower."""
     volumes: List[BufferVolume]
@@ -1077,6 +1085,8 @@ class ProgressView(TypedDict):
 
     at: Timestamp
     """Time of these figures."""
+    behind: NotRequired[bool]
+    """The job reads again what jobs of the other destinations have read before, because it was slower. Of a job with several destinations: any of them does."""
     bottleneck: NotRequired[Optional[Bottleneck]]
     bottleneck_text: NotRequired[Optional[str]]
     """The limit of the transfer and advice, as a sentence."""
