@@ -15,6 +15,9 @@ use std::sync::Mutex;
 /// Files with at least this many bytes on average are also synced one by one, to avoid waiting for other programs' data.
 const SYNC_EACH_BYTES: u64 = 8 << 20;
 
+/// Temporary files that are remembered: those of two batches and the open files are 101,400.
+const LIVE_MAX: usize = 1 << 18;
+
 /// Temporary files that are written but not yet committed.
 ///
 /// The kernel reports a failed write-back once to a handle, and then treats the pages as clean. A failed sync of a whole file system is
@@ -30,29 +33,43 @@ struct Live {
     files: HashMap<TempName, bool>,
     /// At least one file may be marked as failed.
     any_failed: bool,
+    /// There were more than [`LIVE_MAX`] files. From then on, a file that is not remembered counts as one that failed.
+    has_forgotten: bool,
+}
+
+impl Live {
+    fn begin(&mut self, temp: &TempName, max: usize) {
+        if self.files.len() < max {
+            self.files.entry(*temp).or_insert(false);
+        } else {
+            self.has_forgotten |= !self.files.contains_key(temp);
+        }
+    }
 }
 
 impl SyncState {
     /// Records that a temporary file is about to be written.
     pub(super) fn begin(&self, temp: &TempName) {
-        lock(&self.live).files.entry(*temp).or_insert(false);
+        lock(&self.live).begin(temp, LIVE_MAX);
     }
 
     /// Records that a temporary file got its final name or was removed.
     pub(super) fn end(&self, temp: &TempName) {
         let mut live = lock(&self.live);
         live.files.remove(temp);
-        live.any_failed &= !live.files.is_empty();
+        if live.files.is_empty() && !live.has_forgotten {
+            live.any_failed = false;
+        }
     }
 
     /// Whether a failed sync concerned one of `files`. The failure then counts as reported for them.
     fn take_failed(&self, files: &[(&RelPath, TempName)]) -> bool {
         let mut live = lock(&self.live);
         // Checked first, because looking up each file would cost as much as adding it did.
-        live.any_failed
-            && files.iter().fold(false, |failed, (_, temp)| {
-                live.files.get_mut(temp).is_some_and(std::mem::take) || failed
-            })
+        let (any, unknown) = (live.any_failed, live.has_forgotten);
+        any && files.iter().fold(false, |failed, (_, temp)| {
+            live.files.get_mut(temp).map_or(unknown, std::mem::take) || failed
+        })
     }
 
     fn fail_all(&self) {
@@ -234,5 +251,19 @@ mod tests {
         state.end(&other.1);
         state.begin(&later.1);
         assert!(!state.take_failed(&[borrow(&later)]));
+    }
+
+    #[test]
+    fn a_file_beyond_the_bound_counts_as_one_that_failed() {
+        let state = SyncState::default();
+        let (known, beyond) = (file("known"), file("beyond"));
+        lock(&state.live).begin(&known.1, 1);
+        lock(&state.live).begin(&beyond.1, 1);
+        assert_eq!(lock(&state.live).files.len(), 1);
+        assert!(!state.take_failed(&[borrow(&known), borrow(&beyond)]));
+        state.fail_all();
+        assert!(state.take_failed(&[borrow(&beyond)]));
+        assert!(state.take_failed(&[borrow(&known)]));
+        assert!(!state.take_failed(&[borrow(&known)]));
     }
 }
