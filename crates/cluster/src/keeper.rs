@@ -26,7 +26,6 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut said = String::new();
     while !shared.stopping.load(Ordering::SeqCst) {
         let began = Instant::now();
-        shared.look_up_addresses();
         let beaten = beat(shared).and_then(|()| shared.forget_known_at_join());
         shared.lacks.mark_odd(&shared.config);
         let trouble = beaten.err().unwrap_or_default();

@@ -224,11 +224,7 @@ impl<'a> Leader<'a> {
 /// The row of a node, updated from its announcement.
 pub(crate) fn as_said(row: &Node, said: &Announce, knows_origin: bool) -> Node {
     Node {
-        // A node without a network finds no address where others reach it.
-        addresses: match said.node.addresses.is_empty() {
-            true => row.addresses.clone(),
-            false => said.node.addresses.clone(),
-        },
+        addresses: said.node.addresses.clone(),
         exports: said.exports.clone(),
         version: said.version.clone(),
         level: said.level,

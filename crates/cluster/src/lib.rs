@@ -10,7 +10,6 @@
 //! Only nodes of the cluster, known by their identities, may send messages; a stranger may join with an invitation. A node that was
 //! removed, or whose cluster was replaced by `recover`, gets a refusal that names the reason. That node changes nothing.
 
-mod addresses;
 mod carrier;
 mod hearing;
 mod home;
@@ -38,7 +37,6 @@ use godwit_api::rest::NodeResources;
 use godwit_api::watched::Watched;
 use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, Timestamp};
 
-pub use addresses::{LookUp, Reached};
 pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
 pub use invite::{Invited, Token};
@@ -92,7 +90,8 @@ pub struct Cluster {
 
 pub(crate) struct Shared {
     pub(crate) config: ClusterConfig,
-    pub(crate) addresses: addresses::Addresses,
+    /// Addresses of the data port, once it listens.
+    addresses: Mutex<Vec<String>>,
     pub(crate) membership: Membership,
     /// The nodes that live, as far as this node learned as the leader.
     pub(crate) live: live::Live,
@@ -110,7 +109,7 @@ impl Cluster {
         let shared = Shared {
             membership: Membership::new(others.cloned().collect()),
             config,
-            addresses: addresses::Addresses::default(),
+            addresses: Mutex::default(),
             live: live::Live::default(),
             observations: observations::Observations::default(),
             lacks: Lacks::default(),
@@ -122,13 +121,12 @@ impl Cluster {
         }
     }
 
-    /// Starts to take part in the cluster. Others reach the node at these addresses, which it looks up again each second.
+    /// Starts to take part in the cluster. Others reach the node at these addresses.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn begin(&self, look: Arc<LookUp>) -> std::io::Result<()> {
-        self.shared.addresses.begin(look);
-        self.shared.look_up_addresses();
+    pub fn begin(&self, addresses: Vec<String>) -> std::io::Result<()> {
+        *self.shared.own_addresses() = addresses;
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new()
             .name("gw-cluster".to_owned())
@@ -165,7 +163,7 @@ impl Cluster {
     /// Addresses at which others reach this node.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
-        self.shared.addresses.own()
+        self.shared.own_addresses().clone()
     }
 
     /// Name of this node.
@@ -180,6 +178,12 @@ impl Cluster {
 }
 
 impl Shared {
+    fn own_addresses(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forgets the nodes known from joining after the row of this node has arrived, in memory and in the file. Otherwise nodes that were
     /// removed since then would count as nodes if this node is removed later.
     pub(crate) fn forget_known_at_join(&self) -> Result<(), String> {
@@ -215,7 +219,7 @@ impl Shared {
             name: self.config.home.name.clone(),
             number: self.config.home.number,
             identity: self.config.identity.clone(),
-            addresses: self.addresses.own(),
+            addresses: self.own_addresses().clone(),
         }
     }
 
@@ -236,10 +240,7 @@ impl Shared {
             name: known.name,
             number: known.number,
             identity: known.identity,
-            addresses: match (known.addresses.is_empty(), earlier) {
-                (true, Some(row)) => row.addresses.clone(),
-                _ => known.addresses,
-            },
+            addresses: known.addresses,
             exports: self.exports(),
             version: self.config.version.clone(),
             level: self.config.level,

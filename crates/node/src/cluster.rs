@@ -12,7 +12,7 @@ use godwit_api::observation::UNSEEN;
 use godwit_api::rest::{NodeInterface, NodeResources, NodeRoom};
 use godwit_api::settings::{ClusterSettings, JoinSettings, ServeSettings};
 use godwit_cluster::{
-    Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Reached, Token, ask_for_recovery, join,
+    Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Token, ask_for_recovery, join,
 };
 use godwit_data_port::{Asker, ClaimTable, Export, Here};
 use godwit_net::{Cipher, ClientTls, own_interfaces};
@@ -185,35 +185,16 @@ fn machine_name() -> Result<String, Failure> {
 }
 
 /// Where the other nodes reach this one: at the addresses of the operator, or where it listens.
-pub(crate) fn reached_at(given: &[String], listening: &[SocketAddr]) -> Reached {
-    if !given.is_empty() {
-        return Reached {
-            addresses: given.to_vec(),
-            is_loopback_alone: false,
-        };
-    }
-    let found = listened(listening);
-    Reached {
-        is_loopback_alone: found.is_empty(),
-        addresses: or_loopback(found, listening),
+pub(crate) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -> Vec<String> {
+    match settings.addresses.is_empty() {
+        true => reachable(listening),
+        false => settings.addresses.iter().map(ToString::to_string).collect(),
     }
 }
 
-/// The addresses of this machine at which it listens; loopback if it has no other.
+/// The addresses of this machine at which it listens. An unspecified one stands for those of all interfaces.
 pub(crate) fn reachable(listening: &[SocketAddr]) -> Vec<String> {
-    or_loopback(listened(listening), listening)
-}
-
-fn or_loopback(mut found: Vec<String>, listening: &[SocketAddr]) -> Vec<String> {
-    if found.is_empty() {
-        let port = listening.first().map_or(0, SocketAddr::port);
-        found.push(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port).to_string());
-    }
-    found
-}
-
-/// The addresses at which the node listens. An unspecified one stands for those of all interfaces that have a carrier now.
-fn listened(listening: &[SocketAddr]) -> Vec<String> {
+    let port = listening.first().map_or(0, SocketAddr::port);
     let mut found: Vec<String> = Vec::new();
     for at in listening {
         if !at.ip().is_unspecified() {
@@ -227,6 +208,9 @@ fn listened(listening: &[SocketAddr]) -> Vec<String> {
             own.filter(takes)
                 .map(|address| SocketAddr::new(address, at.port()).to_string()),
         );
+    }
+    if found.is_empty() {
+        found.push(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port).to_string());
     }
     found.sort();
     found.dedup();

@@ -140,17 +140,10 @@ fn serve(
         log,
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
-    let given: Vec<String> = settings
-        .cluster
-        .addresses
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let listening = daemon.addresses().to_vec();
-    let look = move || cluster::reached_at(&given, &listening);
+    let addresses = cluster::reached_at(&settings.cluster, daemon.addresses());
     // Other nodes reach this node at the address of its page, unless the page has a separate address.
-    let own = look().addresses.into_iter().next();
-    cluster.begin(Arc::new(look)).map_err(Failure::local)?;
+    let own = addresses.first().cloned();
+    cluster.begin(addresses).map_err(Failure::local)?;
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::super::judge::assert_identical;
 use super::super::netns::with_network;
-use super::super::process::wait_until;
 use super::super::rig::Rig;
 use super::super::sites::{allow, submit, wait_for};
 use super::paths::{Paths, content};
@@ -72,32 +71,6 @@ fn a_running_job_uses_an_interface_that_comes_up_and_survives_one_that_goes_down
                 assert_eq!(ended["attempts"], 1, "{ended}");
                 assert_identical(&here.export.join("set"), &there.export.join("to"));
             }
-        },
-    );
-}
-
-#[test]
-fn a_node_that_starts_without_a_network_announces_the_address_that_comes_up() {
-    with_network(
-        "godwit::channels::jobs::a_node_that_starts_without_a_network_announces_the_address_that_comes_up",
-        || {
-            let paths = Paths::new(1);
-            let set = |to: &str| paths.ip(&paths.near, &["link", "set", "c0", to]);
-            set("down");
-            let mut node = Rig::new();
-            node.wrap_daemon(paths.near.wrapper());
-            node.listen("0.0.0.0:0");
-            node.serve(&[]);
-            let announces = |prefix: &str| {
-                let outcome = node.admin(&["cluster", "status", "--json"]);
-                let view: Value = serde_json::from_str(&outcome.out).ok()?;
-                let addresses = view["nodes"][0]["addresses"].as_array()?.clone();
-                let mut texts = addresses.iter().filter_map(Value::as_str);
-                texts.any(|text| text.starts_with(prefix)).then_some(())
-            };
-            assert!(wait_until(|| announces("127.0.0.1:")).is_some());
-            set("up");
-            assert!(wait_until(|| announces("10.11.0.1:")).is_some());
         },
     );
 }
