@@ -13,7 +13,7 @@ use godwit_state::{Actor, Change, Command, Node, Op, ProposeError};
 
 use crate::carrier::peer_at;
 use crate::leader::Leader;
-use crate::{Cluster, NUMBER_ALONE, Shared, known, peer, unread};
+use crate::{Cluster, LookAtAddresses, NUMBER_ALONE, Shared, known, peer, unread};
 
 /// Interval between beats.
 const BEAT: Duration = Duration::from_secs(1);
@@ -22,10 +22,11 @@ const BEAT: Duration = Duration::from_secs(1);
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
 
 /// Main function of the thread.
-pub(crate) fn run(shared: &Arc<Shared>) {
+pub(crate) fn run(shared: &Arc<Shared>, look: &LookAtAddresses) {
     let mut said = String::new();
     while !shared.stopping.load(Ordering::SeqCst) {
         let began = Instant::now();
+        shared.look_at_addresses(look);
         let beaten = beat(shared).and_then(|()| shared.forget_known_at_join());
         shared.lacks.mark_odd(&shared.config);
         let trouble = beaten.err().unwrap_or_default();

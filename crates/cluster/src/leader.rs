@@ -224,7 +224,11 @@ impl<'a> Leader<'a> {
 /// The row of a node, updated from its announcement.
 pub(crate) fn as_said(row: &Node, said: &Announce, knows_origin: bool) -> Node {
     Node {
-        addresses: said.node.addresses.clone(),
+        // A node that has no address now is still known by its earlier ones.
+        addresses: match said.node.addresses.is_empty() {
+            true => row.addresses.clone(),
+            false => said.node.addresses.clone(),
+        },
         exports: said.exports.clone(),
         version: said.version.clone(),
         level: said.level,

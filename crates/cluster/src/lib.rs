@@ -10,6 +10,7 @@
 //! Only nodes of the cluster, known by their identities, may send messages; a stranger may join with an invitation. A node that was
 //! removed, or whose cluster was replaced by `recover`, gets a refusal that names the reason. That node changes nothing.
 
+mod addresses;
 mod carrier;
 mod hearing;
 mod home;
@@ -37,6 +38,7 @@ use godwit_api::rest::NodeResources;
 use godwit_api::watched::Watched;
 use godwit_state::{Agreed, Fault, LEVEL_ORIGIN, Node, Replica, Timestamp};
 
+pub use addresses::{LookAtAddresses, NodeAddresses};
 pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
 pub use invite::{Invited, Token};
@@ -44,6 +46,7 @@ pub use join::{JoinError, Joining, join};
 pub use observations::Look;
 pub use recovered::ask_for_recovery;
 
+use addresses::Announced;
 use lacks::Lacks;
 use membership::Membership;
 
@@ -91,7 +94,7 @@ pub struct Cluster {
 pub(crate) struct Shared {
     pub(crate) config: ClusterConfig,
     /// Addresses of the data port, once it listens.
-    addresses: Mutex<Vec<String>>,
+    announced: Mutex<Announced>,
     pub(crate) membership: Membership,
     /// The nodes that live, as far as this node learned as the leader.
     pub(crate) live: live::Live,
@@ -109,7 +112,7 @@ impl Cluster {
         let shared = Shared {
             membership: Membership::new(others.cloned().collect()),
             config,
-            addresses: Mutex::default(),
+            announced: Mutex::default(),
             live: live::Live::default(),
             observations: observations::Observations::default(),
             lacks: Lacks::default(),
@@ -121,16 +124,16 @@ impl Cluster {
         }
     }
 
-    /// Starts to take part in the cluster. Others reach the node at these addresses.
+    /// Starts to take part in the cluster. Others reach the node at the addresses that `look` returns. They are looked at each second.
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn begin(&self, addresses: Vec<String>) -> std::io::Result<()> {
-        *self.shared.own_addresses() = addresses;
+    pub fn begin(&self, look: Box<LookAtAddresses>) -> std::io::Result<()> {
+        self.shared.look_at_addresses(&*look);
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new()
             .name("gw-cluster".to_owned())
-            .spawn(move || keeper::run(&shared))?;
+            .spawn(move || keeper::run(&shared, &*look))?;
         *self.thread() = Some(thread);
         let shared = Arc::clone(&self.shared);
         // No thread joins it: see `Observations::follow`.
@@ -163,7 +166,7 @@ impl Cluster {
     /// Addresses at which others reach this node.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
-        self.shared.own_addresses().clone()
+        self.shared.announced().list().to_vec()
     }
 
     /// Name of this node.
@@ -178,8 +181,8 @@ impl Cluster {
 }
 
 impl Shared {
-    fn own_addresses(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.addresses
+    fn announced(&self) -> std::sync::MutexGuard<'_, Announced> {
+        self.announced
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -219,7 +222,7 @@ impl Shared {
             name: self.config.home.name.clone(),
             number: self.config.home.number,
             identity: self.config.identity.clone(),
-            addresses: self.own_addresses().clone(),
+            addresses: self.announced().list().to_vec(),
         }
     }
 
@@ -235,7 +238,11 @@ impl Shared {
 
     /// The row that this node should have, given its present row.
     pub(crate) fn own_row(&self, earlier: Option<&Node>) -> Node {
-        let known = self.known();
+        let mut known = self.known();
+        // A node that has no address now is still known by its earlier ones.
+        if let Some(earlier) = earlier.filter(|_| known.addresses.is_empty()) {
+            known.addresses.clone_from(&earlier.addresses);
+        }
         Node {
             name: known.name,
             number: known.number,

@@ -12,7 +12,8 @@ use godwit_api::observation::UNSEEN;
 use godwit_api::rest::{NodeInterface, NodeResources, NodeRoom};
 use godwit_api::settings::{ClusterSettings, JoinSettings, ServeSettings};
 use godwit_cluster::{
-    Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Token, ask_for_recovery, join,
+    Carrier, Cluster, ClusterConfig, ClusterHome, Joining, LookAtAddresses, NodeAddresses, Token,
+    ask_for_recovery, join,
 };
 use godwit_data_port::{Asker, ClaimTable, Export, Here};
 use godwit_net::{Cipher, ClientTls, own_interfaces};
@@ -184,17 +185,32 @@ fn machine_name() -> Result<String, Failure> {
     }
 }
 
-/// Where the other nodes reach this one: at the addresses of the operator, or where it listens.
-pub(crate) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -> Vec<String> {
-    match settings.addresses.is_empty() {
-        true => reachable(listening),
-        false => settings.addresses.iter().map(ToString::to_string).collect(),
-    }
+/// Looks where the other nodes reach this one: at the addresses of the operator, or where it listens at that moment.
+pub(crate) fn look(settings: &ClusterSettings, listening: &[SocketAddr]) -> Box<LookAtAddresses> {
+    let chosen: Vec<String> = settings.addresses.iter().map(ToString::to_string).collect();
+    let listening = listening.to_vec();
+    Box::new(move || NodeAddresses {
+        addresses: match chosen.is_empty() {
+            true => of_interfaces(&listening),
+            false => chosen.clone(),
+        },
+        local: local(&listening),
+    })
 }
 
-/// The addresses of this machine at which it listens. An unspecified one stands for those of all interfaces.
-pub(crate) fn reachable(listening: &[SocketAddr]) -> Vec<String> {
+/// An address of this machine at which it listens; loopback if no interface has an address now.
+pub(crate) fn reachable(listening: &[SocketAddr]) -> String {
+    let first = of_interfaces(listening).into_iter().next();
+    first.unwrap_or_else(|| local(listening))
+}
+
+fn local(listening: &[SocketAddr]) -> String {
     let port = listening.first().map_or(0, SocketAddr::port);
+    SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port).to_string()
+}
+
+/// The addresses at which this machine listens now. An unspecified one stands for those of all interfaces that have a carrier.
+fn of_interfaces(listening: &[SocketAddr]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for at in listening {
         if !at.ip().is_unspecified() {
@@ -208,9 +224,6 @@ pub(crate) fn reachable(listening: &[SocketAddr]) -> Vec<String> {
             own.filter(takes)
                 .map(|address| SocketAddr::new(address, at.port()).to_string()),
         );
-    }
-    if found.is_empty() {
-        found.push(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port).to_string());
     }
     found.sort();
     found.dedup();

@@ -140,14 +140,12 @@ fn serve(
         log,
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
-    let addresses = cluster::reached_at(&settings.cluster, daemon.addresses());
-    // Other nodes reach this node at the address of its page, unless the page has a separate address.
-    let own = addresses.first().cloned();
-    cluster.begin(addresses).map_err(Failure::local)?;
+    let look = cluster::look(&settings.cluster, daemon.addresses());
+    cluster.begin(look).map_err(Failure::local)?;
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }
-    let page = page_of(api.managed(), own);
+    let page = page_of(api.managed(), cluster.addresses(), daemon.addresses());
     print(&format!(
         "API at {}, and with the page at https://{page}/; SHA-256 of its key: {}, of its certificate: {}",
         api.socket().display(),
@@ -168,11 +166,13 @@ fn serve(
     result_of(end, home)
 }
 
-/// An address at which a browser finds the page: the first one for management, or else that of the data port.
-fn page_of(managed: &[SocketAddr], own: Option<String>) -> String {
-    let managed = managed.first().map(std::slice::from_ref);
-    let managed = managed.and_then(|first| cluster::reachable(first).into_iter().next());
-    managed.or(own).unwrap_or_default()
+/// An address at which a browser finds the page: the first one for management, or else that at which other nodes reach this one.
+fn page_of(managed: &[SocketAddr], own: Vec<String>, listening: &[SocketAddr]) -> String {
+    match (managed.first(), own.into_iter().next()) {
+        (Some(first), _) => cluster::reachable(std::slice::from_ref(first)),
+        (None, Some(own)) => own,
+        (None, None) => cluster::reachable(listening),
+    }
 }
 
 /// The result of the command by the end of the node.

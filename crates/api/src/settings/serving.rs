@@ -85,7 +85,7 @@ pub(super) const SERVING: &[Setting] = &[
         obeyed_by: ObeyedBy::Here,
         applies_to: NODE_ONLY,
         help: "An address at which the other nodes of the cluster reach this one (repeatable)",
-        detail: "The default is the addresses on which the node listens, or those of its interfaces.",
+        detail: "The default is the addresses on which the node listens, or those of its interfaces while they work.",
     },
     Setting {
         name: "buffer-path",
