@@ -4,7 +4,7 @@
 mod choice;
 mod cut;
 mod jobs;
-mod paths;
+pub(crate) mod paths;
 
 use std::fs;
 

@@ -1,6 +1,7 @@
 //! Several nodes as one cluster, by the real binary: joining, jobs at any node, lost, drained and removed nodes, a lost majority.
 //! See the tests of the state for the consensus itself.
 
+mod addresses;
 mod amounts;
 mod closes;
 mod distributed;

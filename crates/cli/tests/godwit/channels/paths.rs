@@ -80,6 +80,24 @@ impl Paths {
         self.ip(&self.middle, &["link", "set", &format!("b{number}"), "up"]);
     }
 
+    /// Takes the carrier from the near end, and waits until the kernel has marked its interface.
+    pub(crate) fn unplug_near(&self, number: u32) {
+        let port = format!("n{number}");
+        self.ip(&self.middle, &["link", "set", &port, "down"]);
+        let (name, end) = (self.near.name(), format!("c{number}"));
+        let is_down = wait_until(|| {
+            let told = run("ip", &["-n", name, "-o", "link", "show", &end]);
+            (!told.contains(" state UP ")).then_some(())
+        });
+        assert!(is_down.is_some(), "{end} of {name} keeps its carrier");
+    }
+
+    /// Undoes [`Self::unplug_near`].
+    pub(crate) fn plug_near(&self, number: u32) {
+        let port = format!("n{number}");
+        self.ip(&self.middle, &["link", "set", &port, "up"]);
+    }
+
     /// Limits the rate of the path to the far end, in bits a second, as `tc` writes them.
     pub(crate) fn slow_down(&self, number: u32, rate: &str) {
         let (namespace, port) = (self.middle.name(), format!("f{number}"));
