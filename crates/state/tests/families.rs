@@ -147,6 +147,49 @@ fn a_partial_parent_says_which_are_not_complete_and_retries_only_those() {
 }
 
 #[test]
+fn a_gather_says_which_sources_are_not_complete_and_retries_only_those() {
+    use JobState::{Complete, Partial, Queued};
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let mut new = family();
+    for (number, child) in (1..).zip(&mut new.children) {
+        child.sources = vec![place(&format!("site{number}"), "/raw/.")];
+        child.destination = place("here", &format!("/archive/site{number}/"));
+    }
+    new.parent.sources = new
+        .children
+        .iter()
+        .flat_map(|c| c.sources.clone())
+        .collect();
+    new.parent.destination = place("here", "/archive");
+    state.op(1, submit(new)).expect("submitted");
+    assert!(Families(&state.reader).gathers(PARENT).expect("read"));
+    end(&mut state, "f1", Outcome::Complete);
+    end(&mut state, "f2", Outcome::Failed);
+    end(&mut state, "f3", Outcome::Complete);
+    let parent = job(&state, PARENT);
+    let text = parent.reason.expect("a reason").text;
+    let begin = "2 of 3 sources are complete. Source 2, job f2";
+    assert!(text.starts_with(begin), "{text}");
+    let groups = state.reader.failures(PARENT).expect("read");
+    let places: Vec<&String> = groups.iter().flat_map(|group| &group.examples).collect();
+    assert_eq!(places, ["site2:/raw/."]);
+    assert_eq!(parent.state, Partial);
+    change(&mut state, PARENT, JobOp::Retry).expect("again");
+    assert_eq!(states(&state), [Queued, Complete, Queued, Complete]);
+    end(&mut state, "f2", Outcome::Complete);
+    let text = job(&state, PARENT).reason.expect("a reason").text;
+    assert_eq!(text, "All 3 sources are complete.");
+}
+
+#[test]
+fn a_gather_is_no_family_with_several_destinations() {
+    let state = state();
+    assert!(!Families(&state.reader).gathers(PARENT).expect("read"));
+    assert!(!Families(&state.reader).gathers("f1").expect("read"));
+}
+
+#[test]
 fn a_change_of_a_parent_changes_the_children_that_allow_it() {
     use JobState::{Cancelled, Complete, Paused, Queued};
     let mut state = state();

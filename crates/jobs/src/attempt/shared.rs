@@ -36,7 +36,8 @@ pub(crate) struct Sharing {
 }
 
 impl SharedSources {
-    /// Lets an attempt of the node `own` share the reads of its parent; None for a job without a parent, or with a source elsewhere.
+    /// Lets an attempt of the node `own` share the reads of its parent; None for a job without a parent or of a
+    /// gather, or with a source elsewhere.
     ///
     /// # Errors
     /// The state cannot be read.
@@ -56,6 +57,10 @@ impl SharedSources {
             return Ok(None);
         };
         let children = Families(reader).children(&parent)?;
+        // The sources of a gather differ, so no read serves two of its children.
+        if children.iter().any(|child| child.sources != job.sources) {
+            return Ok(None);
+        }
         let number = children.iter().position(|child| child.id == job.id);
         let Some(number) = number.filter(|number| *number < DESTINATIONS_MAX) else {
             return Ok(None);

@@ -19,7 +19,7 @@ pub(crate) struct Kin {
     pub(crate) elsewhere: bool,
 }
 
-/// The kin of jobs, by id. Jobs without a parent, or with a source elsewhere, have none.
+/// The kin of jobs, by id. Jobs without a parent or of a gather, or with a source elsewhere, have none.
 pub(crate) type Kinship = HashMap<String, Kin>;
 
 /// Reads the kin of waiting jobs.
@@ -31,6 +31,9 @@ pub(crate) fn read(reader: &Reader, own: &str, due: &[Job]) -> Result<Kinship, J
         let Some(parent) = Families(reader).parent(&job.id)? else {
             continue;
         };
+        if Families(reader).gathers(&parent)? {
+            continue;
+        }
         if !parents.contains_key(&parent) {
             let mut kin = Kin {
                 parent: parent.clone(),

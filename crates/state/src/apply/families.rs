@@ -1,8 +1,8 @@
-//! Owns jobs with several destinations: their submission, and the state of a parent, which follows from its children.
+//! Owns jobs with several destinations, or that gather several sources: their submission, and the state of a parent, which follows from its children.
 //! Changes a child only as `jobs` does.
 //!
 //! A parent moves while any child does, waits or is paused while any child does, and ends with the last one. It is complete if all
-//! children are. Texts of a parent name destinations by number and id, because a viewer may not know their places.
+//! children are. Texts of a parent name children by number and id, because a viewer may not know their places.
 
 use rusqlite::params;
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use crate::model::{
     Child, CommandError, Effect, FailureGroup, Job, JobChange, JobOp, JobState, NewJob,
     Object as _, Reason, reason,
 };
-use crate::read::{children_of, is_parent, job_by_id, parent_of};
+use crate::read::{children_of, gathers, is_parent, job_by_id, parent_of};
 
 /// Figures of a summary that are summed over the children.
 const SUMMED: [&str; 5] = ["bytes", "files", "skipped", "deleted", "failed"];
@@ -184,6 +184,14 @@ fn save(row: &JobRow<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
+/// The word for one child in texts about the parent, and for several.
+fn words(children: &[Job]) -> (&'static str, &'static str) {
+    match gathers(children) {
+        true => ("Source", "sources"),
+        false => ("Destination", "destinations"),
+    }
+}
+
 fn state_of(children: &[Job]) -> JobState {
     let any = |state: JobState| children.iter().any(|child| child.state == state);
     let open = [
@@ -213,8 +221,9 @@ fn complete(children: &[Job]) -> usize {
 /// The reason of the first child that keeps the parent in its state.
 fn reason_of(state: JobState, children: &[Job]) -> Option<Reason> {
     let number = children.len();
+    let (one, several) = words(children);
     if state == JobState::Complete {
-        let text = format!("All {number} destinations are complete.");
+        let text = format!("All {number} {several} are complete.");
         return Some(Reason::new(reason::COMPLETE, text));
     }
     if state.moves() {
@@ -228,7 +237,7 @@ fn reason_of(state: JobState, children: &[Job]) -> Option<Reason> {
     let first = &children[at];
     let why = first.reason.as_ref()?;
     let text = format!(
-        "{} of {number} destinations are complete. Destination {}, job {}: {}",
+        "{} of {number} {several} are complete. {one} {}, job {}: {}",
         complete(children),
         at + 1,
         first.id,
@@ -237,9 +246,10 @@ fn reason_of(state: JobState, children: &[Job]) -> Option<Reason> {
     Some(Reason::new(why.code.clone(), clip(text)))
 }
 
-/// Destinations that are not complete, by reason.
+/// Destinations or sources that are not complete, by reason.
 fn failures_of(children: &[Job]) -> Vec<FailureGroup> {
     let mut groups: Vec<FailureGroup> = Vec::new();
+    let is_gather = gathers(children);
     for child in children {
         let why = child.reason.as_ref();
         let Some(why) = why.filter(|_| child.state != JobState::Complete) else {
@@ -259,7 +269,8 @@ fn failures_of(children: &[Job]) -> Vec<FailureGroup> {
         let group = &mut groups[at];
         group.count += 1;
         if group.examples.len() < FAILURE_EXAMPLES_MAX {
-            let place = &child.destination;
+            let source = child.sources.first().filter(|_| is_gather);
+            let place = source.unwrap_or(&child.destination);
             let place = format!("{}:{}", place.site, place.path);
             group.examples.push(clip(place));
         }
@@ -281,7 +292,7 @@ fn summary_of(state: JobState, children: &[Job]) -> Value {
         }
     }
     sums.insert("status".to_owned(), state.name().into());
-    sums.insert("destinations".to_owned(), children.len().into());
+    sums.insert(words(children).1.to_owned(), children.len().into());
     sums.insert("complete".to_owned(), complete(children).into());
     Value::Object(sums)
 }

@@ -1,17 +1,17 @@
-//! Owns jobs with several destinations: a parent, and a child for each destination. An ordinary job has neither.
+//! Owns families of jobs: a parent, and a child for each of several destinations, or for each source of a gather. An ordinary job has neither.
 //! Derives no state; `apply` does.
 
 use serde::{Deserialize, Serialize};
 
 use super::{CommandError, NewJob, Object};
 
-/// A submitted job with several destinations.
+/// A submitted job with several destinations, or one that gathers several sources.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewFamily {
-    /// The job that no node runs; its state follows from its children. Its destination is that of the first child.
+    /// The job that no node runs; its state follows from its children.
     pub parent: NewJob,
-    /// An ordinary job for each destination.
+    /// An ordinary job for each destination, or for each source.
     pub children: Vec<NewJob>,
 }
 

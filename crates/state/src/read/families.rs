@@ -1,4 +1,4 @@
-//! Owns reading of jobs with several destinations: parents and their children.
+//! Owns reading of families of jobs: parents and their children.
 //! Derives nothing.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -13,12 +13,20 @@ use crate::model::{Child, Job, JobState, Object as _};
 pub struct Families<'a>(pub &'a Reader);
 
 impl Families<'_> {
-    /// The children of a job in the order of its destinations; none of an ordinary job.
+    /// The children of a job in the order of its destinations or sources; none of an ordinary job.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn children(self, parent: &str) -> Result<Vec<Job>, Fault> {
         self.0.with(|db| children_of(db, parent))
+    }
+
+    /// Whether the children of a job have different sources: it gathers them.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn gathers(self, parent: &str) -> Result<bool, Fault> {
+        Ok(gathers(&self.children(parent)?))
     }
 
     /// The parent of a job, if it has one.
@@ -65,7 +73,13 @@ impl Families<'_> {
     }
 }
 
-/// The children of a job in the order of its destinations.
+/// Whether these children have different sources. Children with different destinations share theirs.
+pub(crate) fn gathers(children: &[Job]) -> bool {
+    let mut pairs = children.iter().zip(children.iter().skip(1));
+    pairs.any(|(one, next)| one.sources != next.sources)
+}
+
+/// The children of a job in the order of its destinations or sources.
 pub(crate) fn children_of(db: &Connection, parent: &str) -> rusqlite::Result<Vec<Job>> {
     db.prepare_cached(&format!(
         "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM objects WHERE kind = ?1 AND lookup = ?2) ORDER BY id"
