@@ -3,6 +3,7 @@
 
 pub(crate) mod away;
 mod family;
+mod gather;
 pub(crate) mod kin;
 pub(crate) mod nodes;
 pub(crate) mod order;

@@ -27,6 +27,10 @@ pub struct NewJob {
     /// Further places to copy to. The job is then the parent of a job for each destination, and no node runs it itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_destinations: Vec<String>,
+    /// Whether the job gathers its sources, which may be at different sites. The job is then the parent of a job for each source, and no
+    /// node runs it itself. Contents of a source come below the name of its site in the destination, which must exist.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gather: bool,
     /// Free text that describes the job to people.
     #[serde(default)]
     pub label: String,
@@ -156,10 +160,10 @@ pub struct JobView {
     pub sources: Vec<String>,
     /// Place to copy to; of several, the first.
     pub destination: String,
-    /// The destinations of a job with several. The list of jobs with this `parent` has a job for each.
+    /// The destinations of a job with several, or the sources of one that gathers. The list of jobs with this `parent` has a job for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<DestinationCount>,
-    /// Id of the job with several destinations of which this job is one.
+    /// Id of the job with several destinations, or sources that it gathers, of which this job is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// State of the job.
@@ -202,13 +206,16 @@ pub struct JobView {
     pub summary: Option<serde_json::Value>,
 }
 
-/// Destinations of a job with several.
+/// Destinations of a job with several, or sources of one that gathers.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct DestinationCount {
-    /// Number of destinations.
+    /// Number of destinations or sources.
     pub total: u64,
-    /// Number of destinations that are complete.
+    /// Number of those that are complete.
     pub complete: u64,
+    /// Whether they are the sources of a job that gathers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gather: bool,
 }
 
 /// Progress of a running attempt.

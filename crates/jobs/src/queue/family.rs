@@ -1,4 +1,4 @@
-//! Checks a job with several destinations, and puts one that is submitted into the state: a parent, and an ordinary job for each destination.
+//! Checks a job with several destinations or gathered sources, and puts it into the state: a parent, and an ordinary job for each of them.
 //! Runs none of them. The state derives the parent from its children.
 
 use godwit_api::failure::FailureCode;
@@ -9,6 +9,7 @@ use godwit_state::{
     SPEC_BYTES_MAX, Site, Timestamp, sortable_id,
 };
 
+use super::gather;
 use super::submit::{self, Admission};
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
@@ -21,16 +22,16 @@ const RANDOM_BITS: u32 = (1 << 25) - 1;
 /// Whether a job may run, from its sources to its destination.
 pub(super) type May<'a> = dyn Fn(&NewJob, &[Place], &Place) -> Result<(), JobsError> + 'a;
 
-/// A job with several destinations that was checked.
+/// A job with several destinations or sources that was checked.
 pub(super) struct Family {
     children: Vec<Checked>,
-    /// The places of the parent: those of the first destination.
+    /// The places of the parent: those of the first destination, or all sources.
     places: (Vec<Place>, Place),
     /// The description of the parent.
     text: String,
 }
 
-/// A destination whose job was checked.
+/// A destination or source whose job was checked.
 struct Checked {
     new: NewJob,
     places: (Vec<Place>, Place),
@@ -71,7 +72,7 @@ pub(super) fn submit(
     })
 }
 
-/// Checks a job with several destinations, which a user of this role submits.
+/// Checks a job with several destinations or gathered sources, which a user of this role submits.
 pub(super) fn check(
     admission: &Admission,
     role: Option<Role>,
@@ -81,7 +82,11 @@ pub(super) fn check(
     check_form(admission, new)?;
     let reader = admission.this.reader();
     let (mut children, mut bytes) = (Vec::new(), 0);
-    for one in each(new) {
+    let each = match new.gather {
+        true => gather::each(new)?,
+        false => each(new).collect(),
+    };
+    for one in each {
         let places = submit::check(&admission.this, &one)?;
         let text = Stored::text_of(&reader, &one, role, &places)?;
         may(&one, &places.0, &places.1)?;
@@ -93,12 +98,7 @@ pub(super) fn check(
             text,
         });
     }
-    let Some(first) = children.first() else {
-        return Err(invalid("name at least one destination".to_owned()));
-    };
-    let places = first.places.clone();
-    let destinations: Vec<&Place> = children.iter().map(|one| &one.places.1).collect();
-    check_apart(admission, &places.0, &destinations)?;
+    let places = places_of(admission, new, &children)?;
     let text = Stored::text_of(&reader, new, role, &places)?;
     check_length(bytes + text.len())?;
     Ok(Family {
@@ -108,8 +108,29 @@ pub(super) fn check(
     })
 }
 
+/// The places of a parent, whose children are apart.
+fn places_of(
+    admission: &Admission,
+    new: &NewJob,
+    children: &[Checked],
+) -> Result<(Vec<Place>, Place), JobsError> {
+    if new.gather {
+        let sources = children.iter().flat_map(|one| one.places.0.clone());
+        let sources: Vec<Place> = sources.collect();
+        let destination = gather::destination(new)?;
+        gather::check_apart(admission, &sources, &destination)?;
+        return Ok((sources, destination));
+    }
+    let Some(first) = children.first() else {
+        return Err(invalid("name at least one destination".to_owned()));
+    };
+    let destinations: Vec<&Place> = children.iter().map(|one| &one.places.1).collect();
+    check_apart(admission, &first.places.0, &destinations)?;
+    Ok(first.places.clone())
+}
+
 impl Family {
-    /// The parent and its children as the state takes them. Ids are in the order of the destinations, behind the id of the parent.
+    /// The parent and its children as the state takes them. Ids are in the order of the destinations or sources, behind the id of the parent.
     pub(super) fn build(
         &self,
         at: Timestamp,
@@ -132,7 +153,7 @@ impl Family {
     }
 }
 
-fn invalid(detail: String) -> JobsError {
+pub(super) fn invalid(detail: String) -> JobsError {
     JobsError::invalid(FailureCode::Invalid, detail)
 }
 
@@ -146,8 +167,12 @@ fn each(new: &NewJob) -> impl Iterator<Item = NewJob> {
     })
 }
 
-/// Whether a job of this form may have several destinations.
+/// Whether a job of this form may have several destinations, or gather its sources.
 fn check_form(admission: &Admission, new: &NewJob) -> Result<(), JobsError> {
+    if new.gather {
+        gather::check_form(new)?;
+        return check_level(admission, "gather: ");
+    }
     let count = new.more_destinations.len() + 1;
     if count > DESTINATIONS_MAX {
         return Err(invalid(format!(
@@ -169,10 +194,15 @@ fn check_form(admission: &Admission, new: &NewJob) -> Result<(), JobsError> {
             "settings: order random: several destinations read in the order of the source; leave it out".to_owned(),
         ));
     }
+    check_level(admission, "more_destinations: ")
+}
+
+/// Whether all nodes of the cluster know such jobs.
+fn check_level(admission: &Admission, field: &str) -> Result<(), JobsError> {
     let level = Agreed(&admission.this.reader()).level()?;
     if level < LEVEL_DESTINATIONS {
         return Err(invalid(format!(
-            "more_destinations: the cluster is at level {level} and takes several destinations from level {LEVEL_DESTINATIONS} on; update all nodes"
+            "{field}the cluster is at level {level} and takes such jobs from level {LEVEL_DESTINATIONS} on; update all nodes"
         )));
     }
     Ok(())
@@ -183,7 +213,7 @@ fn check_length(bytes: usize) -> Result<(), JobsError> {
         return Ok(());
     }
     Err(invalid(format!(
-        "the descriptions of all destinations have {bytes} bytes together, and {SPEC_BYTES_MAX} is the limit: name a directory above the sources, or submit several jobs"
+        "the descriptions of all jobs below the parent have {bytes} bytes together, and {SPEC_BYTES_MAX} is the limit: name a directory above the sources, or submit several jobs"
     )))
 }
 
@@ -230,7 +260,7 @@ fn check_apart(
 }
 
 /// The identity of the site of a place; empty for this cluster.
-fn identity_of(admission: &Admission, place: &Place) -> Result<String, JobsError> {
+pub(super) fn identity_of(admission: &Admission, place: &Place) -> Result<String, JobsError> {
     if place.is_here() {
         return Ok(String::new());
     }
@@ -242,7 +272,7 @@ fn identity_of(admission: &Admission, place: &Place) -> Result<String, JobsError
 }
 
 /// Whether the inner place is the outer one, or is inside it.
-fn is_below(inner: &Place, outer: &Place) -> bool {
+pub(super) fn is_below(inner: &Place, outer: &Place) -> bool {
     let parts = |place: &Place| -> Vec<Vec<u8>> {
         let parts = place.path.split(|byte| *byte == b'/');
         let parts = parts.filter(|part| !part.is_empty());

@@ -48,7 +48,14 @@ impl<'a> Now<'a> {
         let kind = JobKinds(&reader).of(&job.id)?;
         let kind = kind.and_then(|kind| JobKind::from_name(&kind));
         let kind = kind.unwrap_or(JobKind::Copy);
-        let destinations = Families(&reader).count(&job.id)?;
+        let destinations = match Families(&reader).count(&job.id)? {
+            Some((total, complete)) => Some(DestinationCount {
+                total,
+                complete,
+                gather: Families(&reader).gathers(&job.id)?,
+            }),
+            None => None,
+        };
         let (progress, ended) = match destinations {
             Some(_) => self.of_children(&job.id)?,
             None => self.amounts(&job)?,
@@ -60,8 +67,7 @@ impl<'a> Now<'a> {
         }
         let parent = Families(&reader).parent(&job.id)?;
         Ok(JobView {
-            destinations: destinations
-                .map(|(total, complete)| DestinationCount { total, complete }),
+            destinations,
             parent,
             ..documents::job(job, kind, progress, ended)
         })

@@ -52,7 +52,7 @@ pub(crate) fn submit(
     new: &NewJob,
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
-    if !new.more_destinations.is_empty() {
+    if !new.more_destinations.is_empty() || new.gather {
         return family::submit(admission, actor, owner, new, key);
     }
     let checked = check(&admission.this, new)?;
@@ -211,6 +211,12 @@ pub(crate) fn check_known(
     new: &NewJob,
     is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
 ) -> Result<(Vec<Place>, Place), JobsError> {
+    if new.gather {
+        return Err(JobsError::invalid(
+            FailureCode::Invalid,
+            "gather: only a job that is submitted may gather sources; make a schedule for each source",
+        ));
+    }
     if !new.more_destinations.is_empty() {
         return Err(JobsError::invalid(
             FailureCode::Invalid,

@@ -294,6 +294,7 @@ impl Seen {
             sources: self.places(of, &new.sources),
             destination: of.place(self, &new.destination),
             more_destinations: self.places(of, &new.more_destinations),
+            gather: new.gather,
             label: label_of(of.owner, new.label),
             // Settings that are texts, and rules of a selection, may be names.
             settings: settings.collect(),

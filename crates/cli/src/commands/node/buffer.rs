@@ -193,6 +193,7 @@ fn warm(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         sources,
         destination: format!("{HERE}:null:"),
         more_destinations: Vec::new(),
+        gather: false,
         label: "fills the transfer buffer".to_owned(),
         settings: BTreeMap::from([("keep-in-buffer".to_owned(), vec![Text(time.into_bytes())])]),
         selection: None,
