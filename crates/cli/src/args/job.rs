@@ -74,6 +74,7 @@ const SUBMITTED: &str = "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. T
              `godwit site list` names the others. With a trailing slash at the destination, or with several sources,\n\
              sources are copied into the destination, as with godwit cp. A job with several destinations is complete when all\n\
              of them are; each has a job below it, and they share the reads of the source.\n\
+             With --from, contents come into DESTINATION/SITE, or DESTINATION/SITE-NAME if a site has several sources.\n\
              TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).\n\
              Files of rules and names are read on this machine when the job is submitted.";
 
@@ -83,7 +84,7 @@ fn submit(make: Make) -> Command {
         Make::Brief => (single.to_owned(), make.notes("job submit", PLACES)),
         _ => (
             format!(
-                "{single}\n       godwit job submit [OPTIONS] SOURCE... --to DESTINATION --to DESTINATION..."
+                "{single}\n       godwit job submit [OPTIONS] SOURCE... --to DESTINATION --to DESTINATION...\n       godwit job submit [OPTIONS] --from SOURCE --from SOURCE... --to DESTINATION"
             ),
             SUBMITTED.to_owned(),
         ),
@@ -113,8 +114,17 @@ fn submit(make: Make) -> Command {
                 "Submit the job only once, even if this command runs again with the same key",
             )
             .hide_short_help(true),
+        )
+        .arg(
+            value(
+                "from",
+                "SOURCE",
+                "A source to gather below the name of its site (repeatable)",
+            )
+            .action(ArgAction::Append)
+            .hide_short_help(true),
         );
-    job_options(make, command)
+    job_options(make, command).mut_arg("places", |places| places.required(false))
 }
 
 /// The options and the places of a job, which a schedule shares.

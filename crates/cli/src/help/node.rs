@@ -94,6 +94,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "several sources, with settings of godwit cp",
             ),
             example(
+                "godwit job submit --from siteB:/raw --from siteC:/raw --to here:/archive",
+                "gather: archive/siteB and archive/siteC",
+            ),
+            example(
                 "godwit job submit here:mem:64GiB siteB:null: --wait",
                 "measure from memory to memory, by all nodes of both sites",
             ),

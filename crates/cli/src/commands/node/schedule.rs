@@ -42,7 +42,7 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<ScheduleView, Failure> {
         job: submit::describe(
             matches,
             choosing::read_lasting(matches)?,
-            texts(matches, "to")?,
+            (Vec::new(), texts(matches, "to")?),
         )?,
         disabled: false,
         comment: optional(matches, "comment")?.unwrap_or_default(),

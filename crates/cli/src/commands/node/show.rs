@@ -88,6 +88,11 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
         lines.add("from", source);
     }
     match job.destinations {
+        Some(count) if count.gather => {
+            lines.add("to", &job.destination);
+            let all = counted(count.total, "source");
+            lines.add("", &format!("{all}, {} of them complete", count.complete));
+        }
         Some(count) => lines.add(
             "to",
             &format!(

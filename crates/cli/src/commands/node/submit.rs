@@ -29,7 +29,11 @@ pub(super) fn run(
         deadline: optional(matches, "deadline")?
             .map(|text| clock.parse_end("--deadline", &text))
             .transpose()?,
-        ..describe(matches, choosing::read(matches)?, texts(matches, "to")?)?
+        ..describe(
+            matches,
+            choosing::read(matches)?,
+            (texts(matches, "from")?, texts(matches, "to")?),
+        )?
     };
     let key = match optional(matches, "idempotency-key")? {
         Some(key) => key,
@@ -53,11 +57,12 @@ pub(super) fn run(
     })
 }
 
-/// The job without its times, with its selection of entries. Without `destinations`, the last place is the destination.
+/// The job without its times, with its selection of entries. Without `destinations`, the last place is the destination. Sources
+/// with `--from` are gathered.
 pub(super) fn describe(
     matches: &ArgMatches,
     (selection, list): (Option<Selection>, Vec<Text>),
-    mut destinations: Vec<String>,
+    (gathered, mut destinations): (Vec<String>, Vec<String>),
 ) -> Result<NewJob, Failure> {
     let mut sources = texts(matches, "places")?;
     if matches.get_flag("manifest") && sources.first().is_some_and(|first| first == "ascmhl") {
@@ -65,12 +70,14 @@ pub(super) fn describe(
             "--manifest ascmhl: a job writes no ASC MHL history yet; submit the job without it, then seal the copy on its machine with: godwit manifest DIR ascmhl",
         ));
     }
-    for place in sources.iter().chain(&destinations) {
+    for place in sources.iter().chain(&gathered).chain(&destinations) {
         place.parse::<Place>().map_err(Failure::usage)?;
     }
     if destinations.is_empty() {
         destinations.extend(sources.pop());
     }
+    let gather = !gathered.is_empty();
+    let sources = [gathered, sources].concat();
     if sources.is_empty() || destinations.is_empty() {
         return Err(Failure::usage("name at least one source and a destination"));
     }
@@ -85,6 +92,7 @@ pub(super) fn describe(
         sources,
         destination,
         more_destinations: destinations,
+        gather,
         label: optional(matches, "label")?.unwrap_or_default(),
         settings: settings(&texts(matches, "setting")?)?,
         selection,

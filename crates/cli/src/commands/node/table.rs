@@ -62,7 +62,7 @@ pub(super) fn jobs(jobs: &[JobView], clock: &Clock, width: Option<usize>) -> Str
     out.join("\n")
 }
 
-/// The jobs of several destinations, one line each; jobs that wait or failed say why.
+/// The jobs of several destinations or gathered sources, one line each; jobs that wait or failed say why.
 pub(super) fn destinations(jobs: &[JobView], clock: &Clock) -> String {
     let head = [
         "JOB",

@@ -184,6 +184,7 @@ pub(super) fn places(job: &JobView) -> String {
         _ => job.sources.join(", "),
     };
     let others = match job.destinations {
+        Some(count) if count.gather => format!(", {} of {} complete", count.complete, count.total),
         Some(count) => format!(
             " and {} more, {} of {} complete",
             count.total.saturating_sub(1),
