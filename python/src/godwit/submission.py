@@ -30,6 +30,8 @@ class Options(TypedDict, total=False):
     deadline: Moment
     not_before: Moment
     divide: Divide
+    gather: bool
+    """Gathers sources of several sites, each below the name of its site in the destination, by a job for each."""
     idempotency_key: str
     """A name of this submission. Without one, the client makes one, which covers its tries of this one call."""
 
@@ -40,7 +42,7 @@ def description(sources: Union[str, Sequence[str]], destination: str, options: O
     if unknown:
         raise SetupError("usage", f"no such option of a job: {', '.join(sorted(unknown))}")
     made = NewJob(sources=[sources] if isinstance(sources, str) else [*sources], destination=destination)
-    for name in ("kind", "label", "limit", "priority", "selection", "list", "manifest", "retries_max", "divide"):
+    for name in ("kind", "label", "limit", "priority", "selection", "list", "manifest", "retries_max", "divide", "gather"):
         if name in options:
             made[name] = options[name]
     for name in ("deadline", "not_before"):

@@ -43,6 +43,7 @@ export function actions(job: Job): Action[] {
 /** The destination, or how many there are and how many of them are complete. */
 export function destinations(job: Job): string {
   const { destinations: all } = job;
+  if (all?.gather) return `${job.destination}, ${all.complete} of ${all.total} complete`;
   return all ? `${job.destination} and ${all.total - 1} more, ${all.complete} of ${all.total} complete` : job.destination;
 }
 
