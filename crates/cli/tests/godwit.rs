@@ -39,6 +39,7 @@ mod godwit {
     pub(crate) mod folding;
     pub(crate) mod forecast;
     pub(crate) mod full;
+    pub(crate) mod gather;
     pub(crate) mod generate;
     pub(crate) mod gluster;
     pub(crate) mod gone;

@@ -83,6 +83,38 @@ fn a_key_submits_several_destinations_once() {
 }
 
 #[test]
+fn a_gather_needs_a_right_at_each_source_and_is_counted_by_sources() {
+    let world = world();
+    let otto = world.client().token(&token(&world, "otto", "operator").0);
+    world.grant("otto", "data:/run4 read");
+    world.grant("otto", "archive:/all write");
+    let new = json!({
+        "sources": ["here:/data/run4", "here:/data/run5"], "destination": "here:/archive/all",
+        "gather": true, "not_before": "2100-01-01T00:00:00Z",
+    });
+    let refused = otto.post("/api/v1/jobs", &new);
+    refused.expect_problem(403, "not_granted");
+    world.grant("otto", "data:/run5 read");
+    let made = otto.post("/api/v1/jobs", &new).expect(201).json();
+    let count = json!({"total": 2, "complete": 0, "gather": true});
+    assert_eq!(made["destinations"], count, "{made}");
+    let id = made["id"].as_str().unwrap();
+    let children = otto.get(&format!("/api/v1/jobs?parent={id}"));
+    let children = children.expect(200).json();
+    let children = children["jobs"].as_array().unwrap();
+    let mut places: Vec<&str> = children
+        .iter()
+        .map(|child| child["destination"].as_str().unwrap())
+        .collect();
+    places.sort_unstable();
+    let both = [
+        "here:/archive/all/here-run4/",
+        "here:/archive/all/here-run5/",
+    ];
+    assert_eq!(places, both);
+}
+
+#[test]
 fn places_that_meet_and_too_many_places_are_refused() {
     let world = world();
     let client = world.client();
