@@ -38,6 +38,17 @@ def test_a_copy_is_submitted_and_awaited(client, sites):
     target = sites.a.home / "manifest"
     client.save_manifest(job.id, target)
     assert target.read_text() == client.jobs.manifest(job.id)
+
+
+def test_sources_of_two_sites_are_gathered_each_below_its_name(client, sites):
+    sites.a.write("gathered/file", 1000)
+    sites.b.write("raw/file", 2000)
+    (sites.a.data / "all").mkdir()
+    job = client.submit(["here:/data/gathered", "siteB:/data/raw"], "here:/data/all", gather=True).wait(60)
+    assert job.state == "complete"
+    assert job.view["destinations"] == {"total": 2, "complete": 2, "gather": True}
+    sizes = {name: (sites.a.data / "all" / name / "file").stat().st_size for name in ("here", "siteB")}
+    assert sizes == {"here": 1000, "siteB": 2000}
     report = sites.a.home / "report.html"
     job.save_report(report)
     assert job.id in report.read_text()

@@ -24,34 +24,30 @@ pub(crate) type Kinship = HashMap<String, Kin>;
 
 /// Reads the kin of waiting jobs.
 pub(crate) fn read(reader: &Reader, own: &str, due: &[Job]) -> Result<Kinship, JobsError> {
-    let mut parents: HashMap<String, Kin> = HashMap::new();
+    // None for a gather.
+    let mut parents: HashMap<String, Option<Kin>> = HashMap::new();
     let mut found = Kinship::new();
     let are_here = |job: &&Job| job.sources.iter().all(|place| place.site == HERE);
     for job in due.iter().filter(are_here) {
         let Some(parent) = Families(reader).parent(&job.id)? else {
             continue;
         };
-        if Families(reader).gathers(&parent)? {
-            continue;
-        }
         if !parents.contains_key(&parent) {
             let mut kin = Kin {
                 parent: parent.clone(),
                 ..Kin::default()
             };
-            for runner in Families(reader)
-                .children(&parent)?
-                .into_iter()
-                .filter_map(|child| child.runner)
-            {
+            let children = Families(reader).children(&parent)?;
+            let share = children.iter().all(|child| child.sources == job.sources);
+            for runner in children.into_iter().filter_map(|child| child.runner) {
                 match runner.node == own {
                     true => kin.here = true,
                     false => kin.elsewhere = true,
                 }
             }
-            parents.insert(parent.clone(), kin);
+            parents.insert(parent.clone(), share.then_some(kin));
         }
-        if let Some(kin) = parents.get(&parent) {
+        if let Some(Some(kin)) = parents.get(&parent) {
             found.insert(job.id.clone(), kin.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! Owns jobs with several destinations, or that gather several sources: their submission, and the state of a parent, which follows from its children.
+//! Owns jobs with several destinations or gathered sources: their submission, and the state of a parent, which follows from its children.
 //! Changes a child only as `jobs` does.
 //!
 //! A parent moves while any child does, waits or is paused while any child does, and ends with the last one. It is complete if all

@@ -1,4 +1,4 @@
-//! Owns families of jobs: a parent, and a child for each of several destinations, or for each source of a gather. An ordinary job has neither.
+//! Owns families of jobs: a parent, and a child for each destination, or for each source of a gather. An ordinary job has neither.
 //! Derives no state; `apply` does.
 
 use serde::{Deserialize, Serialize};
