@@ -147,6 +147,17 @@ impl ExportedFiles for Exported {
         })
     }
 
+    fn real(&self, path: &Path) -> Option<Vec<u8>> {
+        let bytes = path.as_os_str().as_bytes();
+        let wire = bytes.strip_prefix(b"/").unwrap_or(bytes);
+        let Ok(ExportPath::Below(export, inner)) = locate(&self.exports, wire) else {
+            return None;
+        };
+        export.check().ok()?;
+        let directory = export.path.as_os_str().as_bytes();
+        Some(below(directory, inner.as_bytes()))
+    }
+
     fn free_bytes(&self, path: &Path) -> Option<u64> {
         let found = self.find(path, Access::default()).ok()?;
         found.storage.free_bytes()

@@ -78,6 +78,11 @@ pub trait ExportedFiles: Send + Sync {
     /// The export does not exist, or the destination cannot be opened.
     fn destination(&self, path: &Path, access: Access) -> Result<DestinationPlace, LocalError>;
 
+    /// The absolute path of a destination, which need not exist. Opens nothing. `None` if the export is unknown or cannot be used now.
+    fn real(&self, _path: &Path) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Bytes that this process may still write to the export of the path; `None` if unknown.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
 
