@@ -1,6 +1,7 @@
 //! Groups the words of this crate: the description of a job, errors, times, and documents of the API.
 //! Knows no running job, and asks no node.
 
+pub(crate) mod apart;
 pub(crate) mod clock;
 pub(crate) mod cluster;
 pub(crate) mod documents;

@@ -171,6 +171,48 @@ fn a_directory_is_one_for_a_job_between_two_exports() {
     }
 }
 
+/// With deletion, the transfer to one destination would remove the copy at the other one.
+#[test]
+fn destinations_of_a_job_that_two_exports_lead_to_one_directory_are_refused() {
+    let mut rig = world();
+    rig.write("export/src/f", "f");
+    let Some(mounts) = with_mounts(&rig, &BINDS) else {
+        return;
+    };
+    rig.wrap_daemon(mounts);
+    let exports = [("second", "bt"), ("nested", "top/a")]
+        .map(|(name, place)| format!("{name}={}", rig.path("export").join(place).display()));
+    rig.serve(&["--export", &exports[0], "--export", &exports[1]]);
+    let submit = |one: &str, other: &str| {
+        let to = ["--to", one, "--to", other];
+        let set = ["--sync", "--setting", "delete=true", "--wait"];
+        rig.admin(&[&["job", "submit", "here:/data/src"][..], &to, &set].concat())
+    };
+    let before = state(&rig.export);
+    for (one, other, words) in [
+        ("here:/data/top/a", "here:/second/a", "are one place"),
+        ("here:/second/new", "here:/data/top/new", "are one place"),
+        ("here:/data/top", "here:/second/a", "inside the other"),
+        ("here:/data/ba/new", "here:/second", "inside the other"),
+        // An export inside another one.
+        ("here:/nested/new", "here:/data/top/a/new", "are one place"),
+        ("here:/nested", "here:/data/top", "inside the other"),
+        ("here:/second/a", "here:/nested/deep", "inside the other"),
+        // A part of one destination is mounted in the other.
+        ("here:/data/top", "here:/data/other", "inside the other"),
+    ] {
+        let outcome = submit(one, other);
+        assert_ne!(outcome.code, Some(0), "{one} {other}: {outcome:?}");
+        outcome.says(words);
+        assert_eq!(state(&rig.export), before, "{one} {other}");
+    }
+    let outcome = submit("here:/data/free/x", "here:/second/b");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    for copy in ["free/x", "top/b"] {
+        assert_eq!(rig.read(&format!("export/{copy}/f")), b"f");
+    }
+}
+
 /// The mounted directory is on the same device as the directory of its mount point.
 #[test]
 fn an_export_that_has_to_be_a_mount_may_be_a_bind_mount() {

@@ -6,11 +6,12 @@ use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{
     Actor, Agreed, DESTINATIONS_MAX, LEVEL_DESTINATIONS, NewFamily, NewJob as Submitted, Op, Role,
-    SPEC_BYTES_MAX, Site, Timestamp, sortable_id,
+    SPEC_BYTES_MAX, Timestamp, sortable_id,
 };
 
 use super::gather;
 use super::submit::{self, Admission};
+use crate::basis::apart::Apart;
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::stored::Stored;
@@ -114,18 +115,24 @@ fn places_of(
     new: &NewJob,
     children: &[Checked],
 ) -> Result<(Vec<Place>, Place), JobsError> {
+    let reader = admission.this.reader();
+    let apart = Apart {
+        reader: &reader,
+        cluster: &admission.rights.cluster,
+        exported: &*admission.exported,
+    };
     if new.gather {
         let sources = children.iter().flat_map(|one| one.places.0.clone());
         let sources: Vec<Place> = sources.collect();
         let destination = gather::destination(new)?;
-        gather::check_apart(admission, &sources, &destination)?;
+        gather::check_apart(&apart, &sources, &destination)?;
         return Ok((sources, destination));
     }
     let Some(first) = children.first() else {
         return Err(invalid("name at least one destination".to_owned()));
     };
     let destinations: Vec<&Place> = children.iter().map(|one| &one.places.1).collect();
-    check_apart(admission, &first.places.0, &destinations)?;
+    apart.check(&first.places.0, &destinations)?;
     Ok(first.places.clone())
 }
 
@@ -215,88 +222,4 @@ fn check_length(bytes: usize) -> Result<(), JobsError> {
     Err(invalid(format!(
         "the descriptions of all jobs below the parent have {bytes} bytes together, and {SPEC_BYTES_MAX} is the limit: name a directory above the sources, or submit several jobs"
     )))
-}
-
-/// Refuses destinations that are one place, or of which one is inside another or inside a source. The identity of a site counts, not its
-/// name.
-fn check_apart(
-    admission: &Admission,
-    sources: &[Place],
-    destinations: &[&Place],
-) -> Result<(), JobsError> {
-    let at = |place: &Place| identity_of(admission, place);
-    let mut known: Vec<(String, &Place)> = Vec::new();
-    for place in destinations {
-        if place.is_memory() {
-            continue;
-        }
-        let site = at(place)?;
-        for source in sources.iter().filter(|source| !source.is_memory()) {
-            if at(source)? == site && is_below(place, source) {
-                return Err(invalid(format!(
-                    "destination {place} is inside the source {source}"
-                )));
-            }
-        }
-        for (other_site, other) in &known {
-            if *other_site != site {
-                continue;
-            }
-            let (is_in, has) = (is_below(place, other), is_below(other, place));
-            if is_in && has {
-                return Err(invalid(format!(
-                    "{other} and {place} are one place: name each destination once"
-                )));
-            }
-            if is_in || has {
-                return Err(invalid(format!(
-                    "of {other} and {place}, one is inside the other: name places apart"
-                )));
-            }
-        }
-        known.push((site, place));
-    }
-    Ok(())
-}
-
-/// The identity of the site of a place; empty for this cluster.
-pub(super) fn identity_of(admission: &Admission, place: &Place) -> Result<String, JobsError> {
-    if place.is_here() {
-        return Ok(String::new());
-    }
-    let site = admission.this.reader().object::<Site>(&place.site)?;
-    let identity = site.map_or_else(|| place.site.clone(), |site| site.identity);
-    let cluster = &admission.rights.cluster;
-    let is_here = cluster.is_own(&identity) || cluster.has(&identity)?;
-    Ok(if is_here { String::new() } else { identity })
-}
-
-/// Whether the inner place is the outer one, or is inside it.
-pub(super) fn is_below(inner: &Place, outer: &Place) -> bool {
-    let parts = |place: &Place| -> Vec<Vec<u8>> {
-        let parts = place.path.split(|byte| *byte == b'/');
-        let parts = parts.filter(|part| !part.is_empty());
-        parts.map(<[u8]>::to_vec).collect()
-    };
-    inner.export == outer.export && parts(inner).starts_with(&parts(outer))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_is_inside_another_by_whole_names() {
-        let place = |text: &str| -> Place { text.parse().expect("a place") };
-        for (inner, outer, is_inside) in [
-            ("b:/data/run", "b:/data", true),
-            ("b:/data/run/", "b:/data/run", true),
-            ("b:/data/run42", "b:/data/run", false),
-            ("b:/data", "b:/data/run", false),
-            ("b:/other/run", "b:/data", false),
-        ] {
-            let found = is_below(&place(inner), &place(outer));
-            assert_eq!(found, is_inside, "{inner} {outer}");
-        }
-    }
 }

@@ -7,8 +7,8 @@ use godwit_api::job::JobKind;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::DESTINATIONS_MAX;
 
-use super::family::{identity_of, invalid, is_below};
-use super::submit::Admission;
+use super::family::invalid;
+use crate::basis::apart::{Apart, is_below};
 use crate::basis::error::JobsError;
 
 /// Whether a job of this form may gather its sources.
@@ -112,14 +112,14 @@ fn names(sources: &[Place]) -> Result<Vec<Vec<u8>>, JobsError> {
 
 /// Refuses sources that are one place, and a source inside the destination or around it. The identity of a site counts, not its name.
 pub(super) fn check_apart(
-    admission: &Admission,
+    apart: &Apart<'_>,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
-    let target = identity_of(admission, destination)?;
+    let target = apart.identity_of(&destination.site)?;
     let mut known: Vec<(String, &Place)> = Vec::new();
     for source in sources {
-        let site = identity_of(admission, source)?;
+        let site = apart.identity_of(&source.site)?;
         if site == target && is_below(source, destination) {
             return Err(invalid(format!(
                 "source {source} is inside the destination {destination}"

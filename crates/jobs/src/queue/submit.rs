@@ -8,6 +8,7 @@ use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{JobView, NewJob, Place};
+use godwit_run::local::ExportedFiles;
 use godwit_state::{
     Actor, Command, CommandError, JobFilter, JobState, Kept, NewJob as Submitted, Node, Op,
     ProposeError, RetryPolicy, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp, sortable_id,
@@ -38,6 +39,8 @@ const WAITING_BYTES_EACH: u64 = (64 << 20) / WAITING_OF_OWNER_MAX;
 pub(crate) struct Admission {
     pub(crate) this: Arc<ThisNode>,
     pub(crate) rights: Arc<Rights>,
+    /// The exports of this node.
+    pub(crate) exported: Arc<dyn ExportedFiles>,
     /// Turns of requests that add to a bounded number of things of one owner.
     pub(crate) turns: Arc<Turns>,
     /// Jobs of one owner that wait; usually [`WAITING_OF_OWNER_MAX`].

@@ -1,0 +1,141 @@
+//! Decides whether destinations of one job are one place, or one is inside another: by their names, and here by their directories.
+//! Writes nothing, and asks no other site: only that site knows the directories of its exports.
+
+use std::path::Path;
+
+use godwit_api::failure::FailureCode;
+use godwit_api::rest::{HERE, Place};
+use godwit_run::itself::{Located, Overlap};
+use godwit_run::local::ExportedFiles;
+use godwit_state::{Reader, Site};
+
+use crate::basis::cluster::Cluster;
+use crate::basis::error::JobsError;
+
+/// The facts by which destinations are compared.
+pub(crate) struct Apart<'a> {
+    pub(crate) reader: &'a Reader,
+    pub(crate) cluster: &'a Cluster,
+    /// The exports of this node.
+    pub(crate) exported: &'a dyn ExportedFiles,
+}
+
+/// A destination that was compared with those before it.
+struct Known<'a> {
+    place: &'a Place,
+    /// The identity of its site.
+    site: String,
+    /// Its directory, if this node sees it.
+    located: Option<Located>,
+}
+
+impl Apart<'_> {
+    /// Refuses destinations that are one place, or of which one is inside another or inside a source. The identity of a site counts,
+    /// not its name.
+    pub(crate) fn check(
+        &self,
+        sources: &[Place],
+        destinations: &[&Place],
+    ) -> Result<(), JobsError> {
+        let mut known: Vec<Known<'_>> = Vec::new();
+        for place in destinations.iter().copied() {
+            if place.is_memory() {
+                continue;
+            }
+            let site = self.identity_of(&place.site)?;
+            for source in sources.iter().filter(|source| !source.is_memory()) {
+                if self.identity_of(&source.site)? == site && is_below(place, source) {
+                    return Err(invalid(format!(
+                        "destination {place} is inside the source {source}"
+                    )));
+                }
+            }
+            let located = self.located(&site, &place.below_site());
+            for other in known.iter().filter(|other| other.site == site) {
+                let by_directory = || located.as_ref()?.overlap(other.located.as_ref()?);
+                let overlap = by_name(place, other.place).or_else(by_directory);
+                let other = other.place;
+                match overlap {
+                    None => {}
+                    Some(Overlap::Same) => {
+                        return Err(invalid(format!(
+                            "{other} and {place} are one place: name each destination once"
+                        )));
+                    }
+                    Some(Overlap::Inside) => {
+                        return Err(invalid(format!(
+                            "of {other} and {place}, one is inside the other: name places apart"
+                        )));
+                    }
+                }
+            }
+            known.push(Known {
+                place,
+                site,
+                located,
+            });
+        }
+        Ok(())
+    }
+
+    /// The directory of a path at this site, export first, if this node sees it.
+    fn located(&self, site: &str, path: &str) -> Option<Located> {
+        if !site.is_empty() {
+            return None;
+        }
+        self.exported.real(Path::new(path)).map(Located::at)
+    }
+
+    /// The identity of a site; empty for this cluster.
+    pub(crate) fn identity_of(&self, name: &str) -> Result<String, JobsError> {
+        if name == HERE {
+            return Ok(String::new());
+        }
+        let site = self.reader.object::<Site>(name)?;
+        let identity = site.map_or_else(|| name.to_owned(), |site| site.identity);
+        let is_here = self.cluster.is_own(&identity) || self.cluster.has(&identity)?;
+        Ok(if is_here { String::new() } else { identity })
+    }
+}
+
+fn invalid(detail: String) -> JobsError {
+    JobsError::invalid(FailureCode::Invalid, detail)
+}
+
+fn by_name(one: &Place, other: &Place) -> Option<Overlap> {
+    match (is_below(one, other), is_below(other, one)) {
+        (true, true) => Some(Overlap::Same),
+        (false, false) => None,
+        _ => Some(Overlap::Inside),
+    }
+}
+
+/// Whether the inner place is the outer one, or is inside it.
+pub(crate) fn is_below(inner: &Place, outer: &Place) -> bool {
+    let parts = |place: &Place| -> Vec<Vec<u8>> {
+        let parts = place.path.split(|byte| *byte == b'/');
+        let parts = parts.filter(|part| !part.is_empty());
+        parts.map(<[u8]>::to_vec).collect()
+    };
+    inner.export == outer.export && parts(inner).starts_with(&parts(outer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_inside_another_by_whole_names() {
+        let place = |text: &str| -> Place { text.parse().expect("a place") };
+        for (inner, outer, is_inside) in [
+            ("b:/data/run", "b:/data", true),
+            ("b:/data/run/", "b:/data/run", true),
+            ("b:/data/run42", "b:/data/run", false),
+            ("b:/data", "b:/data/run", false),
+            ("b:/other/run", "b:/data", false),
+        ] {
+            let found = is_below(&place(inner), &place(outer));
+            assert_eq!(found, is_inside, "{inner} {outer}");
+        }
+    }
+}
