@@ -3,6 +3,7 @@
 
 use super::full::unshare;
 use super::rig::Rig;
+use super::sites::wait_for;
 use super::sync::{DIRECTIONS, state};
 
 /// The start of a line that makes these mounts in a new namespace, between names of the rig's directory: `what on where`.
@@ -211,6 +212,41 @@ fn destinations_of_a_job_that_two_exports_lead_to_one_directory_are_refused() {
     for copy in ["free/x", "top/b"] {
         assert_eq!(rig.read(&format!("export/{copy}/f")), b"f");
     }
+}
+
+/// The submission saw two directories.
+#[test]
+fn destinations_of_a_job_that_a_later_mount_makes_one_directory_are_refused() {
+    let mut rig = world();
+    rig.write("export/src/f", vec![7; 2_000_000]);
+    let Some(mounts) = with_mounts(&rig, &BINDS[..1]) else {
+        return;
+    };
+    let second = format!("second={}", rig.path("export/bt").display());
+    rig.serve(&["--export", &second]);
+    let to = ["--to", "here:/data/top/new", "--to", "here:/second/new"];
+    let set = ["--sync", "--limit", "10KB/s"];
+    let outcome = rig.admin(&[&["job", "submit", "here:/data/src"][..], &to, &set].concat());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let id = outcome.out.trim().to_owned();
+    let change = |rig: &Rig, verb: &str| {
+        let outcome = rig.admin(&["job", verb, &id]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    };
+    wait_for(&rig, &id, |job| job["state"] == "running");
+    change(&rig, "pause");
+    rig.kill_daemon();
+    rig.wrap_daemon(mounts);
+    rig.serve(&["--export", &second]);
+    change(&rig, "resume");
+    let ended = wait_for(&rig, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "failed", "{ended}");
+    for child in ended["jobs"].as_array().expect("jobs") {
+        assert_eq!(child["state"], "failed", "{child}");
+        let why = child["reason"]["text"].as_str().unwrap_or_default();
+        assert!(why.contains("are one place"), "{child}");
+    }
+    assert!(!rig.path("export/top/new/f").exists());
 }
 
 /// The mounted directory is on the same device as the directory of its mount point.

@@ -7,7 +7,7 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::{HERE, Place};
 use godwit_run::itself::{Located, Overlap};
 use godwit_run::local::ExportedFiles;
-use godwit_state::{Reader, Site};
+use godwit_state::{Families, Job, Reader, Site};
 
 use crate::basis::cluster::Cluster;
 use crate::basis::error::JobsError;
@@ -76,6 +76,31 @@ impl Apart<'_> {
             });
         }
         Ok(())
+    }
+
+    /// How the destination of a job overlaps another one of its parent now, if both are here. A file system may have been mounted since
+    /// the submission, or another node may have checked it.
+    pub(crate) fn overlap_of(&self, job: &Job) -> Result<Option<Overlap>, JobsError> {
+        let Some(parent) = Families(self.reader).parent(&job.id)? else {
+            return Ok(None);
+        };
+        let located = |job: &Job| -> Result<Option<Located>, JobsError> {
+            let site = self.identity_of(&job.destination.site)?;
+            Ok(self.located(&site, &job.destination.path))
+        };
+        let Some(own) = located(job)? else {
+            return Ok(None);
+        };
+        for other in Families(self.reader).children(&parent)? {
+            if other.id == job.id {
+                continue;
+            }
+            let overlap = located(&other)?.and_then(|other| own.overlap(&other));
+            if overlap.is_some() {
+                return Ok(overlap);
+            }
+        }
+        Ok(None)
     }
 
     /// The directory of a path at this site, export first, if this node sees it.
