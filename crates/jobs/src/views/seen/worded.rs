@@ -38,6 +38,7 @@ mod tests {
         let destinations = Some(DestinationCount {
             total: 2,
             complete: 0,
+            gather: false,
         });
         let parent = JobView {
             destinations,
