@@ -40,7 +40,7 @@ pub(crate) fn run(
         umask: 0,
         threads: settings.threads as usize,
     })?;
-    let digest = godwit_run::digest_kind(settings.digest);
+    let digest = settings.digest;
     keeper.begin(vec![Vec::new()], vec![root.clone()], digest)?;
     let own = ReportFiles::new([(show(file), keeper.places())]);
     let output = Output::new(false, false, Instant::now(), None);

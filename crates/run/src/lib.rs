@@ -42,7 +42,7 @@ pub use home::Home;
 pub use received::{Received, Receiving};
 pub use selection::read_selection;
 pub use transfer::{
-    STAGE_FIGURES, bounds_of, ciphers, client_tls, digest_kind, known_identity, refusal_of, refused,
+    STAGE_FIGURES, bounds_of, ciphers, client_tls, known_identity, refusal_of, refused,
 };
 
 /// Runs jobs; one process may run any number at the same time.

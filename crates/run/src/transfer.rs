@@ -49,7 +49,7 @@ use between::Between;
 pub(crate) use by_ssh::ssh_client;
 use ends::Ends;
 pub(crate) use from_settings::access_of;
-pub use from_settings::{bounds_of, digest_kind};
+pub use from_settings::bounds_of;
 use pipes::Pipes;
 pub use reach::{ciphers, client_tls, known_identity};
 use report::Report;

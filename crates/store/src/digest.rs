@@ -16,61 +16,13 @@ mod crc64;
 mod file;
 
 pub use file::{Added, FileDigest};
+pub use godwit_model::DigestKind;
 
 /// The instructions that this processor uses for digests of that kind, if the library reports them.
 pub fn implementation(kind: DigestKind) -> Option<String> {
     match kind {
         DigestKind::Crc64Nvme => Some(crc64::implementation()),
         DigestKind::Blake3 => None,
-    }
-}
-
-/// Which digest protects blocks and files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum DigestKind {
-    /// CRC-64/NVME: finds accidents, at memory speed.
-    Crc64Nvme = 1,
-    /// BLAKE3: detects intentional changes as well; `b3sum` prints the same digest of a file.
-    Blake3 = 2,
-}
-
-impl DigestKind {
-    /// The number of this kind in messages and journals.
-    pub fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// The kind with `number`, if this version knows it.
-    pub fn from_number(number: u8) -> Option<Self> {
-        match number {
-            1 => Some(Self::Crc64Nvme),
-            2 => Some(Self::Blake3),
-            _ => None,
-        }
-    }
-
-    /// Name of the digest for users and in manifests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Crc64Nvme => "crc64-nvme",
-            Self::Blake3 => "blake3",
-        }
-    }
-
-    /// The kind with this name, if this version knows it.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Crc64Nvme, Self::Blake3]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-    }
-
-    /// How many leading bytes of a [`Digest`] this kind uses; the rest is zero.
-    pub fn digest_bytes(self) -> usize {
-        match self {
-            Self::Crc64Nvme => 8,
-            Self::Blake3 => 32,
-        }
     }
 }
 

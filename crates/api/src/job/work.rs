@@ -8,7 +8,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use crate::settings::Digest;
+use godwit_model::DigestKind;
 
 /// Most items of one job: a batch that takes a node a few seconds.
 pub const ITEMS_MAX: usize = 4096;
@@ -106,7 +106,7 @@ pub struct HeldPart {
 #[serde(try_from = "String", into = "String")]
 pub struct PartDigest {
     /// Kind of the digest.
-    pub kind: Digest,
+    pub kind: DigestKind,
     /// Its bytes: 8 for CRC64-NVME, 32 for BLAKE3.
     pub bytes: Vec<u8>,
 }
@@ -150,7 +150,7 @@ impl FromStr for PartDigest {
 
     fn from_str(text: &str) -> Result<Self, WorkTextError> {
         let (word, digits) = text.split_once(':').ok_or(WorkTextError::Digest)?;
-        let kind = Digest::from_name(word).ok_or(WorkTextError::Digest)?;
+        let kind = DigestKind::from_name(word).ok_or(WorkTextError::Digest)?;
         let bytes = HEXLOWER_PERMISSIVE.decode(digits.as_bytes());
         let bytes = bytes.map_err(|_error| WorkTextError::Digest)?;
         if bytes.len() != kind.digest_bytes() {

@@ -32,8 +32,7 @@ pub use sharing::SharingSettings;
 pub use table::{AppliesTo, Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
     BufferSettings, CertificateFiles, Cipher, ClusterSettings, ComparisonSettings, CpSettings,
-    Digest, Encryption, Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel,
-    ManifestSettings, Order, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
-    is_ascmhl,
+    Encryption, Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel, ManifestSettings,
+    Order, ReportSettings, ServeEncryption, ServeSettings, VerifySettings, is_ascmhl,
 };
 pub use value::{Bounds, Value, ValueError, parse_value, placeholder, range_text};

@@ -6,6 +6,7 @@ use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
 use crate::settings::selection::SelectionSettings;
 use crate::settings::sharing::SharingSettings;
 use crate::settings::value::{Bounds, ValueError};
+use godwit_model::DigestKind;
 use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -43,43 +44,6 @@ pub enum Cipher {
     Chacha20Poly1305,
 }
 
-/// The digest of blocks and files.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Digest {
-    /// CRC64-NVME
-    Crc64Nvme,
-    /// BLAKE3
-    Blake3,
-}
-
-impl Digest {
-    const ALL: [Self; 2] = [Self::Crc64Nvme, Self::Blake3];
-
-    /// Name in settings, manifests and texts of parts.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Crc64Nvme => "crc64-nvme",
-            Self::Blake3 => "blake3",
-        }
-    }
-
-    /// The kind of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// Bytes of a digest of this kind.
-    #[must_use]
-    pub const fn digest_bytes(self) -> usize {
-        match self {
-            Self::Crc64Nvme => 8,
-            Self::Blake3 => 32,
-        }
-    }
-}
-
 /// Settings of `godwit cp` and `godwit sync`; each field is the setting of its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CpSettings {
@@ -106,7 +70,7 @@ pub struct CpSettings {
     /// Cipher to offer; no other is offered.
     pub cipher: Cipher,
     /// Digest of blocks and files.
-    pub digest: Digest,
+    pub digest: DigestKind,
     /// How long to retry after the loss of the last connection.
     pub retry_for: Duration,
     /// Do not wait for durability.
@@ -215,7 +179,7 @@ pub struct ManifestSettings {
     /// CPUs to run on, or the network interface next to which; empty for all.
     pub pin: OsString,
     /// Digest of files.
-    pub digest: Digest,
+    pub digest: DigestKind,
     /// Kinds of digest in an ASC MHL history, as typed.
     pub ascmhl_digest: OsString,
     /// Sorts by name, not in the order of completion.
@@ -389,8 +353,8 @@ fn cipher(values: &Values) -> Cipher {
     }
 }
 
-fn digest(values: &Values) -> Digest {
-    Digest::from_name(values.choice("digest")).unwrap_or(Digest::Crc64Nvme)
+fn digest(values: &Values) -> DigestKind {
+    DigestKind::from_name(values.choice("digest")).unwrap_or(DigestKind::Crc64Nvme)
 }
 
 /// Whether the place of a manifest is the word for ASC MHL histories, and no path.

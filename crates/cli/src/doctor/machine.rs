@@ -10,7 +10,7 @@ use godwit_api::settings::CpSettings;
 use godwit_api::units::human_rate;
 use godwit_data_port::probe::{cipher_rate, cores, digest_rate};
 use godwit_net::{Cipher, aead};
-use godwit_run::{ciphers, digest_kind};
+use godwit_run::ciphers;
 use godwit_store::digest::implementation;
 use rustix::process::{Resource, getrlimit};
 
@@ -36,7 +36,7 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     let Some(cipher) = ciphers(settings.cipher).first().copied() else {
         return;
     };
-    let (kind, digest) = (digest_kind(settings.digest), settings.digest.name());
+    let (kind, digest) = (settings.digest, settings.digest.name());
     let digests = digest_rate(kind);
     let Some(seals) = cipher_rate(cipher) else {
         return;

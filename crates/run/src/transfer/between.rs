@@ -29,7 +29,6 @@ use godwit_proto::agent::{AgentMessage as _, Errand, capability};
 
 use super::by_ssh::{ssh_places, ssh_target};
 use super::connection::LOOK_MAX;
-use super::from_settings::digest_of;
 use super::list::ListSender;
 use super::report::{Report, refusal_of, refused};
 use super::retell::{AcrossAttempts, Retold};
@@ -213,7 +212,7 @@ impl<'a> Between<'a> {
             &*job.run.events,
             job.env.started,
             &job.run.reports,
-            digest_of(&job.settings),
+            job.settings.digest,
             told,
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;

@@ -22,7 +22,7 @@ use godwit_tree::{
 
 use super::admission::{Admitted, Places, admit};
 use super::entry_events::EntryEvents;
-use super::from_settings::{bounds_of, digest_of, lossy, order_of, resources, wire_preserve_of};
+use super::from_settings::{bounds_of, lossy, order_of, resources, wire_preserve_of};
 use super::pipes::{INPUT_IS_GONE, OUTPUT_IS_GONE};
 use super::progressing::Progressing;
 use super::report::{Report, code_of};
@@ -129,7 +129,7 @@ impl<'a> Ends<'a> {
         );
         self.job.record().tell_place(prepared.as_ref());
         let digest = prepared.as_ref().map_or_else(
-            || digest_of(&self.job.settings),
+            || self.job.settings.digest,
             |prepared| prepared.config.digest,
         );
         let counters = Arc::new(Counters::default());
@@ -274,7 +274,7 @@ impl<'a> Ends<'a> {
         let exports = self.job.env.exports.as_ref();
         let journals = self.job.env.home.journals()?;
         let request = DestinationRequest {
-            digest: digest_of(&self.job.settings),
+            digest: self.job.settings.digest,
             force: self.job.settings.force,
             verify: self.job.settings.verify,
             no_sync: self.job.settings.no_sync,
@@ -303,7 +303,7 @@ impl<'a> Ends<'a> {
         prepared.config.hides_names = self.job.env.hides_names;
         prepared.config.hides_contents = self.job.env.hides_contents;
         prepared.config.keeper = Arc::new(Keeper::new(wire_preserve_of(&self.job.settings)));
-        if prepared.config.digest != digest_of(&self.job.settings) {
+        if prepared.config.digest != self.job.settings.digest {
             self.job.note_digest_kept();
         }
         Ok(prepared)

@@ -5,24 +5,10 @@ use std::sync::Arc;
 use crate::itself::{ground, view};
 use crate::local::Access;
 use godwit_api::endpoint::{NodePlace, Remote};
-use godwit_api::settings::{self, CpSettings, Digest};
+use godwit_api::settings::{self, CpSettings};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Order, Resources, limits};
 use godwit_proto::{DigestKind, Open, Preserve};
-use godwit_store::digest;
-
-/// The digest of a setting in the terms of the storage, which does not know settings.
-#[must_use]
-pub const fn digest_kind(digest: Digest) -> digest::DigestKind {
-    match digest {
-        Digest::Crc64Nvme => digest::DigestKind::Crc64Nvme,
-        Digest::Blake3 => digest::DigestKind::Blake3,
-    }
-}
-
-pub(super) const fn digest_of(settings: &CpSettings) -> digest::DigestKind {
-    digest_kind(settings.digest)
-}
 
 pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
     let asked = settings.preserve;
@@ -53,7 +39,7 @@ pub(super) const fn order_of(settings: &CpSettings) -> Order {
 }
 
 pub(super) fn wire_digest_of(settings: &CpSettings) -> DigestKind {
-    godwit_engine::wire_digest_kind(digest_of(settings))
+    godwit_engine::wire_digest_kind(settings.digest)
 }
 
 pub(super) fn resources() -> Resources {
@@ -124,20 +110,4 @@ pub(super) fn key_of(place: &NodePlace) -> Vec<u8> {
         key.extend_from_slice(b"/.");
     }
     key
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_has_the_same_name_and_length_on_both_sides() {
-        for digest in [Digest::Crc64Nvme, Digest::Blake3] {
-            let kind = digest_kind(digest);
-            assert_eq!(
-                (kind.name(), kind.digest_bytes()),
-                (digest.name(), digest.digest_bytes())
-            );
-        }
-    }
 }

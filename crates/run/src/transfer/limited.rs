@@ -1,9 +1,10 @@
 //! Converts the engine's bottleneck to an event, with advice for the settings that the user chose. Does not find the bottleneck.
 
 use godwit_api::event::{Evidence, Limited};
-use godwit_api::settings::{CpSettings, Digest, Encryption};
+use godwit_api::settings::{CpSettings, Encryption};
 use godwit_engine::{Bottleneck, Chosen, Finding};
 use godwit_net::check_congestion;
+use godwit_store::digest::DigestKind;
 
 pub(super) fn limited(finding: Finding) -> Limited {
     Limited {
@@ -30,7 +31,7 @@ pub(super) fn chosen(settings: &CpSettings, sends: bool) -> Chosen {
         streams_most: settings.streams.most,
         readers_free: free(settings.readers),
         writers_free: free(settings.writers),
-        costly_digest: settings.digest != Digest::Crc64Nvme,
+        costly_digest: settings.digest != DigestKind::Crc64Nvme,
         encrypted: settings.encryption != Encryption::None,
         syncs: !settings.no_sync,
         bbr_is_left: sends && undecided && bbr_is_left(),

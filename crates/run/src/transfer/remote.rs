@@ -21,8 +21,8 @@ use super::Job;
 use super::ends::{Ends, LocalSources, SenderInput};
 use super::entry_events::EntryEvents;
 use super::from_settings::{
-    bounds_of, concealed, digest_of, going_to, key_of, lying_at, order_of, shown_of,
-    wire_digest_of, wire_preserve_of,
+    bounds_of, concealed, going_to, key_of, lying_at, order_of, shown_of, wire_digest_of,
+    wire_preserve_of,
 };
 use super::places;
 use super::progressing::{Progressing, Totals};
@@ -237,10 +237,8 @@ impl<'a> WithNode<'a> {
         // The destination is prepared before any request, and passed to the first engine.
         let mut prepared = Some(prepare()?);
         let begun_with = prepared.as_ref().and_then(Option::as_ref);
-        let digest = begun_with.map_or_else(
-            || digest_of(&job.settings),
-            |prepared| prepared.config.digest,
-        );
+        let digest =
+            begun_with.map_or_else(|| job.settings.digest, |prepared| prepared.config.digest);
         let open_for = (&*paths, &*names, digest);
         let mut open = self.pull_request(open_for, prepared.as_mut().and_then(Option::as_mut));
         let prepared = RefCell::new(prepared);
@@ -424,7 +422,7 @@ impl<'a> WithNode<'a> {
     fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
         let job = self.ends.job;
         let Some(kind) = opened.digest_kind() else {
-            return Ok(digest_of(&job.settings));
+            return Ok(job.settings.digest);
         };
         let Some(digest) = godwit_engine::digest_kind(kind) else {
             let message = format!(
@@ -433,7 +431,7 @@ impl<'a> WithNode<'a> {
             );
             return Err(Refusal::own(ErrorCode::NOT_SUPPORTED, message));
         };
-        if digest != digest_of(&job.settings) {
+        if digest != job.settings.digest {
             job.note_digest_kept();
         }
         Ok(digest)

@@ -8,14 +8,13 @@ use godwit_api::endpoint::{Endpoint, NodePlace};
 use godwit_api::event::{Event, EventSink, WorkDone, WorkFailed};
 use godwit_api::failure::Failure;
 use godwit_api::job::{HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, JobKind, JobSpec, PartDigest};
-use godwit_api::settings::{CpSettings, Digest as DigestSetting};
+use godwit_api::settings::CpSettings;
 use godwit_engine::FailedEntry;
 use godwit_proto::parts::HELD_ELSEWHERE_MAX;
 use godwit_proto::{Digest, EntryId, HeldRange, Member, Part, Portion, Record};
 use godwit_store::digest::{self, Added, FileDigest};
 use godwit_tree::WorkItem;
 
-use super::from_settings::digest_of;
 use crate::reports::{code, locked, side};
 
 /// Refuses a member whose items are contradictory.
@@ -118,7 +117,7 @@ pub(super) fn items_of(spec: &JobSpec, settings: &CpSettings) -> Result<Vec<Work
 }
 
 fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, String> {
-    let kind = digest_of(settings);
+    let kind = settings.digest;
     let mut file = FileDigest::new(kind);
     let mut apart = Vec::with_capacity(parts.len());
     for part in parts {
@@ -156,7 +155,7 @@ fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, S
 /// Reports the items of one run of a transfer by their numbers in the job.
 pub(super) struct Telling {
     events: Arc<dyn EventSink>,
-    kind: DigestSetting,
+    kind: digest::DigestKind,
     /// The item number of each entry that is an item. Items get their entries in order.
     numbers: Mutex<HashMap<EntryId, usize>>,
 }

@@ -89,7 +89,7 @@ fn the_defaults_of_cp() {
             encryption: Encryption::Tls,
             order: Order::Source,
             cipher: Cipher::Auto,
-            digest: Digest::Crc64Nvme,
+            digest: DigestKind::Crc64Nvme,
             retry_for: Duration::from_secs(300),
             no_sync: false,
             direct: false,
@@ -126,7 +126,7 @@ fn the_defaults_of_cp() {
     assert_eq!(cp.limit_bytes_per_second, NonZeroU64::new(125_000_000));
     assert_eq!(cp.encryption, Encryption::None);
     assert_eq!(cp.cipher, Cipher::Chacha20Poly1305);
-    assert_eq!(cp.digest, Digest::Blake3);
+    assert_eq!(cp.digest, DigestKind::Blake3);
     assert!(cp.verify);
 }
 
