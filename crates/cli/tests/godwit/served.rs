@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
@@ -48,11 +49,16 @@ fn contents(bytes: usize, seed: u8) -> Vec<u8> {
         .collect()
 }
 
-/// Makes a file look as if it had not changed for an hour.
+/// Makes a file look as if its contents had not changed for an hour.
 fn age(path: &Path) {
     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
     let file = File::options().write(true).open(path).expect("opened");
     file.set_modified(hour_ago).expect("a time");
+}
+
+/// Waits until the node buffers files that have just changed: it takes none that could change again and keep its generation.
+fn settle() {
+    thread::sleep(Duration::from_millis(200));
 }
 
 struct World {
@@ -76,6 +82,7 @@ impl World {
         for name in ["large", "small"] {
             age(&rig.export.join("run42").join(name));
         }
+        settle();
         let words: Vec<&str> = flags.iter().map(String::as_str).collect();
         rig.start(&words);
         Self { rig, flags }
@@ -192,6 +199,7 @@ fn a_data_set_of_many_small_files_fills_the_buffer_once() {
             .write(&format!("export/{name}"), contents(SMALL, 3));
         age(&world.rig.export.join(name));
     }
+    settle();
     world.done(&[
         "job",
         "submit",

@@ -12,8 +12,9 @@ use godwit_buffer::extent::{FileKey, Generation, Keep, SourceId};
 use godwit_buffer::service::{Buffer, BufferedFile, Patience};
 use godwit_engine::{ReadError, Source, SourceFile};
 use godwit_proto::{Fault, Record};
+use godwit_store::{Meta, Timestamp};
 
-use super::source::TreeSource;
+use super::source::{TreeFile, TreeSource};
 
 /// How a transfer uses the buffer.
 #[derive(Clone, Debug)]
@@ -82,20 +83,22 @@ impl BufferedTree {
         filling.buffering.buffer.file(key, filling.keep)
     }
 
-    /// The open file of a record, if it still has the record's generation.
-    fn present(&self, record: &Record) -> Result<Arc<dyn SourceFile>, ReadError> {
-        let file = self.tree.open(record).map_err(ReadError::Failed)?;
-        match file.generation()? == record.generation.0 {
-            true => Ok(file),
+    /// The open file of a record and its state, if it still has the record's generation.
+    fn present(&self, record: &Record) -> Result<(TreeFile, Meta), ReadError> {
+        let file = self.tree.open_file(record).map_err(ReadError::Failed)?;
+        let meta = file.meta()?;
+        match meta.generation() == record.generation.0 {
+            true => Ok((file, meta)),
             false => Err(ReadError::Changed),
         }
     }
 }
 
 impl Filling {
-    /// Whether the transfer may put this file into the buffer. A data set larger than the buffer would evict its own beginning.
-    fn takes(&self, record: &Record) -> bool {
-        is_settled(record, now())
+    /// Whether the transfer may put a file into the buffer that has this state before it is read. A data set larger than the buffer would
+    /// evict its own beginning.
+    fn takes(&self, meta: &Meta) -> bool {
+        is_settled(meta, now())
             && self.filled.load(Ordering::Relaxed) < self.buffering.buffer.room()
     }
 
@@ -119,18 +122,18 @@ impl Filling {
 
 impl Source for BufferedTree {
     fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
-        let file = self.tree.open(record)?;
-        let is_present = file
-            .generation()
-            .is_ok_and(|generation| generation == record.generation.0);
-        let buffered = is_present.then(|| self.buffered(record)).flatten();
+        let file = self.tree.open_file(record)?;
+        let present = file.meta().ok();
+        let present = present.filter(|meta| meta.generation() == record.generation.0);
+        let buffered = present.and_then(|meta| Some((self.buffered(record)?, meta)));
+        let file: Arc<dyn SourceFile> = Arc::new(file);
         Ok(match buffered {
             None => file,
-            Some(buffered) => Arc::new(File {
+            Some((buffered, meta)) => Arc::new(File {
                 file,
                 buffered,
                 generation: record.generation.0,
-                fills: self.buffering.takes(record),
+                fills: self.buffering.takes(&meta),
                 filling: Arc::clone(&self.buffering),
             }),
         })
@@ -147,13 +150,14 @@ impl Source for BufferedTree {
         if root.storage.origin().is_none() {
             return self.tree.read_whole(record, buffer);
         }
-        let file = self.present(record)?;
+        let (file, meta) = self.present(record)?;
         let Some(buffered) = self.buffered(record) else {
             return self.tree.read_whole(record, buffer);
         };
         if buffered.read(0, &mut buffer[..bytes]) {
             return Ok(bytes);
         }
+        let takes = self.buffering.takes(&meta);
         file.read_at(0, &mut buffer[..bytes])?;
         let is_present = || {
             let now = file.generation();
@@ -162,7 +166,7 @@ impl Source for BufferedTree {
         if !is_present() {
             return Err(ReadError::Changed);
         }
-        if self.buffering.takes(record) {
+        if takes {
             // The check above came after the read.
             self.buffering.fill(&buffered, 0, &buffer[..bytes], || true);
         }
@@ -225,16 +229,22 @@ const STEP: Duration = Duration::from_millis(100);
 /// The step of file systems that keep whole seconds.
 const STEP_OF_SECONDS: Duration = Duration::from_secs(2);
 
-/// Whether a later change of the file has another time than its last one.
-fn is_settled(record: &Record, now: Duration) -> bool {
-    let Ok(seconds) = u64::try_from(record.mtime_seconds) else {
+/// Whether a later change of the file gives it another generation. A writer can set the time of contents back, but not the time of the change.
+fn is_settled(meta: &Meta, now: Duration) -> bool {
+    let mut times = [meta.mtime, meta.ctime].into_iter();
+    times.all(|time| is_over(time, now))
+}
+
+/// Whether the step of a time is over.
+fn is_over(time: Timestamp, now: Duration) -> bool {
+    let Ok(seconds) = u64::try_from(time.seconds) else {
         return true;
     };
-    let step = match record.mtime_nanoseconds {
+    let step = match time.nanoseconds {
         0 => STEP_OF_SECONDS,
         _ => STEP,
     };
-    let changed = Duration::new(seconds, record.mtime_nanoseconds.min(999_999_999));
+    let changed = Duration::new(seconds, time.nanoseconds.min(999_999_999));
     changed.saturating_add(step) <= now
 }
 
@@ -245,21 +255,52 @@ fn now() -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use godwit_store::Kind;
+
     use super::*;
+
+    fn file(mtime: Timestamp, ctime: Timestamp) -> Meta {
+        Meta {
+            kind: Kind::File,
+            mode: 0o644,
+            bytes: 1,
+            sparse: false,
+            mtime,
+            ctime,
+            inode: 1,
+            device: 1,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+        }
+    }
+
+    const fn at(seconds: i64, nanoseconds: u32) -> Timestamp {
+        Timestamp {
+            seconds,
+            nanoseconds,
+        }
+    }
 
     #[test]
     fn a_file_that_has_just_changed_is_not_settled() {
-        let record = |seconds, nanoseconds| Record {
-            mtime_seconds: seconds,
-            mtime_nanoseconds: nanoseconds,
-            ..Record::default()
-        };
         let now = Duration::from_millis(1_000_500);
-        assert!(is_settled(&record(1_000, 400_000_000), now));
-        assert!(!is_settled(&record(1_000, 400_000_001), now));
-        assert!(!is_settled(&record(1_000, 0), now), "whole seconds");
-        assert!(is_settled(&record(998, 0), now));
-        assert!(!is_settled(&record(2_000, 1), now), "the future");
-        assert!(is_settled(&record(-5, 0), now));
+        let is_settled = |time| is_settled(&file(time, time), now);
+        assert!(is_settled(at(1_000, 400_000_000)));
+        assert!(!is_settled(at(1_000, 400_000_001)));
+        assert!(!is_settled(at(1_000, 0)), "whole seconds");
+        assert!(is_settled(at(998, 0)));
+        assert!(!is_settled(at(2_000, 1)), "the future");
+        assert!(is_settled(at(-5, 0)));
+    }
+
+    #[test]
+    fn a_file_that_has_just_changed_and_got_an_old_time_is_not_settled() {
+        let now = Duration::from_millis(1_000_500);
+        let old = at(5, 1);
+        assert!(is_settled(&file(old, at(1_000, 400_000_000)), now));
+        assert!(!is_settled(&file(old, at(1_000, 499_000_000)), now));
+        assert!(!is_settled(&file(old, at(999, 0)), now), "whole seconds");
     }
 }

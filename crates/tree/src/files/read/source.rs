@@ -9,7 +9,8 @@ use std::time::Duration;
 use godwit_engine::{Offers, ReadError, Source, SourceFile, Unoffered, Work, entry, limits};
 use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, RecordFlags, Side};
 use godwit_store::{
-    Kind, Known, ReadFile, RelPath, Scan, ScanEntry, ScanItem, Storage, StoreError, StoreErrorKind,
+    Kind, Known, Meta, ReadFile, RelPath, Scan, ScanEntry, ScanItem, Storage, StoreError,
+    StoreErrorKind,
 };
 
 use crate::files::plan::choice::Selecting;
@@ -106,6 +107,19 @@ impl TreeSource {
 }
 
 impl TreeSource {
+    /// The open file of a record.
+    pub(crate) fn open_file(&self, record: &Record) -> Result<TreeFile, Fault> {
+        let (root, path) = self.locate(record)?;
+        let file = root
+            .storage
+            .open(&path)
+            .map_err(|error| entry::fault(record.id, Side::SOURCE, &error))?;
+        Ok(TreeFile {
+            id: record.id,
+            file,
+        })
+    }
+
     /// The same files, read through a buffer.
     #[must_use]
     pub fn buffered(self, buffering: Buffering) -> Arc<dyn Source> {
@@ -115,15 +129,7 @@ impl TreeSource {
 
 impl Source for TreeSource {
     fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
-        let (root, path) = self.locate(record)?;
-        let file = root
-            .storage
-            .open(&path)
-            .map_err(|error| entry::fault(record.id, Side::SOURCE, &error))?;
-        Ok(Arc::new(TreeFile {
-            id: record.id,
-            file,
-        }))
+        Ok(Arc::new(self.open_file(record)?))
     }
 
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
@@ -187,9 +193,18 @@ impl Source for TreeSource {
     }
 }
 
-struct TreeFile {
+/// An open file of a source.
+pub(crate) struct TreeFile {
     id: EntryId,
     file: Box<dyn ReadFile>,
+}
+
+impl TreeFile {
+    /// The current state of the file.
+    pub(crate) fn meta(&self) -> Result<Meta, ReadError> {
+        let meta = self.file.meta();
+        meta.map_err(|error| read_error(self.id, &error))
+    }
 }
 
 impl SourceFile for TreeFile {
@@ -215,10 +230,7 @@ impl SourceFile for TreeFile {
     }
 
     fn generation(&self) -> Result<u64, ReadError> {
-        self.file
-            .meta()
-            .map(|meta| meta.generation())
-            .map_err(|error| read_error(self.id, &error))
+        self.meta().map(|meta| meta.generation())
     }
 }
 
