@@ -1518,16 +1518,18 @@ export interface components {
             /** @description HTTP status of the last attempt, or why there was none. */
             status: string;
         };
-        /** @description Destinations of a job with several. */
+        /** @description Destinations of a job with several, or sources of one that gathers. */
         DestinationCount: {
             /**
              * Format: int64
-             * @description Number of destinations that are complete.
+             * @description Number of those that are complete.
              */
             complete: number;
+            /** @description Whether they are the sources of a job that gathers. */
+            gather?: boolean;
             /**
              * Format: int64
-             * @description Number of destinations.
+             * @description Number of destinations or sources.
              */
             total: number;
         };
@@ -1842,7 +1844,7 @@ export interface components {
             not_before?: components["schemas"]["Timestamp"] | null;
             /** @description Owner of the job. */
             owner: string;
-            /** @description Id of the job with several destinations of which this job is one. */
+            /** @description Id of the job with several destinations, or sources that it gathers, of which this job is one. */
             parent?: string | null;
             /**
              * Format: int32
@@ -2061,6 +2063,11 @@ export interface components {
             destination: string;
             /** @description Whether the job is divided among several nodes. */
             divide?: components["schemas"]["Divide"];
+            /**
+             * @description Whether the job gathers its sources, which may be at different sites. The job is then the parent of a job for each source, and no
+             *     node runs it itself. Contents of a source come below the name of its site in the destination, which must exist.
+             */
+            gather?: boolean;
             /**
              * @description Kind of the job.
              * @example copy

@@ -367,12 +367,14 @@ class DeliveryView(TypedDict):
 
 
 class DestinationCount(TypedDict):
-    """Destinations of a job with several."""
+    """Destinations of a job with several, or sources of one that gathers."""
 
     complete: int
-    """Number of destinations that are complete."""
+    """Number of those that are complete."""
+    gather: NotRequired[bool]
+    """Whether they are the sources of a job that gathers."""
     total: int
-    """Number of destinations."""
+    """Number of destinations or sources."""
 
 
 class Distribution(TypedDict):
@@ -622,7 +624,7 @@ class JobView(TypedDict):
     owner: str
     """Owner of the job."""
     parent: NotRequired[Optional[str]]
-    """Id of the job with several destinations of which this job is one."""
+    """Id of the job with several destinations, or sources that it gathers, of which this job is one."""
     priority: int
     """Jobs with a higher priority run first."""
     progress: NotRequired[Optional[ProgressView]]
@@ -812,6 +814,8 @@ class NewJob(TypedDict):
     """Place to copy to, as `SITE:/EXPORT/PATH`."""
     divide: NotRequired[Divide]
     """Whether the job is divided among several nodes."""
+    gather: NotRequired[bool]
+    """Whether the job gathers its sources, which may be at different sites. The job is then the parent of a job for each source, and no node runs it itself. Contents of a source come below the name of its site in the destination, which must exist."""
     kind: NotRequired[str]
     """Kind of the job."""
     label: NotRequired[str]
