@@ -5,6 +5,7 @@
 //! the other way round. Each question names the job by its id here, and a repeated question gets the same answer. So an attempt that
 //! follows a crash finds the job where it runs. A running job continues while this node is away, until its grant ends.
 
+mod apart;
 mod direction;
 mod ending;
 mod ends;
@@ -48,6 +49,7 @@ use crate::basis::spec;
 use crate::basis::this_node::ThisNode;
 use crate::basis::words::denied;
 use crate::rights::{Rights, access};
+pub(crate) use apart::check_apart;
 use direction::Direction;
 use ends::Ends;
 use follow::Followed;

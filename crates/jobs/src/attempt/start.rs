@@ -8,7 +8,6 @@ use std::time::Instant;
 use godwit_api::event::EventSink as _;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_run::Control;
-use godwit_run::itself::Overlap;
 use godwit_state::{Job, JobOp, Reason};
 
 use super::ending::{conclude, settle};
@@ -18,8 +17,6 @@ use super::reports::Reports;
 use super::site::Away;
 use super::{AttemptEvents, Claim, ClaimFence, left, local, site};
 use crate::asking::reach::even_out;
-use crate::basis::apart::Apart;
-use crate::basis::ends::may_run_elsewhere;
 use crate::rights::Rights;
 use crate::rights::access::RightsAtStart;
 
@@ -67,7 +64,7 @@ pub(crate) fn start(
         let mut recording = None;
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {
-            if let Err(failure) = check_apart(&own, &job) {
+            if let Err(failure) = site::check_apart(&own.site, &job) {
                 return Some(Err(failure));
             }
             match site::carry_out(&own.site, &job, epoch, limit, &told, &control) {
@@ -121,29 +118,4 @@ pub(crate) fn start(
         // If the state takes nothing now, the next start of the node returns the job to the queue.
         let _ = this.propose_for(&id, backoff);
     }
-}
-
-/// Refuses a job whose destination overlaps another one of its parent. Does not name the other: some users may see only one of them.
-fn check_apart(attempts: &Attempts, job: &Job) -> Result<(), Failure> {
-    let reader = attempts.reports.this.reader();
-    let apart = Apart {
-        reader: &reader,
-        cluster: &attempts.rights.cluster,
-        exported: &*attempts.site.exported,
-    };
-    let why = match apart.overlap_of(job) {
-        Ok(None) => return Ok(()),
-        Err(error) => return Err(Failure::local(error)),
-        Ok(Some(Overlap::Same)) => {
-            "this destination and another one of the job are one place: name each destination once"
-        }
-        Ok(Some(Overlap::Inside)) => {
-            "of this destination and another one of the job, one is inside the other: name places apart"
-        }
-    };
-    if may_run_elsewhere(job) {
-        // It may run at its sites already.
-        attempts.site.notices.add(&job.id);
-    }
-    Err(Failure::usage(why))
 }

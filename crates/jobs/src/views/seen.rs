@@ -230,7 +230,7 @@ impl Seen {
             return job;
         }
         let of = self.of_job(&job.owner, &job.id);
-        let sources = self.places(of, &job.sources);
+        let sources = of.places(self, &job.sources);
         let destination = of.place(self, &job.destination);
         let is_elsewhere = is_elsewhere(&sources);
         let by = if is_elsewhere && worded::may_be_foreign(&job) {
@@ -291,9 +291,9 @@ impl Seen {
         let settings = new.settings.into_iter().filter(|(name, _)| is_plain(name));
         NewJob {
             kind: new.kind,
-            sources: self.places(of, &new.sources),
+            sources: of.places(self, &new.sources),
             destination: of.place(self, &new.destination),
-            more_destinations: self.places(of, &new.more_destinations),
+            more_destinations: of.places(self, &new.more_destinations),
             gather: new.gather,
             label: label_of(of.owner, new.label),
             // Settings that are texts, and rules of a selection, may be names.
@@ -358,21 +358,21 @@ impl Seen {
         };
         is_known && self.granted.allows(place, Right::List) && is_meant()
     }
-
-    /// The places as the caller sees them. All hidden places of one export appear as one place.
-    fn places(&self, of: Owned<'_>, texts: &[String]) -> Vec<String> {
-        let mut seen = Vec::with_capacity(texts.len());
-        for text in texts {
-            let place = of.place(self, text);
-            if !seen.contains(&place) {
-                seen.push(place);
-            }
-        }
-        seen
-    }
 }
 
 impl Owned<'_> {
+    /// The places as the caller sees them. All hidden places of one export appear as one place.
+    fn places(self, seen: &Seen, texts: &[String]) -> Vec<String> {
+        let mut shown = Vec::with_capacity(texts.len());
+        for text in texts {
+            let place = self.place(seen, text);
+            if !shown.contains(&place) {
+                shown.push(place);
+            }
+        }
+        shown
+    }
+
     /// The place as the caller sees it.
     fn place(self, seen: &Seen, text: &str) -> String {
         let place = text.parse::<Place>();
