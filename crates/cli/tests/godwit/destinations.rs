@@ -129,8 +129,8 @@ fn a_parent_adds_up_its_destinations_and_nothing_counts_it_beside_them() {
     assert!(top.contains("3 running, 0 waiting"), "{top}");
     let figures = Caller::admin(&world.here).metrics();
     let running = [
-        "godwit_jobs{state=\"running\"} 3",
-        "godwit_jobs{state=\"scanning\"} 0",
+        "godwit_jobs{state=\"running\",asked=\"here\"} 3",
+        "godwit_jobs{state=\"scanning\",asked=\"here\"} 0",
     ];
     for line in running {
         assert!(figures.contains(line), "{line}: {figures}");
