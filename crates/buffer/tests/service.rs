@@ -142,7 +142,7 @@ fn a_file_is_served_as_it_was_given_and_so_it_is_after_a_restart() {
 #[test]
 fn each_extent_takes_a_whole_slot_however_short_it_is() {
     let world = World::new();
-    let buffer = world.open(&[world.format("flash", 8)]);
+    let buffer = world.open(&[world.format("flash", 40)]);
     for (path, bytes, extents) in [
         ("tiny", 1, 1),
         ("even", 2 * EXTENT, 2),
