@@ -88,7 +88,7 @@ fn a_full_destination_ends_the_transfer_with_one_message_and_it_finishes_once_th
     write_file(&export.join("ballast"), 24 * MIB, &mut Seeded(2));
 
     let end = push(&rig, &[], "new");
-    end.says("no space left");
+    end.expect_code(FailureCode::NoSpace).says("no space left");
     assert_one_message(&end);
     assert_finals_whole(&source, &export.join("new"));
 
