@@ -32,7 +32,6 @@ const CHANNELS_MAX: usize = 64;
 /// Transfers under way for one job.
 pub(crate) struct Flights {
     job: String,
-    began: Instant,
     told: Mutex<NodeReports>,
     woken: Condvar,
 }
@@ -101,7 +100,6 @@ impl Flights {
     pub(crate) fn new(job: &str) -> Self {
         Self {
             job: job.to_owned(),
-            began: Instant::now(),
             told: Mutex::default(),
             woken: Condvar::new(),
         }
@@ -250,10 +248,9 @@ impl Flights {
         if job.view.at == Timestamp(0) {
             written.iter_mut().for_each(Written::rests);
         } else {
-            let lasts = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
-            let began = Timestamp(job.view.at.0.saturating_sub(lasts));
-            let written = written.get_or_insert_with(|| Written::since(began));
-            written.hear(job.view.at, job.written);
+            let (at, bytes) = (job.view.at, job.written);
+            let written = written.get_or_insert_with(|| Written::first(at, bytes));
+            written.hear(at, bytes);
         }
         let new = NodeReport {
             node: node.to_owned(),

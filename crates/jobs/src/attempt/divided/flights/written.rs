@@ -18,12 +18,12 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Of a node that began at this time, or later.
-    pub(super) const fn since(began: Timestamp) -> Self {
+    /// The first report of a node. Its bytes are no rate: the node may have worked for another controller for long.
+    pub(super) const fn first(at: Timestamp, written: u64) -> Self {
         Self {
-            sampled_at: began,
-            latest_at: began,
-            latest: 0,
+            sampled_at: at,
+            latest_at: at,
+            latest: written,
             since: 0,
             rate: 0.0,
         }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_that_of_the_reports_whenever_they_are_asked_for() {
-        let mut written = Written::since(Timestamp(0));
+        let mut written = Written::first(Timestamp(0), 0);
         let report = |written: &mut Written, second: i64, bytes| {
             written.hear(Timestamp(second * 1_000), bytes);
         };
@@ -84,5 +84,13 @@ mod tests {
         report(&mut written, 3, 9);
         report(&mut written, 4, 12);
         assert_eq!(written.sample(), 4.0);
+    }
+
+    #[test]
+    fn bytes_for_an_earlier_controller_are_no_rate() {
+        let mut written = Written::first(Timestamp(1), 12_500_000);
+        assert_eq!(written.sample(), 0.0);
+        written.hear(Timestamp(1_001), 12_500_500);
+        assert_eq!(written.sample(), 500.0);
     }
 }
