@@ -173,8 +173,8 @@ fn a_buffer_on_the_file_system_of_the_directory_is_named() {
     let message = check["message"].as_str().expect("text");
     let apart = format!("{place} lies on the file system of {export}");
     assert!(message.starts_with(&apart), "{check}");
-    // Memory is never the file system of a test.
-    let found = look("/dev/shm");
+    // No test has its files in /proc.
+    let found = look("/proc");
     let [check] = found.checks("buffer")[..] else {
         panic!("{}", found.object)
     };
