@@ -26,13 +26,13 @@ def until(job, condition, seconds=60):
 def test_a_copy_is_submitted_and_awaited(client, sites):
     for number in range(20):
         sites.a.write(f"night/{number}", 1000 + number)
-    job = client.submit("here:/data/night", "siteB:/data/night", label="night", settings={"streams": 2}, manifest=True)
+    job = client.submit("here:/data/night", "siteB:/data/night", label="a copy of twenty", settings={"streams": 2}, manifest=True)
     assert job.wait(60) is job
     assert job.state == "complete" and job.has_ended
     assert (sites.b.data / "night" / "7").read_bytes() == (sites.a.data / "night" / "7").read_bytes()
     assert client.jobs.description(job.id)["settings"]["streams"] == ["2"]
     assert job.report()["bytes_moved"] == sum(range(1000, 1020))
-    assert [one.id for one in client.all_jobs(label="night", state=["complete"])] == [job.id]
+    assert [one.id for one in client.all_jobs(label="a copy of twenty", state=["complete"])] == [job.id]
     assert {entry["name"] for entry in client.ls("siteB:/data/night")} == {str(number) for number in range(20)}
     assert any(line["event"] for line in job.log())
     target = sites.a.home / "manifest"
