@@ -114,9 +114,10 @@ try {
     const id = await here.submit('here:mem:64GiB', 'siteB:null:', '--label', 'rows', '--limit', '30MB', '--divide', 'always');
     await page.goto(`${here.url}/jobs/${id}`);
     const rows = page.locator('section[aria-labelledby="nodes"] tr[data-node]');
-    const cells = await until('three nodes send', async () => {
+    const cells = await until('three nodes send to three others', async () => {
       const all = await rows.evaluateAll((found) => found.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
-      return all.length === 3 && all.every(([, to, rate]) => to.startsWith('siteB.') && /^[1-9]/.test(rate)) && all;
+      const receivers = new Set(all.map(([, to]) => to));
+      return all.length === 3 && receivers.size === 3 && all.every(([, to, rate]) => to.startsWith('siteB.') && /^[1-9]/.test(rate)) && all;
     });
     assert.equal(new Set(cells.map(([name]) => name)).size, 3, JSON.stringify(cells));
     await here.godwit('job', 'cancel', id);

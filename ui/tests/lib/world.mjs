@@ -119,6 +119,7 @@ export class World {
   static async start(serve = [], { here, there } = {}) {
     const world = new World();
     world.joined = [];
+    world.admitted = [];
     world.serve = serve;
     world.godwit = process.env.GODWIT;
     if (!world.godwit) throw new Error('GODWIT: name the binary to test');
@@ -129,7 +130,7 @@ export class World {
     world.there = new Node(world, 'siteB');
     world.there.under = SLOW[there] ?? [];
     await world.there.start();
-    await allow(world.there, await world.here.godwit('id'));
+    await world.#admit(world.here);
     await allow(world.here, await world.there.godwit('id'));
     await world.here.godwit('site', 'add', 'siteB', world.there.listen, '--identity', await world.there.godwit('id'));
     return world;
@@ -138,13 +139,23 @@ export class World {
   /** One more node of the first site, which shares its export and joins its cluster under that name, by this token or a new one. */
   async join(name, given) {
     const node = await this.#joined(name, this.here, given);
-    await allow(this.there, await node.godwit('id'));
+    await this.#admit(node);
     return node;
   }
 
-  /** One more node of the second site. */
-  joinThere(name) {
-    return this.#joined(name, this.there);
+  /** One more node of the second site, which admits the nodes of the first one, too. */
+  async joinThere(name) {
+    const node = await this.#joined(name, this.there);
+    // The grants of a lone node are in its own file; those of a cluster are in the state of all its nodes.
+    for (const identity of this.admitted) await allow(this.there, identity);
+    return node;
+  }
+
+  /** Lets a node of the first site in at the second one. */
+  async #admit(node) {
+    const identity = await node.godwit('id');
+    this.admitted.push(identity);
+    await allow(this.there, identity);
   }
 
   async #joined(name, first, given) {
@@ -173,13 +184,8 @@ export class World {
 }
 
 /** Lets an identity read and write the export. */
-async function allow(node, identity) {
-  const words = ['--export', 'data', '--read', '--write'];
-  try {
-    await node.godwit('access', 'allow', identity, ...words);
-  } catch {
-    await node.godwit('authorize', identity, ...words);
-  }
+function allow(node, identity) {
+  return node.godwit('access', 'allow', identity, '--export', 'data', '--read', '--write');
 }
 
 /** Serves the built page from a directory: for work on the page, without building the node. */
