@@ -31,7 +31,7 @@ use crate::batch::Base;
 use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
-use crate::questions::{Destination, LetIn, Site, failure_of};
+use crate::questions::{Destination, LetIn, Listed, Site, failure_of};
 use crate::rates::Rates;
 use crate::watch::{Traffic, Watch};
 use crate::{Believed, Node};
@@ -141,7 +141,7 @@ const GRANT_REFUSED: Duration = Duration::from_secs(30);
 /// Answers that the asking threads heard.
 enum Asked {
     Claim(String, Ask, Result<(), Refusal>),
-    Nodes(Result<Vec<Peer>, Refusal>),
+    Nodes(Result<Listed, Refusal>),
     /// The nodes that let the mate in, and those that do not.
     Access(Mate, Result<LetIn, Refusal>),
 }
@@ -186,6 +186,7 @@ impl Driver<'_> {
             taken: Vec::new(),
             declined: Vec::new(),
             gone: Vec::new(),
+            shut: HashSet::new(),
             watch: Watch::new(),
             aside: Aside::default(),
             shown: None,
@@ -248,8 +249,9 @@ impl Driver<'_> {
             ask: &|question| self.site.ask(&self.order.peer, question),
         };
         let roots = mapping.roots()?;
-        let nodes = self.site.nodes_of(&self.order.peer);
-        Ok((roots, nodes.map_err(|refusal| refusal.to_string())?))
+        let listed = self.site.nodes_of(&self.order.peer);
+        let listed = listed.map_err(|refusal| refusal.to_string())?;
+        Ok((roots, listed.nodes))
     }
 
     fn follow(

@@ -74,6 +74,15 @@ pub(crate) struct LetIn {
     pub(crate) refused: Vec<(Peer, Refusal)>,
 }
 
+/// The nodes that serve a destination, as one of them lists them.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// Nodes that have confirmed that they are of the site.
+    pub(crate) nodes: Vec<Peer>,
+    /// Nodes that were asked and did not confirm it, with the reason.
+    pub(crate) refused: Vec<(Peer, Refusal)>,
+}
+
 impl Site {
     fn is_vouched(&self, identity: &str) -> bool {
         let vouched = self.vouched.lock();
@@ -126,7 +135,7 @@ impl Site {
     ///
     /// # Errors
     /// The asked node refuses, or does not answer; of independent nodes each.
-    pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
+    pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Listed, Refusal> {
         match self.believed.independent.is_empty() {
             true => self.listed_by(asked),
             false => self.answering(),
@@ -134,10 +143,10 @@ impl Site {
     }
 
     /// The independent nodes that answer.
-    fn answering(&self) -> Result<Vec<Peer>, Refusal> {
+    fn answering(&self) -> Result<Listed, Refusal> {
         let question = which_nodes(&self.below);
-        let ask = |node: &Peer| self.ask(node, &question).map(|_| self.named(node.clone()));
-        let answers: Vec<Result<Peer, Refusal>> = thread::scope(|scope| {
+        let ask = |node: &Peer| (self.named(node.clone()), self.ask(node, &question));
+        let answers: Vec<(Peer, Result<Answer, Refusal>)> = thread::scope(|scope| {
             let nodes = self.believed.independent.iter();
             // All threads run before the first is waited for.
             let asked: Vec<_> = nodes.map(|node| scope.spawn(|| ask(node))).collect();
@@ -146,10 +155,16 @@ impl Site {
                 .filter_map(|asked| asked.join().ok())
                 .collect()
         });
-        let (nodes, refusals): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
-        match refusals.into_iter().next() {
-            Some(Err(refusal)) if nodes.is_empty() => Err(refusal),
-            _ => Ok(nodes.into_iter().flatten().collect()),
+        let mut listed = Listed::default();
+        for (node, answer) in answers {
+            match answer {
+                Ok(_) => listed.nodes.push(node),
+                Err(refusal) => listed.refused.push((node, refusal)),
+            }
+        }
+        match listed.refused.first() {
+            Some((_, refusal)) if listed.nodes.is_empty() => Err(refusal.clone()),
+            _ => Ok(listed),
         }
     }
 
@@ -163,7 +178,7 @@ impl Site {
     }
 
     /// The nodes that serve the destination, as the asked node lists them. The node by which the site is known keeps its known addresses.
-    fn listed_by(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
+    fn listed_by(&self, asked: &Peer) -> Result<Listed, Refusal> {
         let known = &self.known;
         let nodes = match self.ask(asked, &which_nodes(&self.below)) {
             Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => self.allowed(asked, nodes),
@@ -182,10 +197,16 @@ impl Site {
             let is_known = identity == known.identity || identity == asked.identity;
             is_known || self.is_vouched(identity)
         };
+        let refused = Mutex::new(Vec::new());
         let ask = |one: &Peer, question: &Question, within: Duration| {
             let until = Instant::now() + within;
             let mut go_on = |_| self.goes_on() && Instant::now() < until;
-            self.sites.ask(Some(one), question, &mut go_on)
+            let answer = self.sites.ask(Some(one), question, &mut go_on);
+            if let Err(refusal) = &answer {
+                let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+                refused.push((one.clone(), refusal.clone()));
+            }
+            answer
         };
         let mut nodes = of_site(nodes, known, &self.below, &trusted, &ask);
         nodes.iter().for_each(|node| self.vouch(node));
@@ -193,7 +214,14 @@ impl Site {
         if nodes.is_empty() {
             nodes.push(asked.clone());
         }
-        Ok(nodes.into_iter().map(named).collect())
+        let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Listed {
+            refused: refused
+                .into_iter()
+                .map(|(node, refusal)| (named(node), refusal))
+                .collect(),
+            nodes: nodes.into_iter().map(named).collect(),
+        })
     }
 }
 

@@ -3,11 +3,16 @@
 
 use std::time::Instant;
 
-use godwit_api::ask::Peer;
+use godwit_api::ask::{Peer, Refusal, code};
+use godwit_api::failure::FailureCode;
+use godwit_state::TARGETS_MAX;
 
 use super::{Asked, Driver, GRANT_AGAIN, GRANT_REFUSED, NODES_EVERY, Picture};
 use crate::questions::LetIn;
 use crate::watch::Traffic;
+
+/// Refusals of a node that lacks a grant for this one.
+const SHUT: [FailureCode; 2] = [code::UNKNOWN_IDENTITY, code::NOT_GRANTED];
 
 impl Driver<'_> {
     /// Workers report nodes that could not write. The job names those that are aside.
@@ -42,8 +47,9 @@ impl Driver<'_> {
             }
             Asked::Nodes(answer) => {
                 sight.nodes_at = Some(now + NODES_EVERY);
-                if let Ok(nodes) = answer {
-                    sight.claims.serving(sight.now(), nodes);
+                if let Ok(listed) = answer {
+                    self.note_shut(sight, &listed.refused);
+                    sight.claims.serving(sight.now(), listed.nodes);
                 }
             }
             Asked::Access(mate, answer) => {
@@ -81,6 +87,22 @@ impl Driver<'_> {
                         ));
                     }
                 }
+            }
+        }
+    }
+
+    /// Notes each node of the destination that lacks a grant for this node: the other nodes receive everything. Another node's job may
+    /// name any addresses, and its owner must not learn which of them answer.
+    fn note_shut(&self, sight: &mut Picture, refused: &[(Peer, Refusal)]) {
+        if !self.order.gives_access {
+            return;
+        }
+        for (node, why) in refused.iter().filter(|(_, why)| why.code.is_one_of(&SHUT)) {
+            if sight.shut.len() < TARGETS_MAX && sight.shut.insert(node.identity.clone()) {
+                let name = &node.name;
+                (self.order.note)(&format!(
+                    "the node {name} of the destination is not used until it grants access: {why}"
+                ));
             }
         }
     }

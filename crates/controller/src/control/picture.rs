@@ -40,6 +40,8 @@ pub(super) struct Picture {
     pub(super) declined: Vec<String>,
     /// Nodes that were let in and no longer work on the job.
     pub(super) gone: Vec<Mate>,
+    /// Identities of nodes of the destination that were noted because they do not let this node in.
+    pub(super) shut: HashSet<String>,
     pub(super) watch: Watch,
     /// Nodes of the destination that could not write, and the words of the job about them.
     pub(super) aside: Aside,

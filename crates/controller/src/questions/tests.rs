@@ -71,3 +71,57 @@ fn the_refusal_of_one_independent_node_is_heard_beside_the_consent_of_others() {
     let refused = destination.let_in(&[peer("shut")], &mate);
     assert_eq!(refused.expect_err("none").code, code::NOT_GRANTED);
 }
+
+/// A site of three nodes. The first one names all; the one that is called `shut` admits no one.
+struct Grown;
+
+impl AskSites for Grown {
+    fn ask_for(
+        &self,
+        _: Option<&Mandate>,
+        node: Option<&Peer>,
+        question: &Question,
+        _: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        let is_shut = node.is_some_and(|node| node.identity == "shut");
+        match question {
+            _ if is_shut => Err(Refusal::new(code::UNKNOWN_IDENTITY, "not known here")),
+            Question::Nodes { of: None, .. } => Ok(Answer::Nodes(
+                ["first", "second", "shut"].map(peer).to_vec(),
+            )),
+            _ => Ok(Answer::Nodes(Vec::new())),
+        }
+    }
+
+    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_node_that_refuses_is_listed_with_its_reason_beside_the_others() {
+    let believed = |independent: &[&str]| Believed {
+        first: "first".to_owned(),
+        independent: independent.iter().map(|name| peer(name)).collect(),
+        ..Believed::default()
+    };
+    let sites: [&[&str]; 2] = [&[], &["first", "second", "shut"]];
+    for independent in sites {
+        let site = Site {
+            sites: Arc::new(Grown),
+            is_over: AtomicBool::new(false),
+            known: peer("first"),
+            believed: believed(independent),
+            below: Text(b"x/y".to_vec()),
+            vouched: Mutex::default(),
+        };
+        let listed = site.nodes_of(&peer("first")).expect("a list");
+        let names: Vec<&str> = listed.nodes.iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(names, ["first.first", "first.second"]);
+        let [(node, refusal)] = listed.refused.as_slice() else {
+            panic!("{listed:?}");
+        };
+        assert_eq!(node.name, "first.shut");
+        assert_eq!(refusal.code, code::UNKNOWN_IDENTITY);
+    }
+}
