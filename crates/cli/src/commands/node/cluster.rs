@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::ArgMatches;
-use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NewInvite};
+use godwit_api::rest::{AccessOrigin, AccessView, ChangeNode, ClusterNode, ClusterView, NewInvite};
 use godwit_client::Client;
 use godwit_cluster::{ClusterHome, NUMBER_ALONE};
 
@@ -92,6 +92,7 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
         })
         .transpose()?;
     let invite = client.cluster().invite(&NewInvite { seconds })?;
+    tell_own_grants(client);
     if json {
         print_json(&invite);
         return Ok(());
@@ -105,6 +106,18 @@ fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failu
     ));
     print(&invite.token);
     Ok(())
+}
+
+/// Says that the grants in the node's file do not reach the node that joins.
+fn tell_own_grants(client: &Client) {
+    // The invitation is good without them.
+    let rules = client.access().list().unwrap_or_default();
+    let is_own = |rule: &AccessView| rule.origin == AccessOrigin::File && !rule.expired;
+    if rules.iter().any(is_own) {
+        complain(
+            "the grants in the file of this node apply at this node alone (godwit access list: kept in file); once the new node has joined, run godwit access allow for each of them again, and it applies at all nodes",
+        );
+    }
 }
 
 fn list_invites(client: &Client, json: bool) -> Result<(), Failure> {
