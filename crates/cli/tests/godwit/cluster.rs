@@ -8,6 +8,7 @@ mod distributed;
 mod divided;
 mod faults;
 mod full;
+mod grown;
 pub(crate) mod guests;
 mod held_up;
 mod independent;
