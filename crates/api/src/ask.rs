@@ -35,7 +35,8 @@ pub use jobs::{
 };
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
-    ListPlace, Listing, MakeDirectory, NAMED_MAX, RemovePlace, Removed, RenamePlace, mode_text,
+    ListPlace, Listing, MakeDirectory, NAMED_MAX, OVERLAPS_MAX, PlaceOverlap, RemovePlace, Removed,
+    RenamePlace, mode_text,
 };
 pub use refusal::{Refusal, code};
 
@@ -66,6 +67,11 @@ pub enum Question {
     Rename(RenamePlace),
     /// Removes leftover temporary files.
     Clean(CleanPlace),
+    /// Which of these places are one directory, or lie in one another, by whatever exports and mounts.
+    Overlaps {
+        /// Paths of the places, export first: at most [`OVERLAPS_MAX`].
+        paths: Vec<Text>,
+    },
     /// Claims a destination for the members of a job.
     Claim(ClaimPlace),
     /// Extends the lease of a claim.
@@ -114,7 +120,7 @@ pub enum Question {
 }
 
 /// Names of the questions that this version knows.
-pub const QUESTIONS: [&str; 22] = [
+pub const QUESTIONS: [&str; 23] = [
     "exports",
     "list",
     "stat",
@@ -122,6 +128,7 @@ pub const QUESTIONS: [&str; 22] = [
     "remove",
     "rename",
     "clean",
+    "overlaps",
     "claim",
     "renew",
     "release",
@@ -153,6 +160,8 @@ pub enum Answer {
     Removed(Removed),
     /// Counts of removed temporary files.
     Cleaned(Cleaned),
+    /// Each pair of places that overlap.
+    Overlaps(Vec<PlaceOverlap>),
     /// Nodes of a site, with their addresses.
     Nodes(Vec<Peer>),
     /// Success without a result.
@@ -194,6 +203,7 @@ impl Question {
             | Self::Remove(_)
             | Self::Rename(_)
             | Self::Clean(_)
+            | Self::Overlaps { .. }
             | Self::Claim(_)
             | Self::Renew(_)
             | Self::Release(_) => false,
@@ -264,6 +274,7 @@ impl Question {
             Self::Remove(_)
             | Self::Rename(_)
             | Self::Clean(_)
+            | Self::Overlaps { .. }
             | Self::Reach { .. }
             | Self::Manifest(_)
             | Self::Running {}

@@ -8,6 +8,7 @@ mod clean;
 mod held;
 pub(crate) mod here;
 mod list;
+mod overlaps;
 mod user_files;
 
 use std::cell::OnceCell;

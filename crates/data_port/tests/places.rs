@@ -332,3 +332,63 @@ fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
     assert_eq!(code(&same, Mark::Remove), None);
     assert_eq!(count(&one.path().join("data")), 0);
 }
+
+fn overlaps(here: &Here, paths: &[&str]) -> Result<Vec<(usize, usize, bool)>, Refusal> {
+    let paths = paths.iter().map(|path| Text::from(*path)).collect();
+    match ask(here, &Question::Overlaps { paths })? {
+        Answer::Overlaps(found) => Ok(found
+            .iter()
+            .map(|found| (found.one, found.other, found.same))
+            .collect()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn places_are_compared_by_their_directories_whatever_export_leads_there() {
+    let directory = tempfile::tempdir().expect("made");
+    for name in ["data/deep/a", "home/journals"] {
+        fs::create_dir_all(directory.path().join(name)).expect("made");
+    }
+    let exports = [("data", "data"), ("inner", "data/deep")]
+        .map(|(name, place)| export(name, &directory.path().join(place)));
+    let home = directory.path().join("home");
+    let here = Here::new(exports.to_vec(), home, Syncs::default());
+    let found = overlaps(&here, &["data/deep/a", "inner/b", "inner/a", "data/deep"]);
+    let expected = vec![(0, 2, true), (0, 3, false), (1, 3, false), (2, 3, false)];
+    assert_eq!(found, Ok(expected));
+    let new = overlaps(&here, &["data/deep/new/x", "inner/new/x", "inner/newer"]);
+    assert_eq!(new, Ok(vec![(0, 1, true)]));
+    // Another node may serve such an export.
+    assert_eq!(
+        overlaps(&here, &["none/a", "inner", "data/deep"]),
+        Ok(vec![(1, 2, true)])
+    );
+}
+
+#[test]
+fn a_comparison_of_places_is_bounded_and_follows_no_link_out_of_an_export() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    fs::create_dir_all(directory.path().join("secret/x")).expect("made");
+    for name in ["data/link", "other/link"] {
+        std::os::unix::fs::symlink("../secret", directory.path().join(name)).expect("made");
+    }
+    let found = overlaps(&here, &["data/link/x", "other/link/x"]);
+    assert_eq!(found, Ok(Vec::new()));
+    let many = ["data/a"; 65];
+    let refused = overlaps(&here, &many).expect_err("too many");
+    assert_eq!(refused.code, code::INVALID);
+    let deep = format!("data{}", "/a".repeat(300));
+    let refused = overlaps(&here, &[&deep]).expect_err("too deep");
+    assert_eq!(refused.code, code::INVALID);
+    let reads = |_: &str, _: &RelPath, right: Right| match right {
+        Right::Write => Err(Refusal::new(code::NOT_GRANTED, "no")),
+        _ => Ok(()),
+    };
+    let question = Question::Overlaps {
+        paths: vec![Text::from("data"), Text::from("other")],
+    };
+    let refused = here.answer(&question, &reads, &mut |_| true);
+    assert_eq!(refused.expect_err("no right").code, code::NOT_GRANTED);
+}

@@ -14,6 +14,9 @@ pub const LIST_MAX: u32 = 1_000;
 /// Most paths that one answer names. Further paths are only counted.
 pub const NAMED_MAX: usize = 100;
 
+/// Most places that one question compares: as many as a job has destinations.
+pub const OVERLAPS_MAX: usize = 64;
+
 /// A page of a directory.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct ListPlace {
@@ -144,6 +147,17 @@ pub struct Listing {
     /// Cursor of the next page; null after the last page.
     #[schema(value_type = Option<serde_json::Value>)]
     pub next: Option<Text>,
+}
+
+/// Two of the places in a question that overlap.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct PlaceOverlap {
+    /// Number of the first place in the question, from 0.
+    pub one: usize,
+    /// Number of the second one, which is larger.
+    pub other: usize,
+    /// They are one directory. Otherwise one of them, or a part of it, is inside the other.
+    pub same: bool,
 }
 
 /// An export, the rights of the asker, and its free space.

@@ -17,6 +17,12 @@ fn questions_and_answers_are_read_as_they_are_written() {
     assert_eq!(Question::parse(&exports.to_document()), Ok(exports));
     let answer = Answer::Exports(Vec::new());
     assert_eq!(Answer::parse(&answer.to_document()), Ok(answer));
+    let answer = Answer::Overlaps(vec![PlaceOverlap {
+        one: 0,
+        other: 2,
+        same: true,
+    }]);
+    assert_eq!(Answer::parse(&answer.to_document()), Ok(answer));
     let no = Refusal::later(code::BUSY, "too many");
     let refused = Answer::Refused(no.clone());
     assert_eq!(Answer::parse(&refused.to_document()), Err(no));
@@ -74,6 +80,9 @@ fn every_question_is_known() {
         Question::Remove(RemovePlace::default()),
         Question::Rename(RenamePlace::default()),
         Question::Clean(CleanPlace::default()),
+        Question::Overlaps {
+            paths: vec![path(), path()],
+        },
         Question::Claim(ClaimPlace {
             copies: false,
             claim: ClaimId([1; 16]),

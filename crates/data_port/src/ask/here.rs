@@ -17,7 +17,7 @@ use godwit_run::local::Access;
 use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
 
 use super::claim::Holder;
-use super::{change, clean, list};
+use super::{change, clean, list, overlaps};
 use crate::claims::{By, ClaimTable, check as check_place};
 use crate::export::{Export, ExportError, ExportPath, locate};
 
@@ -164,6 +164,9 @@ impl Here {
                     true => cleaned,
                     false => cleaned.without_names(),
                 }))
+            }
+            Question::Overlaps { paths } => {
+                overlaps::overlaps(self, paths, may).map(Answer::Overlaps)
             }
             _ => Err(Refusal::new(
                 code::INVALID,

@@ -94,6 +94,10 @@ const TABLE: &[Row] = &[
         [WHO, NO, OK, WHO, OK, OK, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
     ),
     (
+        "overlaps",
+        [WHO, NO, OK, WHO, OK, OK, OK, WHO, WHO, WHO, NOT_SO, NOT_SO],
+    ),
+    (
         "claim",
         [WHO, NO, OK, WHO, OK, OK, OK, WHO, WHO, WHO, OK, NO],
     ),

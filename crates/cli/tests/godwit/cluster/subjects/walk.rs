@@ -246,6 +246,9 @@ impl Walk {
                 older_than_seconds: 0,
                 ..CleanPlace::default()
             }),
+            "overlaps" => Question::Overlaps {
+                paths: vec![path("old"), path("new")],
+            },
             "claim" => self.claim(&path("old")).0,
             "renew" => Question::Renew(RenewClaim {
                 claim: self.claimed(&path("old")),
