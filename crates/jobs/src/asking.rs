@@ -6,6 +6,7 @@ pub(crate) mod border;
 pub(crate) mod elsewhere;
 pub(crate) mod hosts;
 pub(crate) mod manifest;
+pub(crate) mod overlaps;
 pub(crate) mod past;
 pub(crate) mod reach;
 pub(crate) mod reached;

@@ -3,7 +3,7 @@
 
 use super::full::unshare;
 use super::rig::Rig;
-use super::sites::wait_for;
+use super::sites::{allow, know, wait_for};
 use super::sync::{DIRECTIONS, state};
 
 /// The start of a line that makes these mounts in a new namespace, between names of the rig's directory: `what on where`.
@@ -247,6 +247,101 @@ fn destinations_of_a_job_that_a_later_mount_makes_one_directory_are_refused() {
         assert!(why.contains("are one place"), "{child}");
     }
     assert!(!rig.path("export/top/new/f").exists());
+}
+
+/// A node that has a source, and may write to another one as to a site.
+fn asker_of(there: &Rig) -> Rig {
+    let mut here = Rig::new();
+    here.serve(&[]);
+    allow(there, &here.identity, &["--read", "--write"]);
+    know(&here, "siteB", there);
+    here
+}
+
+/// Only the site knows the directories of its exports.
+#[test]
+fn destinations_at_another_site_that_two_exports_lead_to_one_directory_are_refused() {
+    let mut there = world();
+    let Some(mounts) = with_mounts(&there, &BINDS) else {
+        return;
+    };
+    there.wrap_daemon(mounts);
+    let exports = [("second", "bt"), ("nested", "top/a")]
+        .map(|(name, place)| format!("{name}={}", there.path("export").join(place).display()));
+    there.serve(&["--export", &exports[0], "--export", &exports[1]]);
+    let here = asker_of(&there);
+    here.write("export/src/f", "f");
+    // Another name of the site.
+    know(&here, "alias", &there);
+    let submit = |one: &str, other: &str| {
+        let to = ["--to", one, "--to", other];
+        let set = ["--sync", "--setting", "delete=true", "--wait"];
+        here.admin(&[&["job", "submit", "here:/data/src"][..], &to, &set].concat())
+    };
+    let before = state(&there.export);
+    for (one, other, words) in [
+        ("siteB:/data/top/a", "siteB:/second/a", "are one place"),
+        ("siteB:/second/new", "alias:/data/top/new", "are one place"),
+        ("siteB:/data/top", "siteB:/second/a", "inside the other"),
+        ("siteB:/data/ba/new", "siteB:/second", "inside the other"),
+        // An export inside another one.
+        (
+            "siteB:/nested/new",
+            "alias:/data/top/a/new",
+            "are one place",
+        ),
+        ("siteB:/nested", "siteB:/data/top", "inside the other"),
+        // A part of one destination is mounted in the other.
+        ("siteB:/data/top", "siteB:/data/other", "inside the other"),
+    ] {
+        let outcome = submit(one, other);
+        assert_ne!(outcome.code, Some(0), "{one} {other}: {outcome:?}");
+        outcome.says(words);
+        assert_eq!(state(&there.export), before, "{one} {other}");
+    }
+    let list = here.admin(&["job", "list", "--all", "--json"]).out;
+    assert_eq!(list, "");
+    let outcome = submit("siteB:/data/free/x", "siteB:/second/b");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    for copy in ["free/x", "top/b"] {
+        assert_eq!(there.read(&format!("export/{copy}/f")), b"f");
+    }
+}
+
+/// The submission saw two directories of the other site.
+#[test]
+fn destinations_that_a_later_mount_at_another_site_makes_one_directory_are_refused() {
+    let mut there = world();
+    let Some(mounts) = with_mounts(&there, &BINDS[..1]) else {
+        return;
+    };
+    let second = format!("second={}", there.path("export/bt").display());
+    there.serve(&["--export", &second]);
+    let here = asker_of(&there);
+    here.write("export/src/f", vec![7; 2_000_000]);
+    let to = ["--to", "siteB:/data/top/new", "--to", "siteB:/second/new"];
+    let set = ["--sync", "--limit", "10KB/s"];
+    let outcome = here.admin(&[&["job", "submit", "here:/data/src"][..], &to, &set].concat());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let id = outcome.out.trim().to_owned();
+    let change = |verb: &str| {
+        let outcome = here.admin(&["job", verb, &id]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    };
+    wait_for(&here, &id, |job| job["state"] == "running");
+    change("pause");
+    there.kill_daemon();
+    there.wrap_daemon(mounts);
+    there.serve(&["--export", &second]);
+    change("resume");
+    let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "failed", "{ended}");
+    for child in ended["jobs"].as_array().expect("jobs") {
+        assert_eq!(child["state"], "failed", "{child}");
+        let why = child["reason"]["text"].as_str().unwrap_or_default();
+        assert!(why.contains("are one place"), "{child}");
+    }
+    assert!(!there.path("export/top/new/f").exists());
 }
 
 /// The mounted directory is on the same device as the directory of its mount point.

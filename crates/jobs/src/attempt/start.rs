@@ -64,7 +64,7 @@ pub(crate) fn start(
         let mut recording = None;
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {
-            if let Err(failure) = site::check_apart(&own.site, &job) {
+            if let Err(failure) = site::check_apart(&own.site, &job, &control) {
                 return Some(Err(failure));
             }
             match site::carry_out(&own.site, &job, epoch, limit, &told, &control) {

@@ -1,16 +1,23 @@
-//! Decides whether destinations of one job are one place, or one is inside another: by their names, and here by their directories.
-//! Writes nothing, and asks no other site: only that site knows the directories of its exports.
+//! Decides whether destinations of one job are one place, or one is inside another: by their names, and by their directories.
+//! Writes nothing. Only a site knows the directories of its exports, so its answer comes from the caller.
 
+use std::collections::HashSet;
 use std::path::Path;
 
+use godwit_api::ask::PlaceOverlap;
 use godwit_api::failure::FailureCode;
+use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place};
 use godwit_run::itself::{Located, Overlap};
 use godwit_run::local::ExportedFiles;
-use godwit_state::{Families, Job, Reader, Site};
+use godwit_state::{Families, Job, Reader, Site, StoredPlace};
 
 use crate::basis::cluster::Cluster;
+use crate::basis::documents;
 use crate::basis::error::JobsError;
+
+/// Which of these paths, export first, overlap at the site that has this name here. No pair if the site gives no answer.
+pub(crate) type AskSite<'a> = dyn Fn(&str, Vec<Text>) -> Vec<PlaceOverlap> + 'a;
 
 /// The facts by which destinations are compared.
 pub(crate) struct Apart<'a> {
@@ -18,6 +25,8 @@ pub(crate) struct Apart<'a> {
     pub(crate) cluster: &'a Cluster,
     /// The exports of this node.
     pub(crate) exported: &'a dyn ExportedFiles,
+    /// Asks another site about its exports.
+    pub(crate) elsewhere: &'a AskSite<'a>,
 }
 
 /// A destination that was compared with those before it.
@@ -54,19 +63,8 @@ impl Apart<'_> {
             for other in known.iter().filter(|other| other.site == site) {
                 let by_directory = || located.as_ref()?.overlap(other.located.as_ref()?);
                 let overlap = by_name(place, other.place).or_else(by_directory);
-                let other = other.place;
-                match overlap {
-                    None => {}
-                    Some(Overlap::Same) => {
-                        return Err(invalid(format!(
-                            "{other} and {place} are one place: name each destination once"
-                        )));
-                    }
-                    Some(Overlap::Inside) => {
-                        return Err(invalid(format!(
-                            "of {other} and {place}, one is inside the other: name places apart"
-                        )));
-                    }
+                if let Some(overlap) = overlap {
+                    return Err(refusal(other.place, place, overlap));
                 }
             }
             known.push(Known {
@@ -75,32 +73,71 @@ impl Apart<'_> {
                 located,
             });
         }
+        self.check_elsewhere(&known)
+    }
+
+    /// Refuses destinations that overlap by the answer of their site. Each site with several of them is asked once.
+    fn check_elsewhere(&self, known: &[Known<'_>]) -> Result<(), JobsError> {
+        let mut asked: HashSet<&str> = HashSet::new();
+        for first in known.iter().filter(|one| !one.site.is_empty()) {
+            if !asked.insert(&first.site) {
+                continue;
+            }
+            let there = known.iter().filter(|one| one.site == first.site);
+            let there: Vec<&Place> = there.map(|one| one.place).collect();
+            if there.len() < 2 {
+                continue;
+            }
+            let paths = there.iter().map(|place| Text(place.below_exports()));
+            for found in (self.elsewhere)(&first.place.site, paths.collect()) {
+                // The answer of a site may hold any numbers.
+                let pair = there.get(found.one).zip(there.get(found.other));
+                if let Some((one, other)) = pair.filter(|_| found.one != found.other) {
+                    return Err(refusal(one, other, overlap(found)));
+                }
+            }
+        }
         Ok(())
     }
 
-    /// How the destination of a job overlaps another one of its parent now, if both are here. A file system may have been mounted since
+    /// How the destination of a job overlaps another one of its parent at the same site now. A file system may have been mounted since
     /// the submission, or another node may have checked it.
     pub(crate) fn overlap_of(&self, job: &Job) -> Result<Option<Overlap>, JobsError> {
         let Some(parent) = Families(self.reader).parent(&job.id)? else {
             return Ok(None);
         };
-        let located = |job: &Job| -> Result<Option<Located>, JobsError> {
-            let site = self.identity_of(&job.destination.site)?;
-            Ok(self.located(&site, &job.destination.path))
-        };
-        let Some(own) = located(job)? else {
-            return Ok(None);
-        };
+        let site = self.identity_of(&job.destination.site)?;
+        let mut others = Vec::new();
         for other in Families(self.reader).children(&parent)? {
-            if other.id == job.id {
-                continue;
-            }
-            let overlap = located(&other)?.and_then(|other| own.overlap(&other));
-            if overlap.is_some() {
-                return Ok(overlap);
+            if other.id != job.id && self.identity_of(&other.destination.site)? == site {
+                others.push(other.destination);
             }
         }
-        Ok(None)
+        if site.is_empty() {
+            let own = self.located(&site, &job.destination.path);
+            return Ok(own.and_then(|own| {
+                let mut others = others.iter();
+                others.find_map(|other| own.overlap(&self.located(&site, &other.path)?))
+            }));
+        }
+        let path = |place: &StoredPlace| -> Option<Text> {
+            let place = documents::parts(place).ok()?;
+            (!place.is_memory()).then(|| Text(place.below_exports()))
+        };
+        let Some(own) = path(&job.destination) else {
+            return Ok(None);
+        };
+        let others: Vec<Text> = others.iter().filter_map(path).collect();
+        if others.is_empty() {
+            return Ok(None);
+        }
+        let paths: Vec<Text> = std::iter::once(own).chain(others).collect();
+        let count = paths.len();
+        let found = (self.elsewhere)(&job.destination.site, paths);
+        let mut own = found
+            .into_iter()
+            .filter(|found| found.one == 0 && (1..count).contains(&found.other));
+        Ok(own.next().map(overlap))
     }
 
     /// The directory of a path at this site, export first, if this node sees it.
@@ -121,6 +158,23 @@ impl Apart<'_> {
         let is_here = self.cluster.is_own(&identity) || self.cluster.has(&identity)?;
         Ok(if is_here { String::new() } else { identity })
     }
+}
+
+/// What a site found of two places.
+const fn overlap(found: PlaceOverlap) -> Overlap {
+    match found.same {
+        true => Overlap::Same,
+        false => Overlap::Inside,
+    }
+}
+
+fn refusal(one: &Place, other: &Place, overlap: Overlap) -> JobsError {
+    invalid(match overlap {
+        Overlap::Same => format!("{one} and {other} are one place: name each destination once"),
+        Overlap::Inside => {
+            format!("of {one} and {other}, one is inside the other: name places apart")
+        }
+    })
 }
 
 fn invalid(detail: String) -> JobsError {

@@ -1,6 +1,8 @@
 //! Checks a job with several destinations or gathered sources, and puts it into the state: a parent, and an ordinary job for each of them.
 //! Runs none of them. The state derives the parent from its children.
 
+use std::time::{Duration, Instant};
+
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{NewJob, Place};
@@ -11,6 +13,7 @@ use godwit_state::{
 
 use super::gather;
 use super::submit::{self, Admission};
+use crate::asking::overlaps;
 use crate::basis::apart::Apart;
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
@@ -54,7 +57,7 @@ pub(super) fn submit(
         }
         None => Ok(()),
     };
-    let family = check(admission, actor.role, new, &may)?;
+    let family = check(admission, actor.role, new, &may, overlaps::WITHIN)?;
     let is_repeated = match &key {
         Some(key) => (admission.this.reader().job_by_key(owner, key)?).is_some(),
         None => false,
@@ -73,12 +76,14 @@ pub(super) fn submit(
     })
 }
 
-/// Checks a job with several destinations or gathered sources, which a user of this role submits.
+/// Checks a job with several destinations or gathered sources, which a user of this role submits. Other sites may take this long to compare
+/// their directories; an attempt asks them again.
 pub(super) fn check(
     admission: &Admission,
     role: Option<Role>,
     new: &NewJob,
     may: &May<'_>,
+    within: Duration,
 ) -> Result<Family, JobsError> {
     check_form(admission, new)?;
     let reader = admission.this.reader();
@@ -99,7 +104,7 @@ pub(super) fn check(
             text,
         });
     }
-    let places = places_of(admission, new, &children)?;
+    let places = places_of(admission, new, &children, within)?;
     let text = Stored::text_of(&reader, new, role, &places)?;
     check_length(bytes + text.len())?;
     Ok(Family {
@@ -114,12 +119,17 @@ fn places_of(
     admission: &Admission,
     new: &NewJob,
     children: &[Checked],
+    within: Duration,
 ) -> Result<(Vec<Place>, Place), JobsError> {
     let reader = admission.this.reader();
+    let until = Instant::now() + within;
     let apart = Apart {
         reader: &reader,
         cluster: &admission.rights.cluster,
         exported: &*admission.exported,
+        elsewhere: &|site, paths| {
+            overlaps::of_site(&admission.asking, site, paths, until, &|| true)
+        },
     };
     if new.gather {
         let sources = children.iter().flat_map(|one| one.places.0.clone());

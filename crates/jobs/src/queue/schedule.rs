@@ -5,7 +5,7 @@ mod kept;
 mod pace;
 mod ticks;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewJob, Place};
@@ -14,6 +14,7 @@ use godwit_state::{
     Timestamp,
 };
 
+use crate::asking::overlaps;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
@@ -47,7 +48,8 @@ pub(crate) fn check(
         access::check_places(&admission.rights, owner, role, there, sources, destination)
     };
     if !template.more_destinations.is_empty() {
-        return family::check(admission, Some(role), template, &may).map(drop);
+        let within = overlaps::WITHIN;
+        return family::check(admission, Some(role), template, &may, within).map(drop);
     }
     let (sources, destination) = submit::check(&admission.this, template)?;
     may(template, &sources, &destination)
@@ -157,7 +159,8 @@ fn job_of(
         access::check_owner(&admission.rights, who, there, sources, destination)
     };
     if !new.more_destinations.is_empty() {
-        let family = family::check(admission, schedule.role, &new, &may)?;
+        // A silent site does not hold up the schedules of others.
+        let family = family::check(admission, schedule.role, &new, &may, Duration::ZERO)?;
         submit::check_room(admission, owner)?;
         return Ok(family.build(at, owner, &new, None));
     }

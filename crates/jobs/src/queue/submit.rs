@@ -14,7 +14,7 @@ use godwit_state::{
     ProposeError, RetryPolicy, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp, sortable_id,
 };
 
-use crate::asking::manifest;
+use crate::asking::{Asking, manifest};
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
@@ -39,6 +39,7 @@ const WAITING_BYTES_EACH: u64 = (64 << 20) / WAITING_OF_OWNER_MAX;
 pub(crate) struct Admission {
     pub(crate) this: Arc<ThisNode>,
     pub(crate) rights: Arc<Rights>,
+    pub(crate) asking: Arc<Asking>,
     /// The exports of this node.
     pub(crate) exported: Arc<dyn ExportedFiles>,
     /// Turns of requests that add to a bounded number of things of one owner.

@@ -142,6 +142,7 @@ impl Parts {
         let admission = Arc::new(Admission {
             this: Arc::clone(&this),
             rights: Arc::clone(&rights),
+            asking: Arc::clone(&asking),
             exported: Arc::clone(&config.exported),
             turns,
             waiting_of_owner_max: config.waiting_of_owner_max,
