@@ -1,6 +1,7 @@
 //! `godwit cp --each` and `sync --each`: one source, several destinations, and a transfer to each of them in this process.
 //! Runs no transfer itself: the runner does. The shared reads decide which transfer reads the source.
 
+mod exports;
 mod outcome;
 mod places;
 

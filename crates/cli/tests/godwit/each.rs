@@ -194,11 +194,15 @@ fn a_killed_command_resumes_each_destination() {
 #[test]
 fn contradictions_are_refused_before_any_data_moves() {
     let (mut rig, _) = rig_with_tree(1);
-    rig.start(&[]);
+    rig.make_dirs("export/deep");
+    let inner = format!("inner={}", rig.path("export/deep").display());
+    rig.start(&["--export", &inner]);
     rig.make_dirs("real/deep");
     std::os::unix::fs::symlink("real", rig.path("link")).expect("made");
     let node = |path: &str| rig.url(path);
-    let cases: [(&[&str], &str); 16] = [
+    // Another export leads to a directory of the first one.
+    let inner = |path: &str| format!("godwit://{}/inner/{path}", rig.address());
+    let cases: [(&[&str], &str); 18] = [
         (&["src", "x"], "at least two destinations"),
         (&["src", "x", "x"], "x and x are one place"),
         (&["src", "real", "link"], "real and link are one place"),
@@ -217,6 +221,11 @@ fn contradictions_are_refused_before_any_data_moves() {
         (&["far:src", "x", "y"], "run the command on that machine"),
         (&["src", &node("x"), &node("x/")], "are one place"),
         (&["src", &node("x"), &node("x/y/")], "is inside"),
+        (&["src", &node("deep/x"), &inner("x/")], "are one place"),
+        (
+            &["src", &node("deep/x/y/"), &inner("x")],
+            "one is inside the other",
+        ),
         (&["--order", "random", "src", "x", "y"], "--order random"),
     ];
     for (line, words) in cases {
@@ -229,7 +238,15 @@ fn contradictions_are_refused_before_any_data_moves() {
         );
         outcome.says(words);
     }
-    for name in ["x", "y", "real/src", "src/in", "src/src", "export/x"] {
+    for name in [
+        "x",
+        "y",
+        "real/src",
+        "src/in",
+        "src/src",
+        "export/x",
+        "export/deep/x",
+    ] {
         assert!(!rig.path(name).exists(), "{name} was made");
     }
     assert!(

@@ -1,18 +1,20 @@
 //! Refuses several destinations of which two are one place, or one is inside another or inside the source.
-//! Opens no file and connects to nothing. A lock at each destination finds the rest.
+//! Opens no file and connects to nothing: `exports` asks the nodes. A lock at each destination finds the rest.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use godwit_api::ask::OVERLAPS_MAX;
 use godwit_api::endpoint::{Endpoint, NodePlace};
-use godwit_api::job::{JobKind, JobSpec};
+use godwit_api::job::{JobKind, JobSpec, Text};
 use godwit_api::settings::CpSettings;
-use godwit_net::{KnownPeers, PeerAddress};
+use godwit_net::{IdentityId, KnownPeers, PeerAddress};
 use godwit_run::itself::{Judged, judge_here};
 use godwit_run::local::last_name;
 
-use super::shown;
+use super::{exports, shown};
 use crate::exit::{Failure, FailureCode};
 use crate::home::Home;
 
@@ -21,6 +23,8 @@ struct Place {
     name: String,
     /// The machine or node; `None` for this machine.
     at: Option<String>,
+    /// How to reach the node, if its identity is known.
+    node: Option<(PeerAddress, IdentityId)>,
     /// The paths that may be written there. There are several if only the other machine can choose.
     paths: Vec<Vec<u8>>,
 }
@@ -56,6 +60,7 @@ pub(super) fn refuse(
             return Err(Failure::usage(why));
         }
     }
+    refuse_at_nodes(&places, settings, home)?;
     let source = specs.first().and_then(|spec| spec.sources.first());
     let Some(real) = source.and_then(real_source) else {
         return Ok(());
@@ -67,6 +72,44 @@ pub(super) fn refuse(
         if let Judged::Meet(reason) = judged {
             let why = format!("{}: {reason}", place.name);
             return Err(Failure::new(FailureCode::IntoItself, why));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses destinations at one node that overlap by its answer: two of its exports may lead to one directory.
+fn refuse_at_nodes(places: &[Place], settings: &CpSettings, home: &Home) -> Result<(), Failure> {
+    let mut asked: HashSet<IdentityId> = HashSet::new();
+    for (address, identity) in places.iter().filter_map(|place| place.node.as_ref()) {
+        if !asked.insert(*identity) {
+            continue;
+        }
+        let is_there = |place: &&Place| place.node.as_ref().is_some_and(|node| node.1 == *identity);
+        let there: Vec<&Place> = places.iter().filter(is_there).collect();
+        if there.len() < 2 {
+            continue;
+        }
+        // Each path with the number of its destination.
+        let mut ways: Vec<(usize, &[u8])> = Vec::new();
+        for (number, place) in there.iter().enumerate() {
+            ways.extend(place.paths.iter().map(|path| (number, path.as_slice())));
+        }
+        ways.truncate(OVERLAPS_MAX);
+        let paths = ways.iter().map(|(_, path)| Text(path.to_vec())).collect();
+        for found in exports::overlaps(address, *identity, paths, settings, home) {
+            // The answer of a node may hold any numbers.
+            let pair = ways.get(found.one).zip(ways.get(found.other));
+            let Some(((one, _), (other, _))) = pair.filter(|(one, other)| one.0 != other.0) else {
+                continue;
+            };
+            let [one, other] = [*one, *other].map(|number| there.get(number).map(|it| &*it.name));
+            let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+            return Err(Failure::usage(match found.same {
+                true => format!("{one} and {other} are one place: name each destination once"),
+                false => format!(
+                    "of {one} and {other}, one is inside the other, so one transfer would write into the copy of the other: name places apart"
+                ),
+            }));
         }
     }
     Ok(())
@@ -129,6 +172,7 @@ fn place_of(spec: &JobSpec, settings: &CpSettings, home: &Home) -> Option<Place>
         Endpoint::Local(path) => Place {
             name,
             at: None,
+            node: None,
             paths: vec![real_destination(path, into.as_deref())],
         },
         Endpoint::Remote(remote) => {
@@ -143,7 +187,8 @@ fn place_of(spec: &JobSpec, settings: &CpSettings, home: &Home) -> Option<Place>
             };
             let address = PeerAddress::new(&remote.node.host, remote.node.port);
             let known = KnownPeers::new(home.path()).find(&address);
-            let at = known.ok().flatten().map_or_else(
+            let known = known.ok().flatten();
+            let at = known.map_or_else(
                 || address.to_string().to_lowercase(),
                 |identity| identity.to_string(),
             );
@@ -151,6 +196,7 @@ fn place_of(spec: &JobSpec, settings: &CpSettings, home: &Home) -> Option<Place>
             Place {
                 name,
                 at: Some(at),
+                node: known.map(|identity| (address, identity)),
                 paths: possible(base, *directory || path.is_empty(), into.as_deref()),
             }
         }
@@ -160,6 +206,7 @@ fn place_of(spec: &JobSpec, settings: &CpSettings, home: &Home) -> Option<Place>
             Place {
                 name,
                 at: Some(format!("ssh {}", place.login.host.to_lowercase())),
+                node: None,
                 paths: possible(path.to_vec(), is_directory, into.as_deref()),
             }
         }
@@ -236,6 +283,7 @@ mod tests {
         Place {
             name: String::new(),
             at: Some("node".to_owned()),
+            node: None,
             paths: paths.iter().map(|path| path.as_bytes().to_vec()).collect(),
         }
     }
@@ -272,6 +320,7 @@ mod tests {
         let place = |name: &str| Place {
             name: name.to_owned(),
             at: None,
+            node: None,
             paths: vec![real_destination(&below(name), Some(b"src"))],
         };
         let met = |one: &str, other: &str| meeting(&place(one), &place(other));
