@@ -160,7 +160,7 @@ impl Apart<'_> {
     }
 }
 
-/// What a site found of two places.
+/// The relation that a site found between two places.
 const fn overlap(found: PlaceOverlap) -> Overlap {
     match found.same {
         true => Overlap::Same,
