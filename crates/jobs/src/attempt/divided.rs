@@ -73,7 +73,7 @@ pub(crate) fn carry_out(
     };
     let flights = Arc::new(Flights::new(&job.id));
     let placing = Placing::of(&shared.this, &job.id, epoch, steering, None);
-    let claim = claim_of(job);
+    let claim = claim_of(&shared.this.reader(), job);
     let crew = || [vec![own.clone()], mates(&shared.this, job)].concat();
     let order = Order {
         crew: &crew,

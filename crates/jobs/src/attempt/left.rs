@@ -14,7 +14,7 @@ use godwit_state::{Agreed, Job, JobState, Reader, Role, Site};
 
 use crate::asking::{Asking, reached};
 use crate::attempt::AttemptEvents;
-use crate::attempt::claim::claim_of;
+use crate::attempt::claim::kept;
 use crate::basis::documents;
 use crate::basis::error::JobsError;
 use crate::basis::owners::asker_of;
@@ -95,8 +95,8 @@ fn wish(job: &Job, place: &Place, tags: Vec<u64>) -> CleanPlace {
         path: Text(place.below_exports()),
         dry_run: false,
         older_than_seconds: OLDER_THAN_SECONDS,
+        claim: kept(job, &tags),
         tags,
-        claim: Some(claim_of(job)),
     }
 }
 

@@ -20,7 +20,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   ([`LEVEL_INVITES`]). Learned nodes have lines in the audit log ([`LEVEL_LEARN_AUDITED`]), and
 ///   a node reports amounts of lost attempts ([`LEVEL_EARLIER_AMOUNTS`]). A node's row has bounds ([`LEVEL_MEMBERS`]), and each webhook
 ///   gets its portion of all deliveries ([`LEVEL_DELIVERIES`]). A job may have several destinations ([`LEVEL_DESTINATIONS`]). A change of
-///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]).
+///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]). The claim of a divided job cannot be guessed
+///   ([`LEVEL_CLAIMS`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -96,6 +97,9 @@ pub const LEVEL_DESTINATIONS: u32 = 6;
 /// From this level on, a user that is put without a password keeps the password of its row. So a change of the role does not bring back a
 /// password that the user has replaced meanwhile.
 pub const LEVEL_KEPT_PASSWORD: u32 = 6;
+
+/// From this level on, the first divided attempt of a job draws the claim at random. Older programs derive it from the job.
+pub const LEVEL_CLAIMS: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;

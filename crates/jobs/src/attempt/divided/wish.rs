@@ -13,7 +13,7 @@ use godwit_state::{Agreed, Job, LEVEL_CLOSES, LEVEL_FIRST, Node as NodeRow, Read
 
 use super::Mandated;
 use crate::asking::{Asking, reached};
-use crate::attempt::claim::{claim_of, tag_of};
+use crate::attempt::claim::kept;
 use crate::basis::ends::reaches;
 use crate::basis::error::JobsError;
 use crate::basis::spec::{self, Prepared};
@@ -96,7 +96,7 @@ fn begun(reader: &Reader, job: &Job) -> Option<bool> {
     }
     let placed = Agreed(reader).placed(&job.id).ok()?;
     let latest = placed.tags.first()?;
-    Some(*latest == tag_of(claim_of(job)))
+    Some(kept(job, &[*latest]).is_some())
 }
 
 /// Number of nodes of the other site that serve the destination, by that site's answer.
