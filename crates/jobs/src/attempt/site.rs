@@ -24,7 +24,7 @@ pub(crate) mod unseen;
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
     Answer, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
@@ -59,6 +59,12 @@ use stop::Stop;
 
 /// How long access for a job lasts unless it is renewed: the job continues for this long while this node is away.
 const GRANT_FOR: Duration = Duration::from_hours(24);
+
+/// How long a site may take to answer. It shows each second that it works, and could do that for ever.
+const ANSWERS_WITHIN: Duration = Duration::from_mins(5);
+
+/// The same once the job is to stop: the other end is to take its access back soon. A site waits ten seconds for the end of its attempt.
+const STOPS_WITHIN: Duration = Duration::from_secs(15);
 
 /// The parts for attempts that another site runs.
 pub(crate) struct Context {
@@ -387,8 +393,13 @@ impl<'a> SiteAttempt<'a> {
             return own_side::ask_here(&self.context.rights, &asker, question);
         }
         let sites = &self.context.asking.sites;
+        let asked = Instant::now();
         let answer = sites.ask_for(earlier.as_ref(), Some(site), question, &mut |_| {
-            !self.context.this.is_stopping()
+            let within = match self.control.is_cancelled() {
+                true => STOPS_WITHIN,
+                false => ANSWERS_WITHIN,
+            };
+            asked.elapsed() < within && !self.context.this.is_stopping()
         });
         border::of_site(&site.name, answer)
     }

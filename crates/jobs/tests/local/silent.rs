@@ -40,12 +40,15 @@ enum Step {
     Granted(String),
     Limited(u64),
     Cancelled,
+    Revoked(String),
 }
 
 struct Sites {
     mood: Mutex<Mood>,
     runs: AtomicBool,
     ended: AtomicBool,
+    /// The first node shows for ever that it works on a change of the job.
+    works_for_ever: AtomicBool,
     steps: Mutex<Vec<Step>>,
 }
 
@@ -85,10 +88,7 @@ impl Sites {
                 if go_on(0) {
                     self.note(Step::Waited(node.to_owned()));
                 }
-                while go_on(0) {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                return Err(Refusal::later(code::GIVEN_UP, "given up"));
+                return never(go_on);
             }
             Mood::Answers => {}
         }
@@ -99,6 +99,14 @@ impl Sites {
         };
         Ok(Answer::Nodes(nodes.into_iter().map(peer).collect()))
     }
+}
+
+/// No answer: the asker gives up.
+fn never(go_on: &mut GoOn<'_>) -> Result<Answer, Refusal> {
+    while go_on(0) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(Refusal::later(code::GIVEN_UP, "given up"))
 }
 
 fn seen(state: JobState, ended: Option<Timestamp>) -> Answer {
@@ -130,13 +138,20 @@ impl AskSites for Sites {
                 self.note(Step::Granted(wish.identity.clone()));
                 Ok(Answer::Done {})
             }
-            Question::Reach(_) | Question::Revoke { .. } => Ok(Answer::Done {}),
+            Question::Reach(_) => Ok(Answer::Done {}),
+            Question::Revoke { .. } => {
+                self.note(Step::Revoked(node.to_owned()));
+                Ok(Answer::Done {})
+            }
             Question::Run(_) => {
                 self.runs.store(true, Ordering::SeqCst);
                 Ok(seen(JobState::Running, None))
             }
             Question::Job { .. } | Question::Steer(_) if !self.runs.load(Ordering::SeqCst) => {
                 Err(Refusal::new(code::NO_SUCH_JOB, "not here"))
+            }
+            Question::Steer(_) if node == FIRST && self.works_for_ever.load(Ordering::SeqCst) => {
+                never(go_on)
             }
             Question::Steer(wish) => {
                 if wish.verb == Some(SteerVerb::Cancel) {
@@ -187,6 +202,7 @@ impl Followed {
             mood: Mutex::new(Mood::Answers),
             runs: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            works_for_ever: AtomicBool::new(false),
             steps: Mutex::default(),
         });
         let jobs = world.start_among_by(sites.clone(), clock);
@@ -268,5 +284,20 @@ fn a_site_of_which_no_node_answers_keeps_its_nodes() {
     let granted = |identity: &str| Step::Granted(identity.to_owned());
     sites.wait(|steps| steps.contains(&granted(FIRST)));
     sites.wait(|steps| steps.contains(&granted(SECOND)));
+    jobs.stop();
+}
+
+/// The other end of the job must not wait for it: the site would keep its access there.
+#[test]
+fn a_site_that_works_for_ever_keeps_no_access_for_a_cancelled_job() {
+    let followed = Followed::new();
+    let Followed {
+        sites, jobs, id, ..
+    } = &followed;
+    sites.works_for_ever.store(true, Ordering::SeqCst);
+    jobs.cancel(alice(), id, None).expect("cancelled");
+    let revoked = Step::Revoked(THERE.to_owned());
+    // First by the attempt, then by the thread that reports the state of all jobs to their sites.
+    sites.wait(|steps| steps.iter().filter(|step| **step == revoked).count() > 1);
     jobs.stop();
 }

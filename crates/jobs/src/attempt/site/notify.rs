@@ -2,13 +2,14 @@
 //! Decides not which jobs (`pending`).
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use godwit_api::ask::{Peer, Question, SteerJob, SteerVerb, code};
 use godwit_api::grant::Mandate;
 use godwit_api::rest::HERE;
 use godwit_state::{Job, JobState, Node, Route};
 
-use super::{Context, is_passing, lone, mates, own_side, pending, route};
+use super::{Context, STOPS_WITHIN, is_passing, lone, mates, own_side, pending, route};
 use crate::asking::Asking;
 use crate::attempt::askers::{asker, askers};
 use crate::basis::error::JobsError;
@@ -54,14 +55,16 @@ pub(super) fn notify(
                 return Ok(false);
             }
             let sites = &context.asking.sites;
+            // All jobs wait for this thread, and a site could show for ever that it works.
+            let until = Instant::now() + STOPS_WITHIN;
             let asked = sites.ask_for(mandate, Some(&one.site), question, &mut |_| {
-                !context.this.is_stopping()
+                Instant::now() < until && !context.this.is_stopping()
             });
             let Err(refusal) = asked else {
                 continue;
             };
             all_told &= !is_passing(&refusal);
-            if refusal.code == code::UNREACHABLE {
+            if refusal.code.is_one_of(&[code::UNREACHABLE, code::GIVEN_UP]) {
                 away.insert(one.site.identity.clone());
                 break;
             }
