@@ -49,6 +49,8 @@ struct Sites {
     ended: AtomicBool,
     /// The first node shows for ever that it works on a change of the job.
     works_for_ever: AtomicBool,
+    /// Further nodes of the first site.
+    more: usize,
     steps: Mutex<Vec<Step>>,
 }
 
@@ -92,12 +94,13 @@ impl Sites {
             }
             Mood::Answers => {}
         }
-        let nodes = if node == THERE {
-            vec![THERE]
-        } else {
-            vec![FIRST, SECOND]
-        };
-        Ok(Answer::Nodes(nodes.into_iter().map(peer).collect()))
+        if node == THERE {
+            return Ok(Answer::Nodes(vec![peer(THERE)]));
+        }
+        let more = (0..self.more).map(|number| peer(&format!("gw1-more-{number}")));
+        Ok(Answer::Nodes(
+            [FIRST, SECOND].into_iter().map(peer).chain(more).collect(),
+        ))
     }
 }
 
@@ -194,6 +197,11 @@ struct Followed {
 
 impl Followed {
     fn new() -> Self {
+        Self::with(0)
+    }
+
+    /// With more nodes of the first site.
+    fn with(more: usize) -> Self {
         let world = World::new();
         let time = Arc::new(AtomicI64::new(MORNING));
         let hands = Arc::clone(&time);
@@ -203,6 +211,7 @@ impl Followed {
             runs: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             works_for_ever: AtomicBool::new(false),
+            more,
             steps: Mutex::default(),
         });
         let jobs = world.start_among_by(sites.clone(), clock);
@@ -298,6 +307,20 @@ fn a_site_that_works_for_ever_keeps_no_access_for_a_cancelled_job() {
     jobs.cancel(alice(), id, None).expect("cancelled");
     let revoked = Step::Revoked(THERE.to_owned());
     // First by the attempt, then by the thread that reports the state of all jobs to their sites.
+    sites.wait(|steps| steps.iter().filter(|step| **step == revoked).count() > 1);
+    jobs.stop();
+}
+
+/// Each silent node takes ten seconds, and all jobs wait for the thread that asks.
+#[test]
+fn a_site_of_many_silent_nodes_holds_up_no_notice_to_another_site() {
+    let followed = Followed::with(10);
+    let Followed {
+        sites, jobs, id, ..
+    } = &followed;
+    sites.set(Mood::Silent);
+    jobs.cancel(alice(), id, None).expect("cancelled");
+    let revoked = Step::Revoked(THERE.to_owned());
     sites.wait(|steps| steps.iter().filter(|step| **step == revoked).count() > 1);
     jobs.stop();
 }

@@ -2,6 +2,8 @@
 //! would run the job beside the first. The first attempt chooses the nodes, and all later ones keep to them.
 //! Chooses no node of a cluster: any node of a cluster finds the job.
 
+use std::collections::HashSet;
+
 use godwit_api::ask::Peer;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::HERE;
@@ -47,14 +49,31 @@ pub(super) fn living(
 }
 
 /// Does the same for a site that receives the state of the job. It uses each independent node, because any of them may have received the
-/// job before the state recorded its choice.
-pub(super) fn all(asking: &Asking, job: &Job, name: &str) -> Result<(Vec<Peer>, Vec<Peer>), Stop> {
+/// job before the state recorded its choice. A site whose first node is `away` is not asked for its nodes.
+pub(super) fn all(
+    asking: &Asking,
+    job: &Job,
+    name: &str,
+    away: &HashSet<String>,
+    goes_on: &GoesOn<'_>,
+) -> Result<(Vec<Peer>, Vec<Peer>), Stop> {
     let known = known(&asking.this.reader(), job, name)?;
     let alone = reached::independent(&known);
     match alone.is_empty() {
-        true => site(asking, job, name, &|| true).map(|(peer, nodes)| (vec![peer], nodes)),
+        true if away.contains(&known.identity) => {
+            let first = reached::peer(&known);
+            Ok((vec![first.clone()], vec![first]))
+        }
+        true => site(asking, job, name, goes_on).map(|(peer, nodes)| (vec![peer], nodes)),
         false => Ok((alone.clone(), alone)),
     }
+}
+
+/// The identity by which a site of one cluster is known; None for independent nodes, of which some may be away.
+pub(super) fn identity(reader: &Reader, job: &Job, name: &str) -> Option<String> {
+    let known = known(reader, job, name).ok()?;
+    let is_one = reached::independent(&known).is_empty();
+    is_one.then_some(known.identity)
 }
 
 /// The identities of the independent nodes that have the job; none at other sites.

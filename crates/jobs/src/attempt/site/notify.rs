@@ -18,6 +18,8 @@ use crate::rights::Rights;
 /// A site of the job, or an independent node of one.
 struct SiteNotice {
     site: Peer,
+    /// The identity by which the whole site is known.
+    known_as: Option<String>,
     questions: Vec<Question>,
 }
 
@@ -40,7 +42,7 @@ pub(super) fn notify(
     }
     let others = askers(&context.rights, &job)?;
     let mut all_told = tell_here(&context.rights, &job, &others)?;
-    for one in sites(&context.asking, &job)? {
+    for one in sites(&context.asking, &job, away)? {
         if away.contains(&one.site.identity) {
             all_told = false;
             continue;
@@ -66,6 +68,8 @@ pub(super) fn notify(
             all_told &= !is_passing(&refusal);
             if refusal.code.is_one_of(&[code::UNREACHABLE, code::GIVEN_UP]) {
                 away.insert(one.site.identity.clone());
+                // Another node of the site than the asked one may be the known one.
+                away.extend(one.known_as.clone());
                 break;
             }
         }
@@ -74,7 +78,7 @@ pub(super) fn notify(
 }
 
 /// The sites of the job, with the questions to each.
-fn sites(asking: &Asking, job: &Job) -> Result<Vec<SiteNotice>, JobsError> {
+fn sites(asking: &Asking, job: &Job, away: &HashSet<String>) -> Result<Vec<SiteNotice>, JobsError> {
     let mut names: Vec<&str> = job
         .sources
         .iter()
@@ -85,18 +89,22 @@ fn sites(asking: &Asking, job: &Job) -> Result<Vec<SiteNotice>, JobsError> {
     names.retain(|name| *name != HERE);
     // A site that is not known any more cannot be asked; its access expires.
     let found = names.into_iter().filter_map(|name| {
-        let (peers, nodes) = lone::all(asking, job, name).ok()?;
+        // A site may have hundreds of nodes that are silent, one after the other.
+        let until = Instant::now() + STOPS_WITHIN;
+        let goes_on = || Instant::now() < until;
+        let (peers, nodes) = lone::all(asking, job, name, away, &goes_on).ok()?;
         Some((name, peers, nodes))
     });
     let found: Vec<_> = found.collect();
-    let rows = asking.this.reader().objects::<Node>()?;
+    let reader = asking.this.reader();
+    let rows = reader.objects::<Node>()?;
     let mates: Vec<String> = rows.into_iter().map(|row| row.identity).collect();
     let all_nodes = found.iter().flat_map(|(_, _, nodes)| nodes);
     let mut able: Vec<String> = all_nodes.map(|node| node.identity.clone()).collect();
     let peers = found.iter().flat_map(|(_, peers, _)| peers);
     able.extend(peers.map(|peer| peer.identity.clone()));
     able.extend(mates.iter().cloned());
-    let route = route::noted(&asking.this.reader(), job)?;
+    let route = route::noted(&reader, job)?;
     let told = found.into_iter().flat_map(|(name, peers, _)| {
         let runs = match route {
             Some(Route::Pull) => name == job.destination.site,
@@ -110,8 +118,10 @@ fn sites(asking: &Asking, job: &Job) -> Result<Vec<SiteNotice>, JobsError> {
             _ => able.clone(),
         };
         let questions = questions(job, keep);
+        let known_as = lone::identity(&reader, job, name);
         peers.into_iter().map(move |site| SiteNotice {
             site,
+            known_as: known_as.clone(),
             questions: questions.clone(),
         })
     });
