@@ -248,8 +248,19 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
 /// figures do not overflow.
 fn progress(told: &mut ProgressView, by: By<'_>) {
     told.moved = told.moved.at_most(AMOUNT_MAX);
-    told.bytes = told.bytes.min(AMOUNT_MAX);
-    told.files = told.files.min(AMOUNT_MAX);
+    told.at = moment(told.at);
+    told.bytes_total = told.bytes_total.map(|bytes| bytes.min(AMOUNT_MAX));
+    for amount in [
+        &mut told.bytes,
+        &mut told.files,
+        &mut told.files_total,
+        &mut told.files_settled,
+        &mut told.failed,
+    ] {
+        *amount = (*amount).min(AMOUNT_MAX);
+    }
+    // This node foretells the end itself.
+    told.forecast = None;
     told.bottleneck_text = None;
     stages(&mut told.stages);
     figures(&mut told.host);
@@ -332,8 +343,13 @@ fn short(name: &mut Option<String>) {
     *name = name.take().filter(|name| name.len() <= NAME_BYTES_MAX);
 }
 
+/// A time within [`TIMES`], so that spans between two times do not overflow.
+fn moment(told: Timestamp) -> Timestamp {
+    Timestamp(told.0.clamp(TIMES.start, TIMES.end))
+}
+
 fn line(told: &mut LogLine) {
-    told.at = Timestamp(told.at.0.clamp(TIMES.start, TIMES.end));
+    told.at = moment(told.at);
     told.node = None;
     told.from = told
         .from
@@ -426,6 +442,25 @@ mod tests {
         assert_eq!(named(By::Member), by_member);
         let by_site = [pair("siteB node 1", ""), pair("siteB node 2", "")];
         assert_eq!(named(By::Site("siteB")), by_site);
+    }
+
+    #[test]
+    fn times_and_amounts_of_progress_are_bounded() {
+        for at in [i64::MIN, i64::MAX] {
+            let mut told = ProgressView {
+                at: Timestamp(at),
+                bytes_total: Some(u64::MAX),
+                files_total: u64::MAX,
+                files_settled: u64::MAX,
+                failed: u64::MAX,
+                ..ProgressView::default()
+            };
+            progress(&mut told, By::Site("siteB"));
+            assert!((TIMES.start..=TIMES.end).contains(&told.at.0), "{told:?}");
+            assert_eq!(told.bytes_total, Some(AMOUNT_MAX));
+            let amounts = [told.files_total, told.files_settled, told.failed];
+            assert_eq!(amounts, [AMOUNT_MAX; 3]);
+        }
     }
 
     #[test]
