@@ -55,6 +55,9 @@ pub struct Asker {
 /// How long a connection with an unanswered question may still be used: its path may be dead.
 const OWES_FOR: Duration = Duration::from_secs(3);
 
+/// Frames that are read of unanswered questions before the next one: more than the signs that come while a connection is kept.
+const OWED_FRAMES_MAX: u64 = 2 * KEPT_FOR.as_secs() / SIGN_EVERY.as_secs();
+
 /// A connection for one question after another, for a caller without a node.
 pub struct Questions {
     connection: Kept,
@@ -135,7 +138,13 @@ impl Kept {
 
     /// Whether the connection can be used: it is open, and at most one answer is missing, and only for a short time.
     fn is_usable(&mut self) -> bool {
+        let mut left = OWED_FRAMES_MAX;
         while self.asked > self.answered {
+            // The other end could send signs faster than they are read.
+            let Some(fewer) = left.checked_sub(1) else {
+                return false;
+            };
+            left = fewer;
             match receive_frame(&mut self.stream, Duration::ZERO) {
                 Ok(Frame::Reply(reply)) if reply.number <= self.asked => {
                     if !reply.document.is_empty() {
