@@ -15,6 +15,8 @@ mod lone;
 mod mates;
 #[path = "local/own_job.rs"]
 mod own_job;
+#[path = "local/probed.rs"]
+mod probed;
 #[path = "local/records.rs"]
 mod records;
 #[path = "local/settings.rs"]

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::Peer;
 use godwit_api::units::counted;
 use godwit_run::local::ExportedFiles;
 use godwit_state::{
@@ -40,10 +41,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a node of a site may take to prove its identity.
 const WITHIN: Duration = Duration::from_secs(3);
 
+/// For the other nodes of a site, of which it may have hundreds: other sites wait.
+const ALL_WITHIN: Duration = Duration::from_secs(30);
+
 /// Waiting jobs that one look sees: a page of the state.
 const JOBS_MAX: usize = 1_000;
 
-/// Sites that are dialled at once, and by one look. The first ones by name come first.
+/// Sites that are dialled at once, nodes of one site, and sites that are dialled by one look. The first ones by name come first.
 const AT_ONCE: usize = 8;
 const SITES_MAX: usize = 64;
 
@@ -261,7 +265,22 @@ fn say(this: &ThisNode, site: &Site, answers: bool) {
 
 /// Whether a node of the site proves its identity.
 fn answers(asking: &Asking, site: &Site) -> bool {
+    let reaches = |node: &Peer| asking.sites.reach(node, WITHIN).is_ok();
+    let reaches = &reaches;
+    if reaches(&reached::peer(site)) {
+        return true;
+    }
+    let until = Instant::now() + ALL_WITHIN;
     let others = reached::learned(site, asking.this.now());
-    let mut nodes = std::iter::once(reached::peer(site)).chain(others);
-    nodes.any(|node| asking.sites.reach(&node, WITHIN).is_ok())
+    others.chunks(AT_ONCE).any(|some| {
+        if Instant::now() >= until || asking.this.is_stopping() {
+            return false;
+        }
+        std::thread::scope(|scope| {
+            let dials = some.iter().map(|node| scope.spawn(move || reaches(node)));
+            // All threads run before the first is waited for.
+            let dials: Vec<_> = dials.collect();
+            dials.into_iter().any(|dial| dial.join().unwrap_or(false))
+        })
+    })
 }
