@@ -33,6 +33,7 @@ use crate::service::Jobs;
 use crate::views::work::work_of;
 use owned::{Meant, Owned};
 use summary::figures;
+use worded::is_elsewhere;
 
 /// Replaces a path, or a part of it, that the caller may not list.
 const HIDDEN: &str = "\u{2026}";
@@ -246,7 +247,8 @@ impl Seen {
             true => foreign(reason),
             false => by(reason),
         });
-        let summary = match is_elsewhere {
+        // The state wrote that of a parent.
+        let summary = match is_elsewhere && job.destinations.is_none() {
             true => job.summary.as_ref().and_then(summary_of_program),
             false => job.summary,
         };
@@ -452,15 +454,6 @@ fn known_code(code: &mut Code) {
     if code.known().is_none() {
         *code = border::OTHER.into();
     }
-}
-
-/// Whether another site may have run the job.
-fn is_elsewhere(sources: &[String]) -> bool {
-    let is_here = |source: &String| {
-        let place: Result<Place, _> = source.parse();
-        place.is_ok_and(|place| place.is_here())
-    };
-    !sources.iter().any(is_here)
 }
 
 /// Whether the values of a setting of jobs are figures or words of the program, and no text of the submitter.
