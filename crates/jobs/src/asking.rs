@@ -5,6 +5,7 @@ pub(crate) mod abroad;
 pub(crate) mod border;
 pub(crate) mod elsewhere;
 pub(crate) mod hosts;
+pub(crate) mod learn_pace;
 pub(crate) mod manifest;
 pub(crate) mod overlaps;
 pub(crate) mod past;
@@ -33,4 +34,6 @@ pub(crate) struct Asking {
     pub(crate) reaching: reach::RecentDials,
     /// This host, and the hosts at the other ends of transfers.
     pub(crate) hosts: hosts::Hosts,
+    /// How often the nodes of sites are noted.
+    pub(crate) learn_pace: learn_pace::LearnPace,
 }

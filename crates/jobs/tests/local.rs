@@ -7,6 +7,8 @@ mod believed;
 mod clock;
 #[path = "local/faithless.rs"]
 mod faithless;
+#[path = "local/fickle.rs"]
+mod fickle;
 #[path = "local/listed.rs"]
 mod listed;
 #[path = "local/lone.rs"]

@@ -312,6 +312,9 @@ fn learn(asking: &Asking, site: &Site, nodes: &[Peer], named: bool) {
     if !is_news || (site.nodes.is_empty() && told.len() < 2) {
         return;
     }
+    if !asking.learn_pace.take(&site.identity, Instant::now()) {
+        return;
+    }
     let op = Op::Learn(Box::new(Learn {
         site: site.name.clone(),
         identity: site.identity.clone(),

@@ -13,6 +13,7 @@ use crate::asking::abroad::Abroad;
 use crate::asking::border::Bordered;
 use crate::asking::elsewhere::{self, RemoteProgress};
 use crate::asking::hosts::Hosts;
+use crate::asking::learn_pace::LearnPace;
 use crate::asking::past::Others;
 use crate::asking::reach::RecentDials;
 use crate::asking::{Asking, renewal};
@@ -102,6 +103,7 @@ impl Parts {
             others: Others::default(),
             reaching: RecentDials::default(),
             hosts: Hosts::default(),
+            learn_pace: LearnPace::default(),
         });
         let live = Arc::new(Live::default());
         let divided = Arc::new(divided::Context {
