@@ -22,6 +22,7 @@ from typing_extensions import Self
 
 from ..client import Client
 from ..errors import GodwitError, SetupError
+from . import way
 from .plan import INTERFACES_FACTOR, Plan
 from .sets import parse_size
 
@@ -158,6 +159,7 @@ class Emulated:
 
     def _serve(self, end: str, log: Path) -> str:
         directory = Path(self._directories[end] or "")
+        way.check(directory)
         directory.mkdir(parents=True, exist_ok=True)
         words = ["serve", "--listen", "0.0.0.0:0", "--encryption", "any", "--jobs", _JOBS, "--export", f"data={directory}"]
         with log.open("wb") as file:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..progress import size
-from . import advice, figures, host_sections, machine_section, markup, run_sections, stats, verdict
+from . import advice, figures, host_sections, machine_section, markup, run_sections, stats, verdict, way
 from .hosts import Hosts
 from .results import Results
 
@@ -24,6 +24,7 @@ _IDLE = 0.2
 
 def write(folder: Path) -> Path:
     """Writes the report beside the results."""
+    way.check(folder)
     results = Results(folder)
     about, runs = results.about(), results.runs()
     path = folder / "report.html"

@@ -13,6 +13,7 @@ from typing import Callable, Tuple
 
 from ..client import Client
 from ..errors import GodwitError, SetupError
+from . import way
 from .plan import Data, Plan
 
 Say = Callable[[str], None]
@@ -42,11 +43,14 @@ def make(plan: Plan, data: Data, scale: float) -> Tuple[int, int]:
     """Makes a set unless it is there, and says its files and bytes."""
     target = directory(plan, data)
     wanted = {"spec": data.spec, "scale": scale, "seed": plan.seed}
+    way.check(target.parent)
     mark = target.parent / f"{_MARK}.{data.name}"
     if not (mark.exists() and json.loads(mark.read_text()) == wanted):
         if target.exists():
             raise SetupError("usage", f"{target} is there, and is not the set {data.spec}: remove it, or name another directory")
         target.parent.mkdir(parents=True, exist_ok=True)
+        # In a directory of all users, such as /tmp, another one may have made it meanwhile.
+        way.check(target.parent)
         _generate(data.spec, plan.seed, scale, str(target))
         mark.write_text(json.dumps(wanted))
     sizes = [path.lstat().st_size for path in target.rglob("*") if path.is_file()]
@@ -95,6 +99,7 @@ def remove_one(plan: Plan, data: Data) -> None:
     """Removes a set if a plan has made it."""
     mark = directory(plan, data).parent / f"{_MARK}.{data.name}"
     if mark.exists():
+        way.check(mark.parent)
         shutil.rmtree(directory(plan, data), ignore_errors=True)
         mark.unlink()
 
