@@ -37,7 +37,7 @@ pub use rack::{Commit, NAME_BYTES_EACH};
 pub use room::{Admission, IfFull, Reason, ReservationId};
 use shelf::Shelf;
 pub use status::{Status, Stranded, VolumeStatus};
-pub use view::FileView;
+pub use view::{FileList, FileView};
 pub use words::{Action, Begun, Drained, Notice, ReadEnd, Settings, Span, WriteFault};
 
 /// A volume without room in its file system is left alone for this long.

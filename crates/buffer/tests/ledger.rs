@@ -9,8 +9,8 @@ use godwit_buffer::extent::{
 };
 use godwit_buffer::health::Health;
 use godwit_buffer::ledger::{
-    Action, Admission, Begun, DrainSettings, Drained, IfFull, Ledger, Notice, Order, Reason,
-    Settings, WriteFault,
+    Action, Admission, Begun, DrainSettings, Drained, FileList, FileView, IfFull, Ledger, Notice,
+    Order, Reason, Settings, WriteFault,
 };
 use godwit_store::digest::{Digest, DigestKind};
 
@@ -334,4 +334,55 @@ fn a_slow_volume_gets_one_write_at_a_time_and_an_unwell_one_is_named_with_its_fi
         stranded.iter().any(|one| one.file.path == b"f0"),
         "named file by file"
     );
+}
+
+#[test]
+fn a_list_of_files_takes_few_extents_at_a_time_and_is_the_same() {
+    let mut ledger = ledger(&[64], never());
+    let names = [("a", 1), ("dir/b", 5), ("dir/c", 3), ("dir/d", 1), ("e", 2)];
+    let keys = names.map(|(name, extents)| file(name, extents));
+    for (key, (_, extents)) in keys.iter().zip(names) {
+        for index in 0..extents {
+            write(&mut ledger, at(index), key, index, Flow::Out);
+        }
+    }
+    write(&mut ledger, at(9), &file("dir/in", 1), 0, Flow::In);
+    let whole = |ledger: &Ledger, below: &[u8], after: Option<&FileKey>, most| {
+        let mut list = FileList::new(SourceId([0; 16]), below, after, most);
+        assert!(list.look(ledger, 1000));
+        list.into_found()
+    };
+    let shown = |files: &[FileView]| -> Vec<String> {
+        let each = files.iter().map(|one| {
+            let extents = one.bytes / u64::from(EXTENT);
+            format!("{} {extents} {}", one.file, one.is_dirty)
+        });
+        each.collect()
+    };
+    let below = whole(&ledger, b"dir", None, 9);
+    let all = [
+        "dir/b 5 false",
+        "dir/c 3 false",
+        "dir/d 1 false",
+        "dir/in 1 true",
+    ];
+    assert_eq!(shown(&below), all);
+    assert_eq!(shown(&whole(&ledger, b"dir", Some(&keys[1]), 2)), all[1..3]);
+    for work in 1..12 {
+        let mut list = FileList::new(SourceId([0; 16]), b"dir", None, 9);
+        let mut steps = 1;
+        while !list.look(&ledger, work) {
+            steps += 1;
+        }
+        // Ten extents and four files.
+        assert!(steps * work.max(2) >= 14, "{steps} steps of {work}");
+        assert_eq!(list.into_found(), below, "{work}");
+    }
+    // A file goes while its extents are counted.
+    let mut list = FileList::new(SourceId([0; 16]), b"dir", None, 9);
+    assert!(!list.look(&ledger, 3));
+    ledger.abandon(&keys[1], true);
+    settle(&mut ledger, at(20));
+    while !list.look(&ledger, 3) {}
+    assert_eq!(shown(&list.into_found()), all[1..]);
 }

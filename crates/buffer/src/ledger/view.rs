@@ -38,34 +38,113 @@ impl Ledger {
         }
     }
 
-    /// The next files of a source in the order of their paths, behind `after`, at and below a path. Returns at most `most`, and no
-    /// superseded generation.
+    /// The keys of the next files of a source in the order of their paths, behind `after`, at and below a path. Returns at most `most`, and
+    /// no superseded generation.
     #[must_use]
-    pub fn files(
+    pub fn keys(
         &self,
         source: SourceId,
         below: &[u8],
         after: Option<&FileKey>,
         most: usize,
-    ) -> Vec<FileView> {
+    ) -> Vec<Arc<FileKey>> {
         let files = self.shelf.files.below(source, below, after);
         let files = files.filter(|file| !file.is_superseded);
-        let views = files.map(|file| {
-            let extents = file.extents.values();
-            let extents = extents.filter_map(|place| self.shelf.get(*place));
-            let held = extents.filter(|extent| extent.state.is_served());
-            let (mut bytes, mut is_dirty) = (0, false);
-            for extent in held {
-                bytes += u64::from(extent.bytes);
-                is_dirty |= extent.state != State::Clean;
+        files.take(most).map(|file| Arc::clone(&file.key)).collect()
+    }
+}
+
+/// A list of the files at and below a path of a source, made in steps. So no step holds the ledger for long: a file may have millions
+/// of extents.
+#[derive(Debug)]
+pub struct FileList<'a> {
+    source: SourceId,
+    below: &'a [u8],
+    most: usize,
+    /// The last file that was looked at.
+    after: Option<Arc<FileKey>>,
+    /// The file behind it, as far as its extents were looked at.
+    part: Option<Part>,
+    found: Vec<FileView>,
+}
+
+#[derive(Debug)]
+struct Part {
+    view: FileView,
+    /// The offset of the next extent.
+    next: u64,
+}
+
+impl Part {
+    fn of(file: &Arc<FileKey>) -> Self {
+        Self {
+            view: FileView {
+                file: Arc::clone(file),
+                keep: Keep::No,
+                bytes: 0,
+                is_dirty: false,
+            },
+            next: 0,
+        }
+    }
+}
+
+impl<'a> FileList<'a> {
+    /// An empty list, which will have at most `most` files, behind `after`.
+    #[must_use]
+    pub fn new(source: SourceId, below: &'a [u8], after: Option<&FileKey>, most: usize) -> Self {
+        Self {
+            source,
+            below,
+            most,
+            after: after.cloned().map(Arc::new),
+            part: None,
+            found: Vec::new(),
+        }
+    }
+
+    /// Adds files in the order of [`Ledger::keys`]. Looks at no more than `work` files and extents, and goes on there at the next call.
+    /// Returns whether the list is complete.
+    pub fn look(&mut self, ledger: &Ledger, work: usize) -> bool {
+        // A step that looks at a file only would not come further.
+        let mut work = work.max(2);
+        let (shelf, after) = (&ledger.shelf, self.after.clone());
+        for file in shelf.files.below(self.source, self.below, after.as_deref()) {
+            if self.found.len() >= self.most {
+                return true;
             }
-            FileView {
-                file: Arc::clone(&file.key),
-                keep: file.keep,
-                bytes,
-                is_dirty,
+            if work == 0 {
+                return false;
             }
-        });
-        views.take(most).collect()
+            work -= 1;
+            if !file.is_superseded {
+                // The file of the last step may have gone meanwhile.
+                let part = self.part.take().filter(|part| part.view.file == file.key);
+                let mut part = part.unwrap_or_else(|| Part::of(&file.key));
+                for (offset, place) in file.extents.range(part.next..) {
+                    if work == 0 {
+                        part.next = *offset;
+                        self.part = Some(part);
+                        return false;
+                    }
+                    work -= 1;
+                    let extent = shelf.get(*place);
+                    if let Some(extent) = extent.filter(|extent| extent.state.is_served()) {
+                        part.view.bytes += u64::from(extent.bytes);
+                        part.view.is_dirty |= extent.state != State::Clean;
+                    }
+                }
+                part.view.keep = file.keep;
+                self.found.push(part.view);
+            }
+            self.after = Some(Arc::clone(&file.key));
+        }
+        true
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn into_found(self) -> Vec<FileView> {
+        self.found
     }
 }

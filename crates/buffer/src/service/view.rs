@@ -1,13 +1,14 @@
 //! Owns what others see of a buffer in use, and what a user may change: figures, files, pins. Serves and fills nothing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Buffer;
 use crate::extent::{FileKey, Keep, SourceId, State};
 use crate::health::Health;
-use crate::ledger::FileView;
+use crate::ledger::{FileList, FileView};
 
 /// Figures of a buffer in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +62,11 @@ impl Figures {
     }
 }
 
-/// Files looked at under one lock.
+/// Files changed under one lock.
 const FILES_AT_ONCE: usize = 256;
+
+/// Files and extents looked at under one lock, for a list: some milliseconds. Transfers wait for the same lock.
+const LISTED_AT_ONCE: usize = 1 << 16;
 
 impl Buffer {
     /// The figures now.
@@ -103,8 +107,15 @@ impl Buffer {
         after: Option<&FileKey>,
         most: usize,
     ) -> Vec<FileView> {
-        let ledger = self.0.lock();
-        ledger.files(source, below, after, most)
+        let mut list = FileList::new(source, below, after, most);
+        loop {
+            let is_complete = list.look(&self.0.lock(), LISTED_AT_ONCE);
+            if is_complete {
+                return list.into_found();
+            }
+            // Those that wait for the ledger come first.
+            std::thread::yield_now();
+        }
     }
 
     /// Sets how long the files at and below a path stay. Returns the number of files that stay, and of those for which there is no room.
@@ -135,17 +146,17 @@ impl Buffer {
         below: &[u8],
         mut act: impl FnMut(&mut crate::ledger::Ledger, &FileKey),
     ) {
-        let mut after = None;
+        let mut after: Option<Arc<FileKey>> = None;
         loop {
             let mut ledger = self.0.lock();
-            let files = ledger.files(source, below, after.as_ref(), FILES_AT_ONCE);
-            for view in &files {
-                act(&mut ledger, &view.file);
+            let files = ledger.keys(source, below, after.as_deref(), FILES_AT_ONCE);
+            for file in &files {
+                act(&mut ledger, file);
             }
             drop(ledger);
             self.0.changed.notify_all();
             match files.last() {
-                Some(last) if files.len() == FILES_AT_ONCE => after = Some((*last.file).clone()),
+                Some(last) if files.len() == FILES_AT_ONCE => after = Some(Arc::clone(last)),
                 _ => return,
             }
         }
