@@ -350,7 +350,7 @@ fn a_list_of_files_takes_few_extents_at_a_time_and_is_the_same() {
     let whole = |ledger: &Ledger, below: &[u8], after: Option<&FileKey>, most| {
         let mut list = FileList::new(SourceId([0; 16]), below, after, most);
         assert!(list.look(ledger, 1000));
-        list.into_found()
+        list.into_page().0
     };
     let shown = |files: &[FileView]| -> Vec<String> {
         let each = files.iter().map(|one| {
@@ -376,7 +376,7 @@ fn a_list_of_files_takes_few_extents_at_a_time_and_is_the_same() {
         }
         // Ten extents and four files.
         assert!(steps * work.max(2) >= 14, "{steps} steps of {work}");
-        assert_eq!(list.into_found(), below, "{work}");
+        assert_eq!(list.into_page(), (below.clone(), false), "{work}");
     }
     // A file goes while its extents are counted.
     let mut list = FileList::new(SourceId([0; 16]), b"dir", None, 9);
@@ -384,5 +384,29 @@ fn a_list_of_files_takes_few_extents_at_a_time_and_is_the_same() {
     ledger.abandon(&keys[1], true);
     settle(&mut ledger, at(20));
     while !list.look(&ledger, 3) {}
-    assert_eq!(shown(&list.into_found()), all[1..]);
+    assert_eq!(shown(&list.into_page().0), all[1..]);
+}
+
+#[test]
+fn a_page_of_long_paths_is_short_and_the_next_one_goes_on_behind_it() {
+    let mut ledger = ledger(&[4096], never());
+    let name = |number: u32| format!("{number:03}{}", "\u{1}".repeat(4000));
+    for number in 0..100 {
+        write(&mut ledger, at(1), &file(&name(number), 1), 0, Flow::Out);
+    }
+    let (mut after, mut found, mut pages) = (None, 0, 0);
+    loop {
+        let mut list = FileList::new(SourceId([0; 16]), b"", after.as_ref(), 1000);
+        assert!(list.look(&ledger, 1000));
+        let (files, has_more) = list.into_page();
+        let bytes: usize = files.iter().map(|one| one.file.path.len()).sum();
+        assert!(bytes < (256 << 10) + 4096, "{bytes}");
+        found += files.len();
+        pages += 1;
+        after = files.last().map(|last| (*last.file).clone());
+        if !has_more {
+            break;
+        }
+    }
+    assert_eq!((found, pages), (100, 2));
 }

@@ -258,8 +258,8 @@ impl BufferControl for Control {
                 stamp: u64::MAX,
             },
         });
-        let found = self.buffer.files(source, below, after.as_ref(), most);
-        let last = found.last().filter(|_| found.len() == most);
+        let (found, has_more) = self.buffer.files(source, below, after.as_ref(), most);
+        let last = found.last().filter(|_| has_more);
         let next = last.map(|view| Text(view.file.path.clone()));
         BufferFiles {
             files: found.iter().map(file).collect(),

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::Ledger;
 use crate::extent::{FileKey, Keep, SourceId, State};
 
+/// Bytes of the paths of a list. A list ends with the file that reaches them: paths may be long, and clients may leave many answers unread.
+const PATHS_BYTES_MAX: usize = 256 << 10;
+
 /// One generation of a file in the buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileView {
@@ -66,6 +69,9 @@ pub struct FileList<'a> {
     /// The file behind it, as far as its extents were looked at.
     part: Option<Part>,
     found: Vec<FileView>,
+    /// Bytes of the paths of the files.
+    paths_bytes: usize,
+    has_more: bool,
 }
 
 #[derive(Debug)]
@@ -90,7 +96,7 @@ impl Part {
 }
 
 impl<'a> FileList<'a> {
-    /// An empty list, which will have at most `most` files, behind `after`.
+    /// An empty list, which will have at most `most` files, behind `after`, and 256 KiB of paths.
     #[must_use]
     pub fn new(source: SourceId, below: &'a [u8], after: Option<&FileKey>, most: usize) -> Self {
         Self {
@@ -100,6 +106,8 @@ impl<'a> FileList<'a> {
             after: after.cloned().map(Arc::new),
             part: None,
             found: Vec::new(),
+            paths_bytes: 0,
+            has_more: false,
         }
     }
 
@@ -110,7 +118,8 @@ impl<'a> FileList<'a> {
         let mut work = work.max(2);
         let (shelf, after) = (&ledger.shelf, self.after.clone());
         for file in shelf.files.below(self.source, self.below, after.as_deref()) {
-            if self.found.len() >= self.most {
+            if self.found.len() >= self.most || self.paths_bytes >= PATHS_BYTES_MAX {
+                self.has_more = true;
                 return true;
             }
             if work == 0 {
@@ -135,6 +144,7 @@ impl<'a> FileList<'a> {
                     }
                 }
                 part.view.keep = file.keep;
+                self.paths_bytes += file.key.path.len();
                 self.found.push(part.view);
             }
             self.after = Some(Arc::clone(&file.key));
@@ -142,9 +152,9 @@ impl<'a> FileList<'a> {
         true
     }
 
-    /// The files.
+    /// The files, and whether further ones may follow.
     #[must_use]
-    pub fn into_found(self) -> Vec<FileView> {
-        self.found
+    pub fn into_page(self) -> (Vec<FileView>, bool) {
+        (self.found, self.has_more)
     }
 }

@@ -98,7 +98,7 @@ impl Buffer {
         }
     }
 
-    /// The next files at and below a path of a source, behind `after`.
+    /// The next files at and below a path of a source, behind `after`, and whether further ones may follow.
     #[must_use]
     pub fn files(
         &self,
@@ -106,12 +106,12 @@ impl Buffer {
         below: &[u8],
         after: Option<&FileKey>,
         most: usize,
-    ) -> Vec<FileView> {
+    ) -> (Vec<FileView>, bool) {
         let mut list = FileList::new(source, below, after, most);
         loop {
             let is_complete = list.look(&self.0.lock(), LISTED_AT_ONCE);
             if is_complete {
-                return list.into_found();
+                return list.into_page();
             }
             // Those that wait for the ledger come first.
             std::thread::yield_now();
