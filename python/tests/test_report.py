@@ -322,3 +322,10 @@ def test_figures_of_many_kinds_are_drawn():
     assert "<svg" in figures.boxes({"x": [1.0, 2.0, 3.0]}, "things")
     assert "<svg" in figures.lines({"x": [(at, at) for at in range(100)]}, "s", "y")
     assert "524k" in figures.lines({"x": [(1 << 19, 1.0), (1 << 20, 2.0)]}, "bytes", "y", log_x=True)
+
+
+def test_names_that_others_chose_are_neither_formulas_nor_turn_the_text():
+    name = "eth$\\x{$\u202e0"
+    drawn = figures.lines({name: [(0.0, 1.0), (1.0, 2.0)]}, "s", "MB/s")
+    assert "\u202e" not in drawn and "\\u202e0" in drawn
+    assert "\u202e" not in report.page({**ABOUT, "title": name}, [], [])

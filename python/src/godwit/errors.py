@@ -6,6 +6,7 @@ from typing import Any, Mapping, Optional
 
 from .api.codes import CATALOGUE, Entry
 from .api.schemas import JobView, Problem
+from .shown import printable, printable_lines
 
 # A code of a newer node counts like this one: the other side failed for a reason without a code here.
 _UNKNOWN = CATALOGUE["peer_failed"]
@@ -40,7 +41,8 @@ class GodwitError(Exception):
         return self.entry.transient
 
     def __str__(self) -> str:
-        return f"{self.message} [{self.code}]"
+        # A node, or another user, may have chosen the words.
+        return f"{printable_lines(self.message)} [{printable(self.code)}]"
 
 
 class SetupError(GodwitError):

@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from .api.schemas import JobView
 from .bottlenecks import BOTTLENECK_WORDS
+from .shown import printable
 
 # Without a terminal, one line in this time.
 _LINE_EVERY = 10.0
@@ -61,7 +62,7 @@ def size(number: float) -> str:
 
 
 def sentence(view: JobView) -> str:
-    """One line about a job."""
+    """One line about a job, for the eyes of a user: others chose its label."""
     progress = view.get("progress")
     reason = view.get("reason")
     said = [f"{view['label'] or view['id']}: {view['state']}"]
@@ -76,7 +77,7 @@ def sentence(view: JobView) -> str:
             said.append("limited by " + BOTTLENECK_WORDS.get(limited, limited))
     elif reason:
         said.append(reason["text"])
-    return ", ".join(said)
+    return printable(", ".join(said))
 
 
 class Quiet:
@@ -122,9 +123,9 @@ class Rich(Quiet):
             TransferSpeedColumn,
         )
 
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
         self._bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
-        self._task = self._bar.add_task(view["label"] or view["id"], total=None)
+        self._task = self._bar.add_task(_name(view), total=None)
 
     def show(self, view: JobView) -> None:
         """Moves the bar."""
@@ -132,7 +133,7 @@ class Rich(Quiet):
         if progress:
             total = None if progress.get("scanning") else progress.get("bytes_total")
             self._bar.update(self._task, completed=progress["bytes"], total=total)
-        self._bar.update(self._task, description=f"{view['label'] or view['id']} {view['state']}")
+        self._bar.update(self._task, description=f"{_name(view)} {view['state']}")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -164,6 +165,10 @@ class Widgets(Quiet):
         elif view["state"] in ("failed", "partial", "cancelled"):
             self._bar.bar_style = "danger"
         self._text.value = sentence(view)
+
+
+def _name(view: JobView) -> str:
+    return printable(view["label"] or view["id"])
 
 
 def _in_notebook() -> bool:

@@ -16,6 +16,8 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
+from ..shown import printable_lines
+
 # A colour that nothing else has: the page's own colour of text comes in its place.
 _INK = "#010203"
 _COLOURS = ("#2f7ed8", "#e07b39", "#3a9d6e", "#b0549c", "#c2a11c", "#7a6fd0", "#cc4b4b", "#3aa6b9")
@@ -30,6 +32,8 @@ mpl.rcParams.update(
     {
         "svg.fonttype": "none",
         "svg.hashsalt": "godwit",
+        # Nodes choose names of interfaces: a dollar begins no formula, which would have to be right.
+        "text.parse_math": False,
         "font.family": "sans-serif",
         "font.size": 10,
         "text.color": _INK,
@@ -210,4 +214,4 @@ def _svg(figure: Any) -> str:
     figure.savefig(made, format="svg", bbox_inches="tight", metadata={"Date": None})
     plt.close(figure)
     text = made.getvalue()
-    return text[text.index("<svg") :].replace(_INK, "currentColor")
+    return printable_lines(text[text.index("<svg") :].replace(_INK, "currentColor"))

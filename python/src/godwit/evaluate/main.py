@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, List, Optional
 
 from ..client import Client
 from ..errors import GodwitError
+from ..shown import printable_lines
 from ..version import VERSION
 
 # No processor is busier than this.
@@ -170,7 +171,7 @@ def _evaluate(asked: argparse.Namespace, client: Client, plan: Plan, made: Optio
     if not asked.keep_data:
         campaign.remove()
     runs = Results(out).runs()
-    print(json.dumps(verdict.judge(runs).document(), indent=1) if asked.json else advice.told(runs))
+    print(json.dumps(verdict.judge(runs).document(), indent=1) if asked.json else printable_lines(advice.told(runs)))
     _say(f"results: {out}")
     _say(f"the report: {write(out)}")
 
@@ -188,7 +189,7 @@ def _compare(asked: argparse.Namespace) -> None:
     else:
         first, second = comparison.split(asked.settings)
         rows = comparison.settings(asked.a, first, second, asked.figure)
-    print(comparison.document(rows) if asked.json else comparison.text(rows))
+    print(comparison.document(rows) if asked.json else printable_lines(comparison.text(rows)))
 
 
 def _report(asked: argparse.Namespace) -> None:
@@ -222,7 +223,7 @@ def _agree(has_agreed: bool) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(printable_lines(text), file=sys.stderr, flush=True)
 
 
 _COMMANDS = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from typing import Any, Sequence
 
+from ..shown import printable_lines
+
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --paper: #ffffff; --line: #d5dadf; --soft: #5c6670; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --paper: #15181b; --line: #363d44; --soft: #9aa5af; } }
@@ -59,5 +61,5 @@ def rows(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def text(value: Any) -> str:
-    """A text without its markup."""
-    return html.escape(str(value))
+    """A text without its markup, and with nothing that turns it."""
+    return html.escape(printable_lines(str(value)))

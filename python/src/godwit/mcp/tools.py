@@ -15,6 +15,7 @@ from ..api.schemas import JobState
 from ..client import Client
 from ..errors import GodwitError, StillRunningError
 from ..explain import outline, why
+from ..shown import printable
 from ..version import VERSION
 
 READS = ToolAnnotations(read_only_hint=True)
@@ -40,11 +41,6 @@ def _told() -> Iterator[None]:
         yield
     except GodwitError as error:
         raise ToolError(f"{error} {error.advice}") from error
-
-
-def _plain(text: str) -> str:
-    """One line for the eyes of a user. Another user chose the label: it must not break the line, or turn its direction."""
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def build(client: Client, *, may_submit: bool, may_cancel: bool) -> MCPServer:
@@ -140,7 +136,8 @@ def _add_cancel(server: MCPServer, client: Client) -> None:
             view = client.jobs.get(job)
         said = f"{', '.join(view['sources'])} to {view['destination']}"
         asked = f"Cancel job {view['id']} ({view['label'] or 'no label'}) of {view['owner']}: {said}?"
-        return Elicit(_plain(asked), Agreement)
+        # Another user chose the label: it must not break the line, or turn its direction.
+        return Elicit(printable(asked), Agreement)
 
     @server.tool(annotations=CANCELS)
     def cancel_job(job: str, agreement: Annotated[Agreement, Resolve(ask)], comment: Optional[str] = None) -> dict[str, Any]:
