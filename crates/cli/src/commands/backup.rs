@@ -3,12 +3,13 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use godwit_cluster::ClusterHome;
 use godwit_state::Restored;
+use godwit_sys::replaceable;
 use godwit_sys::secret_file::{self, SecretFileError};
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +98,7 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
     let directory = place(matches)?;
     let label = read_label(&directory)?;
     home.make()?;
+    check_origin(&directory, home)?;
     let mut contents = Vec::new();
     let copy = directory.join(STATE);
     let opened = File::open(&copy);
@@ -163,6 +165,41 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         print(&format!("the earlier files are in {}", moved.display()));
     }
     Ok(Exit::Complete)
+}
+
+/// Refuses a backup that others than root and the owner of the home could have made or changed: it decides the rights at the node.
+fn check_origin(directory: &Path, home: &Home) -> Result<(), Failure> {
+    let owner = fs::metadata(home.path()).map_err(|error| failed(home.path(), error))?;
+    let files = [LABEL, STATE].into_iter().chain(FILES);
+    let files = files.map(|name| directory.join(name));
+    for place in std::iter::once(directory.to_owned()).chain(files) {
+        let meta = match fs::metadata(&place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            meta => meta.map_err(|error| failed(&place, error))?,
+        };
+        let shown = place.display();
+        let trouble = if meta.uid() != owner.uid() && meta.uid() != 0 {
+            Some(format!(
+                "{shown} belongs to another user (uid {}), who could have changed the backup and with it the rights of the node; \
+                 check it, and copy it to a directory of your own",
+                meta.uid()
+            ))
+        } else if replaceable::is_open(&place, &meta) {
+            Some(format!(
+                "other users may write {shown} (mode {:03o}), and could have changed the backup and with it the rights of the node; \
+                 check it, then forbid this with: chmod go-w {shown}",
+                meta.mode() & 0o777
+            ))
+        } else {
+            let weakness = replaceable::weakness(&place, owner.uid());
+            let weakness = weakness.map_err(|error| failed(&place, error))?;
+            weakness.map(|weakness| weakness.words(&shown.to_string()))
+        };
+        if let Some(trouble) = trouble {
+            return Err(Failure::usage(trouble));
+        }
+    }
+    Ok(())
 }
 
 /// Records the identity of this node from now on. A node whose backup names other nodes starts a new cluster, because their state is

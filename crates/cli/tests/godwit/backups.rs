@@ -163,6 +163,44 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     assert!(!home.join("restore.draft").exists() && !home.join("backup.draft").exists());
 }
 
+/// Another user puts a backup of its own, or parts of one, in place of root's: it would decide who may do what at the node.
+#[test]
+fn a_backup_that_another_user_could_have_changed_is_not_restored() {
+    const OTHER: u32 = 12_345;
+    if !needs_root() {
+        return;
+    }
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    rig.write("daemon/config.toml", "[serve]\njobs = 3\n");
+    let theirs = rig.path("theirs");
+    fs::create_dir(&theirs).expect("made");
+    lchown(&theirs, Some(OTHER), Some(OTHER)).expect("root");
+    let (below, own) = (theirs.join("backup"), rig.path("backup"));
+    told(&rig, &["backup", below.to_str().expect("text")]);
+    rig.end_daemon(Signal::TERM);
+    let restored = |place: &std::path::Path| rig.admin(&["restore", place.to_str().expect("text")]);
+    let words = "uid 12345";
+    refused(&restored(&below), 2, words);
+    symlink(&below, rig.path("link")).expect("linked");
+    refused(&restored(&rig.path("link")), 2, words);
+    fs::rename(&below, &own).expect("moved");
+    for name in ["state.db", "config.toml"] {
+        lchown(own.join(name), Some(OTHER), None).expect("root");
+        refused(&restored(&own), 2, words);
+        lchown(own.join(name), Some(0), None).expect("root");
+    }
+    let config = own.join("config.toml");
+    fs::rename(&config, theirs.join("config.toml")).expect("moved");
+    symlink(theirs.join("config.toml"), &config).expect("linked");
+    refused(&restored(&own), 2, words);
+    fs::remove_file(&config).expect("ours");
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("ours");
+    refused(&restored(&own), 2, "mode 777");
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).expect("ours");
+    told(&rig, &["restore", own.to_str().expect("text")]);
+}
+
 #[test]
 fn an_invalid_backup_is_refused_and_changes_nothing() {
     let mut rig = Rig::new();
