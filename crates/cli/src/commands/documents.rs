@@ -1,6 +1,7 @@
 //! `godwit completions` and `godwit man`: documents made from the command line alone.
 //! Knows no command and no setting by name, so additions to the command line appear without a change here.
 
+use super::generate::as_owner;
 use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::help::examples;
@@ -48,6 +49,7 @@ pub(super) fn man(matches: &ArgMatches) -> Result<Exit, Failure> {
         return output(&page(&whole, "godwit", "")?);
     };
     let directory = Path::new(directory);
+    let _owner = as_owner(directory)?;
     std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
     write_pages(directory, &whole, "godwit", "")?;
     Ok(Exit::Complete)

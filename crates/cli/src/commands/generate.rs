@@ -53,7 +53,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
 
 /// The rights of the owner of the directory, or of the lowest one above it that is there, for a command of root: the owner could put links
 /// in place of what root makes there.
-fn as_owner(directory: &Path) -> Result<Acting, Failure> {
+pub(super) fn as_owner(directory: &Path) -> Result<Acting, Failure> {
     let failed = |at: &Path, error: std::io::Error| {
         let what = format!("{}: cannot act as the owner: {error}", at.display());
         Failure::local(what)

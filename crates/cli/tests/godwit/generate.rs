@@ -174,4 +174,11 @@ fn a_data_set_that_root_makes_belongs_to_the_owner_of_its_directory_and_a_link_l
     let outcome = rig.client(&["gen", "2x1KiB", "theirs/way/set"]);
     assert_ne!(outcome.code, Some(0), "{}", outcome.said());
     assert_eq!(fs::read_dir(&private).expect("listed").count(), 0);
+    // Pages of the manual have names that others know, too.
+    let secret = private.join("secret");
+    fs::write(&secret, "root's").expect("written");
+    symlink(&secret, theirs.join("godwit.1")).expect("made");
+    let outcome = rig.client(&["man", "theirs"]);
+    assert_ne!(outcome.code, Some(0), "{}", outcome.said());
+    assert_eq!(fs::read(&secret).expect("ours"), b"root's");
 }
