@@ -3,6 +3,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -43,7 +44,9 @@ pub(crate) fn open(
     let mut failed = Vec::new();
     let mut places = Vec::new();
     for path in &settings.paths {
-        match make_missing(path, each, identity).and_then(|()| check(path)) {
+        // Before it is made, too: it would be made where others lead.
+        let made = check(path).and_then(|()| make_missing(path, each, identity));
+        match made.and_then(|()| check(path)) {
             Ok(()) => places.push(path.clone()),
             Err(why) => failed.push(FailedVolume {
                 path: path.clone(),
@@ -124,15 +127,13 @@ fn make_missing(path: &Path, bytes: u64, identity: &str) -> Result<(), String> {
     made.map(drop).map_err(|refusal| refusal.to_string())
 }
 
-/// Refuses a place that other users of this machine can change or replace: the node would send what they put there as content of files. A
-/// missing place is the matter of its opening.
+/// Refuses a place that other users of this machine can change or replace: the node would send what they put there as content of files. Of
+/// a missing place, the way to it counts.
 fn check(place: &Path) -> Result<(), String> {
-    let Ok(meta) = std::fs::metadata(place) else {
-        return Ok(());
-    };
     let (shown, own) = (place.display(), geteuid().as_raw());
+    let meta = std::fs::metadata(place).ok();
     // Those who may use a device may do everything with the machine.
-    if !meta.file_type().is_block_device() {
+    if let Some(meta) = meta.filter(|meta| !meta.file_type().is_block_device()) {
         if meta.uid() != own && meta.uid() != 0 {
             let owner = meta.uid();
             return Err(format!(
@@ -146,7 +147,11 @@ fn check(place: &Path) -> Result<(), String> {
             ));
         }
     }
-    let weakness = replaceable::weakness(place, own).map_err(|error| error.to_string())?;
+    let weakness = match replaceable::weakness(place, own) {
+        // All that is there was judged before.
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        found => found.map_err(|error| error.to_string())?,
+    };
     weakness.map_or(Ok(()), |weakness| Err(weakness.words(&shown.to_string())))
 }
 

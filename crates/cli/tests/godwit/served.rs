@@ -284,11 +284,14 @@ fn a_volume_that_other_users_could_change_or_replace_is_not_used() {
     }
     let place = |name: &str| rig.path(name).to_str().expect("text").to_owned();
     let (replaced, changed) = (place("shared/flash"), place("open"));
+    let missing = place("shared/missing");
     rig.start(&[
         "--buffer-path",
         &replaced,
         "--buffer-path",
         &changed,
+        "--buffer-path",
+        &missing,
         "--buffer-bytes",
         "96MiB",
     ]);
@@ -297,10 +300,14 @@ fn a_volume_that_other_users_could_change_or_replace_is_not_used() {
     for (path, words) in [
         (&replaced, "could put another one in place of"),
         (&changed, "other users may write there (mode 777)"),
+        (&missing, "could put another one in place of"),
     ] {
         let line = shown.lines().find(|line| line.contains(&**path));
         assert!(line.is_some_and(|line| line.contains(words)), "{shown}");
+        // Nothing was made there: others could have led the node elsewhere.
+        assert!(!Path::new(path).join("log").exists(), "{path}");
     }
+    assert!(!Path::new(&missing).exists());
 }
 
 #[test]
