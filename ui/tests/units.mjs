@@ -31,6 +31,12 @@ assert.equal(running({ failed: 0 }), 'No entry has failed so far.');
 assert.match(running({ failed: 0, nodes: [{}] }), /only then count them\.$/);
 assert.match(running({ failed: 1 }), /^1 entry failed so far\./);
 
+const { quoted } = await module('commands.ts');
+assert.equal(quoted('here:/data/run-42'), 'here:/data/run-42');
+assert.equal(quoted("it's here"), "'it'\\''s here'");
+// A terminal takes these as keys: it would end the line, and begin one that another user chose.
+assert.equal(quoted("\u001b[201~\u0003\nit's\\\u009b"), "$'\\x1b[201~\\x03\\x0ait\\'s\\\\\\u009b'");
+
 const { entries, counts } = await module('dry.ts');
 const item = (attempt, action, path, more = {}) => ({ attempt, event: { event: 'item', action, kind: 'file', path, bytes: 5, ...more } });
 const would = entries([

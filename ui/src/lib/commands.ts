@@ -3,9 +3,20 @@ import type { NewJob } from './api';
 import { address } from './api';
 import { flagsOf } from './choosing';
 
-/** The text as one word of a shell. */
+/** Control characters: a terminal into which they are pasted takes them as keys. */
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f]/;
+
+function escaped(one: string): string {
+  const code = one.charCodeAt(0);
+  if (!CONTROLS.test(one)) return `\\${one}`;
+  return code < 0x80 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+/** The text as one word of a shell, which can be pasted: another user may have chosen it. */
 export function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (CONTROLS.test(text)) return `$'${text.replace(/[\\'\u0000-\u001f\u007f-\u009f]/g, escaped)}'`;
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** The fields that are not at their usual values. */
