@@ -2,6 +2,7 @@
 //! Does not find the home: the command does.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -51,9 +52,19 @@ pub(crate) fn check_file(file: &Path) -> Result<(), Failure> {
             meta.mode() & 0o777
         )));
     }
-    let weakness =
-        replaceable::weakness(file, own).map_err(|error| unusable(format!("{shown}: {error}")))?;
-    weakness.map_or(Ok(()), |weakness| Err(unusable(weakness.words(&shown))))
+    check_way(file)
+}
+
+/// Refuses a file that others can replace by a directory or a link on the way to it. The file may be missing.
+pub(crate) fn check_way(file: &Path) -> Result<(), Failure> {
+    let shown = file.display().to_string();
+    let unusable = |what: String| Failure::new(FailureCode::HomeUnusable, what);
+    match replaceable::weakness(file, geteuid().as_raw()) {
+        Ok(None) => Ok(()),
+        Ok(Some(weakness)) => Err(unusable(weakness.words(&shown))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(unusable(format!("{shown}: {error}"))),
+    }
 }
 
 /// Names the fault of a home that other users can change, and a remedy. The sticky bit does not stop such users from adding a missing file.

@@ -68,6 +68,9 @@ fn serve(
 ) -> Result<(), Failure> {
     home::check(home)?;
     plan::settings_file(values).map_or(Ok(()), home::check_file)?;
+    // Another key would be that of another machine, to which users send their passwords.
+    let key = settings.certificate.as_ref().map(|files| &*files.key);
+    key.map_or(Ok(()), home::check_way)?;
     let (mut plan, notes) = plan::make(values, settings, home).map_err(plan::failure_of)?;
     // A link that is replaced while the node runs leads it nowhere else.
     let real = std::fs::canonicalize(home.path()).map_err(Failure::local)?;

@@ -48,6 +48,21 @@ fn a_certificate_key_that_others_can_read_is_refused() {
     set_mode(&key, 0o400);
     rig.serve(&options);
     rig.end_daemon(Signal::TERM);
+    // Others could put the key of another machine there.
+    rig.make_dirs("shared");
+    let shared = file("shared/key.pem");
+    fs::copy(&key, &shared).expect("made");
+    set_mode(&rig.path("shared"), 0o777);
+    let moved = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--certificate",
+        &*certificate,
+        "--certificate-key",
+        &*shared,
+    ];
+    refused(&rig.admin(&moved), "could put another one in place of");
     // The node's own is no other.
     set_mode(&made.join("key.pem"), 0o640);
     let own = rig.admin(&["serve", "--listen", "127.0.0.1:0"]);
