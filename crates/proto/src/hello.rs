@@ -63,6 +63,8 @@ pub mod capability {
     pub const JUDGED_PARTS: u64 = 262_144;
     /// Closers that finish a region of a tree: `within` of a member.
     pub const REGIONS: u64 = 524_288;
+    /// Existing entries that are never replaced: `no_replace` of a comparison, in a push.
+    pub const NO_REPLACE: u64 = 1_048_576;
     /// All capabilities that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -83,7 +85,8 @@ pub mod capability {
         | ONE_FILE_SYSTEM
         | OWNER_SIGHT
         | JUDGED_PARTS
-        | REGIONS;
+        | REGIONS
+        | NO_REPLACE;
 
     /// Name of the lowest of these capabilities, for users; empty if none is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -109,6 +112,7 @@ pub mod capability {
                 "protecting existing entries in a job of many nodes (--update, --existing, --ignore-existing); update it, or submit the job undivided"
             }
             REGIONS => "finishing a tree by many nodes",
+            NO_REPLACE => "replacing no entry that exists (--no-replace); update it",
             OWNER_SIGHT => "hiding what the owner of a job may not list or read at the destination",
             MANDATE => "acting for a job of another site",
             SHARING => "--priority background and --congestion",

@@ -61,6 +61,17 @@ pub fn check(
             "--delete and --files-from contradict each other: --delete would delete all entries that the list does not name",
         ));
     }
+    let replaces = [
+        (comparison.delete || comparison.delete_before, "--delete"),
+        (settings.force, "--force"),
+    ];
+    if let Some((_, flag)) = replaces.iter().find(|(given, _)| *given)
+        && comparison.no_replace
+    {
+        return Err(Failure::usage(format!(
+            "{flag} and --no-replace contradict each other: give one of them"
+        )));
+    }
     if sources.is_empty() {
         return Err(Failure::usage("no source was named"));
     }

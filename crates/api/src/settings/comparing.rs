@@ -69,6 +69,18 @@ pub(super) const COMPARING: &[Setting] = &[
         detail: "Directories are an exception: missing entries are made in them, and they get their modes and times.",
     },
     Setting {
+        name: "no-replace",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_NO_REPLACE",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
+        applies_to: AppliesTo::Jobs,
+        help: "Fail entries that would replace one with other contents",
+        detail: "The existing entry stays, the other one is named as failed, and the exit code is 3. An entry that is the same counts as there; `--checksum` and `--size-only` say what the same is. Directories are shared. Not with `--delete` or `--force`.",
+    },
+    Setting {
         name: "delete",
         scopes: SYNC,
         kind: Kind::Flag,

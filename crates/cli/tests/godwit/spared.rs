@@ -329,3 +329,51 @@ fn cp_compares_in_the_same_ways() {
     world.cp(&["--checksum", "src/f", &url]).complete();
     assert_eq!(world.read("export/dst/f"), b"source");
 }
+
+#[test]
+fn an_entry_that_differs_is_not_replaced_and_fails_the_other() {
+    for way in DIRECTIONS {
+        let mut world = Rig::for_user(false);
+        let (source, destination) = way.places();
+        world.write(&format!("{source}/new"), "new");
+        for name in ["other", "same", "deep/other", "kind"] {
+            world.write(&format!("{source}/{name}"), "source");
+        }
+        symlink("source", world.path(source).join("link")).expect("made");
+        world.start(&[]);
+        world.make_dirs(destination);
+        way.sync(&world, &[]).complete();
+        for name in ["other", "deep/other"] {
+            world.write(&format!("{destination}/{name}"), "destination");
+        }
+        for name in ["link", "kind"] {
+            let path = world.path(destination).join(name);
+            fs::remove_file(&path).expect("ours");
+            symlink("destination", &path).expect("made");
+        }
+        fs::remove_file(world.path(destination).join("new")).expect("ours");
+        let outcome = way.sync(&world, &["--no-replace"]);
+        outcome.expect(3, "partial");
+        for name in ["other", "deep/other", "link", "kind"] {
+            outcome.says(name);
+        }
+        assert_eq!(outcome.number("failed"), 4, "{way:?} {outcome:?}");
+        for name in ["other", "deep/other"] {
+            let content = world.read(&format!("{destination}/{name}"));
+            assert_eq!(content, b"destination", "{way:?} {name}");
+        }
+        for name in ["link", "kind"] {
+            let target = fs::read_link(world.path(destination).join(name));
+            let target = target.expect("a link");
+            assert_eq!(target, Path::new("destination"), "{way:?} {name}");
+        }
+        assert_eq!(world.read(&format!("{destination}/new")), b"new");
+        for flag in ["--delete", "--force"] {
+            let outcome = way.sync(&world, &["--no-replace", flag]);
+            assert_eq!(outcome.code, Some(2), "{outcome:?}");
+            outcome.says("contradict");
+        }
+        way.sync(&world, &[]).complete();
+        assert_eq!(world.read(&format!("{destination}/other")), b"source");
+    }
+}

@@ -47,6 +47,9 @@ pub struct Comparison {
     /// The destination corresponds to the one source itself: no entry is placed "into" it.
     #[prost(bool, tag = "8")]
     pub counterpart: bool,
+    /// An entry that would replace one with other contents fails.
+    #[prost(bool, tag = "9")]
+    pub no_replace: bool,
 }
 
 impl Comparison {
@@ -62,6 +65,11 @@ impl Comparison {
     /// Whether options leave some existing entries unchanged, for any contents of the source.
     pub(crate) fn spares(asked: Option<Self>) -> bool {
         asked.is_some_and(|asked| asked.update || asked.existing || asked.ignore_existing)
+    }
+
+    /// Whether no existing entry is replaced by one with other contents.
+    pub(crate) fn replaces_nothing(asked: Option<Self>) -> bool {
+        asked.is_some_and(|asked| asked.no_replace)
     }
 
     /// See [`Judge`].
@@ -80,6 +88,12 @@ impl Comparison {
             return Err(WireError::invalid(
                 "comparison",
                 "deletes without a counterpart",
+            ));
+        }
+        if self.delete && self.no_replace {
+            return Err(WireError::invalid(
+                "comparison",
+                "deletes and replaces nothing",
             ));
         }
         if self.counterpart && sources > 1 {

@@ -178,6 +178,12 @@ impl Open {
                 capability::JUDGED_PARTS,
             )
             | need(self.finishes_region(), capability::REGIONS)
+            | need(
+                // A sender compares nothing.
+                self.direction() == Direction::PUSH
+                    && Comparison::replaces_nothing(self.comparison),
+                capability::NO_REPLACE,
+            )
             | need(self.earlier.is_some(), capability::EARLIER)
             | need(self.random_order, capability::RANDOM_ORDER)
             | need(self.mandate.is_some(), capability::MANDATE)

@@ -251,6 +251,10 @@ fn a_comparison_that_could_delete_what_was_not_meant_is_refused() {
             judge: 3,
             ..counterpart
         },
+        Comparison {
+            no_replace: true,
+            ..counterpart
+        },
     ] {
         assert!(asks(1, wrong).is_err(), "{wrong:?}");
     }
@@ -274,6 +278,23 @@ fn a_request_names_what_the_daemon_must_be_able_to_do() {
     }));
     assert_eq!(bits, hello::capability::COMPARISON);
     assert!(!hello::capability::name(bits).is_empty());
+    // A receiver that ignored this field would replace entries that stay. A sender compares nothing.
+    for (direction, bit) in [
+        (Direction::PUSH, hello::capability::NO_REPLACE),
+        (Direction::PULL, 0),
+    ] {
+        let open = Open {
+            direction: direction.0,
+            comparison: Some(Comparison {
+                no_replace: true,
+                ..Comparison::default()
+            }),
+            ..Open::default()
+        };
+        let bits = open.capabilities_needed();
+        assert_eq!(bits, hello::capability::COMPARISON | bit);
+    }
+    assert!(!hello::capability::name(hello::capability::NO_REPLACE).is_empty());
     // A daemon that ignored these fields would name and compare entries that the owner of the job may not see.
     for (may_not_read, may_not_list) in [(true, false), (false, true)] {
         let open = Open {

@@ -36,7 +36,7 @@ prop_compose! {
 prop_compose! {
     fn comparison()(
         judge in 0..=2_u32,
-        flags in any::<[bool; 6]>(),
+        flags in any::<[bool; 7]>(),
         max_delete in any::<Option<u64>>(),
     ) -> Comparison {
         Comparison {
@@ -48,6 +48,7 @@ prop_compose! {
             max_delete,
             dry_run: flags[4],
             counterpart: flags[5],
+            no_replace: flags[6] && !flags[3],
         }
     }
 }

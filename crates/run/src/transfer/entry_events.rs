@@ -177,6 +177,7 @@ impl Job<'_> {
             max_delete: asked.max_delete,
             dry_run: asked.dry_run,
             counterpart: asked.counterpart,
+            no_replace: asked.no_replace,
         }
     }
 }

@@ -192,6 +192,14 @@ pub(crate) fn spares_newer(comparison: Comparison, record: &Record, there: &Meta
     comparison.update && there.kind == Kind::File && there.mtime > mtime_of(record)
 }
 
+/// The fault of an entry that would replace one with other contents, where that is excluded.
+pub(crate) fn stays(entry: EntryId, path: &RelPath) -> Fault {
+    let message = format!(
+        "{path}: the destination has another entry of this name, which --no-replace keeps; rename one of the two"
+    );
+    destination_fault(entry, FaultCode::COLLISION, message)
+}
+
 pub(crate) fn destination_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
     Fault {
         entry,

@@ -26,6 +26,8 @@ pub struct ComparisonSettings {
     pub existing: bool,
     /// Existing entries stay as they are.
     pub ignore_existing: bool,
+    /// Entries that would replace one with other contents fail.
+    pub no_replace: bool,
     /// Only for `sync`: extra entries at the destination are deleted.
     pub delete: bool,
     /// Only for `sync`: extra entries at the destination are deleted before anything is sent.
@@ -52,6 +54,7 @@ impl ComparisonSettings {
             update: values.flag("update"),
             existing: values.flag("existing"),
             ignore_existing: values.flag("ignore-existing"),
+            no_replace: values.flag("no-replace"),
             dry_run: values.flag("dry-run"),
             ..Self::default()
         }

@@ -26,6 +26,8 @@ pub(crate) enum Judgement {
     Settled(Verdict),
     /// The receiver wants the contents of the file.
     Wanted,
+    /// The existing file differs, and is not replaced.
+    Stays,
 }
 
 /// Whether the existing entry has this time, as far as visible: some file systems and programs keep fewer digits.
@@ -141,7 +143,10 @@ impl Comparer {
             }
             return self.adjust_file(path, there, meta);
         }
-        Ok(Judgement::Wanted)
+        Ok(match comparison.no_replace && !same {
+            true => Judgement::Stays,
+            false => Judgement::Wanted,
+        })
     }
 
     /// Records a file that is skipped because it exists, or because it does not. Unless the existing file is the same, no link to it is

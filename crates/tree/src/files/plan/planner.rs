@@ -24,7 +24,7 @@ use crate::files::plan::awaited::Awaited;
 use crate::files::plan::compare::{Comparer, Judgement, has_time, mtime_of};
 use crate::files::plan::directories::{Directories, OWNER_BITS};
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{Target, destination_fault, spares_newer, type_conflict};
+use crate::files::target::{Target, destination_fault, spares_newer, stays, type_conflict};
 use crate::files::unusable::Unusable;
 use crate::files::write::held::Held;
 use crate::files::write::maker::Maker;
@@ -277,10 +277,13 @@ impl Planner {
             Kind::File => {
                 let meta = self.target.config.keeper.final_meta(record)?;
                 let judged = self.comparer.judge_file(record, path, &there, &meta);
-                if let Judgement::Settled(verdict) = judged.map_err(fault)? {
-                    return Ok(verdict);
+                match judged.map_err(fault)? {
+                    Judgement::Settled(verdict) => return Ok(verdict),
+                    Judgement::Stays => return Err(stays(record.id, path)),
+                    Judgement::Wanted => {}
                 }
             }
+            _ if self.target.comparison().no_replace => return Err(stays(record.id, path)),
             _ => {}
         }
         if !self.target.comparison().dry_run {
@@ -383,6 +386,9 @@ impl Planner {
                 Replace::Never
             }
             Some(there) if there.kind == Kind::Directory => return Err(fault(type_conflict(path))),
+            Some(_) if self.target.comparison().no_replace && verdict == Verdict::Done => {
+                return Err(stays(record.id, path));
+            }
             Some(_) => Replace::Atomically,
         };
         if self.target.comparison().dry_run {

@@ -9,7 +9,7 @@ use super::Planner;
 use crate::files::finish::spill_list::{encode_directory, encode_first};
 use crate::files::plan::compare::is_same_file;
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{destination_fault, spill_error, type_conflict};
+use crate::files::target::{destination_fault, spill_error, stays, type_conflict};
 
 impl Planner {
     pub(super) fn plan_special(
@@ -82,6 +82,7 @@ impl Planner {
                 self.target.counters.files_done.add(1);
                 return Ok(Verdict::Done);
             }
+            Some(_) if self.target.comparison().no_replace => return Err(stays(record.id, path)),
             Some(_) => Replace::Atomically,
         };
         if !dry {

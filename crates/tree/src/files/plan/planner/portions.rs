@@ -9,7 +9,7 @@ use super::Planner;
 use crate::files::member::{key_of, rereads_assembled};
 use crate::files::plan::compare::{has_time, mtime_of};
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{destination_fault, spares_newer, stays_out, type_conflict};
+use crate::files::target::{destination_fault, spares_newer, stays, stays_out, type_conflict};
 
 impl Planner {
     /// The verdict on an entry that is not a whole file; `None` for a whole file.
@@ -47,6 +47,10 @@ impl Planner {
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
         let there = self.look_for_portion(record, path, last)?;
+        // The closer judges the whole file, and refuses it if the existing one differs.
+        if there.is_some() && self.target.comparison().no_replace {
+            return Ok(Verdict::Skip);
+        }
         if self.leaves_whole(record, there.as_ref())
             || there.is_some_and(|there| self.is_same(record, &there))
         {
@@ -87,6 +91,10 @@ impl Planner {
         }
         if self.leaves_whole(record, there.as_ref()) {
             return Ok(Verdict::Skip);
+        }
+        let differs = |there: &Meta| !is_assembled(record, there);
+        if self.target.comparison().no_replace && there.as_ref().is_some_and(differs) {
+            return Err(stays(record.id, path));
         }
         let temp = self.target.shared_temp(record);
         let opened = self.target.config.storage.open_temp(path, &temp);
