@@ -183,6 +183,34 @@ fn a_gather_says_which_sources_are_not_complete_and_retries_only_those() {
 }
 
 #[test]
+fn children_with_one_destination_run_one_after_another() {
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let mut new = family();
+    for (number, child) in (1..).zip(&mut new.children) {
+        child.sources = vec![place(&format!("site{number}"), "/raw/.")];
+        child.destination = place("here", "/archive/");
+    }
+    new.parent.destination = place("here", "/archive/");
+    state.op(1, submit(new)).expect("submitted");
+    change(&mut state, "f2", claim(0)).expect("claimed");
+    for id in ["f1", "f3"] {
+        let refused = change(&mut state, id, claim(0)).expect_err("f2 runs");
+        assert!(
+            matches!(refused, CommandError::Forbidden { .. }),
+            "{refused}"
+        );
+    }
+    change(&mut state, "f2", JobOp::Pause).expect("paused");
+    change(&mut state, "f1", claim(0)).expect("f2 rests");
+    change(&mut state, "f2", JobOp::Resume).expect("resumed");
+    let epoch = job(&state, "f2").epoch;
+    change(&mut state, "f2", claim(epoch)).expect_err("f1 runs");
+    change(&mut state, "f1", finish(1, Outcome::Complete)).expect("ended");
+    change(&mut state, "f2", claim(epoch)).expect("alone again");
+}
+
+#[test]
 fn a_gather_is_no_family_with_several_destinations() {
     let state = state();
     assert!(!Families(&state.reader).gathers(PARENT).expect("read"));

@@ -11,14 +11,17 @@ use crate::model::{
     AttemptOutcome, Cause, CommandError, Effect, FailureGroup, Finish, JobState, Moved, Outcome,
     Reason, Route, Runner, Timestamp, reason,
 };
-use crate::read::job_route;
+use crate::read::{is_destination_taken, job_route};
 
 impl JobRow<'_> {
-    /// From: queued, scheduled. To: scanning.
+    /// From: queued, scheduled. To: scanning. Children of one parent that have one destination run one after another.
     pub(super) fn claim(&mut self, runner: &Runner, seen: u64) -> Result<(), Stop> {
         bounds::name("node", &runner.node)?;
         bounds::name("instance", &runner.instance)?;
         self.check_epoch(seen)?;
+        if is_destination_taken(self.context.db, &self.job)? {
+            return Err(CommandError::forbidden(&self.job.id, self.job.state, Cause::Claim).into());
+        }
         self.shift(Cause::Claim, JobState::Scanning, None)?;
         self.job.epoch += 1;
         self.job.attempts += 1;

@@ -88,6 +88,16 @@ pub(crate) fn children_of(db: &Connection, parent: &str) -> rusqlite::Result<Vec
     .collect()
 }
 
+/// Whether another child of the job's parent moves data to the job's destination.
+pub(crate) fn is_destination_taken(db: &Connection, job: &Job) -> rusqlite::Result<bool> {
+    let Some(parent) = parent_of(db, &job.id)? else {
+        return Ok(false);
+    };
+    let children = children_of(db, &parent)?;
+    let mut others = children.iter().filter(|other| other.id != job.id);
+    Ok(others.any(|other| other.state.moves() && other.destination == job.destination))
+}
+
 /// Whether a job has children.
 pub(crate) fn is_parent(db: &Connection, job: &str) -> rusqlite::Result<bool> {
     db.prepare_cached("SELECT 1 FROM objects WHERE kind = ?1 AND lookup = ?2 LIMIT 1")?

@@ -21,7 +21,7 @@ use crate::fault::{Fault, FaultKind};
 pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
 pub use families::Families;
-pub(crate) use families::{children_of, gathers, is_parent, parent_of};
+pub(crate) use families::{children_of, gathers, is_destination_taken, is_parent, parent_of};
 pub use jobs::{Agreed, GuestJobs, JobAmounts, JobKinds, Kept};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
