@@ -5,6 +5,7 @@ pub(crate) mod away;
 mod family;
 mod gather;
 pub(crate) mod kin;
+mod merging;
 pub(crate) mod nodes;
 pub(crate) mod order;
 pub(crate) mod probe;

@@ -8,7 +8,7 @@ use godwit_state::{Reason, reason};
 const TEXT_BYTES_MAX: usize = 4_096;
 
 /// Reasons whose texts name no entry.
-const PLAIN_REASONS: [FailureCode; 14] = [
+const PLAIN_REASONS: [FailureCode; 15] = [
     reason::WAITING,
     reason::NOT_BEFORE,
     reason::PAUSED,
@@ -21,6 +21,7 @@ const PLAIN_REASONS: [FailureCode; 14] = [
     FailureCode::JobsOfNode,
     FailureCode::JobsOfOwner,
     FailureCode::JobsOfSite,
+    FailureCode::OtherSource,
     FailureCode::NoNode,
     FailureCode::NodesDrained,
 ];

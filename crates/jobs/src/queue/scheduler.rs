@@ -23,6 +23,7 @@ use crate::basis::zone::UnknownZones;
 use crate::queue::Queue;
 use crate::queue::away;
 use crate::queue::kin;
+use crate::queue::merging;
 use crate::queue::nodes::{NO_NODE, Nodes, Seen};
 use crate::queue::order::{self, Running};
 use crate::queue::prune::Pruner;
@@ -171,6 +172,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     }
     due.retain(|job| nodes.can_run(job));
     due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
+    let (due, in_turn) = merging::part(reader, due, &|id| live.contains(id))?;
     let kinship = kin::read(reader, &this.name, &due)?;
     let (due, again) = seen.sift(due, &nodes, (&kinship, running.len()), Instant::now());
     let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
@@ -183,6 +185,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     let new = plan
         .wait
         .into_iter()
+        .chain(in_turn)
         .filter(|(job, why)| job.reason.as_ref() != Some(why));
     for (job, reason) in new.take(EXPLAINED_MAX) {
         let explain = JobOp::Explain {

@@ -418,6 +418,8 @@ catalogue! {
         "The node has reached its limit of running jobs for this owner.", "Wait for one of them to end.";
     JobsOfSite "jobs_of_site" Reason, Peer, Transient, Failed:
         "The node has reached its limit of running jobs with this site.", "Wait for one of them to end.";
+    OtherSource "other_source" Reason, ThisMachine, Transient, Failed:
+        "Another source of the job is merged into the same directory first.", "Wait for it to end.";
     NoNode "no_node" Reason, ThisMachine, Transient, Failed:
         "No node has the exports of the job.", "Start a node with these exports.";
     NodesDrained "nodes_drained" Reason, User, Transient, Failed:
