@@ -35,6 +35,7 @@ mod godwit {
     pub(crate) mod entries;
     pub(crate) mod escapes;
     pub(crate) mod failures;
+    pub(crate) mod family;
     pub(crate) mod filters;
     pub(crate) mod folding;
     pub(crate) mod forecast;

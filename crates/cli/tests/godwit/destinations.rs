@@ -4,10 +4,11 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::family::{children, ends, states, submit, with_sites};
 use super::judge::assert_identical_to_rsync;
 use super::rest::Caller;
 use super::rig::Rig;
-use super::sites::{allow, fill, know, wait_for};
+use super::sites::{fill, know, wait_for};
 
 const FILES: u8 = 12;
 const BYTES: usize = 2_000_000;
@@ -28,15 +29,7 @@ impl World {
 
     /// The same with so many files of this size.
     fn of(files: u8, bytes: usize) -> Self {
-        let mut here = Rig::new();
-        here.serve(&[]);
-        let sites = NAMES.map(|name| {
-            let mut site = Rig::new();
-            site.serve(&[]);
-            allow(&site, &here.identity, &["--write"]);
-            know(&here, name, &site);
-            site
-        });
+        let (here, sites) = with_sites(NAMES, &["--write"]);
         fill(&here, files, bytes);
         Self { here, sites }
     }
@@ -44,32 +37,12 @@ impl World {
     /// Submits a job to the three sites; its id.
     #[track_caller]
     fn submit(&self, more: &[&str]) -> String {
-        let mut line = vec!["job", "submit", "here:/data/run42"];
+        let mut line = vec!["here:/data/run42"];
         let places = NAMES.map(|name| format!("{name}:/data/copy"));
         for place in &places {
             line.extend(["--to", place]);
         }
-        let outcome = self.here.admin(&[&line, more].concat());
-        assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        outcome.out.trim().to_owned()
-    }
-
-    /// The job of each destination, in their order.
-    fn children(&self, id: &str) -> Vec<Value> {
-        let outcome = self.here.admin(&["job", "show", id, "--json"]);
-        let shown: Value = serde_json::from_str(&outcome.out).expect("a job");
-        shown["jobs"].as_array().expect("jobs").clone()
-    }
-
-    fn states(&self, id: &str) -> Vec<String> {
-        let children = self.children(id);
-        let state = |job: &Value| job["state"].as_str().expect("a state").to_owned();
-        children.iter().map(state).collect()
-    }
-
-    #[track_caller]
-    fn ends(&self, id: &str) -> Value {
-        wait_for(&self.here, id, |job| !job["ended"].is_null())
+        submit(&self.here, &[&line, more].concat())
     }
 
     #[track_caller]
@@ -91,7 +64,7 @@ fn a_job_with_three_destinations_reads_its_source_once() {
     let world = World::new();
     let before = world.read();
     let id = world.submit(&["--label", "night-42"]);
-    let ended = world.ends(&id);
+    let ended = ends(&world.here, &id);
     let read = world.read() - before;
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_eq!(ended["destinations"]["complete"], 3, "{ended}");
@@ -99,7 +72,7 @@ fn a_job_with_three_destinations_reads_its_source_once() {
     world.assert_identical();
     assert!(read >= ALL, "{read} of {ALL}: the judge counts nothing");
     assert!(read < ALL * 3 / 2, "{read} of {ALL}");
-    for child in world.children(&id) {
+    for child in children(&world.here, &id) {
         assert_eq!(child["parent"], id.as_str(), "{child}");
         assert_eq!(child["label"], "night-42", "{child}");
     }
@@ -138,7 +111,7 @@ fn a_parent_adds_up_its_destinations_and_nothing_counts_it_beside_them() {
     assert!(!figures.contains(&format!("job_id=\"{id}\"")), "{figures}");
     let outcome = world.here.admin(&["job", "limit", &id, "none"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    let ended = world.ends(&id);
+    let ended = ends(&world.here, &id);
     assert_eq!(ended["moved"]["bytes"], 3 * ALL, "{ended}");
 }
 
@@ -147,7 +120,7 @@ fn a_destination_that_is_too_slow_for_the_others_is_said_to_be_behind() {
     // More than is kept for the slowest, and long enough that it is behind for seconds.
     let world = World::of(12, 16_000_000);
     let id = world.submit(&["--limit", "1MB/s"]);
-    let children: Vec<String> = (world.children(&id).iter())
+    let children: Vec<String> = (children(&world.here, &id).iter())
         .map(|job| job["id"].as_str().expect("an id").to_owned())
         .collect();
     let limit = |id: &str, rate: &str| {
@@ -163,7 +136,7 @@ fn a_destination_that_is_too_slow_for_the_others_is_said_to_be_behind() {
     let figures = Caller::admin(&world.here).metrics();
     assert!(figures.contains(&figure), "{figures}");
     limit(&id, "none");
-    assert_eq!(world.ends(&id)["state"], "complete");
+    assert_eq!(ends(&world.here, &id)["state"], "complete");
     world.assert_identical();
 }
 
@@ -172,9 +145,9 @@ fn a_site_that_is_away_is_missing_and_comes_with_a_retry() {
     let mut world = World::new();
     world.sites[1].kill_daemon();
     let id = world.submit(&["--retries", "0"]);
-    let ended = world.ends(&id);
+    let ended = ends(&world.here, &id);
     assert_eq!(ended["state"], "partial", "{ended}");
-    assert_eq!(world.states(&id), ["complete", "failed", "complete"]);
+    assert_eq!(states(&world.here, &id), ["complete", "failed", "complete"]);
     let why = ended["reason"]["text"].as_str().expect("a reason");
     assert!(
         why.starts_with("2 of 3 destinations are complete."),
@@ -189,8 +162,7 @@ fn a_site_that_is_away_is_missing_and_comes_with_a_retry() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let ended = wait_for(&world.here, &id, |job| job["state"] == "complete");
     assert_eq!(ended["destinations"]["complete"], 3, "{ended}");
-    let attempts: Vec<Value> = world
-        .children(&id)
+    let attempts: Vec<Value> = children(&world.here, &id)
         .iter()
         .map(|child| child["attempts"].clone())
         .collect();
@@ -204,13 +176,13 @@ fn a_site_that_is_killed_and_back_costs_no_further_read() {
     let before = world.read();
     let id = world.submit(&["--limit", "6MB/s"]);
     wait_for(&world.here, &id, |_| {
-        let children = world.children(&id);
+        let all = children(&world.here, &id);
         let moved = |job: &Value| job["progress"]["bytes"].as_u64().unwrap_or(0);
-        children.iter().all(|child| moved(child) > ALL / 6)
+        all.iter().all(|child| moved(child) > ALL / 6)
     });
     world.sites[2].end_daemon(Signal::KILL);
     world.sites[2].serve(&[]);
-    let ended = world.ends(&id);
+    let ended = ends(&world.here, &id);
     let read = world.read() - before;
     assert_eq!(ended["state"], "complete", "{ended}");
     world.assert_identical();
@@ -227,8 +199,8 @@ fn a_parent_is_steered_with_its_children_and_they_alone() {
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
     };
     change("pause", &id);
-    assert_eq!(world.states(&id), ["paused"; 3]);
-    let first = world.children(&id)[0]["id"]
+    assert_eq!(states(&world.here, &id), ["paused"; 3]);
+    let first = children(&world.here, &id)[0]["id"]
         .as_str()
         .expect("an id")
         .to_owned();
@@ -236,9 +208,12 @@ fn a_parent_is_steered_with_its_children_and_they_alone() {
     change("resume", &id);
     let outcome = world.here.admin(&["job", "limit", &id, "none"]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    let ended = world.ends(&id);
+    let ended = ends(&world.here, &id);
     assert_eq!(ended["state"], "partial", "{ended}");
-    assert_eq!(world.states(&id), ["cancelled", "complete", "complete"]);
+    assert_eq!(
+        states(&world.here, &id),
+        ["cancelled", "complete", "complete"]
+    );
 }
 
 #[test]
@@ -287,7 +262,7 @@ fn destinations_that_meet_each_other_or_their_source_are_refused() {
         "siteB:/data/copy",
     ];
     let outcome = world.here.admin(&line);
-    let ended = world.ends(outcome.out.trim());
+    let ended = ends(&world.here, outcome.out.trim());
     assert_eq!(ended["state"], "complete", "{ended}");
     assert!(ended["destinations"].is_null(), "{ended}");
 }
