@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -52,6 +53,18 @@ def test_sources_of_two_sites_are_gathered_each_below_its_name(client, sites):
     report = sites.a.home / "report.html"
     job.save_report(report)
     assert job.id in report.read_text()
+
+
+def test_the_newest_of_two_files_with_one_name_stays(client, sites):
+    sites.a.write("merged-from/file", 1000)
+    sites.b.write("merged-raw/file", 2000)
+    newest = sites.a.data / "merged-from" / "file"
+    os.utime(newest, (2_000_000_000, 2_000_000_000))
+    places = ["here:/data/merged-from", "siteB:/data/merged-raw"]
+    job = client.submit(places, "here:/data/merged", gather=True, merge="newest").wait(60)
+    assert job.state == "complete"
+    assert (sites.a.data / "merged" / "file").stat().st_size == 1000
+    assert job.report()["description"]["merge"] == "newest"
 
 
 def test_a_key_submits_once(client, sites):

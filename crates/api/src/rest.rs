@@ -8,6 +8,7 @@ mod entries;
 mod figures;
 mod grant;
 mod job;
+mod merge;
 mod place;
 mod problem;
 mod progress;
@@ -39,6 +40,7 @@ pub use job::{
     AttemptView, CancelJob, ChangeJob, ChannelView, DestinationCount, Divide, JobList, JobProgress,
     JobView, LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, SampleView,
 };
+pub use merge::{Merge, own_place};
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::{Problem, is_request_id};
 pub use progress::{ForecastView, NodeProgress};

@@ -7,7 +7,7 @@ from typing import List, Mapping, Sequence, Union
 
 from typing_extensions import TypedDict
 
-from .api.schemas import Divide, NewJob, RateInput, Selection
+from .api.schemas import Divide, Merge, NewJob, RateInput, Selection
 from .errors import SetupError
 
 Setting = Union[str, int, bool, Sequence[str]]
@@ -32,6 +32,8 @@ class Options(TypedDict, total=False):
     divide: Divide
     gather: bool
     """Gathers sources of several sites, each below the name of its site in the destination, by a job for each."""
+    merge: Merge
+    """Where gathered sources go: "by_site", or all into the destination itself by the rule "refuse" or "newest"."""
     idempotency_key: str
     """A name of this submission. Without one, the client makes one, which covers its tries of this one call."""
 
@@ -42,7 +44,7 @@ def description(sources: Union[str, Sequence[str]], destination: str, options: O
     if unknown:
         raise SetupError("usage", f"no such option of a job: {', '.join(sorted(unknown))}")
     made = NewJob(sources=[sources] if isinstance(sources, str) else [*sources], destination=destination)
-    for name in ("kind", "label", "limit", "priority", "selection", "list", "manifest", "retries_max", "divide", "gather"):
+    for name in ("kind", "label", "limit", "priority", "selection", "list", "manifest", "retries_max", "divide", "gather", "merge"):
         if name in options:
             made[name] = options[name]
     for name in ("deadline", "not_before"):

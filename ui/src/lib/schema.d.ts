@@ -1991,6 +1991,11 @@ export interface components {
             /** @description Name of the user. */
             user: string;
         };
+        /**
+         * @description Where the contents of gathered sources go, and which entry stays if several have one name.
+         * @enum {string}
+         */
+        Merge: "by_site" | "refuse" | "newest";
         /** @description A node whose part of a job's history is missing. */
         MissingNode: {
             /** @description Name of the node. */
@@ -2083,6 +2088,8 @@ export interface components {
             list?: string[];
             /** @description Whether the job writes a manifest of the delivered entries. The node that runs the job keeps the manifest. */
             manifest?: boolean;
+            /** @description Where the contents of gathered sources go, and which entry stays if several have one name. */
+            merge?: components["schemas"]["Merge"];
             /** @description Further places to copy to. The job is then the parent of a job for each destination, and no node runs it itself. */
             more_destinations?: string[];
             not_before?: components["schemas"]["Timestamp"] | null;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::merge::Merge;
 use super::progress::{ForecastView, NodeProgress};
 use super::rate::{self, RateInput};
 use super::{AttemptOutcome, Bottleneck, JobState, Moved, Reason, Timestamp};
@@ -31,6 +32,9 @@ pub struct NewJob {
     /// node runs it itself. Contents of a source come below the name of its site in the destination, which must exist.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gather: bool,
+    /// Where the contents of gathered sources go, and which entry stays if several have one name.
+    #[serde(default, skip_serializing_if = "Merge::is_by_site")]
+    pub merge: Merge,
     /// Free text that describes the job to people.
     #[serde(default)]
     pub label: String,

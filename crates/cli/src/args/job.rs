@@ -75,6 +75,8 @@ const SUBMITTED: &str = "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. T
              sources are copied into the destination, as with godwit cp. A job with several destinations is complete when all\n\
              of them are; each has a job below it, and they share the reads of the source.\n\
              With --from, contents come into DESTINATION/SITE, or DESTINATION/SITE-NAME if a site has several sources.\n\
+             With --merge they come into DESTINATION itself, one source after another: refuse fails entries that differ,\n\
+             newest keeps the newest file of each name.\n\
              TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).\n\
              Files of rules and names are read on this machine when the job is submitted.";
 
@@ -122,6 +124,15 @@ fn submit(make: Make) -> Command {
                 "A source to gather below the name of its site (repeatable)",
             )
             .action(ArgAction::Append)
+            .hide_short_help(true),
+        )
+        .arg(
+            value(
+                "merge",
+                "RULE",
+                "Where gathered sources go: by-site (each below its name), or into DESTINATION itself with refuse or newest",
+            )
+            .requires("from")
             .hide_short_help(true),
         );
     job_options(make, command).mut_arg("places", |places| places.required(false))

@@ -98,6 +98,10 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
                 "gather: archive/siteB and archive/siteC",
             ),
             example(
+                "godwit job submit --from siteB:/raw --from siteC:/raw --to here:/archive --merge newest",
+                "gather into archive itself: of each name the newest file",
+            ),
+            example(
                 "godwit job submit here:mem:64GiB siteB:null: --wait",
                 "measure from memory to memory, by all nodes of both sites",
             ),

@@ -1,11 +1,17 @@
-//! Jobs that gather several sites into one directory, between nodes of the real binary: each below its name, a site that is away, refusals.
+//! Jobs that gather several sites into one directory, between nodes of the real binary: below their names, or merged by a rule.
 //! See `destinations` for the mirror image, and the tests of the state for what follows from a change.
 
+use std::fs::File;
+use std::time::{Duration, UNIX_EPOCH};
+
+use godwit_api::failure::FailureCode;
+use godwit_api::rest::Timestamp;
 use serde_json::Value;
 
-use super::judge::assert_identical_to_rsync;
+use super::family::{children, ends, submit, with_sites};
+use super::judge::{assert_identical_to_rsync, assert_no_temporaries};
 use super::rig::Rig;
-use super::sites::{allow, fill, know, wait_for};
+use super::sites::{fill, know, wait_for};
 
 const FILES: u8 = 6;
 const BYTES: [usize; 2] = [300_000, 200_000];
@@ -19,15 +25,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut here = Rig::new();
-        here.serve(&[]);
-        let sites = NAMES.map(|name| {
-            let mut site = Rig::new();
-            site.serve(&[]);
-            allow(&site, &here.identity, &["--read"]);
-            know(&here, name, &site);
-            site
-        });
+        let (here, sites) = with_sites(NAMES, &["--read"]);
         // The sites have the same names with different contents.
         for (site, bytes) in sites.iter().zip(BYTES) {
             fill(site, FILES, bytes);
@@ -38,26 +36,12 @@ impl World {
 
     #[track_caller]
     fn submit(&self, more: &[&str]) -> String {
-        let mut line = vec!["job", "submit", "--to", "here:/data/archive"];
+        let mut line = vec!["--to", "here:/data/archive"];
         let places = NAMES.map(|name| format!("{name}:/data/run42"));
         for place in &places {
             line.extend(["--from", place]);
         }
-        let outcome = self.here.admin(&[&line, more].concat());
-        assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        outcome.out.trim().to_owned()
-    }
-
-    /// The job of each source, in their order.
-    fn children(&self, id: &str) -> Vec<Value> {
-        let outcome = self.here.admin(&["job", "show", id, "--json"]);
-        let shown: Value = serde_json::from_str(&outcome.out).expect("a job");
-        shown["jobs"].as_array().expect("jobs").clone()
-    }
-
-    #[track_caller]
-    fn ends(&self, id: &str) -> Value {
-        wait_for(&self.here, id, |job| !job["ended"].is_null())
+        submit(&self.here, &[&line, more].concat())
     }
 
     #[track_caller]
@@ -76,7 +60,7 @@ impl World {
 fn two_sites_are_gathered_each_below_its_name() {
     let world = World::new();
     let id = world.submit(&[]);
-    let ended = world.ends(&id);
+    let ended = ends(&world.here, &id);
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_eq!(ended["destinations"]["complete"], 2, "{ended}");
     assert_eq!(ended["destinations"]["gather"], true, "{ended}");
@@ -87,7 +71,7 @@ fn two_sites_are_gathered_each_below_its_name() {
         assert!(report.contains(&place), "{report}");
     }
     // The next round goes to the same places.
-    let ended = world.ends(&world.submit(&[]));
+    let ended = ends(&world.here, &world.submit(&[]));
     assert_eq!(ended["state"], "complete", "{ended}");
     world.assert_gathered();
 }
@@ -97,7 +81,7 @@ fn a_source_that_is_away_is_missing_and_comes_with_a_retry() {
     let mut world = World::new();
     world.sites[1].kill_daemon();
     let id = world.submit(&["--retries", "0"]);
-    let ended = world.ends(&id);
+    let ended = ends(&world.here, &id);
     assert_eq!(ended["state"], "partial", "{ended}");
     let why = ended["reason"]["text"].as_str().expect("a reason");
     assert!(why.starts_with("1 of 2 sources are complete."), "{why}");
@@ -105,10 +89,160 @@ fn a_source_that_is_away_is_missing_and_comes_with_a_retry() {
     let outcome = world.here.admin(&["job", "retry", &id]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     wait_for(&world.here, &id, |job| job["state"] == "complete");
-    let children = world.children(&id);
-    let attempts: Vec<&Value> = children.iter().map(|child| &child["attempts"]).collect();
+    let all = children(&world.here, &id);
+    let attempts: Vec<&Value> = all.iter().map(|child| &child["attempts"]).collect();
     assert_eq!(attempts, [1, 2]);
     world.assert_gathered();
+}
+
+/// Gives a file of a source this time, in seconds.
+fn set_time(site: &Rig, name: &str, seconds: u64) {
+    let path = site.export.join("run42").join(name);
+    let file = File::options().write(true).open(path);
+    let time = UNIX_EPOCH + Duration::from_secs(seconds);
+    file.and_then(|file| file.set_modified(time)).expect("set");
+}
+
+/// The length of a file in the archive.
+fn length(world: &World, name: &str) -> usize {
+    world.here.read(&format!("export/archive/{name}")).len()
+}
+
+/// The end of each job is not after the beginning of the next one.
+#[track_caller]
+fn assert_in_turn(children: &[Value]) {
+    let time = |job: &Value, field: &str| -> Timestamp {
+        serde_json::from_value(job[field].clone()).expect("a time")
+    };
+    let span = |job: &Value| (time(job, "started").0, time(job, "ended").0);
+    let mut spans: Vec<(i64, i64)> = children.iter().map(span).collect();
+    spans.sort_unstable();
+    for pair in spans.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{spans:?}");
+    }
+}
+
+#[test]
+fn of_merged_sources_the_newest_file_of_each_name_stays() {
+    let world = World::new();
+    // The first site has the newer one of the first name, the second site that of the second.
+    for (name, seconds) in [("d0/f0", [2_000, 1_000]), ("d1/f1", [1_000, 2_000])] {
+        for (site, seconds) in world.sites.iter().zip(seconds) {
+            set_time(site, name, seconds);
+        }
+    }
+    world.sites[0].write("export/run42/only/first", "first");
+    world.sites[1].write("export/run42/only/second", "second");
+    for round in ["the first", "the same"] {
+        let id = world.submit(&["--merge", "newest"]);
+        let ended = ends(&world.here, &id);
+        assert_eq!(ended["state"], "complete", "{round}: {ended}");
+        assert_eq!(length(&world, "d0/f0"), BYTES[0], "{round}");
+        assert_eq!(length(&world, "d1/f1"), BYTES[1], "{round}");
+        assert_eq!(length(&world, "only/first"), "first".len(), "{round}");
+        assert_eq!(length(&world, "only/second"), "second".len(), "{round}");
+        assert_in_turn(&children(&world.here, &id));
+        let report = world.here.admin(&["job", "report", &id]).out;
+        assert!(report.contains("the newest stays"), "{report}");
+        for name in NAMES {
+            assert!(report.contains(&format!("{name}:/data/run42")), "{report}");
+        }
+    }
+    assert_no_temporaries(&world.here.export);
+}
+
+#[test]
+fn a_merge_that_refuses_overwrites_nothing_and_names_the_others() {
+    let world = World::new();
+    for site in &world.sites {
+        site.write("export/run42/same", "same");
+        set_time(site, "same", 1_000);
+    }
+    world.here.write("export/archive/d0/f0", "there before");
+    for round in ["the first", "the same"] {
+        let id = world.submit(&["--merge", "refuse", "--retries", "0"]);
+        let ended = ends(&world.here, &id);
+        assert_eq!(ended["state"], "partial", "{round}: {ended}");
+        let all = children(&world.here, &id);
+        assert_in_turn(&all);
+        let failed = |job: &Value| job["summary"]["failed"].as_u64();
+        let mut counts: Vec<_> = all.iter().map(failed).collect();
+        counts.sort_unstable();
+        // Each source has the name that was there before. The later one has the names of the earlier one.
+        assert_eq!(counts, [Some(1), Some(u64::from(FILES))], "{round}");
+        let (first, later) = match failed(&all[0]) {
+            Some(1) => (0, 1),
+            _ => (1, 0),
+        };
+        assert_eq!(length(&world, "d0/f0"), "there before".len(), "{round}");
+        assert_eq!(length(&world, "d1/f1"), BYTES[first], "{round}");
+        assert_eq!(length(&world, "same"), "same".len(), "{round}");
+        let later = all[later]["id"].as_str().expect("an id");
+        let report = world.here.admin(&["job", "report", later]).out;
+        for name in ["d1/f1", "d2/f2"] {
+            assert!(report.contains(name), "{report}");
+        }
+        assert!(!report.contains("/same"), "{report}");
+        let report = world.here.admin(&["job", "report", later, "--json"]).out;
+        let report: Value = serde_json::from_str(&report).expect("a report");
+        let code = &report["failures"][0]["reason"]["code"];
+        assert_eq!(*code, FailureCode::Collision.as_str(), "{report}");
+    }
+    assert_no_temporaries(&world.here.export);
+}
+
+#[test]
+fn a_source_waits_while_another_one_is_merged_and_says_so() {
+    let world = World::new();
+    let id = world.submit(&["--merge", "newest", "--limit", "300KB/s"]);
+    let waits = FailureCode::OtherSource.as_str();
+    wait_for(&world.here, &id, |_| {
+        let all = children(&world.here, &id);
+        let is_queued = |job: &Value| job["state"] == "queued" && job["reason"]["code"] == waits;
+        all.iter().filter(|job| is_queued(job)).count() == 1
+    });
+    let outcome = world.here.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let ended = ends(&world.here, &id);
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_in_turn(&children(&world.here, &id));
+}
+
+#[test]
+fn a_rule_without_a_gather_or_with_a_sync_is_refused() {
+    let world = World::new();
+    let gathers = ["--from", "siteB:/data/run42", "--from", "siteC:/data/run42"];
+    let one = ["siteB:/data/run42"];
+    for (sources, more, word) in [
+        (
+            &gathers[..],
+            &["--merge", "oldest"][..],
+            "by-site, refuse, newest",
+        ),
+        (
+            &gathers,
+            &["--merge", "newest", "--sync"],
+            "the files of the others",
+        ),
+        (
+            &gathers,
+            &["--merge", "refuse", "--setting", "size-only"],
+            "size-only",
+        ),
+        (
+            &gathers,
+            &["--merge", "refuse", "--setting", "force"],
+            "contradict",
+        ),
+        (&one, &["--merge", "refuse"], "--from"),
+    ] {
+        let to = ["--to", "here:/data/archive"];
+        let outcome = world
+            .here
+            .admin(&[&["job", "submit"], sources, &to, more].concat());
+        assert_ne!(outcome.code, Some(0), "{more:?}");
+        assert!(outcome.complaint.contains(word), "{outcome:?}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::hosts;
 use godwit_api::energy::{self, UNREAD_FIGURE};
 use godwit_api::event::Encryption;
-use godwit_api::rest::{AttemptOutcome, Bottleneck, JobReport, Timestamp};
+use godwit_api::rest::{AttemptOutcome, Bottleneck, JobReport, Timestamp, own_place};
 use godwit_api::shown::printable;
 use godwit_api::units::{counted, human_rate, human_size};
 
@@ -262,15 +262,19 @@ fn destinations(page: &mut String, report: &JobReport) -> std::fmt::Result {
     if report.destinations.is_empty() {
         return Ok(());
     }
+    page.push_str("<h2>Destinations</h2>");
+    if report.description.gather {
+        write!(page, "<p>{}", report.description.merge.sentence())?;
+    }
     page.push_str(
-        "<h2>Destinations</h2><table><tr><th>Destination<th>Job<th>State<th class=n>Moved<th class=n>Files<th>Reason",
+        "<table><tr><th>Place<th>Job<th>State<th class=n>Moved<th class=n>Files<th>Reason",
     );
     for job in &report.destinations {
         let why = job.reason.as_ref().map_or("", |reason| &reason.text);
         write!(
             page,
             "<tr><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td>{}",
-            escape(&job.destination),
+            escape(own_place(job, &report.destinations)),
             escape(&job.id),
             job.state.name(),
             human_size(job.moved.bytes),

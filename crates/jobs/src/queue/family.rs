@@ -186,6 +186,7 @@ fn each(new: &NewJob) -> impl Iterator<Item = NewJob> {
 
 /// Whether a job of this form may have several destinations, or gather its sources.
 fn check_form(admission: &Admission, new: &NewJob) -> Result<(), JobsError> {
+    gather::check_merge(new)?;
     if new.gather {
         gather::check_form(new)?;
         return check_level(admission, "gather: ");

@@ -1,15 +1,18 @@
-//! Owns the form of a job that gathers: a job for each source, each below the name of its site, and places that must be apart.
+//! Owns the form of a job that gathers: a job for each source, its place by the rule for names that collide, and places that must be apart.
 //! Submits nothing; `family` does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use godwit_api::job::JobKind;
-use godwit_api::rest::{NewJob, Place};
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::{Merge, NewJob, Place};
 use godwit_state::DESTINATIONS_MAX;
 
 use super::family::invalid;
 use crate::basis::apart::{Apart, is_below};
 use crate::basis::error::JobsError;
+
+/// Settings that would hide from a merge which of two files is the other one, or the newer one.
+const BLIND: [&str; 2] = ["ignore-existing", "size-only"];
 
 /// Whether a job of this form may gather its sources.
 pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
@@ -22,15 +25,52 @@ pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
         _ if count > DESTINATIONS_MAX => format!(
             "gather: {count} sources; a job gathers at most {DESTINATIONS_MAX}, so submit several jobs"
         ),
+        _ if new.kind == JobKind::Sync && new.merge != Merge::BySite => {
+            "merge: a sync removes what its source lacks, so each source would remove the files of the others; gather by a copy"
+                .to_owned()
+        }
         _ if new.kind != JobKind::Copy => {
             "gather: only a copy gathers; submit one job for each source".to_owned()
         }
         _ if !new.list.is_empty() => {
             "gather: a list names entries of one source; leave the list out".to_owned()
         }
-        _ => return Ok(()),
+        _ => return check_settings(new),
     };
     Err(invalid(what))
+}
+
+/// Whether the settings let a merge see which of two files is the other one, or the newer one.
+fn check_settings(new: &NewJob) -> Result<(), JobsError> {
+    let blind = BLIND.iter().find(|name| new.settings.contains_key(**name));
+    match blind {
+        Some(name) if new.merge != Merge::BySite => Err(invalid(format!(
+            "settings: {name} keeps an entry without a look at the other one, so the merge could not follow its rule; leave it out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a rule for names that collide where nothing is gathered.
+pub(super) fn check_merge(new: &NewJob) -> Result<(), JobsError> {
+    match new.gather || new.merge == Merge::BySite {
+        true => Ok(()),
+        false => Err(invalid(
+            "merge: only a job that gathers its sources merges them; set gather".to_owned(),
+        )),
+    }
+}
+
+/// The settings of the job of each source.
+fn settings(new: &NewJob) -> BTreeMap<String, Vec<Text>> {
+    let mut settings = new.settings.clone();
+    let keeps = match new.merge {
+        Merge::BySite => return settings,
+        Merge::Refuse => "no-replace",
+        Merge::Newest => "update",
+    };
+    settings.insert(keeps.to_owned(), vec![Text(b"true".to_vec())]);
+    settings
 }
 
 /// The destination of the parent.
@@ -49,12 +89,15 @@ fn read(field: &str, text: &str) -> Result<Place, JobsError> {
     }
 }
 
-/// The job of each source: its contents go below its name in the destination.
+/// The job of each source: its contents go below its name in the destination, or into the destination itself.
 pub(super) fn each(new: &NewJob) -> Result<Vec<NewJob>, JobsError> {
     let below = destination(new)?;
     let sources = new.sources.iter().map(|text| read("sources", text));
     let sources: Vec<Place> = sources.collect::<Result<_, _>>()?;
-    let names = names(&sources)?;
+    let names = match new.merge {
+        Merge::BySite => names(&sources)?,
+        Merge::Refuse | Merge::Newest => vec![Vec::new(); sources.len()],
+    };
     let jobs = sources.into_iter().zip(names).map(|(source, name)| {
         let source = Place {
             directory: true,
@@ -66,7 +109,7 @@ pub(super) fn each(new: &NewJob) -> Result<Vec<NewJob>, JobsError> {
             contents: false,
             ..below.clone()
         };
-        if !destination.path.is_empty() {
+        if !destination.path.is_empty() && !name.is_empty() {
             destination.path.push(b'/');
         }
         destination.path.extend(name);
@@ -74,6 +117,8 @@ pub(super) fn each(new: &NewJob) -> Result<Vec<NewJob>, JobsError> {
             sources: vec![source.to_string()],
             destination: destination.to_string(),
             gather: false,
+            merge: Merge::BySite,
+            settings: settings(new),
             ..new.clone()
         }
     });
@@ -176,6 +221,60 @@ mod tests {
             ]
         );
         assert!(jobs.iter().all(|job| !job.gather));
+    }
+
+    #[test]
+    fn merged_sources_go_into_the_destination_itself_and_their_settings_follow_the_rule() {
+        for (merge, setting) in [(Merge::Refuse, "no-replace"), (Merge::Newest, "update")] {
+            for destination in ["here:/archive/all", "here:/archive/all/", "here:/archive"] {
+                let new = NewJob {
+                    merge,
+                    ..gather(&["a:/raw/x", "b:/raw/x/"], destination)
+                };
+                check_form(&new).expect("good");
+                let jobs = each(&new).expect("good");
+                let sources: Vec<&str> = jobs.iter().map(|job| job.sources[0].as_str()).collect();
+                assert_eq!(sources, ["a:/raw/x/.", "b:/raw/x/."]);
+                for job in jobs {
+                    let into = format!("{}/", destination.trim_end_matches('/'));
+                    assert_eq!(job.destination, into);
+                    assert_eq!(job.settings[setting], [Text(b"true".to_vec())]);
+                    assert_eq!(job.merge, Merge::BySite);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_merge_that_could_not_follow_its_rule_is_refused() {
+        let merged = |merge| NewJob {
+            merge,
+            ..gather(&["a:/x", "b:/x"], "here:/archive")
+        };
+        for merge in [Merge::Refuse, Merge::Newest] {
+            let new = merged(merge);
+            check_merge(&new).expect("it gathers");
+            let alone = NewJob {
+                gather: false,
+                ..new.clone()
+            };
+            check_merge(&alone).expect_err("nothing is gathered");
+            let sync = NewJob {
+                kind: JobKind::Sync,
+                ..new.clone()
+            };
+            let refused = check_form(&sync).expect_err("it deletes").to_string();
+            assert!(refused.contains("the files of the others"), "{refused}");
+            for name in BLIND {
+                let mut blind = new.clone();
+                let value = vec![Text(b"true".to_vec())];
+                blind.settings.insert(name.to_owned(), value);
+                let refused = check_form(&blind).expect_err("it is blind").to_string();
+                assert!(refused.contains(name), "{refused}");
+                blind.merge = Merge::BySite;
+                check_form(&blind).expect("names do not meet");
+            }
+        }
     }
 
     #[test]

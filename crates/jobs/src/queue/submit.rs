@@ -23,7 +23,7 @@ pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use crate::basis::turns::Turns;
-use crate::queue::family;
+use crate::queue::{family, gather};
 use crate::rights::{Rights, access};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
@@ -221,6 +221,7 @@ pub(crate) fn check_known(
             "gather: only a job that is submitted may gather sources; make a schedule for each source",
         ));
     }
+    gather::check_merge(new)?;
     if !new.more_destinations.is_empty() {
         return Err(JobsError::invalid(
             FailureCode::Invalid,

@@ -297,6 +297,7 @@ impl Seen {
             destination: of.place(self, &new.destination),
             more_destinations: of.places(self, &new.more_destinations),
             gather: new.gather,
+            merge: new.merge,
             label: label_of(of.owner, new.label),
             // Settings that are texts, and rules of a selection, may be names.
             settings: settings.collect(),

@@ -115,6 +115,37 @@ fn a_gather_needs_a_right_at_each_source_and_is_counted_by_sources() {
 }
 
 #[test]
+fn merged_sources_have_one_destination_and_a_rule_needs_a_gather() {
+    let world = world();
+    let client = world.client();
+    let new = |gather: bool, merge: &str| {
+        json!({
+            "sources": ["here:/data/run4", "here:/data/run5"], "destination": "here:/archive/all",
+            "gather": gather, "merge": merge, "not_before": "2100-01-01T00:00:00Z",
+        })
+    };
+    for merge in ["refuse", "newest"] {
+        let made = client.post("/api/v1/jobs", &new(true, merge));
+        let made = made.expect(201).json();
+        let id = made["id"].as_str().unwrap();
+        let children = client.get(&format!("/api/v1/jobs?parent={id}"));
+        let children = children.expect(200).json();
+        let children = children["jobs"].as_array().unwrap();
+        assert_eq!(children.len(), 2);
+        for child in children {
+            assert_eq!(child["destination"], "here:/archive/all/", "{child}");
+        }
+        let description = client.get(&format!("/api/v1/jobs/{id}/description"));
+        let description = description.expect(200).json();
+        assert_eq!(description["merge"], merge, "{description}");
+        let refused = client.post("/api/v1/jobs", &new(false, merge));
+        let refused = refused.expect_problem(422, "invalid");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains("merge: only a job"), "{detail}");
+    }
+}
+
+#[test]
 fn places_that_meet_and_too_many_places_are_refused() {
     let world = world();
     let client = world.client();

@@ -18,6 +18,8 @@ JobState = Literal[
 """The state of a job."""
 LimitScopeName = Literal["node", "owner", "site", "job_default"]
 """Scope of a limit."""
+Merge = Literal["by_site", "refuse", "newest"]
+"""Where the contents of gathered sources go, and which entry stays if several have one name."""
 NodeState = Literal["up", "draining", "drained", "joining", "lost", "unknown"]
 """State of a node."""
 RateInput = Union[int, str]
@@ -825,6 +827,8 @@ class NewJob(TypedDict):
     """Paths below the one source: only these entries are transferred. A directory includes its contents only with `selection.recursive`. Without a list, all entries of the sources are selected."""
     manifest: NotRequired[bool]
     """Whether the job writes a manifest of the delivered entries. The node that runs the job keeps the manifest."""
+    merge: NotRequired[Merge]
+    """Where the contents of gathered sources go, and which entry stays if several have one name."""
     more_destinations: NotRequired[List[str]]
     """Further places to copy to. The job is then the parent of a job for each destination, and no node runs it itself."""
     not_before: NotRequired[Optional[Timestamp]]

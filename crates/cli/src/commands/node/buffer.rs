@@ -7,7 +7,8 @@ use clap::ArgMatches;
 use godwit_api::duration::parse_duration;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{
-    BufferChanged, BufferFile, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer, NewJob,
+    BufferChanged, BufferFile, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer, Merge,
+    NewJob,
 };
 use godwit_api::units::human_size;
 use godwit_client::{Buffer, Client, idempotency_key};
@@ -194,6 +195,7 @@ fn warm(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         destination: format!("{HERE}:null:"),
         more_destinations: Vec::new(),
         gather: false,
+        merge: Merge::BySite,
         label: "fills the transfer buffer".to_owned(),
         settings: BTreeMap::from([("keep-in-buffer".to_owned(), vec![Text(time.into_bytes())])]),
         selection: None,

@@ -33,6 +33,9 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
     let report: JobReport = jobs.report(&job.id)?;
     let clock = Clock::now();
     let mut parts = vec![show::text(&job, &clock)];
+    if report.description.gather {
+        parts.push(report.description.merge.sentence().to_owned());
+    }
     if !report.destinations.is_empty() {
         parts.push(table::destinations(&report.destinations, &clock));
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::ArgMatches;
 use godwit_api::job::{JobKind, Selection, Text};
-use godwit_api::rest::{Divide, NewJob, Place};
+use godwit_api::rest::{Divide, Merge, NewJob, Place};
 use godwit_api::units::parse_rate;
 use godwit_client::{Client, idempotency_key};
 
@@ -23,6 +23,7 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let clock = Clock::now();
     let new = NewJob {
+        merge: merge(matches)?,
         not_before: optional(matches, "after")?
             .map(|text| clock.parse("--after", &text))
             .transpose()?,
@@ -93,6 +94,7 @@ pub(super) fn describe(
         destination,
         more_destinations: destinations,
         gather,
+        merge: Merge::BySite,
         label: optional(matches, "label")?.unwrap_or_default(),
         settings: settings(&texts(matches, "setting")?)?,
         selection,
@@ -116,6 +118,16 @@ fn divide(matches: &ArgMatches) -> Result<Divide, Failure> {
     Divide::from_word(&word).ok_or_else(|| {
         let words = Divide::WORDS.join(", ");
         Failure::usage(format!("--divide {word:?}: must be one of {words}"))
+    })
+}
+
+fn merge(matches: &ArgMatches) -> Result<Merge, Failure> {
+    let Some(word) = optional(matches, "merge")? else {
+        return Ok(Merge::BySite);
+    };
+    Merge::from_word(&word).ok_or_else(|| {
+        let words = Merge::WORDS.join(", ");
+        Failure::usage(format!("--merge {word:?}: must be one of {words}"))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Aligned tables, cut to the width of the terminal.
 //! Knows what a job's row shows; its words come from `words`.
 
-use godwit_api::rest::JobView;
+use godwit_api::rest::{JobView, own_place};
 use rustix::termios::{isatty, tcgetwinsize};
 
 use super::when::Clock;
@@ -71,7 +71,7 @@ pub(super) fn destinations(jobs: &[JobView], clock: &Clock) -> String {
         "RATE",
         "LEFT",
         "LIMITED BY",
-        "DESTINATION",
+        "PLACE",
     ];
     let row = |job: &JobView| {
         vec![
@@ -81,7 +81,7 @@ pub(super) fn destinations(jobs: &[JobView], clock: &Clock) -> String {
             words::rate(job),
             words::left(job),
             words::limited(job),
-            printable(&job.destination),
+            printable(own_place(job, jobs)),
         ]
     };
     let rows: Vec<Vec<String>> = jobs.iter().map(row).collect();
