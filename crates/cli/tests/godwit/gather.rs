@@ -8,7 +8,7 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::Timestamp;
 use serde_json::Value;
 
-use super::family::{children, ends, submit, with_sites};
+use super::family::{children, ends, states, submit, with_sites};
 use super::judge::{assert_identical_to_rsync, assert_no_temporaries};
 use super::rig::Rig;
 use super::sites::{fill, know, wait_for};
@@ -206,6 +206,37 @@ fn a_source_waits_while_another_one_is_merged_and_says_so() {
     let ended = ends(&world.here, &id);
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_in_turn(&children(&world.here, &id));
+}
+
+#[test]
+fn a_site_with_many_files_and_sources_keeps_no_other_one_waiting() {
+    let mut world = World::new();
+    for number in 0..10_000 {
+        let half = ["a", "b"][number % 2];
+        world.sites[0].write(&format!("export/{half}/{number}"), [7_u8; 400]);
+    }
+    world.sites[1].write("export/one/file", [7_u8; 400]);
+    // Two jobs at once: the first site alone could fill both places.
+    world.here.kill_daemon();
+    world.here.serve(&["--jobs", "2"]);
+    let words = [
+        ["--from", "siteB:/data/a"],
+        ["--from", "siteB:/data/b"],
+        ["--from", "siteC:/data/one"],
+        ["--to", "here:/data/archive"],
+        ["--limit", "200KB/s"],
+    ];
+    let id = submit(&world.here, words.as_flattened());
+    let all = children(&world.here, &id);
+    let last = all[2]["id"].as_str().expect("an id");
+    wait_for(&world.here, last, |job| job["state"] == "complete");
+    let states = states(&world.here, &id);
+    assert!(states[..2].iter().all(|it| it != "complete"), "{states:?}");
+    let outcome = world.here.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let ended = ends(&world.here, &id);
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_eq!(ended["moved"]["files"], 10_001, "{ended}");
 }
 
 #[test]

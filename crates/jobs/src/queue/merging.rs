@@ -1,41 +1,53 @@
 //! Says which waiting jobs let another one go first: sources that are merged into one directory go one after another.
 //! Claims nothing. The state refuses a claim that comes too early.
 
+use std::collections::HashMap;
+
 use godwit_api::failure::FailureCode;
 use godwit_state::{Families, Job, Reader, Reason};
 
 use crate::basis::error::JobsError;
 
-/// Takes out the jobs that have to let another child of their parent go first, each with its reason. `is_live` says of a job whether an
-/// attempt here has not stopped yet.
+/// Waiting jobs, after a look at the other children of their parents.
+#[derive(Default)]
+pub(crate) struct Parted {
+    /// Jobs that may begin.
+    pub(crate) free: Vec<Job>,
+    /// Jobs that have to let another one go first, and why.
+    pub(crate) waiting: Vec<(Job, Reason)>,
+    /// Parents of the jobs that may begin, by the ids of the jobs.
+    pub(crate) parents: HashMap<String, String>,
+}
+
+/// Takes out the jobs that have to let another child of their parent go first. `is_live` says of a job whether an attempt here has not
+/// stopped yet.
 pub(crate) fn part(
     reader: &Reader,
     due: Vec<Job>,
     is_live: &dyn Fn(&str) -> bool,
-) -> Result<(Vec<Job>, Vec<(Job, Reason)>), JobsError> {
-    let (mut free, mut waiting) = (Vec::new(), Vec::new());
+) -> Result<Parted, JobsError> {
+    let mut parted = Parted::default();
     for job in due {
-        match comes_first(reader, &job, is_live)? {
-            true => free.push(job),
-            false => waiting.push((job, reason())),
+        let Some(parent) = Families(reader).parent(&job.id)? else {
+            parted.free.push(job);
+            continue;
+        };
+        let children = Families(reader).children(&parent)?;
+        if is_taken(&job, &children, is_live) {
+            parted.waiting.push((job, reason()));
+        } else {
+            parted.parents.insert(job.id.clone(), parent);
+            parted.free.push(job);
         }
     }
-    Ok((free, waiting))
+    Ok(parted)
 }
 
-/// Whether no other child of the parent writes to the same destination.
-fn comes_first(
-    reader: &Reader,
-    job: &Job,
-    is_live: &dyn Fn(&str) -> bool,
-) -> Result<bool, JobsError> {
-    let Some(parent) = Families(reader).parent(&job.id)? else {
-        return Ok(true);
-    };
-    let children = Families(reader).children(&parent)?;
+/// Whether another of these children writes to the destination of the job.
+fn is_taken(job: &Job, children: &[Job], is_live: &dyn Fn(&str) -> bool) -> bool {
     let writes = |other: &Job| other.state.moves() || is_live(&other.id);
     let mut others = children.iter().filter(|other| other.id != job.id);
-    Ok(!others.any(|other| other.destination == job.destination && writes(other)))
+    others.any(|other| other.destination == job.destination && writes(other))
 }
 
 fn reason() -> Reason {
@@ -105,9 +117,13 @@ mod tests {
                 let job = reader.job(id).expect("read");
                 job.expect("there")
             });
-            let (free, waiting) = part(&reader, due.to_vec(), is_live).expect("read");
-            let waiting: Vec<String> = waiting.into_iter().map(|(job, _)| job.id).collect();
-            let free: Vec<String> = free.into_iter().map(|job| job.id).collect();
+            let parted = part(&reader, due.to_vec(), is_live).expect("read");
+            let waiting = parted.waiting.into_iter().map(|(job, _)| job.id);
+            let waiting: Vec<String> = waiting.collect();
+            let free: Vec<String> = parted.free.into_iter().map(|job| job.id).collect();
+            for id in &free {
+                assert_eq!(parted.parents[id], id.replace(['1', '2'], "0"));
+            }
             (free, waiting)
         };
         let all = ["m1", "m2", "s1", "s2"].map(str::to_owned).to_vec();

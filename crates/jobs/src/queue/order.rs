@@ -4,6 +4,8 @@
 //!
 //! Owners compete by their shares: the next job is that of the owner with the fewest running jobs for the weight of the share.
 //! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
+//! Among the jobs of one parent the site with the fewest running jobs goes first, so that no site with many of its sources keeps another
+//! one waiting.
 //! Jobs of other sites may not take all places, neither of the node nor with a site, because a job can run for ever: some places are kept
 //! for jobs of this site. For the same reason, jobs of one other site leave some of these places to further sites.
 
@@ -27,6 +29,8 @@ pub(crate) struct Rules {
     pub(crate) site_max: HashMap<String, u32>,
     /// Weights of owners; 1 where there is none.
     pub(crate) weights: HashMap<String, u32>,
+    /// Parents of waiting jobs, by the ids of the jobs.
+    pub(crate) parents: HashMap<String, String>,
 }
 
 /// A job that runs.
@@ -216,6 +220,7 @@ pub(crate) fn choose(
         let Some(index) = next else {
             break;
         };
+        let index = fairest(&left, index, &counts, rules);
         let job = left.remove(index);
         counts.add(&job.owner, &sites_of(&job));
         plan.start.push(job);
@@ -226,6 +231,27 @@ pub(crate) fn choose(
         }
     }
     plan
+}
+
+/// The job that goes in the place of the chosen one: of those with its parent and priority the first whose sites run the fewest jobs.
+fn fairest(left: &[Job], chosen: usize, counts: &Counts, rules: &Rules) -> usize {
+    let parent_of = |job: &Job| rules.parents.get(&job.id);
+    let Some((job, parent)) = left
+        .get(chosen)
+        .and_then(|job| Some((job, parent_of(job)?)))
+    else {
+        return chosen;
+    };
+    let in_use = |job: &Job| -> u32 {
+        let sites = sites_of(job).into_iter();
+        sites.filter_map(|site| counts.sites.get(&site)).sum()
+    };
+    left.iter()
+        .enumerate()
+        .filter(|(_, other)| other.priority == job.priority && parent_of(other) == Some(parent))
+        .filter(|(_, other)| counts.in_the_way(other, rules).is_none())
+        .min_by_key(|(_, other)| in_use(other))
+        .map_or(chosen, |(index, _)| index)
 }
 
 /// Places kept for jobs of this site, and among jobs of other sites for further sites: a quarter,

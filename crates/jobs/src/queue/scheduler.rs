@@ -25,7 +25,7 @@ use crate::queue::away;
 use crate::queue::kin;
 use crate::queue::merging;
 use crate::queue::nodes::{NO_NODE, Nodes, Seen};
-use crate::queue::order::{self, Running};
+use crate::queue::order::{self, Rules, Running};
 use crate::queue::prune::Pruner;
 use crate::queue::rules::Policy;
 use crate::queue::schedule;
@@ -172,11 +172,15 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     }
     due.retain(|job| nodes.can_run(job));
     due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
-    let (due, in_turn) = merging::part(reader, due, &|id| live.contains(id))?;
+    let parted = merging::part(reader, due, &|id| live.contains(id))?;
+    let due = parted.free;
     let kinship = kin::read(reader, &this.name, &due)?;
     let (due, again) = seen.sift(due, &nodes, (&kinship, running.len()), Instant::now());
     let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
-    let rules = policy.rules(queue.jobs_max);
+    let rules = Rules {
+        parents: parted.parents,
+        ..policy.rules(queue.jobs_max)
+    };
     let plan = order::choose(due, &running, &elsewhere, &rules);
     let running = [running, elsewhere].concat();
     for job in plan.start {
@@ -185,7 +189,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     let new = plan
         .wait
         .into_iter()
-        .chain(in_turn)
+        .chain(parted.waiting)
         .filter(|(job, why)| job.reason.as_ref() != Some(why));
     for (job, reason) in new.take(EXPLAINED_MAX) {
         let explain = JobOp::Explain {

@@ -67,6 +67,44 @@ fn owners_take_turns_in_each_order_of_arrival() {
     );
 }
 
+#[test]
+fn sites_of_one_parent_take_turns_and_other_jobs_keep_their_order() {
+    let children = [
+        ("p1", "siteB"),
+        ("p2", "siteB"),
+        ("p3", "siteB"),
+        ("p4", "siteC"),
+    ];
+    let waiting: Vec<Job> = [("a1", "siteB"), ("a2", "siteB")]
+        .iter()
+        .chain(&children)
+        .map(|(id, site)| job(id, "alice", site))
+        .collect();
+    let parents = children.map(|(id, _)| (id.to_owned(), "p0".to_owned()));
+    let rules = Rules {
+        node_max: 4,
+        parents: HashMap::from(parents),
+        ..Rules::default()
+    };
+    let plan = choose(waiting.clone(), &[], &[], &rules);
+    assert_eq!(ids(&plan.start), ["a1", "a2", "p4", "p1"]);
+    // A higher priority goes first still.
+    let mut urgent = waiting;
+    urgent.remove(0);
+    urgent.remove(0);
+    urgent[0].priority = 1;
+    let plan = choose(urgent, &[], &[], &rules);
+    assert_eq!(ids(&plan.start), ["p1", "p4", "p2", "p3"]);
+    // The site's limit binds its own jobs alone.
+    let rules = Rules {
+        site_max: HashMap::from([("siteB".to_owned(), 1)]),
+        ..rules
+    };
+    let waiting = children.map(|(id, site)| job(id, "alice", site)).to_vec();
+    let plan = choose(waiting, &[], &[], &rules);
+    assert_eq!(ids(&plan.start), ["p1", "p4"]);
+}
+
 /// The limit of a site is shared by users and guests, too.
 #[test]
 fn jobs_of_other_sites_leave_places_with_a_site() {
