@@ -1,4 +1,4 @@
-// Owns the test of jobs with several destinations on the page: the form, the row of each destination, the retry of what failed, a schedule.
+// Owns the test of jobs with several destinations or sources on the page: the form, the row of each, the retry of what failed, a schedule.
 // The Rust test `page` runs it; by hand: GODWIT=target/debug/godwit node ui/tests/destinations.mjs. SHOTS=DIRECTORY keeps pictures.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -54,7 +54,7 @@ try {
     await accessible(page, 'destinations');
     await shot(page, 'destinations');
     await row('siteB:/data/one').getByRole('link').click();
-    await page.getByText('One destination of').waitFor();
+    await page.getByText('Part of', { exact: true }).waitFor();
     await page.getByRole('link', { name: id }).click();
     await until('both rows', async () => (await rows.count()) === 2);
   });
@@ -84,6 +84,25 @@ try {
     const attempts = Object.fromEntries(jobs.map((job) => [job.destination, job.attempts]));
     assert.deepEqual(attempts, { 'siteB:/data/one': 1, 'siteB:/data/two': 2 });
     for (const name of ['one', 'two']) same(join(there.data, name));
+  });
+
+  await step('sources of several sites are gathered, and the rows name them', async () => {
+    await page.goto(`${here.url}/new?from=here:/data/run&from=siteB:/data/one&to=here:/data/all`);
+    const command = 'godwit job submit --from here:/data/run --from siteB:/data/one --to here:/data/all';
+    await page.getByText(command).waitFor();
+    await page.getByText('2 sources, and a job for each.').waitFor();
+    await page.getByLabel('Sources').selectOption('newest');
+    await page.getByText(`${command} --merge newest`).waitFor();
+    await accessible(page, 'several sources in the form');
+    await page.getByRole('button', { name: 'Submit the job' }).click();
+    await state(page, 'complete');
+    await page.getByText('Of files with one name the newest stays.').waitFor();
+    const sources = page.getByRole('region', { name: 'Sources' }).locator('tbody tr');
+    for (const place of ['here:/data/run', 'siteB:/data/one']) {
+      assert.equal(await sources.filter({ hasText: place }).getAttribute('data-state'), 'complete');
+    }
+    await accessible(page, 'sources');
+    same(join(here.data, 'all'));
   });
 
   await step('a schedule takes several destinations', async () => {

@@ -114,3 +114,8 @@ assert.deepEqual(ticks('29T21:00:00', '30T00:00:00', '30T03:00:00'), ['21:00:00\
 assert.equal(zoomOf([1, 2, 3], { min: 1, max: 3 }), null);
 assert.deepEqual(zoomOf([1, 2, 3], { min: 1.5, max: 3 }), { min: 1.5, max: 3 }, 'a zoom stays when values arrive');
 assert.equal(zoomOf([], { min: null, max: null }), null);
+
+const { asCommand } = await module('commands.ts');
+const gather = { sources: ['a:/x', 'b:/x'], destination: 'here:/all', gather: true };
+assert.equal(asCommand(gather), 'godwit job submit --from a:/x --from b:/x --to here:/all');
+assert.equal(asCommand({ ...gather, merge: 'refuse' }), 'godwit job submit --from a:/x --from b:/x --to here:/all --merge refuse');

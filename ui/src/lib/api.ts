@@ -10,6 +10,7 @@ export type Attempt = Schemas['AttemptView'];
 export type FailureGroup = Schemas['FailureGroup'];
 export type LogLine = Schemas['LogLine'];
 export type MissingNode = Schemas['MissingNode'];
+export type Merge = Schemas['Merge'];
 export type NewJob = Schemas['NewJob'];
 export type NodeInfo = Schemas['NodeView'];
 export type Role = Schemas['RoleName'];

@@ -48,7 +48,8 @@ export function asCommand(job: NewJob): string {
   const to = more.length > 0 ? [job.destination, ...more].map((one) => `--to ${quoted(one)}`) : [quoted(job.destination)];
   if (job.gather) {
     const from = job.sources.map((one) => `--from ${quoted(one)}`);
-    return ['godwit job submit', ...from, `--to ${quoted(job.destination)}`, ...options].join(' ');
+    const merge = job.merge && job.merge !== 'by_site' ? [`--merge ${job.merge}`] : [];
+    return ['godwit job submit', ...from, `--to ${quoted(job.destination)}`, ...merge, ...options].join(' ');
   }
   return ['godwit job submit', ...job.sources.map(quoted), ...to, ...options].join(' ');
 }
