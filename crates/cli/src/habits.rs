@@ -276,7 +276,7 @@ const HABITS: &[(&[&str], &str)] = &[
     ),
     (
         &["--immutable"],
-        "--ignore-existing leaves existing entries unchanged",
+        "--no-replace fails files that would replace one with other contents",
     ),
     (
         &["--max-age", "--min-age"],
