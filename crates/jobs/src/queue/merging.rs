@@ -27,13 +27,17 @@ pub(crate) fn part(
     is_live: &dyn Fn(&str) -> bool,
 ) -> Result<Parted, JobsError> {
     let mut parted = Parted::default();
+    let mut families: HashMap<String, Vec<Job>> = HashMap::new();
     for job in due {
         let Some(parent) = Families(reader).parent(&job.id)? else {
             parted.free.push(job);
             continue;
         };
-        let children = Families(reader).children(&parent)?;
-        if is_taken(&job, &children, is_live) {
+        if !families.contains_key(&parent) {
+            families.insert(parent.clone(), Families(reader).children(&parent)?);
+        }
+        let children = families.get(&parent).map_or(&[][..], Vec::as_slice);
+        if is_taken(&job, children, is_live) {
             parted.waiting.push((job, reason()));
         } else {
             parted.parents.insert(job.id.clone(), parent);
