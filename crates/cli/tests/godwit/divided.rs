@@ -163,6 +163,33 @@ fn a_divided_job_compares_with_the_entries_of_the_destination() {
 }
 
 #[test]
+fn a_divided_job_replaces_no_entry_that_differs_if_it_was_asked_so() {
+    let (here, there) = two_sites();
+    fs::create_dir_all(here.export.join("set/d")).expect("made");
+    large(&here.export.join("set/d/large"), 1);
+    for name in ["other", "new"] {
+        here.write(&format!("export/set/d/{name}"), "source");
+    }
+    for name in ["large", "other"] {
+        there.write(&format!("export/copy/d/{name}"), "destination's");
+    }
+    let asked = ["--setting", "no-replace", "--retries", "0"];
+    let line = [&ALWAYS[..], &asked].concat();
+    let id = submit(&here, "here:/data/set/.", "siteB:/data/copy", &line);
+    let job = ended(&here, &id);
+    let log = log(&here, &id);
+    assert_eq!(job["state"], "partial", "{job}\n{log}");
+    assert_eq!(job["summary"]["failed"], 2, "{job}\n{log}");
+    assert!(log.contains("divided: "), "{log}");
+    for name in ["large", "other"] {
+        let content = there.read(&format!("export/copy/d/{name}"));
+        assert_eq!(content, b"destination's", "{name}");
+    }
+    assert_eq!(there.read("export/copy/d/new"), b"source");
+    assert_no_temporaries(&there.export);
+}
+
+#[test]
 fn a_divided_job_compares_as_it_was_asked_to() {
     let (here, there) = two_sites();
     let (from, to) = (here.export.join("set"), there.export.join("copy"));
