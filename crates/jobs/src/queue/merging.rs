@@ -64,8 +64,8 @@ fn reason() -> Reason {
 #[cfg(test)]
 mod tests {
     use godwit_state::{
-        Actor, Command, FEATURE_LEVEL, JobOp, NewFamily, NewJob, Op, RetryPolicy, Runner, Store,
-        StoredPlace, Timestamp,
+        Actor, Command, FEATURE_LEVEL, JobOp, NewFamily, NewJob, Op, RetryPolicy, Role, Runner,
+        Store, StoredPlace, Timestamp,
     };
 
     use super::*;
@@ -99,7 +99,14 @@ mod tests {
         let mut index = 0;
         let mut op = |op| {
             index += 1;
-            let command = Command::new(Timestamp(1), Actor::node("node1"), op);
+            let alice = Actor {
+                name: "alice".to_owned(),
+                role: Some(Role::Operator),
+                remote: None,
+                request: None,
+                via: None,
+            };
+            let command = Command::new(Timestamp(1), alice, op);
             let done = store.apply(index, &command).expect("applied");
             done.expect("taken");
         };
