@@ -4,8 +4,9 @@
 mod support;
 
 use godwit_state::{
-    Change, CommandError, Effect, FEATURE_LEVEL, FailureCode, Families, Job, JobChange, JobFilter,
-    JobOp, JobQueue, JobState, NewFamily, Op, Outcome, Prune, Reason,
+    Change, CommandError, DESTINATIONS_MAX, Effect, FEATURE_LEVEL, FailureCode, Families, Job,
+    JobChange, JobFilter, JobOp, JobQueue, JobState, NewFamily, NewJob, Op, Outcome, Prune, Reason,
+    Role, Secret, User,
 };
 use support::state::State;
 use support::{at, claim, finish, job_command, new_job, nightly, place};
@@ -399,6 +400,40 @@ fn an_owner_who_is_removed_leaves_no_parent_that_goes_on() {
         change(&mut state, id, deny).expect("denied");
     }
     assert_eq!(job(&state, PARENT).state, JobState::Failed);
+}
+
+/// Deriving a parent reads all its children, so a command that ends many of them does it once. Each change of a parent has an epoch.
+#[test]
+fn each_parent_is_derived_once_when_its_owner_is_removed() {
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let bob = User {
+        name: "bob".to_owned(),
+        role: Role::Operator,
+        password: Some(Secret::new("hash")),
+        disabled: false,
+    };
+    state.op(0, Op::User(Change::Put(bob))).expect("made");
+    for family in 0..3 {
+        let of_bob = |number: usize| NewJob {
+            owner: "bob".to_owned(),
+            ..new_job(&format!("p{family}{number:02}"))
+        };
+        let new = NewFamily {
+            parent: of_bob(0),
+            children: (1..=DESTINATIONS_MAX).map(of_bob).collect(),
+        };
+        state.op(1, submit(new)).expect("submitted");
+    }
+    let parents = ["p000", "p100", "p200"];
+    let before = parents.map(|id| job(&state, id).epoch);
+    let remove = Op::User(Change::Remove("bob".to_owned()));
+    state.op(2, remove).expect("removed");
+    for (id, before) in parents.into_iter().zip(before) {
+        let parent = job(&state, id);
+        assert_eq!(parent.state, JobState::Failed, "{id}");
+        assert_eq!(parent.epoch, before + 1, "{id}");
+    }
 }
 
 #[test]

@@ -316,6 +316,7 @@ fn requeue(
         )?
         .query_map(params![node, but], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
+    let mut parents = families::Parents::default();
     let mut jobs = 0;
     for id in ids {
         let Some(mut row) = JobRow::find(context, &id)? else {
@@ -325,9 +326,10 @@ fn requeue(
         row.leave(cause, to, why.clone(), Moved::default())?;
         row.save()?;
         Notices(context).job(&row.job, true)?;
-        families::follow(context, &row.job)?;
+        parents.add(context, &row.job)?;
         jobs += 1;
     }
+    parents.follow(context)?;
     Ok(Effect::Restarted { jobs })
 }
 

@@ -4,6 +4,8 @@
 //! A parent moves while any child does, waits or is paused while any child does, and ends with the last one. It is complete if all
 //! children are. Texts of a parent name children by number and id, because a viewer may not know their places.
 
+use std::collections::BTreeSet;
+
 use rusqlite::params;
 use serde_json::{Map, Value};
 
@@ -133,9 +135,28 @@ pub(super) fn has_children(context: &Context<'_>, job: &Job) -> Result<bool, Sto
 
 /// Derives the state of the parent of a job that has changed, if it has one.
 pub(super) fn follow(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
-    match parent_of(context.db, &job.id)? {
-        Some(parent) => derive(context, &parent).map(drop),
-        None => Ok(()),
+    let mut parents = Parents::default();
+    parents.add(context, job)?;
+    parents.follow(context)
+}
+
+/// The parents of the jobs that one command has changed. Deriving a parent reads all its children, so it is done once.
+#[derive(Default)]
+pub(super) struct Parents(BTreeSet<String>);
+
+impl Parents {
+    /// Adds the parent of a changed job, if it has one.
+    pub(super) fn add(&mut self, context: &Context<'_>, job: &Job) -> Result<(), Stop> {
+        self.0.extend(parent_of(context.db, &job.id)?);
+        Ok(())
+    }
+
+    /// Derives the state of each parent, in the order of their ids.
+    pub(super) fn follow(self, context: &Context<'_>) -> Result<(), Stop> {
+        for parent in self.0 {
+            derive(context, &parent)?;
+        }
+        Ok(())
     }
 }
 

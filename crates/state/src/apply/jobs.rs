@@ -202,6 +202,7 @@ pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
         .query_map([owner], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     let text = format!("{owner} is no longer a user of this node");
+    let mut parents = families::Parents::default();
     for id in ids {
         let Some(mut row) = JobRow::find(context, &id)? else {
             continue;
@@ -218,9 +219,9 @@ pub(super) fn end_of(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
         work::end(context.db, &id)?;
         row.save()?;
         Notices(context).job(&row.job, true)?;
-        families::follow(context, &row.job)?;
+        parents.add(context, &row.job)?;
     }
-    Ok(())
+    parents.follow(context)
 }
 
 /// When a waiting job is due.
