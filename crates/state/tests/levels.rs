@@ -4,9 +4,9 @@
 mod support;
 
 use godwit_state::{
-    AccessRule, Agreed, Change, CommandError, Invite, JobOp, Join, LEVEL_KEPT_PASSWORD,
-    NewPassword, Node, Op, OpenError, Options, ProposeError, Replica, Role, Secret, Timestamp,
-    User,
+    AccessRule, Actor, Agreed, Change, Command, CommandError, Invite, JobOp, Join,
+    LEVEL_KEPT_PASSWORD, LEVEL_PROVEN, NewPassword, Node, Op, OpenError, Options, ProposeError,
+    ProvenToken, Replica, Role, Secret, Timestamp, Token, User,
 };
 use support::state::State;
 use support::{at, claim, command, new_job};
@@ -177,6 +177,60 @@ fn a_rule_of_an_older_program_is_read_as_it_was() {
     let rule: AccessRule = serde_json::from_str(text).expect("a rule");
     assert_eq!(rule.site, None);
     assert_eq!(serde_json::to_string(&rule).expect("text"), text);
+}
+
+/// A node checks a password and proposes the token. Its state may be older than the change of the password.
+#[test]
+fn a_token_made_with_an_earlier_password_is_refused() {
+    let put = |password: Option<&str>, disabled: bool| {
+        Op::User(Change::Put(User {
+            name: "ada".to_owned(),
+            role: Role::Viewer,
+            password: password.map(Secret::new),
+            disabled,
+        }))
+    };
+    let sign_in = |id: &str, password: &str| {
+        let token = Token {
+            id: id.to_owned(),
+            user: "ada".to_owned(),
+            hash: Secret::new(format!("digest of {id}")),
+            scope: "login".to_owned(),
+            role: Role::Viewer,
+            created: Timestamp(0),
+            expires: None,
+            revoked: None,
+            last_digits: "abcd".to_owned(),
+            comment: String::new(),
+        };
+        let op = Op::ProvenToken(Box::new(ProvenToken {
+            token,
+            password: Secret::new(password),
+        }));
+        let ada = Actor {
+            name: "ada".to_owned(),
+            role: Some(Role::Viewer),
+            ..Actor::default()
+        };
+        Command::new(Timestamp(1), ada, op)
+    };
+    let mut state = State::new();
+    state.op(0, Op::Level(LEVEL_PROVEN - 1)).expect("alone");
+    state.op(1, put(Some("first"), false)).expect("a user");
+    let below = state.apply(&sign_in("t0", "first")).expect_err("too early");
+    assert!(below.to_string().contains("cluster level"), "{below}");
+    state.op(2, Op::Level(LEVEL_PROVEN)).expect("alone");
+    state.apply(&sign_in("t1", "first")).expect("a sign-in");
+    state.op(3, put(Some("second"), false)).expect("a password");
+    let late = state.apply(&sign_in("t2", "first")).expect_err("late");
+    assert!(late.to_string().contains("changed it meanwhile"), "{late}");
+    state.apply(&sign_in("t3", "second")).expect("a sign-in");
+    state.op(4, put(None, true)).expect("disabled");
+    state.apply(&sign_in("t4", "second")).expect_err("disabled");
+    let remove = Op::User(Change::Remove("ada".to_owned()));
+    state.op(5, remove).expect("removed");
+    state.apply(&sign_in("t5", "second")).expect_err("removed");
+    assert_eq!(state.reader.objects::<Token>().expect("read"), []);
 }
 
 /// The node of the admin read the user before the user changed the password.

@@ -9,7 +9,8 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::Login;
 use godwit_jobs::now;
 use godwit_state::{
-    Actor, Change, Node, Op, Prune, Role, Secret, Timestamp, Token, TokenOrigin, User, sortable_id,
+    Actor, Agreed, Change, Command, CommandError, LEVEL_PROVEN, Node, Op, ProposeError,
+    ProvenToken, Prune, Role, Secret, Timestamp, Token, TokenOrigin, User, sortable_id,
 };
 
 use crate::app::App;
@@ -206,20 +207,84 @@ pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, St
         last_digits: secret::last_signs(&secret),
         comment: wish.comment,
     };
-    app.propose(actor.clone(), Op::Token(Change::Create(token.clone())))?;
-    // A check takes long enough for the password to change meanwhile. That change revoked all sign-ins before it, but not this one.
-    let changed = |proven: &User| -> Result<bool, ApiError> {
-        let now = app.reader().object::<User>(&proven.name)?;
-        let same = |now: &User| now.password == proven.password && !now.disabled;
-        Ok(!now.as_ref().is_some_and(same))
+    let proof = wish.proven.and_then(|proven| proven.password.as_ref());
+    let op = creation(&token, proof, Agreed(&app.reader()).level()?);
+    let is_judged = matches!(op, Op::ProvenToken(_));
+    let command = Command::new(now(), actor.clone(), op);
+    match app.jobs.replica().propose_blocking(command) {
+        Ok(_) => {}
+        Err(ProposeError::Refused(CommandError::Invalid { field, .. }))
+            if is_judged && field == "password" =>
+        {
+            return Err(changed_meanwhile());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let is_late = match wish.proven {
+        Some(proven) if !is_judged => is_outdated(app, proven)?,
+        _ => false,
     };
-    if wish.proven.map_or(Ok(false), changed)? {
+    if is_late {
         // The token of a user who is gone or disabled opens nothing, and cannot be revoked by that user.
         let _ = app.propose(actor, Op::Token(Change::Remove(token.id)));
-        return Err(ApiError::unauthenticated(
-            FailureCode::WrongPassword,
-            "the password was changed at this moment; sign in again",
-        ));
+        return Err(changed_meanwhile());
     }
     Ok((token, secret))
+}
+
+/// The command that makes a token. A check takes long enough for the password to change meanwhile, and this node may lag: the state compares
+/// the password that was checked.
+fn creation(token: &Token, proof: Option<&Secret>, level: u32) -> Op {
+    match proof {
+        Some(password) if level >= LEVEL_PROVEN => Op::ProvenToken(Box::new(ProvenToken {
+            token: token.clone(),
+            password: password.clone(),
+        })),
+        _ => Op::Token(Change::Create(token.clone())),
+    }
+}
+
+/// Whether the password has changed since its check, as far as this node knows. That change revoked all sign-ins before it, but not the
+/// one that was just made.
+fn is_outdated(app: &App, proven: &User) -> Result<bool, ApiError> {
+    let now = app.reader().object::<User>(&proven.name)?;
+    let same = |now: &User| now.password == proven.password && !now.disabled;
+    Ok(!now.as_ref().is_some_and(same))
+}
+
+fn changed_meanwhile() -> ApiError {
+    ApiError::unauthenticated(
+        FailureCode::WrongPassword,
+        "the password was changed at this moment; sign in again",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_made_with_a_password_names_it_where_all_nodes_know_the_command() {
+        let token = Token {
+            id: "t".to_owned(),
+            user: "ada".to_owned(),
+            hash: Secret::new("digest"),
+            scope: TokenOrigin::LogIn.to_string(),
+            role: Role::Viewer,
+            created: Timestamp(0),
+            expires: None,
+            revoked: None,
+            last_digits: String::new(),
+            comment: String::new(),
+        };
+        let plain = Op::Token(Change::Create(token.clone()));
+        let proof = Secret::new("hash");
+        assert_eq!(creation(&token, None, LEVEL_PROVEN), plain);
+        assert_eq!(creation(&token, Some(&proof), LEVEL_PROVEN - 1), plain);
+        let proven = Op::ProvenToken(Box::new(ProvenToken {
+            token: token.clone(),
+            password: proof.clone(),
+        }));
+        assert_eq!(creation(&token, Some(&proof), LEVEL_PROVEN), proven);
+    }
 }

@@ -111,6 +111,7 @@ fn is_of_api(db: &Connection, op: &Op) -> Result<bool, Stop> {
         | Op::Share(_)
         | Op::Webhook(_)
         | Op::Token(Change::Create(_) | Change::Remove(_))
+        | Op::ProvenToken(_)
         | Op::Invite(Change::Create(_) | Change::Remove(_))
         | Op::Node(Change::Remove(_))
         | Op::Site(Change::Remove(_))
@@ -231,6 +232,10 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
         Op::Token(Change::Create(token) | Change::Put(token)) => {
             own_or_admin(is_own(&token.user) && token.role <= role, Role::Viewer)
         }
+        Op::ProvenToken(new) => {
+            let token = &new.token;
+            own_or_admin(is_own(&token.user) && token.role <= role, Role::Viewer)
+        }
         Op::Token(Change::Remove(id)) => {
             let token = object_by_id::<Token>(db, id)?;
             own_or_admin(token.is_none_or(|token| is_own(&token.user)), Role::Viewer)
@@ -338,6 +343,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         | Op::User(_)
         | Op::Password(_)
         | Op::Token(_)
+        | Op::ProvenToken(_)
         | Op::Limit(_)
         | Op::Share(_)
         | Op::Webhook(_)

@@ -6,8 +6,8 @@ use super::invites::Invites;
 use super::objects::{self, Objects};
 use super::{Context, Stop, knows_origin};
 use crate::model::{
-    Change, CommandError, Effect, LEVEL_PASSWORD, Names, Node, Object as _, Token, TokenOrigin,
-    User,
+    Change, CommandError, Effect, LEVEL_PASSWORD, Names, Node, Object as _, ProvenToken, Token,
+    TokenOrigin, User,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -59,6 +59,21 @@ impl Tokens<'_> {
                 Objects(self.0).put(&token)
             }
         }
+    }
+
+    /// Makes a token with the sender's password, unless the password is another one by now. The node that checked it may lag.
+    pub(super) fn proven(&self, new: &ProvenToken) -> Result<Effect, Stop> {
+        let sender = &self.0.actor.name;
+        let user = object_by_id::<User>(self.0.db, sender)?
+            .ok_or_else(|| CommandError::not_found(User::KIND, sender))?;
+        if user.disabled {
+            return Err(CommandError::invalid("user", "the user is disabled").into());
+        }
+        if user.password.as_ref() != Some(&new.password) {
+            let what = "another request has changed it meanwhile";
+            return Err(CommandError::invalid("password", what).into());
+        }
+        self.change(&Change::Create(new.token.clone()))
     }
 
     /// Revokes the tokens that a user got by signing in, except those to keep.

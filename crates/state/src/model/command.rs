@@ -112,6 +112,8 @@ pub enum Op {
     Password(Box<NewPassword>),
     /// Changes a token; `Remove` revokes it.
     Token(Change<Token>),
+    /// Adds a token that the sender made with the own password.
+    ProvenToken(Box<ProvenToken>),
     /// Changes an access rule.
     Access(Change<AccessRule>),
     /// Changes a limit.
@@ -328,6 +330,16 @@ pub struct NewPassword {
     pub keep: Vec<String>,
 }
 
+/// A new token, and the password that the sender proved for it. A node that lags may have checked an earlier password.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProvenToken {
+    /// The new token.
+    pub token: Token,
+    /// argon2id hash of the password that the sender proved.
+    pub password: Secret,
+}
+
 /// The nodes of a site.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -398,6 +410,7 @@ impl Op {
             Self::User(of) => change(of),
             Self::Password(new) => format!("{}/{}", User::KIND, new.user),
             Self::Token(of) => change(of),
+            Self::ProvenToken(new) => format!("{}/{}", Token::KIND, new.token.id),
             Self::Access(of) => change(of),
             Self::Limit(of) => change(of),
             Self::Share(of) => change(of),
@@ -439,6 +452,7 @@ impl Op {
             Self::User(of) => change("user", of),
             Self::Password(_) => "user.password".to_owned(),
             Self::Token(of) => change("token", of),
+            Self::ProvenToken(_) => "token.create".to_owned(),
             Self::Access(of) => change("access", of),
             Self::Limit(of) => change("limit", of),
             Self::Share(of) => change("share", of),

@@ -21,7 +21,8 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   a node reports amounts of lost attempts ([`LEVEL_EARLIER_AMOUNTS`]). A node's row has bounds ([`LEVEL_MEMBERS`]), and each webhook
 ///   gets its portion of all deliveries ([`LEVEL_DELIVERIES`]). A job may have several destinations ([`LEVEL_DESTINATIONS`]). A change of
 ///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]). The claim of a divided job cannot be guessed
-///   ([`LEVEL_CLAIMS`]).
+///   ([`LEVEL_CLAIMS`]). A token made with a password names it
+///   ([`LEVEL_PROVEN`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -101,6 +102,9 @@ pub const LEVEL_KEPT_PASSWORD: u32 = 6;
 /// From this level on, the first divided attempt of a job draws the claim at random. Older programs derive it from the job.
 pub const LEVEL_CLAIMS: u32 = 6;
 
+/// From this level on, [`Op::ProvenToken`] exists: a sign-in is refused if the password has changed since a node checked it.
+pub const LEVEL_PROVEN: u32 = 6;
+
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;
 
@@ -163,6 +167,7 @@ impl Op {
             {
                 LEVEL_INVITES
             }
+            Self::ProvenToken(_) => LEVEL_PROVEN,
             Self::Join(join) if join.secret.is_some() => LEVEL_MEMBERS,
             Self::SubmitFamily(_) => LEVEL_DESTINATIONS,
             Self::Fired { children, .. } if !children.is_empty() => LEVEL_DESTINATIONS,
