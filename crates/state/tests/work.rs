@@ -5,6 +5,8 @@ mod support;
 
 #[path = "work/leases.rs"]
 mod leases;
+#[path = "work/many.rs"]
+mod many;
 #[path = "work/simulation.rs"]
 mod simulation;
 #[path = "work/tree.rs"]

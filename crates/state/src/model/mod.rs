@@ -34,10 +34,10 @@ pub(crate) use job::NotedRoute;
 pub use job::{Attempt, Job, Outcome, Placed, Route, Runner, StoredPlace, reason};
 pub use level::{
     FEATURE_LEVEL, LEVEL_ATTEMPTS, LEVEL_CLAIMS, LEVEL_CLOSES, LEVEL_DELIVERIES,
-    LEVEL_DESTINATIONS, LEVEL_EARLIER_AMOUNTS, LEVEL_FIRST, LEVEL_INDEPENDENT, LEVEL_INVITES,
-    LEVEL_KEPT_PASSWORD, LEVEL_LEARN_AUDITED, LEVEL_LEFT, LEVEL_MEMBERS, LEVEL_MOVED, LEVEL_NAMED,
-    LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_PROVEN, LEVEL_REST, LEVEL_ROLES, LEVEL_ROUTE,
-    LEVEL_SIGHTED, LEVEL_SITES, LEVEL_TRY_NOW, level_trouble,
+    LEVEL_DESTINATIONS, LEVEL_EARLIER_AMOUNTS, LEVEL_FEWER_PARTS, LEVEL_FIRST, LEVEL_INDEPENDENT,
+    LEVEL_INVITES, LEVEL_KEPT_PASSWORD, LEVEL_LEARN_AUDITED, LEVEL_LEFT, LEVEL_MEMBERS,
+    LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_PROVEN, LEVEL_REST, LEVEL_ROLES,
+    LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_TRY_NOW, level_trouble,
 };
 pub use looked::Looked;
 pub use name::Names;
@@ -53,8 +53,8 @@ pub use prune::Prune;
 pub use secret::Secret;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
 pub use work::{
-    CLOSE_SHARES_MAX, Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX,
-    SetPairs, Settle, Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Task, WORK_LIST_MAX,
-    WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath, WorkRoot,
-    WorkTargets,
+    CLOSE_SHARES_MAX, Closed, FILE_PARTS_MAX, FOUND_ITEMS_MAX, Found, OpenWork, Pair, ROOTS_MAX,
+    SHARES_MAX, SetPairs, Settle, Settled, Settlement, TARGETS_MAX, TakeWork, Taken, Task,
+    WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem, WorkOp, WorkPart, WorkPath,
+    WorkRoot, WorkTargets,
 };

@@ -22,6 +22,8 @@ pub const WORK_PATHS_BYTES_MAX: usize = 128 << 10;
 pub const SHARES_MAX: u32 = 1_024;
 /// Most parts of one file.
 pub const FILE_PARTS_MAX: u64 = 1_024;
+/// Most items that the finds of one command add: about a second of work. Most parts of a file fall with the number of open items.
+pub const FOUND_ITEMS_MAX: u64 = 1 << 16;
 /// Most shares of a directory's subdirectories in closes.
 pub const CLOSE_SHARES_MAX: u32 = 1 << 16;
 /// Most roots of one job.

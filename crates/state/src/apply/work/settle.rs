@@ -8,14 +8,20 @@ use super::super::{Context, Stop};
 use super::rows::{self, Kind, New, Row, State, WorkRow};
 use crate::bounds;
 use crate::model::{
-    CLOSE_SHARES_MAX, Closed, CommandError, Effect, FILE_PARTS_MAX, Found, SHARES_MAX, Settle,
-    Settlement, Taken, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, WorkPath,
+    CLOSE_SHARES_MAX, Closed, CommandError, Effect, FILE_PARTS_MAX, FOUND_ITEMS_MAX, Found,
+    LEVEL_FEWER_PARTS, SHARES_MAX, Settle, Settlement, Taken, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX,
+    WorkPath,
 };
+use crate::read::committed_level;
 
 /// Longest digest as text.
 const DIGEST_BYTES_MAX: usize = 128;
 /// Longest path below a root.
 const PATH_BYTES_MAX: usize = 4_096;
+/// Open items multiplied by the most parts of a further file. Many sparse files would have millions of parts otherwise.
+const OPEN_TIMES_PARTS: u64 = 1 << 24;
+/// Most parts of a file, however many items are open.
+const PARTS_ALWAYS: u64 = 4;
 /// Most bytes of groups of failures, and their texts, in the report of one close.
 const CLOSED_BYTES_MAX: usize = 192 << 10;
 
@@ -33,6 +39,14 @@ pub(super) fn add_finds(
     let is_alike = |find: &Found| matches!(find, Found::Close { .. }) == is_close;
     if !finds.iter().all(is_alike) {
         return Err(CommandError::invalid("finds", "are of a scan or of a close").into());
+    }
+    let is_bounded = committed_level(db)? >= LEVEL_FEWER_PARTS;
+    let parts_max = match is_bounded {
+        true => parts_max(work.work.open),
+        false => FILE_PARTS_MAX,
+    };
+    if is_bounded {
+        check_items(work, finds, parts_max)?;
     }
     let kind = if is_close { Kind::Close } else { Kind::Scan };
     let scan = rows::find(db, work.id, number)?;
@@ -74,7 +88,10 @@ pub(super) fn add_finds(
                 path,
                 bytes,
                 generation,
-            } => file(db, work, &scan, (&path.0, *bytes, *generation))?,
+            } => {
+                let found = (path.0.as_slice(), *bytes, *generation);
+                file(db, work, &scan, found, parts_max)?
+            }
         };
     }
     match is_close {
@@ -85,6 +102,35 @@ pub(super) fn add_finds(
         false => work.work.open += items,
     }
     Ok(Effect::Settled { items })
+}
+
+/// Most parts of a file while this many items are open.
+fn parts_max(open: u64) -> u64 {
+    (OPEN_TIMES_PARTS / open.max(1)).clamp(PARTS_ALWAYS, FILE_PARTS_MAX)
+}
+
+/// Refuses finds that add too many items at once. Meanwhile the state would take no other command.
+fn check_items(work: &WorkRow, finds: &[Found], parts_max: u64) -> Result<(), CommandError> {
+    let all = finds
+        .iter()
+        .map(|find| adds(work, find, parts_max))
+        .fold(0, u64::saturating_add);
+    if all > FOUND_ITEMS_MAX {
+        let what = format!("add {all} items; at most {FOUND_ITEMS_MAX}");
+        return Err(CommandError::invalid("finds", what));
+    }
+    Ok(())
+}
+
+/// Items that a find adds, if none of them exists.
+fn adds(work: &WorkRow, find: &Found, parts_max: u64) -> u64 {
+    match find {
+        Found::Scan { shares, .. } | Found::Close { shares, .. } => (*shares).into(),
+        Found::File { bytes, .. } => {
+            let part = part_bytes(work.part_bytes, *bytes, parts_max);
+            bytes.div_ceil(part).saturating_add(1)
+        }
+    }
 }
 
 /// Adds closes for regions of a close's region: a directory, or shares of its directories.
@@ -124,11 +170,12 @@ fn file(
     work: &mut WorkRow,
     scan: &Row,
     (path, bytes, generation): (&[u8], u64, u64),
+    parts_max: u64,
 ) -> Result<u64, Stop> {
     if bytes == 0 || bytes > i64::MAX.cast_unsigned() {
         return Err(CommandError::invalid("bytes", "no such file has parts").into());
     }
-    let part = part_bytes(work.part_bytes, bytes);
+    let part = part_bytes(work.part_bytes, bytes, parts_max);
     let count = bytes.div_ceil(part);
     let assemble = New {
         root: scan.root,
@@ -159,8 +206,8 @@ fn file(
 }
 
 /// Length of the parts of a file.
-fn part_bytes(least: u64, bytes: u64) -> u64 {
-    let least = least.max(bytes.div_ceil(FILE_PARTS_MAX));
+fn part_bytes(least: u64, bytes: u64, parts_max: u64) -> u64 {
+    let least = least.max(bytes.div_ceil(parts_max));
     least.checked_next_power_of_two().unwrap_or(1 << 62)
 }
 
