@@ -7,11 +7,11 @@ use std::fs;
 use std::path::Path;
 
 use godwit_state::{
-    Change, FaultKind, JobState, Op, OpenError, Options, Position, Replica, Role, Secret, Setting,
-    Store, Timestamp, User, restore,
+    Agreed, Change, FEATURE_LEVEL, FaultKind, Invite, JobState, Op, OpenError, Options, Position,
+    Replica, Role, Secret, Setting, Store, Timestamp, User, restore,
 };
 use rusqlite::Connection;
-use support::{claim, command, job_command, submit};
+use support::{at, claim, command, job_command, submit};
 
 fn open(directory: &Path) -> Replica {
     Replica::open(Options::new(directory)).expect("open")
@@ -284,6 +284,46 @@ fn a_backup_comes_back_and_the_node_goes_on() {
     let replica = open(&directory);
     let job = replica.reader().job("job99").expect("read").expect("there");
     assert_eq!(job.state, JobState::Scanning);
+}
+
+/// Since the backup, a node may have joined by the invitation and been removed.
+#[test]
+fn a_restored_state_admits_no_node_by_an_invitation_of_before() {
+    for level in [1, FEATURE_LEVEL] {
+        let parent = tempfile::tempdir().expect("a directory");
+        let (directory, copy) = (parent.path().join("state"), parent.path().join("backup"));
+        let replica = open(&directory);
+        if level > 1 {
+            let raise = command(0, Op::Level(level));
+            replica.propose_blocking(raise).expect("alone");
+        }
+        let invite = Invite {
+            id: "i".to_owned(),
+            hash: Secret::new("hash-i"),
+            expires: at(1_000_000),
+            created: None,
+            ended: None,
+            used: None,
+            via: None,
+            by: None,
+            tokens: Vec::new(),
+        };
+        let made = command(1, Op::Invite(Change::Create(invite)));
+        replica.propose_blocking(made).expect("made");
+        let admits = |replica: &Replica| {
+            let reader = replica.reader();
+            let invites: Vec<Invite> = reader.objects().expect("read");
+            let mut invites = invites.iter();
+            invites.any(|invite| Agreed(&reader).admits(invite, at(3)).expect("read"))
+        };
+        assert!(admits(&replica));
+        replica.backup(&copy).expect("backup");
+        replica.shutdown();
+        restore(&directory, &copy, "gw1-own", at(2)).expect("restored");
+        let replica = open(&directory);
+        assert!(!admits(&replica), "level {level}");
+        replica.shutdown();
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
 use crate::fault::{Fault, FaultKind};
-use crate::model::{Actor, Change, Command, FormerNode, Node, Op, Timestamp};
+use crate::model::{Actor, Change, Command, FormerNode, Invite, Node, Op, Timestamp};
 use crate::raft::{Log, begins_after, only_voter, read_position, vote_of};
 use crate::read::Reader;
 use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_directory};
@@ -34,7 +34,7 @@ pub struct Restored {
 }
 
 /// Replaces the state in `directory` with the backup `copy`. The node with this identity becomes the only voter and the only node, and jobs
-/// of other nodes return to the queue. `at` is the current time. The node must not be running.
+/// of other nodes return to the queue. Open invitations end. `at` is the current time. The node must not be running.
 ///
 /// # Errors
 /// When the backup is damaged, of another kind or from a newer program. Nothing has changed then.
@@ -47,7 +47,9 @@ pub fn restore(
     check_copy(copy)?;
     let directory = Directory::lock(directory)?;
     // The first node of a cluster has a row only once there are others.
-    make_only(&directory, copy, at, 1, |node| node.identity == identity)
+    make_only(&directory, copy, at, 1, Source::Backup, |node| {
+        node.identity == identity
+    })
 }
 
 /// Makes the node with this number the only one, in the same way. Its state is in `directory`. The node must not be running.
@@ -59,7 +61,18 @@ pub fn recover(directory: &Path, number: u64, at: Timestamp) -> Result<Restored,
     directory.check_restored()?;
     let state = directory.state();
     check_copy(&state)?;
-    make_only(&directory, &state, at, number, |node| node.number == number)
+    make_only(&directory, &state, at, number, Source::Latest, |node| {
+        node.number == number
+    })
+}
+
+/// Age of the state of a node that goes on alone.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Source {
+    /// The latest state that the node has.
+    Latest,
+    /// An earlier one. Its invitations may have been used or revoked since.
+    Backup,
 }
 
 /// Keeps only the node for which `is_own` is true, otherwise the node with the number `without_row`.
@@ -68,15 +81,20 @@ fn make_only(
     copy: &Path,
     at: Timestamp,
     without_row: u64,
+    source: Source,
     is_own: impl Fn(&Node) -> bool,
 ) -> Result<Restored, Fault> {
     let new = bring(directory, copy)?;
-    let nodes: Vec<Node> = Reader::new(new.join("state.db")).objects()?;
+    let reader = Reader::new(new.join("state.db"));
+    let nodes: Vec<Node> = reader.objects()?;
+    let mut invites: Vec<Invite> = reader.objects()?;
+    invites.retain(|invite| source == Source::Backup && invite.used.is_none());
+    drop(reader);
     let (own, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(is_own);
     let node = own.into_iter().next();
     let number = node.as_ref().map_or(without_row, |node| node.number);
     prepare(directory, copy, &new, number)?;
-    remove(&new.join("state.db"), &others, at)?;
+    remove(&new.join("state.db"), &others, &invites, at)?;
     Ok(Restored {
         kept: exchange(directory, &new)?,
         node,
@@ -84,11 +102,15 @@ fn make_only(
     })
 }
 
-/// Removes nodes, as commands would, and records them as former nodes.
-fn remove(state: &Path, nodes: &[Node], at: Timestamp) -> Result<(), Fault> {
+/// Removes nodes and ends invitations, as commands would, and records the nodes as former ones.
+fn remove(state: &Path, nodes: &[Node], invites: &[Invite], at: Timestamp) -> Result<(), Fault> {
     let mut store = Store::open(state)?;
     let index = store.position()?.unwrap_or_default().index;
     let mut batch = store.batch()?;
+    for invite in invites {
+        let op = Op::Invite(Change::Remove(invite.id.clone()));
+        let _ = batch.apply(index, &Command::new(at, Actor::node("recover"), op))?;
+    }
     for node in nodes {
         let op = Op::Node(Change::Remove(node.name.clone()));
         // A refusal means that the node does not exist.
