@@ -47,7 +47,7 @@ pub fn restore(
     check_copy(copy)?;
     let directory = Directory::lock(directory)?;
     // The first node of a cluster has a row only once there are others.
-    make_only(&directory, copy, at, 1, Source::Backup, |node| {
+    make_only(&directory, copy, at, 1, StateAge::Earlier, |node| {
         node.identity == identity
     })
 }
@@ -61,18 +61,18 @@ pub fn recover(directory: &Path, number: u64, at: Timestamp) -> Result<Restored,
     directory.check_restored()?;
     let state = directory.state();
     check_copy(&state)?;
-    make_only(&directory, &state, at, number, Source::Latest, |node| {
+    make_only(&directory, &state, at, number, StateAge::Latest, |node| {
         node.number == number
     })
 }
 
 /// Age of the state of a node that goes on alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Source {
+enum StateAge {
     /// The latest state that the node has.
     Latest,
-    /// An earlier one. Its invitations may have been used or revoked since.
-    Backup,
+    /// That of a backup. Its invitations may have been used or revoked since.
+    Earlier,
 }
 
 /// Keeps only the node for which `is_own` is true, otherwise the node with the number `without_row`.
@@ -81,14 +81,14 @@ fn make_only(
     copy: &Path,
     at: Timestamp,
     without_row: u64,
-    source: Source,
+    age: StateAge,
     is_own: impl Fn(&Node) -> bool,
 ) -> Result<Restored, Fault> {
     let new = bring(directory, copy)?;
     let reader = Reader::new(new.join("state.db"));
     let nodes: Vec<Node> = reader.objects()?;
     let mut invites: Vec<Invite> = reader.objects()?;
-    invites.retain(|invite| source == Source::Backup && invite.used.is_none());
+    invites.retain(|invite| age == StateAge::Earlier && invite.used.is_none());
     drop(reader);
     let (own, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(is_own);
     let node = own.into_iter().next();
