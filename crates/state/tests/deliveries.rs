@@ -4,8 +4,8 @@
 mod support;
 
 use godwit_state::{
-    Change, Command, CommandError, Delivery, FEATURE_LEVEL, JobOp, Op, ProposeError, Secret,
-    Webhook,
+    Change, Command, CommandError, Delivery, FEATURE_LEVEL, JobOp, LEVEL_DELIVERIES, Op,
+    ProposeError, Secret, Webhook,
 };
 use support::air::Cluster;
 use support::state::State;
@@ -56,6 +56,21 @@ fn a_webhook_with_many_deliveries_leaves_room_for_another() {
     state.op(MANY, end(2)).expect_err("deleted");
     state.op(MANY, end(due[1].id)).expect("kept");
     state.op(MANY, end(due[0].id)).expect("kept");
+}
+
+#[test]
+fn a_webhook_that_is_made_again_gets_no_earlier_delivery() {
+    for (level, due) in [(LEVEL_DELIVERIES - 1, 1), (LEVEL_DELIVERIES, 0)] {
+        let mut state = State::new();
+        state.op(0, Op::Level(level)).expect("alone");
+        state.op(0, hook("hook", &["queued"])).expect("created");
+        state.apply(&submit(1, "first")).expect("submitted");
+        let remove = Op::Webhook(Change::Remove("hook".to_owned()));
+        state.op(2, remove).expect("removed");
+        state.op(3, hook("hook", &["failed"])).expect("created");
+        let left = state.reader.deliveries().due(at(10), 2).expect("due");
+        assert_eq!(left.len(), due, "level {level}");
+    }
 }
 
 #[test]

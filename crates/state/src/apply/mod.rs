@@ -144,7 +144,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Access(change) => Sites(&context).rule(change),
         Op::Limit(change) => Objects(&context).change(change),
         Op::Share(change) => Objects(&context).change(change),
-        Op::Webhook(change) => Objects(&context).change(change),
+        Op::Webhook(change) => Notices(&context).webhook(change),
         Op::Delivery(delivery) => Notices(&context).delivered(delivery),
         Op::Setting(change) => Objects(&context).change(change),
         Op::Audit(entry) => history::append(&context, entry),

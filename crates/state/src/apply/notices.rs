@@ -5,10 +5,11 @@ use godwit_model::millis;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
+use super::objects::Objects;
 use super::{Context, Stop, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Delivery, Effect, Job, JobState, LEVEL_DELIVERIES, Object as _, Reason,
+    Change, CommandError, Delivery, Effect, Job, JobState, LEVEL_DELIVERIES, Object as _, Reason,
     SITE_EVENTS, Site, Timestamp, Topic, Webhook,
 };
 use crate::read::{committed_level, parent_of};
@@ -192,6 +193,23 @@ impl Notices<'_> {
                 .execute([bounds::DELIVERIES_KEPT])?;
         }
         Ok(())
+    }
+
+    /// Changes a webhook. The deliveries of a removed webhook end, so a later one of that id, perhaps for other jobs, gets none of them.
+    pub(super) fn webhook(&self, change: &Change<Webhook>) -> Result<Effect, Stop> {
+        let effect = Objects(self.0).change(change)?;
+        if let Change::Remove(id) = change
+            && committed_level(self.0.db)? >= LEVEL_DELIVERIES
+        {
+            self.0
+                .db
+                .prepare_cached(
+                    "UPDATE deliveries SET next_attempt = NULL, status = 'the webhook was removed', at = ?2 \
+                     WHERE webhook = ?1 AND next_attempt IS NOT NULL",
+                )?
+                .execute(params![id, self.0.at.0])?;
+        }
+        Ok(effect)
     }
 
     /// Records the result of a delivery attempt.

@@ -89,7 +89,7 @@ pub const LEVEL_EARLIER_AMOUNTS: u32 = 6;
 /// a node by a user sets its two wishes alone. A row is made by a join, and no two nodes have one number.
 pub const LEVEL_MEMBERS: u32 = 6;
 
-/// From this level on, many deliveries to one webhook delete none to another.
+/// From this level on, many deliveries to one webhook delete none to another, and those to a removed webhook end.
 pub const LEVEL_DELIVERIES: u32 = 6;
 
 /// From this level on, a job may have several destinations ([`Op::SubmitFamily`]), also that of a schedule.
