@@ -193,7 +193,12 @@ impl Claims {
         }
         let stays = |at: &At| at.serves || at.is_asked || at.may_hold_until > now;
         let gone = self.nodes.iter().filter(|at| !stays(at) && at.is_unclear);
-        self.lost.extend(gone.map(|at| at.peer.clone()));
+        for peer in gone.map(|at| &at.peer) {
+            // A node may go and come any number of times.
+            if self.lost.iter().all(|lost| lost.identity != peer.identity) {
+                self.lost.push(peer.clone());
+            }
+        }
         self.nodes.retain(stays);
     }
 

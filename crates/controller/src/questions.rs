@@ -15,7 +15,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
-use godwit_state::Taken;
+use godwit_state::{TARGETS_MAX, Taken};
 
 use crate::claims::{ANSWER_WITHIN, Ask, LEASE, PROBE_LEASE};
 use crate::control::Mate;
@@ -23,6 +23,9 @@ use crate::vouching::{Believed, of_site, which_nodes};
 
 /// How long a node may take to release a claim at the end of a job.
 const RELEASE_WITHIN: Duration = Duration::from_secs(4);
+
+/// Nodes of the destination that one controller uses, also one after the other: four times as many as at once.
+const VOUCHED_MAX: usize = 4 * TARGETS_MAX;
 
 /// Characters of a name accepted from another site.
 const NAME_SIGNS_MAX: usize = 60;
@@ -91,11 +94,16 @@ impl Site {
             .contains(identity)
     }
 
-    fn vouch(&self, node: &Peer) {
+    /// Remembers a node that has confirmed that it is of the site. Returns whether it may be used: a site can have any number of identities,
+    /// and name other ones each time.
+    fn vouch(&self, node: &Peer) -> bool {
         let vouched = self.vouched.lock();
-        vouched
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(node.identity.clone());
+        let mut vouched = vouched.unwrap_or_else(PoisonError::into_inner);
+        let has_room = vouched.len() < VOUCHED_MAX || vouched.contains(&node.identity);
+        if has_room {
+            vouched.insert(node.identity.clone());
+        }
+        has_room
     }
 
     /// Asks a node.
@@ -209,7 +217,7 @@ impl Site {
             answer
         };
         let mut nodes = of_site(nodes, known, &self.below, &trusted, &ask);
-        nodes.iter().for_each(|node| self.vouch(node));
+        nodes.retain(|node| self.vouch(node) || node.identity == known.identity);
         // The asked node has answered, and is of the site.
         if nodes.is_empty() {
             nodes.push(asked.clone());

@@ -371,6 +371,22 @@ fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
 }
 
 #[test]
+fn a_node_that_goes_and_comes_is_remembered_once() {
+    let mut claims = held();
+    for turn in 1..20_u32 {
+        let now = 100 * turn * SECOND;
+        claims.serving(now, vec![peer("a")]);
+        let again = now + 50 * SECOND;
+        claims.serving(again, vec![peer("a"), peer("b"), peer("c")]);
+        for _ in 0..3 {
+            round(&mut claims, again, |_, _| Ok(()));
+        }
+        assert_eq!(ready(&claims), ["a", "b", "c"]);
+        assert_eq!(claims.lost.len(), 2);
+    }
+}
+
+#[test]
 fn nodes_that_have_not_confirmed_that_their_calls_have_ended_are_named() {
     let mut claims = held();
     assert!(claims.unconfirmed().is_empty());

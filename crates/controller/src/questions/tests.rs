@@ -1,6 +1,8 @@
 //! Questions to nodes that are programs of the test's.
 //! Moves nothing.
 
+use std::sync::atomic::AtomicUsize;
+
 use godwit_api::ask::GoOn;
 
 use super::*;
@@ -33,6 +35,55 @@ fn peer(identity: &str) -> Peer {
         addresses: Vec::new(),
         identity: identity.to_owned(),
     }
+}
+
+/// A site that names other nodes each time. All of them confirm that they are of it.
+#[derive(Default)]
+struct Names(AtomicUsize);
+
+impl AskSites for Names {
+    fn ask_for(
+        &self,
+        _: Option<&Mandate>,
+        _: Option<&Peer>,
+        question: &Question,
+        _: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        if !matches!(question, Question::Nodes { of: None, .. }) {
+            return Ok(Answer::Nodes(Vec::new()));
+        }
+        let turn = self.0.fetch_add(1, Ordering::SeqCst);
+        let new = (0..TARGETS_MAX - 1).map(|number| peer(&format!("{turn}-{number}")));
+        Ok(Answer::Nodes(
+            [peer("known")].into_iter().chain(new).collect(),
+        ))
+    }
+
+    fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_site_has_a_bounded_number_of_nodes_one_after_the_other() {
+    let site = Site {
+        sites: Arc::new(Names::default()),
+        is_over: AtomicBool::new(false),
+        known: peer("known"),
+        believed: Believed {
+            first: "known".to_owned(),
+            ..Believed::default()
+        },
+        below: Text(b"x/y".to_vec()),
+        vouched: Mutex::default(),
+    };
+    let mut all = HashSet::new();
+    for _ in 0..10 {
+        let nodes = site.nodes_of(&peer("known")).expect("an answer");
+        assert!(nodes.iter().any(|node| node.identity == "known"));
+        all.extend(nodes.into_iter().map(|node| node.identity));
+    }
+    assert_eq!(all.len(), VOUCHED_MAX);
 }
 
 #[test]
