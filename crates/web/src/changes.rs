@@ -47,6 +47,20 @@ impl Changes {
         shown: Option<&Standing>,
         now: Instant,
     ) -> Result<(), ApiError> {
+        self.take_many(user, shown, 1, now)
+    }
+
+    /// Takes several changes at once: a request may add many rows.
+    ///
+    /// # Errors
+    /// Too few are left.
+    pub(crate) fn take_many(
+        &self,
+        user: &str,
+        shown: Option<&Standing>,
+        count: u32,
+        now: Instant,
+    ) -> Result<(), ApiError> {
         let refused = |wait| {
             let detail = format!(
                 "{user} has made too many changes recently: the limit is {} changing requests in a row, then one every {:?}; send fewer",
@@ -55,13 +69,13 @@ impl Changes {
             later(FailureCode::TooManyChanges, detail, wait)
         };
         let of_user = key(&["user", user]);
-        self.of_users.take(&of_user, 1, now).map_err(refused)?;
+        self.of_users.take(&of_user, count, now).map_err(refused)?;
         let Some(shown) = shown else {
             return Ok(());
         };
-        let taken = self.of_credentials.take(&first_of(shown), 1, now);
+        let taken = self.of_credentials.take(&first_of(shown), count, now);
         taken.map_err(|wait| {
-            self.of_users.give_back(&of_user, 1);
+            self.of_users.give_back(&of_user, count);
             refused(wait)
         })
     }
@@ -123,6 +137,13 @@ mod tests {
         assert_eq!(taken("vera", now), 6_250);
         assert_eq!(taken("walt", now), 6_250);
         assert_eq!(taken("vera", now + Duration::from_secs(2)), 25);
+    }
+
+    #[test]
+    fn a_request_may_take_several_changes() {
+        let (changes, now) = (Changes::new(ChangePace::default()), Instant::now());
+        let families = (0..200).filter(|_| changes.take_many("vera", None, 64, now).is_ok());
+        assert_eq!(families.count(), 6_250 / 64);
     }
 
     #[test]

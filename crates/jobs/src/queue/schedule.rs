@@ -111,7 +111,11 @@ pub(crate) fn fire(
             continue;
         }
         let (job, children, reason) = match job_of(&queue.admission, &schedule, at) {
-            Ok((job, children)) => (Some(Box::new(job)), children, None),
+            Ok((job, children)) => {
+                let now = Instant::now();
+                queue.ticks.add(&schedule.owner, children.len(), now);
+                (Some(Box::new(job)), children, None)
+            }
             Err(error) => {
                 queue.this.log(&format!(
                     "schedule {}: the job of {} is skipped: {error}",

@@ -2,6 +2,7 @@
 //! Checks only ownership; `godwit_jobs::Seen` decides what a caller sees of a job.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +15,7 @@ use godwit_api::rest::{
     Timestamp, WorkView,
 };
 use godwit_jobs::{Jobs, JobsError, Seen};
-use godwit_state::{Actor, Cursor, JobFilter, JobState, PAGE_BYTES, Role};
+use godwit_state::{Actor, Cursor, DESTINATIONS_MAX, JobFilter, JobState, PAGE_BYTES, Role};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -143,6 +144,9 @@ async fn submit(
     let key = idempotency_key(&headers)?;
     let (job, created) = app
         .run(move |app| {
+            let (shown, children) = (caller.standing.as_ref(), children_of(&new));
+            app.changes
+                .take_many(&caller.name, shown, children, Instant::now())?;
             let submitted = app.jobs.submit(caller.actor(), &caller.name, &new, key);
             let (job, created) = submitted
                 .map_err(|error| noted(app, &caller, "job.submit", &new.destination, error))?;
@@ -168,6 +172,17 @@ async fn submit(
         response.headers_mut().insert(LOCATION, place);
     }
     Ok(response)
+}
+
+/// The jobs that a submission adds besides its own: one for each destination, or for each source of a gather.
+fn children_of(new: &NewJob) -> u32 {
+    let count = match (new.gather, new.more_destinations.len()) {
+        (true, _) => new.sources.len(),
+        (false, 0) => 0,
+        (false, more) => more.saturating_add(1),
+    };
+    // More are refused.
+    u32::try_from(count.min(DESTINATIONS_MAX)).unwrap_or(u32::MAX)
 }
 
 /// Runs a reading call about one job, as far as the caller sees the job.

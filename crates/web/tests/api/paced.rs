@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use godwit_state::{Change, JobState, Op, Schedule};
+use godwit_state::{Change, FEATURE_LEVEL, JobState, Op, Schedule};
 use godwit_web::ChangePace;
 use godwit_worlds::DEADLINE;
 use serde_json::json;
@@ -155,6 +155,29 @@ fn a_stolen_token_keeps_its_user_neither_from_signing_in_nor_from_revoking_it() 
     thief.get("/api/v1/jobs").expect(401);
     own.post("/api/v1/tokens", &json!({"role": "operator"}))
         .expect(201);
+}
+
+/// Each destination is a job at every node of the cluster.
+#[test]
+fn each_destination_of_a_submission_counts_as_a_change() {
+    let world = world(8, 1_000);
+    world.propose(Op::Level(FEATURE_LEVEL));
+    let (otto, _) = token(&world, "otto", "operator");
+    let otto = world.client().token(&otto);
+    world.grant("otto", "data:/run4 read");
+    world.grant("otto", "archive:/one write");
+    let submit = || {
+        let new = json!({
+            "sources": ["here:/data/run4"], "destination": "here:/archive/one/",
+            "more_destinations": ["here:/archive/two/", "here:/archive/three/"],
+        });
+        otto.post("/api/v1/jobs", &new)
+    };
+    // It is refused for its rights, and counts as four changes nevertheless.
+    submit().expect_problem(403, "not_granted");
+    change(&otto).expect_problem(404, "not_found");
+    submit().expect_problem(429, "too_many_changes");
+    change(&otto).expect_problem(404, "not_found");
 }
 
 #[test]

@@ -30,6 +30,14 @@ impl TickPace {
         full_at.insert(owner.to_owned(), after);
         true
     }
+
+    /// Counts the jobs that a tick submits besides the first: one for each destination. Later ticks of the owner wait for them.
+    pub(super) fn add(&self, owner: &str, count: usize, now: Instant) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = full_at.get(owner).copied().unwrap_or(now).max(now);
+        full_at.insert(owner.to_owned(), at + ONE_EACH * count);
+    }
 }
 
 #[cfg(test)]
@@ -48,5 +56,17 @@ mod tests {
         assert_eq!(taken("otto", now + Duration::from_secs(1)), 10);
         assert_eq!(taken("otto", now + Duration::from_secs(600)), 500);
         assert_eq!(pace.0.lock().expect("unspoilt").len(), 1);
+    }
+
+    #[test]
+    fn the_destinations_of_a_tick_count() {
+        let (pace, now) = (TickPace::default(), Instant::now());
+        let mut ticks = 0;
+        while pace.take("otto", now) {
+            pace.add("otto", 64, now);
+            ticks += 1;
+        }
+        assert_eq!(ticks, 8);
+        assert!(pace.take("olga", now));
     }
 }
