@@ -65,8 +65,8 @@ struct Ended {
     delivery: PendingDelivery,
     status: String,
     next_attempt: Option<Timestamp>,
-    /// The receiver wants no further deliveries.
-    gone: bool,
+    /// The webhook as it was, if its receiver wants no further deliveries.
+    gone: Option<Webhook>,
 }
 
 impl Webhooks {
@@ -156,12 +156,13 @@ impl Webhooks {
             signature,
             body: delivery.body.clone(),
         };
-        match post::post(&webhook.url, message, &self.networks, &self.tls).await {
+        let answer = post::post(&webhook.url, message, &self.networks, &self.tls).await;
+        match answer {
             Ok(answer) if (200..300).contains(&answer.status) => {
                 end(delivery, &answer.status.to_string())
             }
             Ok(answer) if answer.status == 410 => Ended {
-                gone: true,
+                gone: Some(webhook),
                 ..end(delivery, "410: the receiver wants no more messages")
             },
             Ok(answer) => retry(delivery, answer.status.to_string(), answer.wish),
@@ -176,14 +177,14 @@ impl Webhooks {
             next_attempt: ended.next_attempt,
             status: ended.status.clone(),
         });
-        let (webhook, gone) = (ended.delivery.webhook.clone(), ended.gone);
+        let gone = ended.gone.clone();
         let told = self.app.run(move |app| {
             app.propose(Actor::node("webhooks"), op)?;
-            if gone && let Some(webhook) = app.reader().object::<Webhook>(&webhook)? {
-                let disabled = Webhook {
-                    disabled: true,
-                    ..webhook
-                };
+            let Some(gone) = gone else {
+                return Ok(());
+            };
+            let row = app.reader().object::<Webhook>(&gone.id)?;
+            if let Some(disabled) = without_receiver(gone, row.as_ref()) {
                 app.propose(Actor::node("webhooks"), Op::Webhook(Change::Put(disabled)))?;
             }
             Ok(())
@@ -237,6 +238,15 @@ impl Sending {
     }
 }
 
+/// The disabled webhook whose receiver wants no further deliveries. None if an admin has changed or removed the webhook since: then the answer
+/// is that of another receiver.
+fn without_receiver(gone: Webhook, row: Option<&Webhook>) -> Option<Webhook> {
+    (row == Some(&gone)).then_some(Webhook {
+        disabled: true,
+        ..gone
+    })
+}
+
 /// Whether the report of an attempt has no use any more: the delivery made way for newer ones, or another node leads now. That node sends
 /// the delivery, and the state takes reports from it alone.
 fn is_final(error: &ApiError) -> bool {
@@ -248,7 +258,7 @@ fn end(delivery: PendingDelivery, status: &str) -> Ended {
         delivery,
         status: status.to_owned(),
         next_attempt: None,
-        gone: false,
+        gone: None,
     }
 }
 
@@ -263,13 +273,13 @@ fn retry(delivery: PendingDelivery, mut status: String, wish: Option<Duration>) 
         next_attempt,
         status,
         delivery,
-        gone: false,
+        gone: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use godwit_state::{CommandError, ProposeError};
+    use godwit_state::{CommandError, ProposeError, Secret};
 
     use super::*;
 
@@ -306,6 +316,26 @@ mod tests {
         for later in [ProposeError::Busy, ProposeError::Unknown] {
             assert!(!is_final(later));
         }
+    }
+
+    #[test]
+    fn a_receiver_that_is_gone_disables_its_own_webhook_only() {
+        let webhook = Webhook {
+            id: "hook".to_owned(),
+            url: "https://one.example.org".to_owned(),
+            events: Vec::new(),
+            owner: None,
+            secret: Secret::new("key"),
+            disabled: false,
+        };
+        let moved = Webhook {
+            url: "https://two.example.org".to_owned(),
+            ..webhook.clone()
+        };
+        let disabled = without_receiver(webhook.clone(), Some(&webhook));
+        assert!(disabled.is_some_and(|row| row.disabled && row.url == webhook.url));
+        assert_eq!(without_receiver(webhook.clone(), Some(&moved)), None);
+        assert_eq!(without_receiver(webhook, None), None);
     }
 
     #[test]
