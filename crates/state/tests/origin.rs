@@ -5,8 +5,8 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, AuditEntry, AuditFilter, AuditOutcome, Change, Command, CommandError,
-    Invite, JobOp, Join, Limit, LimitScope, NewPassword, Node, Op, PROPOSE, Role, Schedule, Secret,
-    User,
+    Invite, JobOp, Join, LEVEL_PROVEN, Limit, LimitScope, NewPassword, Node, Op, PROPOSE,
+    ProvenToken, Role, Schedule, Secret, User,
 };
 use serde_json::Value;
 use support::nodes::{actor, denied, done, job, node, say, submit, three, token, two_nodes, user};
@@ -155,6 +155,37 @@ fn a_command_in_a_users_name_needs_that_user_and_that_role_at_that_moment() {
         ("otto", "denied", Some("b")),
         "the audit log names the node"
     );
+}
+
+#[test]
+fn a_token_made_with_a_password_needs_the_rights_of_any_token() {
+    let mut state = two_nodes();
+    for row in [node("a", 1), node("b", 2)] {
+        let level = LEVEL_PROVEN;
+        let put = Op::Node(Change::Put(Node { level, ..row }));
+        state.op(0, put).expect("a node");
+    }
+    state
+        .op(0, Op::Level(LEVEL_PROVEN))
+        .expect("all nodes know it");
+    let proven = |user: &str, role: Role| {
+        let Op::Token(Change::Create(token)) = token(user, role) else {
+            panic!("a token");
+        };
+        let password = Secret::new("hash");
+        Op::ProvenToken(Box::new(ProvenToken { token, password }))
+    };
+    let vera = || actor("vera", Some(Role::Viewer), 2);
+    done(&mut state, vera(), proven("vera", Role::Viewer));
+    for (user, role) in [("vera", Role::Operator), ("otto", Role::Viewer)] {
+        denied(&mut state, vera(), proven(user, role), "needs admin");
+    }
+    let node = actor("b", None, 2);
+    let own = proven("otto", Role::Operator);
+    denied(&mut state, node, own, "may not request");
+    // An admin proves the own password, and makes the token for another user.
+    let ada = actor("ada", Some(Role::Admin), 2);
+    done(&mut state, ada, proven("otto", Role::Operator));
 }
 
 #[test]
