@@ -33,6 +33,7 @@ use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
 use crate::questions::{Destination, LetIn, Listed, Site, failure_of};
 use crate::rates::Rates;
+use crate::shares::Shares;
 use crate::watch::{Traffic, Watch};
 use crate::{Believed, Node};
 
@@ -191,6 +192,7 @@ impl Driver<'_> {
             aside: Aside::default(),
             shown: None,
             rates: Rates::default(),
+            shares: Shares::default(),
             crew_at: now,
             nodes_at: Some(now),
             asked: 0,
@@ -286,13 +288,13 @@ impl Driver<'_> {
             let is_watched = is_open && !ready.is_empty();
             self.watch(sight, &reader, is_watched.then_some(&*crew));
             let resting: Vec<String> = sight.watch.resting().cloned().collect();
+            sight.share(limit(), work.as_ref());
             let is_fenced = sight.claims.all_know(sight.claims.order());
             let ring = Ring {
                 epoch: self.order.epoch,
                 crew: &crew,
                 resting: &resting,
-                limit: limit(),
-                sharing: sight.watch.sharing(),
+                share: &|node| sight.shares.of(node),
                 ready: &ready,
                 all: &all,
                 waits: sight.claims.waits(sight.now()),
@@ -356,15 +358,20 @@ impl Driver<'_> {
             let level = Agreed(reader).level().unwrap_or(0);
             sight.watch.may_rest(level >= LEVEL_REST);
             let (watch, rates) = (&mut sight.watch, &mut sight.rates);
-            let mut told = Vec::new();
+            let (mut told, mut is_sampled) = (Vec::new(), false);
             let traffic = || {
+                is_sampled = true;
                 told = rates.saw((self.order.traffic)());
                 told.clone()
             };
             watch.look(at, crew, traffic, holds);
+            if is_sampled {
+                sight.shares.look(at, &told, holds);
+            }
             self.hear_faults(sight, &told);
         } else {
             sight.watch.pause();
+            sight.shares.pause(at);
         }
         for decided in sight.watch.decided() {
             (self.order.note)(&decided);

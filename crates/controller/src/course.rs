@@ -76,10 +76,8 @@ pub(crate) struct Ring<'a> {
     pub(crate) crew: &'a [String],
     /// Nodes of the crew that begin no items for now.
     pub(crate) resting: &'a [String],
-    /// Limit of the job in bytes per second; 0 is none.
-    pub(crate) limit: u64,
-    /// Number of nodes that share the limit; not 0.
-    pub(crate) sharing: usize,
+    /// The share of a node in the limit of the job, in bytes per second, where 0 is no limit. Without a share the node begins no items.
+    pub(crate) share: &'a dyn Fn(&str) -> Option<u64>,
     /// Nodes of the destination that take members in.
     pub(crate) ready: &'a [Peer],
     /// All nodes of the destination at which a claim may hold.
@@ -96,7 +94,7 @@ pub(crate) struct Ring<'a> {
 
 impl Ring<'_> {
     /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those, by the
-    /// rates of nodes ([`Rates::spread`]). The limit is in equal shares. A resting node finishes its lease and takes nothing more.
+    /// rates of nodes ([`Rates::spread`]). A resting node finishes its lease and takes nothing more.
     pub(crate) fn pairs(self) -> SetPairs {
         let places: Vec<u32> = self
             .ready
@@ -112,7 +110,7 @@ impl Ring<'_> {
         let named = |place: &u32| usize::try_from(*place).ok().and_then(|at| self.all.get(at));
         let ready = places.iter().filter_map(named);
         let ready: Vec<&str> = ready.map(|peer| peer.identity.as_str()).collect();
-        let rests = |node: &String| self.resting.contains(node);
+        let rests = |node: &String| self.resting.contains(node) || (self.share)(node).is_none();
         let sending: Vec<&str> = self
             .crew
             .iter()
@@ -125,10 +123,6 @@ impl Ring<'_> {
             .collect();
         let spread = self.rates.spread(&sending, &ready, &before);
         let mut spread = spread.into_iter();
-        let share = match self.limit {
-            0 => 0,
-            limit => (limit / self.sharing.max(1) as u64).max(1),
-        };
         let pairs = self.crew.iter().map(|node| Pair {
             node: node.clone(),
             to: match rests(node) {
@@ -140,7 +134,8 @@ impl Ring<'_> {
                     .filter_map(|place| places.get(place).copied())
                     .collect(),
             },
-            limit: share,
+            // 0 would be no limit.
+            limit: (self.share)(node).unwrap_or(1),
         });
         SetPairs {
             epoch: self.epoch,
@@ -180,15 +175,14 @@ mod tests {
         }
     }
 
-    fn ring(crew: usize, ready: &[&str], all: &[&str], limit: u64) -> SetPairs {
+    fn ring(crew: usize, ready: &[&str], all: &[&str], share: u64) -> SetPairs {
         let crew: Vec<String> = (0..crew).map(|node| format!("s{node}")).collect();
         let peers = |names: &[&str]| names.iter().map(|name| peer(name)).collect::<Vec<_>>();
         Ring {
             epoch: 1,
             crew: &crew,
             resting: &[],
-            limit,
-            sharing: crew.len(),
+            share: &|_| Some(share),
             ready: &peers(ready),
             all: &peers(all),
             waits: false,
@@ -226,7 +220,7 @@ mod tests {
     fn nodes_are_paired_in_a_ring() {
         assert_eq!(to(&ring(2, &["a", "b"], &["a", "b"], 0)), [[0], [1]]);
         assert_eq!(to(&ring(3, &["a", "b"], &["a", "b"], 0)), [[0], [1], [0]]);
-        let wide = ring(2, &["a", "b", "c", "d"], &["a", "b", "c", "d"], 10);
+        let wide = ring(2, &["a", "b", "c", "d"], &["a", "b", "c", "d"], 5);
         assert_eq!(to(&wide), [[0, 2], [1, 3]]);
         assert!(wide.pairs.iter().all(|pair| pair.limit == 5));
         // A node that is out of reach is known, and not sent to.
@@ -235,15 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn a_resting_node_sends_nothing_and_the_others_divide_its_share() {
-        let crew: Vec<String> = ["s0", "s1", "s2"].map(ToOwned::to_owned).to_vec();
+    fn a_node_that_rests_or_has_no_share_yet_begins_nothing() {
+        let crew: Vec<String> = ["s0", "s1", "s2", "s3"].map(ToOwned::to_owned).to_vec();
         let ready = ["a", "b"].map(peer);
         let set = Ring {
             epoch: 1,
             crew: &crew,
             resting: &crew[1..2],
-            limit: 10,
-            sharing: 2,
+            share: &|node| (node != "s3").then_some(5),
             ready: &ready,
             all: &ready,
             waits: false,
@@ -252,8 +245,9 @@ mod tests {
             before: None,
         }
         .pairs();
-        assert_eq!(to(&set), [&[0][..], &[], &[1]]);
-        assert!(set.pairs.iter().all(|pair| pair.limit == 5));
+        assert_eq!(to(&set), [&[0][..], &[], &[1], &[]]);
+        let limits: Vec<u64> = set.pairs.iter().map(|pair| pair.limit).collect();
+        assert_eq!(limits, [5, 5, 5, 1]);
     }
 
     #[test]

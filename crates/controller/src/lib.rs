@@ -26,6 +26,7 @@ mod place;
 mod questions;
 mod rates;
 mod sending;
+mod shares;
 #[cfg(test)]
 mod simulation;
 mod vouching;

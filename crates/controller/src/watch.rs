@@ -1,4 +1,4 @@
-//! Decides which nodes of the source rest because more of them oversubscribe the path, and among how many a limit is divided.
+//! Decides which nodes of the source rest because more of them oversubscribe the path.
 //! Reads no clock and asks no node: reports and their times are arguments.
 //!
 //! All nodes send at first. If many bytes are resent, one in eight nodes, at least one, rests for a while. If the other nodes move as
@@ -19,7 +19,7 @@ const SETTLES: Duration = Duration::from_secs(10);
 const WINDOW: Duration = Duration::from_secs(15);
 /// A node that is to rest ends its lease first; no longer is waited for that.
 const ENDS_WITHIN: Duration = Duration::from_mins(2);
-/// A node that reports nothing for this long, and holds nothing, sends nothing and has no share of the limit.
+/// A node that reports nothing for this long, and holds nothing, sends nothing.
 const SILENT_AFTER: Duration = Duration::from_secs(10);
 /// Wait until an unsuccessful trial is repeated; twice as long after each further one.
 const WAIT: Duration = Duration::from_mins(2);
@@ -39,6 +39,8 @@ const STEP: usize = 8;
 pub struct Traffic {
     /// Name of the node.
     pub node: String,
+    /// Time since the node was asked.
+    pub age: Duration,
     /// Identity of the node of the destination that it sends to; empty where that is not known.
     pub to: String,
     /// Rate of the last seconds.
@@ -161,15 +163,6 @@ impl Watch {
     /// Nodes that send nothing for now.
     pub(crate) fn resting(&self) -> impl Iterator<Item = &String> {
         self.resting.iter().chain(&self.silent)
-    }
-
-    /// Number of nodes that share a limit: those that send, or that shall rest and have not ended their lease.
-    pub(crate) fn sharing(&self) -> usize {
-        let sends = self.crew.iter().filter(|(node, known)| {
-            let rests = self.resting.contains(node) && !known.moves;
-            !rests && !self.silent.contains(node)
-        });
-        sends.count().max(1)
     }
 
     /// No node sends for now, so no node reports anything.

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::Peer;
-use godwit_state::{Reason, Taken};
+use godwit_state::{Reason, Taken, Work};
 
 use super::Mate;
 use crate::aside::Aside;
 use crate::claims::Claims;
 use crate::questions::Site;
 use crate::rates::Rates;
+use crate::shares::Shares;
 use crate::watch::Watch;
 
 /// A node of this cluster that is to work on the job.
@@ -47,6 +48,7 @@ pub(super) struct Picture {
     pub(super) aside: Aside,
     pub(super) shown: Option<Reason>,
     pub(super) rates: Rates,
+    pub(super) shares: Shares,
     pub(super) crew_at: Instant,
     /// When to ask for the nodes of the destination; none while that is being asked.
     pub(super) nodes_at: Option<Instant>,
@@ -62,6 +64,14 @@ impl Picture {
     pub(super) fn crew(&self) -> impl Iterator<Item = &Mate> {
         let let_in = self.members.iter().filter(|member| member.is_let_in);
         let_in.map(|member| &member.mate)
+    }
+
+    /// Divides the limit of the job among the members; also among those that are not let in yet, until they are idle.
+    pub(super) fn share(&mut self, limit: u64, work: Option<&Work>) {
+        let now = self.now();
+        let names = self.members.iter().map(|member| &member.mate.name);
+        let pairs = work.map_or(&[][..], |work| work.pairs.as_slice());
+        self.shares.divide(now, limit, names, pairs);
     }
 
     /// The nodes of the destination that members may send to.

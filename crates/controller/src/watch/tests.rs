@@ -124,17 +124,6 @@ fn lossy(watch: &Watch, crew: &[String], second: u64) -> Vec<Traffic> {
     crew.iter().map(tells).collect()
 }
 
-/// The second in which the first node is to rest, of nodes that lose much.
-fn until_one_rests(watch: &mut Watch, crew: &[String]) -> u64 {
-    let mut second = 0;
-    while watch.resting().count() == 0 {
-        second += 1;
-        let told = lossy(watch, crew, second);
-        watch.look(Duration::from_secs(second), crew, || told, |_| true);
-    }
-    second
-}
-
 #[test]
 fn losses_that_are_not_of_the_nodes_making_cost_little() {
     for count in [2, 4, 20, 64] {
@@ -196,7 +185,6 @@ fn when_those_that_send_are_lost_those_that_rest_send() {
     let rests = |node: &String| watch.resting().any(|one| one == node);
     assert!(!rests(&alive.node));
     assert_eq!(two.iter().filter(|node| rests(node)).count(), 1);
-    assert_eq!(watch.sharing(), 1);
     // The watch does not learn that the other node is lost.
     let mut watch = Watch::new();
     run(&mut watch, &mut path, &two, 0..300);
@@ -225,7 +213,7 @@ fn where_the_path_widens_nodes_that_rest_send_again() {
 }
 
 #[test]
-fn a_silent_node_without_work_has_no_share_of_the_limit() {
+fn a_silent_node_without_work_rests_until_it_answers() {
     let (mut watch, crew) = (Watch::new(), crew(3));
     let told = |nodes: &[String]| {
         let of = |node: &String| Traffic {
@@ -239,22 +227,12 @@ fn a_silent_node_without_work_has_no_share_of_the_limit() {
             let told = told(&crew[..count]);
             watch.look(Duration::from_secs(second), &crew, || told, |_| holds);
         }
-        watch.sharing()
+        watch.resting().count()
     };
-    assert_eq!(look(0..5, 3, false), 3);
-    assert_eq!(look(5..30, 2, true), 3);
-    assert_eq!(look(30..31, 2, false), 2);
-    assert_eq!(look(31..32, 3, false), 3);
-}
-
-#[test]
-fn a_resting_node_keeps_its_share_until_it_has_ended() {
-    let (mut watch, crew) = (Watch::new(), crew(2));
-    let second = until_one_rests(&mut watch, &crew);
-    assert_eq!(watch.sharing(), 2);
-    let told = lossy(&watch, &crew, second + 1);
-    watch.look(Duration::from_secs(second + 1), &crew, || told, |_| false);
-    assert_eq!(watch.sharing(), 1);
+    assert_eq!(look(0..5, 3, false), 0);
+    assert_eq!(look(5..30, 2, true), 0);
+    assert_eq!(look(30..31, 2, false), 1);
+    assert_eq!(look(31..32, 3, false), 0);
 }
 
 #[test]
@@ -265,7 +243,7 @@ fn a_stream_is_not_silent_while_no_stream_sends() {
     // The destination is away for a minute.
     watch.pause();
     watch.look(Duration::from_secs(61), &crew, Vec::new, |_| false);
-    assert_eq!((watch.sharing(), watch.decided()), (2, Vec::new()));
+    assert_eq!((watch.resting().count(), watch.decided()), (0, Vec::new()));
 }
 
 #[test]
@@ -277,14 +255,4 @@ fn with_older_programs_no_node_rests() {
         watch.look(Duration::from_secs(second), &crew, || told, |_| true);
     }
     assert_eq!(watch.resting().count(), 0);
-}
-
-#[test]
-fn a_node_that_holds_work_has_not_ended() {
-    let (mut watch, crew) = (Watch::new(), crew(2));
-    let second = until_one_rests(&mut watch, &crew);
-    // It has no stream between two transfers.
-    let told = lossy(&watch, &crew, second + 1);
-    watch.look(Duration::from_secs(second + 1), &crew, || told, |_| true);
-    assert_eq!(watch.sharing(), 2);
 }

@@ -75,3 +75,29 @@ fn a_source_whose_mount_hangs_gives_its_items_to_the_others() {
     bring_though(&site, &there, hang, || mount.signal(Signal::CONT));
     drop(site);
 }
+
+#[test]
+fn the_last_item_of_a_job_has_more_than_an_equal_share_of_its_limit() {
+    let site = Site::of(3);
+    let there = archive(&site);
+    let set = site.nodes[0].export.join("set");
+    fs::create_dir_all(&set).expect("made");
+    fs::write(set.join("file"), vec![7_u8; 120 << 20]).expect("written");
+    let line = ["--limit", "6MB", "--divide", "always"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    // The rate of a moment proves little.
+    let mut fast = std::collections::BTreeSet::new();
+    wait_for(&site.nodes[0], &id, |job| {
+        assert!(job["ended"].is_null(), "as slow as an equal share: {job}");
+        let progress = &job["progress"];
+        if progress["bytes_per_second"].as_f64() > Some(3e6) {
+            fast.insert(progress["at"].to_string());
+        }
+        fast.len() >= 5
+    });
+    let faster = site.nodes[0].admin(&["job", "limit", &id, "none"]);
+    assert_eq!(faster.code, Some(0), "{faster:?}");
+    let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_identical_to_rsync("-aH", &set, &there.export.join("copy"));
+}

@@ -171,8 +171,9 @@ impl Flights {
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
         let told = self.lock();
         let new = told.nodes.iter().filter(|one| one.at.elapsed() < OLD_AFTER);
-        new.map(|NodeReport { node, job, .. }| Traffic {
+        new.map(|NodeReport { node, job, at, .. }| Traffic {
             node: node.clone(),
+            age: at.elapsed(),
             to: job.to.clone(),
             bytes_per_second: job.view.bytes_per_second.unwrap_or(0.0),
             passed_bytes: total(&job.view, |channel| channel.bytes),
