@@ -20,7 +20,7 @@ pub mod shown;
 pub mod units;
 pub mod watched;
 
-pub use godwit_model::{Moment, civil_date, parse_moment};
+pub use godwit_model::{Moment, civil_date, fnv, parse_moment};
 
 /// The default port of a node.
 pub const PORT_DEFAULT: u16 = 7272;

@@ -1,4 +1,4 @@
-//! Owns the words that the state, the API and the jobs share: states, reasons, codes of failures, failed entries, outcomes, peers, times, amounts, stages.
+//! Owns the words that the state, the API and the jobs share: states, reasons, codes of failures, failed entries, outcomes, peers, times, amounts, stages, hashes.
 //! Decides nothing, and reads no clock.
 
 mod amount;
@@ -7,6 +7,7 @@ mod audit;
 mod bottleneck;
 mod digest;
 pub mod failure;
+mod hash;
 mod job;
 pub mod millis;
 mod moment;
@@ -19,6 +20,7 @@ pub use audit::AuditOutcome;
 pub use bottleneck::Bottleneck;
 pub use digest::DigestKind;
 pub use failure::{Code, FailureCode};
+pub use hash::fnv;
 pub use job::{FailureGroup, JobState, Reason};
 pub use moment::{Moment, civil_date, parse_moment};
 pub use peer::Peer;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::fnv;
 use godwit_api::job::JobSpec;
 use godwit_api::settings::Judge;
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
@@ -385,11 +386,9 @@ const fn is_gone(kind: StoreErrorKind) -> bool {
     )
 }
 
-/// The share of a name (FNV-1a, folded): the same on every node and in every release.
+/// The share of a name: the same on every node and in every release.
 fn share_of(name: &[u8], shares: u32) -> u32 {
-    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = fnv(name.iter().copied());
     let folded = hash ^ (hash >> 32);
     u32::try_from(folded % u64::from(shares.max(1))).unwrap_or(0)
 }

@@ -1,6 +1,7 @@
 //! Owns the claim and the tag under which a job writes below its destination: the first divided attempt draws them, and later ones keep them.
 //! Asks for no claim.
 
+use godwit_api::fnv;
 use godwit_api::job::ClaimId;
 use godwit_state::{Agreed, Job, LEVEL_CLAIMS, LEVEL_FIRST, Reader};
 
@@ -59,7 +60,7 @@ fn drawn_claim(job: &Job, drawn: u64) -> ClaimId {
     ClaimId(halves.to_be_bytes())
 }
 
-/// FNV-1a, 64 bits, of a purpose, the job, and random bits if there are any.
+/// The hash of a purpose, the job, and random bits if there are any.
 fn hash(job: &Job, purpose: u8, drawn: u64) -> u64 {
     let created = job.created.0.to_le_bytes();
     let texts = [job.id.as_bytes(), &created, job.owner.as_bytes()];
@@ -67,9 +68,7 @@ fn hash(job: &Job, purpose: u8, drawn: u64) -> u64 {
     let drawn = drawn.to_le_bytes();
     let drawn = drawn.iter().filter(|_| purpose > 2);
     let bytes = std::iter::once(&purpose).chain(bytes).chain(drawn);
-    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    fnv(bytes.copied())
 }
 
 #[cfg(test)]

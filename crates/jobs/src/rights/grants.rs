@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use godwit_api::ask::{Answer, GrantJob, MEMBERS_MAX, MayUse, Refusal, code};
 use godwit_api::endpoint::is_memory;
+use godwit_api::fnv;
 use godwit_api::grant::{JOB_ID_BYTES_MAX, Mandate, Right, Subject, is_job_id};
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, Place, Timestamp};
@@ -405,13 +406,10 @@ fn rules(this: &ThisNode, prefix: &str) -> Result<Vec<AccessRule>, Refusal> {
     rules.map_err(|error| refuse(&error.into()))
 }
 
-/// A number that follows from identity, path and right (FNV-1a, 64 bits): it distinguishes the rules of one job.
+/// A number that follows from identity, path and right: it distinguishes the rules of one job.
 fn hash(identity: &str, path: &[u8], write: bool) -> u64 {
     let bytes = identity.bytes().chain([0]).chain(path.iter().copied());
-    let bytes = bytes.chain(if write { *b"w" } else { *b"r" });
-    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    fnv(bytes.chain(if write { *b"w" } else { *b"r" }))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use clap::ArgMatches;
+use godwit_api::fnv;
 use godwit_api::grant::{Area, Grant, Right, Rights, SiteArea, Subject};
 use godwit_api::rest::{AccessOrigin, AccessView, NewAccess, Timestamp};
 use godwit_api::settings::{Scope, ServeSettings};
@@ -99,14 +100,11 @@ impl Running {
     }
 }
 
-/// The id of the rule of a subject, an area and an end: FNV-1a of all.
+/// The id of the rule of a subject, an area and an end.
 fn rule_id(subject: &str, area: &str, expires: Option<Timestamp>) -> String {
     let until = expires.map_or_else(String::new, |at| at.0.to_string());
     let text = format!("{subject} {area} {until}");
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("allow-{hash:016x}")
+    format!("allow-{:016x}", fnv(text.bytes()))
 }
 
 fn file_error(error: impl ToString) -> Failure {
