@@ -52,10 +52,10 @@ impl Aside {
     pub(crate) fn hear(
         &mut self,
         now: Duration,
-        told: &[Traffic],
+        traffic: &[Traffic],
         name: impl Fn(&str) -> Option<String>,
     ) {
-        for one in told {
+        for one in traffic {
             for fault in one.faults.iter().take(NODES_MAX) {
                 let Some(name) = name(&fault.at) else {
                     continue;
@@ -153,7 +153,7 @@ mod tests {
 
     /// The number of reports on `node` by the worker `by`.
     fn hear(aside: &mut Aside, now: u64, by: &str, node: &str, times: u32) {
-        let told = Traffic {
+        let traffic = Traffic {
             node: by.to_owned(),
             faults: vec![NodeFault {
                 at: node.to_owned(),
@@ -163,7 +163,7 @@ mod tests {
             ..Traffic::default()
         };
         let name = |node: &str| (node != "stranger").then(|| format!("siteB.{node}"));
-        aside.hear(at(now), &[told], name);
+        aside.hear(at(now), &[traffic], name);
     }
 
     fn used(aside: &Aside, now: u64) -> Vec<String> {

@@ -87,7 +87,7 @@ struct At {
     order: u64,
     refused: Option<Refusal>,
     /// Code of the refusal that was reported last.
-    told: Option<Code>,
+    reported: Option<Code>,
 }
 
 impl At {
@@ -169,7 +169,7 @@ impl Claims {
                 ask_at: now,
                 order: 0,
                 refused: None,
-                told: None,
+                reported: None,
             });
         } else {
             self.nodes[place].peer = peer;
@@ -409,18 +409,18 @@ impl Claims {
 
     /// Nodes that were left out since the last time, each with the reason.
     pub(crate) fn left_out(&mut self) -> Vec<(String, String)> {
-        let mut told = Vec::new();
+        let mut news = Vec::new();
         for at in self.nodes.iter_mut().filter(|at| at.serves) {
             let code = at.refused.as_ref().map(|refusal| &refusal.code);
-            if code == at.told.as_ref() {
+            if code == at.reported.as_ref() {
                 continue;
             }
             if let Some(refusal) = &at.refused {
-                told.push((at.peer.name.clone(), refusal.to_string()));
+                news.push((at.peer.name.clone(), refusal.to_string()));
             }
-            at.told = code.cloned();
+            at.reported = code.cloned();
         }
-        told
+        news
     }
 }
 

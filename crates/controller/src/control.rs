@@ -180,7 +180,7 @@ impl Driver<'_> {
             },
         };
         let now = Instant::now();
-        let mut sight = Picture {
+        let mut picture = Picture {
             began: now,
             claims: Claims::new(Duration::ZERO, earlier, is_taken_over),
             members: Vec::new(),
@@ -198,9 +198,9 @@ impl Driver<'_> {
             asked: 0,
         };
         if was_over {
-            sight.claims.was_released();
+            picture.claims.was_released();
         }
-        sight.claims.serving(Duration::ZERO, serving);
+        picture.claims.serving(Duration::ZERO, serving);
         let destination = Arc::new(Destination {
             site: Arc::clone(&self.site),
             claim,
@@ -219,7 +219,7 @@ impl Driver<'_> {
             tell,
             destination: Arc::clone(&destination),
         };
-        let end = self.follow(&asking, &heard, &mut sight, &roots, limit, seen);
+        let end = self.follow(&asking, &heard, &mut picture, &roots, limit, seen);
         self.site.is_over.store(true, Ordering::SeqCst);
         let is_over = match &end {
             Ok(End::Done { .. } | End::Undivided(_)) => true,
@@ -233,12 +233,15 @@ impl Driver<'_> {
             _ => false,
         };
         if is_over {
-            let nodes: Vec<Peer> = sight.claims.all().cloned().collect();
+            let nodes: Vec<Peer> = picture.claims.all().cloned().collect();
             let own = &self.node.runner.node;
-            let others = sight.members.iter().any(|member| member.mate.name != *own);
+            let others = picture
+                .members
+                .iter()
+                .any(|member| member.mate.name != *own);
             // Earlier starts of this node may have let nodes in that are gone.
-            let let_in = others || is_taken_over || !sight.gone.is_empty();
-            destination.release(&nodes, sight.claims.ready().next(), let_in);
+            let let_in = others || is_taken_over || !picture.gone.is_empty();
+            destination.release(&nodes, picture.claims.ready().next(), let_in);
         }
         end
     }
@@ -260,7 +263,7 @@ impl Driver<'_> {
         &self,
         asking: &Asking,
         heard: &Receiver<Asked>,
-        sight: &mut Picture,
+        picture: &mut Picture,
         roots: &[WorkRoot],
         limit: &dyn Fn() -> u64,
         seen: &mut dyn FnMut(&Work),
@@ -276,36 +279,36 @@ impl Driver<'_> {
             if let Some(work) = &work {
                 seen(work);
             }
-            self.look(sight, work.as_ref());
-            if let Some(failure) = without_members(sight, work.as_ref()) {
+            self.look(picture, work.as_ref());
+            if let Some(failure) = without_members(picture, work.as_ref()) {
                 return Err(failure);
             }
-            asking.ask_due(sight);
-            let crew: Vec<String> = sight.crew().map(|mate| mate.name.clone()).collect();
-            let ready = sight.targets(&self.site);
-            let all: Vec<Peer> = sight.claims.all().cloned().collect();
+            asking.ask_due(picture);
+            let crew: Vec<String> = picture.crew().map(|mate| mate.name.clone()).collect();
+            let ready = picture.targets(&self.site);
+            let all: Vec<Peer> = picture.claims.all().cloned().collect();
             // Earlier, no node has a worker that could report anything.
             let is_watched = is_open && !ready.is_empty();
-            self.watch(sight, &reader, is_watched.then_some(&*crew));
-            let resting: Vec<String> = sight.watch.resting().cloned().collect();
-            sight.share(limit(), work.as_ref());
-            let is_fenced = sight.claims.all_know(sight.claims.order());
+            self.watch(picture, &reader, is_watched.then_some(&*crew));
+            let resting: Vec<String> = picture.watch.resting().cloned().collect();
+            picture.share(limit(), work.as_ref());
+            let is_fenced = picture.claims.all_know(picture.claims.order());
             let ring = Ring {
                 epoch: self.order.epoch,
                 crew: &crew,
                 resting: &resting,
-                share: &|node| sight.shares.of(node),
+                share: &|node| picture.shares.of(node),
                 ready: &ready,
                 all: &all,
-                waits: sight.claims.waits(sight.now()),
+                waits: picture.claims.waits(picture.now()),
                 fenced: match is_fenced {
-                    true => sight.taken.clone(),
+                    true => picture.taken.clone(),
                     false => Vec::new(),
                 },
-                rates: &sight.rates,
+                rates: &picture.rates,
                 before: work.as_ref(),
             };
-            let standing = sight.claims.standing(sight.now());
+            let standing = picture.claims.standing(picture.now());
             match next(standing, is_open, work.as_ref(), ring.pairs()) {
                 Step::Open => {
                     let open = WorkOp::Open(OpenWork {
@@ -329,11 +332,11 @@ impl Driver<'_> {
                 }
                 Step::Rest => {
                     if let Ok(heard) = heard.recv_timeout(LOOK_EVERY) {
-                        self.hear(sight, heard);
+                        self.hear(picture, heard);
                     }
                 }
                 Step::Done => {
-                    let unconfirmed = sight.claims.unconfirmed();
+                    let unconfirmed = picture.claims.unconfirmed();
                     return Ok(work.map_or(End::Stopped, |work| End::Done {
                         work: Box::new(work),
                         unconfirmed,
@@ -344,77 +347,79 @@ impl Driver<'_> {
                 Step::Troubled(code, text) => return Err(Failure::new(code, text)),
             }
             while let Ok(heard) = heard.try_recv() {
-                self.hear(sight, heard);
+                self.hear(picture, heard);
             }
         }
     }
 
     /// Looks at the traffic of the crew, and decides which nodes rest.
-    fn watch(&self, sight: &mut Picture, reader: &Reader, crew: Option<&[String]>) {
-        let at = sight.now();
+    fn watch(&self, picture: &mut Picture, reader: &Reader, crew: Option<&[String]>) {
+        let at = picture.now();
         let holds = |node: &str| Works(reader).holds(self.order.job, node).unwrap_or(true);
         if let Some(crew) = crew {
             // A worker of an older program would keep its lease while it rests.
             let level = Agreed(reader).level().unwrap_or(0);
-            sight.watch.may_rest(level >= LEVEL_REST);
-            let (watch, rates) = (&mut sight.watch, &mut sight.rates);
-            let (mut told, mut is_sampled) = (Vec::new(), false);
+            picture.watch.may_rest(level >= LEVEL_REST);
+            let (watch, rates) = (&mut picture.watch, &mut picture.rates);
+            let (mut reports, mut is_sampled) = (Vec::new(), false);
             let traffic = || {
                 is_sampled = true;
-                told = rates.saw((self.order.traffic)());
-                told.clone()
+                reports = rates.saw((self.order.traffic)());
+                reports.clone()
             };
             watch.look(at, crew, traffic, holds);
             if is_sampled {
-                sight.shares.look(at, &told, holds);
+                picture.shares.look(at, &reports, holds);
             }
-            self.hear_faults(sight, &told);
+            self.hear_faults(picture, &reports);
         } else {
-            sight.watch.pause();
-            sight.shares.pause(at);
+            picture.watch.pause();
+            picture.shares.pause(at);
         }
-        for decided in sight.watch.decided() {
+        for decided in picture.watch.decided() {
             (self.order.note)(&decided);
         }
     }
 
     /// Reads the crew, and the leases taken from nodes.
-    fn look(&self, sight: &mut Picture, work: Option<&Work>) {
+    fn look(&self, picture: &mut Picture, work: Option<&Work>) {
         let now = Instant::now();
         let mut is_changed = false;
         if let Some(work) = work.filter(|work| work.epoch == self.order.epoch) {
             let taken = &work.targets.taken;
-            is_changed = taken.iter().any(|one| !sight.taken.contains(one));
-            sight.taken.clone_from(taken);
+            is_changed = taken.iter().any(|one| !picture.taken.contains(one));
+            picture.taken.clone_from(taken);
             for (node, why) in &work.targets.declined {
-                if !sight.declined.contains(node) {
+                if !picture.declined.contains(node) {
                     (self.order.note)(&format!("the node {node} does not take part: {}", why.text));
-                    sight.declined.push(node.clone());
-                    sight.crew_at = now;
+                    picture.declined.push(node.clone());
+                    picture.crew_at = now;
                 }
             }
         }
-        if sight.members.is_empty() || now >= sight.crew_at {
-            sight.crew_at = now + CREW_EVERY;
+        if picture.members.is_empty() || now >= picture.crew_at {
+            picture.crew_at = now + CREW_EVERY;
             let mut crew = (self.order.crew)();
-            crew.retain(|mate| !sight.declined.contains(&mate.name));
-            let before = sight.members.len();
-            let (stay, go): (Vec<Member>, Vec<Member>) = std::mem::take(&mut sight.members)
+            crew.retain(|mate| !picture.declined.contains(&mate.name));
+            let before = picture.members.len();
+            let (stay, go): (Vec<Member>, Vec<Member>) = std::mem::take(&mut picture.members)
                 .into_iter()
                 .partition(|member| crew.contains(&member.mate));
-            sight.members = stay;
-            sight.gone.retain(|mate| !crew.contains(mate));
-            sight.gone.extend(go.into_iter().map(|member| member.mate));
-            is_changed |= sight.members.len() != before;
+            picture.members = stay;
+            picture.gone.retain(|mate| !crew.contains(mate));
+            picture
+                .gone
+                .extend(go.into_iter().map(|member| member.mate));
+            is_changed |= picture.members.len() != before;
             let own = &self.node.runner.node;
             for mate in crew {
-                if sight.members.iter().any(|member| member.mate == mate) {
+                if picture.members.iter().any(|member| member.mate == mate) {
                     continue;
                 }
                 // This node may write there, or the job would not be its.
                 let is_own = mate.name == *own;
                 is_changed |= is_own;
-                sight.members.push(Member {
+                picture.members.push(Member {
                     mate,
                     ask_at: (!is_own).then_some(now),
                     is_let_in: is_own,
@@ -426,9 +431,9 @@ impl Driver<'_> {
             }
         }
         if is_changed {
-            sight.claims.members_changed(sight.now());
+            picture.claims.members_changed(picture.now());
         }
-        for (name, why) in sight.claims.left_out() {
+        for (name, why) in picture.claims.left_out() {
             (self.order.note)(&format!(
                 "the node {name} of the destination is not used for now: {why}"
             ));
@@ -447,8 +452,8 @@ impl Driver<'_> {
 }
 
 /// The failure of a job that all nodes of the source have declined.
-fn without_members(sight: &Picture, work: Option<&Work>) -> Option<Failure> {
-    if !sight.members.is_empty() || sight.declined.is_empty() {
+fn without_members(picture: &Picture, work: Option<&Work>) -> Option<Failure> {
+    if !picture.members.is_empty() || picture.declined.is_empty() {
         return None;
     }
     let declined = work.into_iter().flat_map(|work| &work.targets.declined);

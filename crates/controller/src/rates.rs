@@ -66,28 +66,28 @@ pub(crate) struct Rates {
 
 impl Rates {
     /// Takes the reports of one second, and returns them. Destinations go by their identities.
-    pub(crate) fn saw(&mut self, told: Vec<Traffic>) -> Vec<Traffic> {
+    pub(crate) fn saw(&mut self, traffic: Vec<Traffic>) -> Vec<Traffic> {
         let sends =
             |one: &&Traffic| !one.to.is_empty() && one.streams > 0 && one.bytes_per_second > 0.0;
         let mut into: BTreeMap<&str, f64> = BTreeMap::new();
-        let sent = told.iter().filter(|one| !one.to.is_empty());
+        let sent = traffic.iter().filter(|one| !one.to.is_empty());
         self.sent
             .extend(sent.map(|one| (one.node.clone(), one.to.clone())));
-        for one in told.iter().filter(sends) {
+        for one in traffic.iter().filter(sends) {
             *into.entry(&one.to).or_default() += one.bytes_per_second;
             let pair = (one.node.clone(), one.to.clone());
             let seen = self.pairs.entry(pair).or_default();
             seen.rate = (seen.rate * KEEPS).max(one.bytes_per_second);
             seen.seconds = seen.seconds.saturating_add(1);
         }
-        self.look_for_stalls(&told, &into);
+        self.look_for_stalls(&traffic, &into);
         self.seconds = self.seconds.saturating_add(u32::from(!into.is_empty()));
         for (target, rate) in into {
             let best = self.into.entry(target.to_owned()).or_default();
             *best = (*best * KEEPS).max(rate);
         }
         self.are_unequal |= self.look_unequal();
-        told
+        traffic
     }
 
     /// Leaves these destinations out, and no others. Equal sources that share a destination from now on would look slow beside the rates
@@ -101,14 +101,14 @@ impl Rates {
 
     /// A destination whose file system or link passes next to nothing still answers questions: only the rate of arriving data shows the
     /// stall.
-    fn look_for_stalls(&mut self, told: &[Traffic], into: &BTreeMap<&str, f64>) {
+    fn look_for_stalls(&mut self, traffic: &[Traffic], into: &BTreeMap<&str, f64>) {
         self.looks = self.looks.saturating_add(1);
         let stalls = |target: &str| {
             let now = into.get(target).copied().unwrap_or_default();
             let best = self.into.get(target).copied().unwrap_or_default();
             now < STALLS_BYTES && now < best * STALLS_PART
         };
-        let sends = told
+        let sends = traffic
             .iter()
             .filter(|one| !one.to.is_empty() && one.streams > 0);
         let used: BTreeSet<&str> = sends.map(|one| one.to.as_str()).collect();

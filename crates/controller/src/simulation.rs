@@ -360,8 +360,8 @@ impl World {
                 course.left_at_fault = float(items - settled) * self.kind.bytes;
             }
             if tick % 10 == 9 {
-                let told = rates.saw(self.traffic(&sources, &flows, now));
-                aside.hear(after(now), &told, |node| Some(node.to_owned()));
+                let traffic = rates.saw(self.traffic(&sources, &flows, now));
+                aside.hear(after(now), &traffic, |node| Some(node.to_owned()));
                 rates.leave_out(aside.now(after(now)));
                 // The first seconds have no pairs yet.
                 let is_low = sent < 0.6 * self.usable(second) && ready > 0 && now > 3.0;

@@ -114,7 +114,7 @@ impl Patience {
 #[derive(Clone)]
 struct Known {
     /// Time of the last report, or of the arrival.
-    told: Duration,
+    reported: Duration,
     /// It had streams then, or holds items.
     moves: bool,
 }
@@ -185,7 +185,7 @@ impl Watch {
         &mut self,
         now: Duration,
         crew: &[String],
-        told: impl FnOnce() -> Vec<Traffic>,
+        traffic: impl FnOnce() -> Vec<Traffic>,
         holds: impl Fn(&str) -> bool,
     ) {
         let is_same =
@@ -195,15 +195,17 @@ impl Watch {
             self.all_send(now, "the set of nodes has changed");
         }
         if std::mem::take(&mut self.is_paused) {
-            self.crew.values_mut().for_each(|known| known.told = now);
+            self.crew
+                .values_mut()
+                .for_each(|known| known.reported = now);
             self.measure_from(now + SETTLES);
         }
         if self.sampled.is_some_and(|at| now < at + SAMPLE_EVERY) {
             return;
         }
         self.sampled = Some(now);
-        let told = told();
-        self.sample(now, &told);
+        let traffic = traffic();
+        self.sample(now, &traffic);
         for node in &self.resting {
             if let Some(known) = self.crew.get_mut(node) {
                 known.moves |= holds(node);
@@ -237,7 +239,7 @@ impl Watch {
         let before = std::mem::take(&mut self.crew);
         let known = |node: &String| {
             let new = || Known {
-                told: now,
+                reported: now,
                 moves: false,
             };
             (node.clone(), before.get(node).cloned().unwrap_or_else(new))
@@ -261,7 +263,7 @@ impl Watch {
     /// A node that reports nothing and holds nothing is lost, or will be soon.
     fn look_for_silent(&mut self, now: Duration, holds: impl Fn(&str) -> bool) {
         let is_silent = |(node, known): &(&String, &Known)| {
-            now.saturating_sub(known.told) >= SILENT_AFTER && !holds(node)
+            now.saturating_sub(known.reported) >= SILENT_AFTER && !holds(node)
         };
         let silent = self.crew.iter().filter(is_silent);
         let silent: Vec<String> = silent.map(|(node, _)| node.clone()).collect();
@@ -283,12 +285,12 @@ impl Watch {
         };
     }
 
-    fn sample(&mut self, now: Duration, told: &[Traffic]) {
+    fn sample(&mut self, now: Duration, traffic: &[Traffic]) {
         let is_measured = now >= self.window.from;
         self.window.samples += u32::from(is_measured);
-        for one in told {
+        for one in traffic {
             if let Some(known) = self.crew.get_mut(&one.node) {
-                (known.told, known.moves) = (now, one.streams > 0);
+                (known.reported, known.moves) = (now, one.streams > 0);
             }
             let counters = (one.passed_bytes, one.resent_bytes);
             let before = self.counters.insert(one.node.clone(), counters);
@@ -362,17 +364,17 @@ impl Watch {
 
     fn begin_trial(&mut self, now: Duration, window: &Window) {
         let rate = window.rate(&self.resting);
-        let told = |node: &String| window.rates.get(node).copied().unwrap_or_default();
+        let measured = |node: &String| window.rates.get(node).copied().unwrap_or_default();
         let sending = self.sending().into_iter();
         let mut sends: Vec<(String, (f64, u32))> =
-            sending.map(|node| (node.clone(), told(node))).collect();
+            sending.map(|node| (node.clone(), measured(node))).collect();
         let count = (sends.len() / STEP).max(1);
         // The rate of a node that reports rarely is unknown.
-        let all_told = sends
+        let all_report = sends
             .iter()
-            .all(|(_, (_, told))| told * 2 >= window.samples);
+            .all(|(_, (_, reports))| reports * 2 >= window.samples);
         let is_due = now >= self.less.at && self.may_rest;
-        if is_due && all_told && sends.len() > 1 && window.resent() > RESENT_HIGH {
+        if is_due && all_report && sends.len() > 1 && window.resent() > RESENT_HIGH {
             sends.sort_by(|(_, (one, _)), (_, (other, _))| one.total_cmp(other));
             let slowest = sends.into_iter().take(count).map(|(node, _)| node);
             self.resting.extend(slowest);

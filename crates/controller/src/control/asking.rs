@@ -20,11 +20,11 @@ pub(super) struct Asking {
 
 impl Asking {
     /// Starts threads for the questions that are due.
-    pub(super) fn ask_due(&self, sight: &mut Picture) {
+    pub(super) fn ask_due(&self, picture: &mut Picture) {
         let destination = &self.destination;
-        for (peer, ask) in sight.claims.due(sight.now()) {
-            let members: Vec<&Mate> = sight.crew().collect();
-            let question = destination.claim(ask, &members, &sight.taken);
+        for (peer, ask) in picture.claims.due(picture.now()) {
+            let members: Vec<&Mate> = picture.crew().collect();
+            let question = destination.claim(ask, &members, &picture.taken);
             let site = Arc::clone(&destination.site);
             let measures = destination.measures();
             self.spawn(peer, move |peer| {
@@ -36,13 +36,13 @@ impl Asking {
             });
         }
         let now = Instant::now();
-        let ready: Vec<Peer> = sight.claims.ready().cloned().collect();
+        let ready: Vec<Peer> = picture.claims.ready().cloned().collect();
         let Some(first) = ready.first() else {
             return;
         };
-        if sight.nodes_at.is_some_and(|at| now >= at) {
-            (sight.nodes_at, sight.asked) = (None, sight.asked + 1);
-            let peer = ready[sight.asked % ready.len()].clone();
+        if picture.nodes_at.is_some_and(|at| now >= at) {
+            (picture.nodes_at, picture.asked) = (None, picture.asked + 1);
+            let peer = ready[picture.asked % ready.len()].clone();
             let site = Arc::clone(&destination.site);
             self.spawn(peer, move |peer| Asked::Nodes(site.nodes_of(&peer)));
         }
@@ -51,7 +51,7 @@ impl Asking {
             true => ready.clone(),
             false => vec![first.clone()],
         };
-        for member in &mut sight.members {
+        for member in &mut picture.members {
             // Nodes of a cluster have one state, and any of them has answered for all.
             let is_new = is_lone && is_new(&member.asked, &gates);
             if !member.ask_at.is_some_and(|at| now >= at || is_new) {

@@ -16,22 +16,22 @@ const SHUT: [FailureCode; 2] = [code::UNKNOWN_IDENTITY, code::NOT_GRANTED];
 
 impl Driver<'_> {
     /// Workers report nodes that could not write. The job names those that are aside.
-    pub(super) fn hear_faults(&self, sight: &mut Picture, told: &[Traffic]) {
-        let now = sight.now();
-        let (claims, aside) = (&sight.claims, &mut sight.aside);
+    pub(super) fn hear_faults(&self, picture: &mut Picture, traffic: &[Traffic]) {
+        let now = picture.now();
+        let (claims, aside) = (&picture.claims, &mut picture.aside);
         let named = |identity: &str| {
             let peer = claims.all().find(|peer| peer.identity == identity);
             peer.map(|peer: &Peer| peer.name.clone())
         };
         // A lone node is the destination, and the job is as full as it is.
         if claims.ready().nth(1).is_some() {
-            aside.hear(now, told, named);
+            aside.hear(now, traffic, named);
         }
-        sight.rates.leave_out(aside.now(now));
+        picture.rates.leave_out(aside.now(now));
         let decided = aside.decided();
         let shown = aside.shown(now, claims.ready());
-        if sight.shown != shown {
-            sight.shown.clone_from(&shown);
+        if picture.shown != shown {
+            picture.shown.clone_from(&shown);
             (self.order.without)(shown);
         }
         for decided in decided {
@@ -39,21 +39,26 @@ impl Driver<'_> {
         }
     }
 
-    pub(super) fn hear(&self, sight: &mut Picture, heard: Asked) {
+    pub(super) fn hear(&self, picture: &mut Picture, heard: Asked) {
         let now = Instant::now();
         match heard {
             Asked::Claim(identity, ask, answer) => {
-                sight.claims.answered(sight.now(), &identity, ask, answer);
+                picture
+                    .claims
+                    .answered(picture.now(), &identity, ask, answer);
             }
             Asked::Nodes(answer) => {
-                sight.nodes_at = Some(now + NODES_EVERY);
+                picture.nodes_at = Some(now + NODES_EVERY);
                 if let Ok(listed) = answer {
-                    self.note_shut(sight, &listed.refused);
-                    sight.claims.serving(sight.now(), listed.nodes);
+                    self.note_shut(picture, &listed.refused);
+                    picture.claims.serving(picture.now(), listed.nodes);
                 }
             }
             Asked::Access(mate, answer) => {
-                let found = sight.members.iter_mut().find(|member| member.mate == mate);
+                let found = picture
+                    .members
+                    .iter_mut()
+                    .find(|member| member.mate == mate);
                 let Some(member) = found else {
                     return;
                 };
@@ -76,7 +81,7 @@ impl Driver<'_> {
                         member.ask_at = Some(now + wait);
                         member.at = at;
                         if !std::mem::replace(&mut member.is_let_in, true) {
-                            sight.claims.members_changed(sight.now());
+                            picture.claims.members_changed(picture.now());
                         }
                     }
                     Err(refusal) => {
@@ -93,12 +98,12 @@ impl Driver<'_> {
 
     /// Notes each node of the destination that lacks a grant for this node: the other nodes receive everything. Another node's job may
     /// name any addresses, and its owner must not learn which of them answer.
-    fn note_shut(&self, sight: &mut Picture, refused: &[(Peer, Refusal)]) {
+    fn note_shut(&self, picture: &mut Picture, refused: &[(Peer, Refusal)]) {
         if !self.order.gives_access {
             return;
         }
         for (node, why) in refused.iter().filter(|(_, why)| why.code.is_one_of(&SHUT)) {
-            if sight.shut.len() < TARGETS_MAX && sight.shut.insert(node.identity.clone()) {
+            if picture.shut.len() < TARGETS_MAX && picture.shut.insert(node.identity.clone()) {
                 let name = &node.name;
                 (self.order.note)(&format!(
                     "the node {name} of the destination is not used until it grants access: {why}"

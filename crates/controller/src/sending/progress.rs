@@ -56,12 +56,12 @@ impl ProgressSink {
 
 impl EventSink for ProgressSink {
     fn tell(&self, event: Event) {
-        let told = || self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Event::Channels(channels) = &event {
-            told().clone_from(&channels.channels);
+            lock().clone_from(&channels.channels);
         }
         if let Event::Progress(progress) = &event {
-            let channels = ChannelView::of(progress, &told());
+            let channels = ChannelView::of(progress, &lock());
             let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
             *flight = Flight {
                 to: std::mem::take(&mut flight.to),

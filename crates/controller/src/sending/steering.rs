@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use godwit_run::Control;
 
 /// No limit was set.
-const UNTOLD: u64 = u64::MAX;
+const UNSET: u64 = u64::MAX;
 
 /// Steers the transfers of one worker, one after the other.
 pub(crate) struct Steering {
@@ -21,7 +21,7 @@ impl Default for Steering {
     fn default() -> Self {
         Self {
             is_stopped: AtomicBool::new(false),
-            limit: AtomicU64::new(UNTOLD),
+            limit: AtomicU64::new(UNSET),
             now: Mutex::default(),
         }
     }
@@ -37,9 +37,9 @@ impl Steering {
         let control = Control::default();
         let mut now = self.lock();
         *now = control.clone();
-        let told = self.limit.load(Ordering::SeqCst);
-        if told != UNTOLD && told != limit {
-            control.set_limit(told);
+        let set = self.limit.load(Ordering::SeqCst);
+        if set != UNSET && set != limit {
+            control.set_limit(set);
         }
         if !self.goes_on() {
             control.cancel();
