@@ -97,13 +97,13 @@ impl RemoteProgress {
         !stopping.load(Ordering::SeqCst)
     }
 
-    fn update(&self, told: Vec<(String, ProgressView)>) {
+    fn update(&self, running: Vec<(String, ProgressView)>) {
         let mut seen = self.lock();
         let now = Instant::now();
         seen.jobs.retain(|_, (_, at)| at.elapsed() < OLD_AFTER);
-        let told = told.into_iter();
+        let running = running.into_iter();
         seen.jobs
-            .extend(told.map(|(id, progress)| (id, (progress, now))));
+            .extend(running.map(|(id, progress)| (id, (progress, now))));
     }
 }
 
@@ -120,8 +120,8 @@ pub(crate) fn run(asking: &Asking) {
             // Without an answer the earlier reports get old, and are shown no more.
             let jobs = ask(asking, &node, &|| true).unwrap_or_default();
             let run = jobs.into_iter().filter(|job| !job.works);
-            let told = run.map(|job| (job.id, job.progress)).collect();
-            asking.elsewhere.update(told);
+            let running = run.map(|job| (job.id, job.progress)).collect();
+            asking.elsewhere.update(running);
         }
     }
 }

@@ -281,8 +281,8 @@ fn nodes_of(
         .unwrap_or_else(PoisonError::into_inner);
     let is_there = |one: &Peer| peers.iter().any(|there| there.identity == one.identity);
     away.retain(|one| !is_there(one) && !answered.contains(&one.identity));
-    let told: Vec<Peer> = peers.iter().cloned().chain(away).collect();
-    learn(asking, site, &told, named);
+    let listed: Vec<Peer> = peers.iter().cloned().chain(away).collect();
+    learn(asking, site, &listed, named);
     Ok(peers)
 }
 
@@ -298,18 +298,18 @@ fn bound(nodes: &mut Vec<Peer>) {
 
 /// Notes the nodes for a time at which the known one does not answer. Nodes that cannot be noted are named again to the next job.
 fn learn(asking: &Asking, site: &Site, nodes: &[Peer], named: bool) {
-    let mut told = nodes.to_vec();
-    told.sort();
+    let mut listed = nodes.to_vec();
+    listed.sort();
     let reader = asking.this.reader();
     let has_times = Agreed(&reader)
         .level()
         .is_ok_and(|level| level >= LEVEL_NAMED);
     let is_news = match has_times {
-        true => is_news(site, &told, named, asking.this.now()),
-        false => is_other(site, &told),
+        true => is_news(site, &listed, named, asking.this.now()),
+        false => is_other(site, &listed),
     };
     // A site of one node has nothing to be learned; a site that is named with a job alone is not in the state.
-    if !is_news || (site.nodes.is_empty() && told.len() < 2) {
+    if !is_news || (site.nodes.is_empty() && listed.len() < 2) {
         return;
     }
     if !asking.learn_pace.take(&site.identity, Instant::now()) {
@@ -318,31 +318,31 @@ fn learn(asking: &Asking, site: &Site, nodes: &[Peer], named: bool) {
     let op = Op::Learn(Box::new(Learn {
         site: site.name.clone(),
         identity: site.identity.clone(),
-        nodes: told,
+        nodes: listed,
         named: named && has_times,
     }));
     drop(asking.this.propose(op));
 }
 
 /// Whether this is news for a state that has no times: any other list, which replaces the earlier one.
-fn is_other(site: &Site, told: &[Peer]) -> bool {
-    !site.nodes.iter().map(|node| &node.peer).eq(told)
+fn is_other(site: &Site, listed: &[Peer]) -> bool {
+    !site.nodes.iter().map(|node| &node.peer).eq(listed)
 }
 
 /// Whether the state must record this answer: other addresses, a new node, or the confirmation of a node. Missing nodes change nothing,
 /// because the belief in them expires.
-fn is_news(site: &Site, told: &[Peer], named: bool, at: Timestamp) -> bool {
-    told.iter().any(|told| {
+fn is_news(site: &Site, listed: &[Peer], named: bool, at: Timestamp) -> bool {
+    listed.iter().any(|listed| {
         let known = site
             .nodes
             .iter()
-            .find(|node| node.peer.identity == told.identity);
+            .find(|node| node.peer.identity == listed.identity);
         known.is_none_or(|known| {
             let is_old = || {
                 let since = known.named.map(|named| named.after(RENEW_EVERY_MS));
                 since.is_none_or(|next| next <= at)
             };
-            known.peer.addresses != told.addresses || (named && is_old())
+            known.peer.addresses != listed.addresses || (named && is_old())
         })
     })
 }

@@ -17,13 +17,13 @@ pub(super) fn tell(this: &ThisNode, id: &str, attempt: u32, moved: Moved) -> boo
     if !is_known || moved == Moved::default() {
         return false;
     }
-    let told = this.propose_for(id, JobOp::Moved { attempt, moved });
-    if let Err(error) = &told {
+    let proposed = this.propose_for(id, JobOp::Moved { attempt, moved });
+    if let Err(error) = &proposed {
         this.log(&format!(
             "job {id}: the amounts of attempt {attempt} could not be stored: {error}"
         ));
     }
-    told.is_ok()
+    proposed.is_ok()
 }
 
 /// Reports the amounts of attempts that ended because this node stopped.

@@ -59,11 +59,11 @@ pub(crate) fn carry_out(
     epoch: u64,
     wish: &Wish,
     prepared: &Prepared,
-    told: &AttemptEvents,
+    events: &AttemptEvents,
     steering: &Control,
 ) -> Option<Result<Summary, Failure>> {
     let mandate = wish.mandate.as_ref();
-    let node = node(shared, &prepared.sites, job, mandate, wish.sight);
+    let node = node(shared, &prepared.sites, job, mandate, wish.at_start);
     let own = match (shared.make_env)(&[]).home.identity() {
         Ok(identity) => Mate {
             name: shared.this.name.clone(),
@@ -94,8 +94,8 @@ pub(crate) fn carry_out(
         part_bytes: PART_BYTES,
         always: wish.always,
         traffic: &|| flights.traffic(),
-        note: &|text| told.note(text),
-        without: &|nodes| told.goes_on_without(nodes, asker_of(job).is_none()),
+        note: &|text| events.note(text),
+        without: &|nodes| events.goes_on_without(nodes, asker_of(job).is_none()),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.this.is_stopping();
@@ -121,7 +121,7 @@ pub(crate) fn carry_out(
         let mut is_counted = false;
         control(&node, sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {
-                told.enter(JobState::Running);
+                events.enter(JobState::Running);
             }
             let now = Instant::now();
             let shown = steady.show(now, done(work), |since| flights.since(since));
@@ -132,7 +132,7 @@ pub(crate) fn carry_out(
                 true => counted.found(),
                 false => Some(work.counts.looked),
             };
-            told.seen(
+            events.seen(
                 shown_as(work, shown, found, flights.sum(limit())),
                 moved(work),
                 &|| Some(flights.rate()),
@@ -141,25 +141,25 @@ pub(crate) fn carry_out(
     });
     match end {
         End::Undivided(why) => {
-            told.note(&format!("{WHOLE}: {why}"));
+            events.note(&format!("{WHOLE}: {why}"));
             None
         }
         End::Stopped => {
-            settled::hear(&shared.this, &job.id, epoch, told);
+            settled::hear(&shared.this, &job.id, epoch, events);
             let code = FailureCode::Cancelled;
             Some(Err(Failure::new(code, "the attempt was stopped")))
         }
         End::Failed(failure) => {
-            told.error(&failure);
+            events.error(&failure);
             Some(Err(failure))
         }
         End::Done { work, unconfirmed } => {
             if !unconfirmed.is_empty() {
                 let late = late(&unconfirmed);
-                told.note(&late);
-                told.lock().late = Some(late);
+                events.note(&late);
+                events.lock().late = Some(late);
             }
-            Some(Ok(ended(&work, &order.base, told)))
+            Some(Ok(ended(&work, &order.base, events)))
         }
     }
 }
@@ -188,14 +188,14 @@ impl AskSites for Mandated {
 }
 
 /// Tells why a job is not divided that was to be.
-pub(crate) fn whole(told: &AttemptEvents, why: &str) {
-    told.note(&format!("{WHOLE}: {why}"));
+pub(crate) fn whole(events: &AttemptEvents, why: &str) {
+    events.note(&format!("{WHOLE}: {why}"));
 }
 
-fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
+fn ended(work: &Work, base: &Base, events: &AttemptEvents) -> Summary {
     let (mut summary, mut groups) = summed(work);
     let counts = &work.counts;
-    told.note(&format!(
+    events.note(&format!(
         "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were done at the end, in {} closes",
         counts.scans,
         counts.parts,
@@ -206,18 +206,18 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
         counts.scans_failed,
         counts.closes.max(work.closed.len() as u64)
     ));
-    notes(work).iter().for_each(|note| told.note(note));
+    notes(work).iter().for_each(|note| events.note(note));
     if let Some(group) = undeleted(counts.scans_failed, base) {
         groups.push(group);
         summary.status = godwit_api::event::Status::Partial;
         summary.failed += counts.scans_failed;
     }
-    let mut heard = told.lock();
+    let mut heard = events.lock();
     heard.add_groups(groups);
     heard.sums_up();
     drop(heard);
     let summary = Summary::Transfer(Box::new(summary));
-    told.tell(Event::Summary(summary.clone()));
+    events.tell(Event::Summary(summary.clone()));
     summary
 }
 
@@ -250,7 +250,7 @@ fn node(
     sites: &[Site],
     job: &Job,
     mandate: Option<&Mandate>,
-    sight: RightsAtStart,
+    at_start: RightsAtStart,
 ) -> Node {
     let (own, sites, id) = (Arc::clone(shared), sites.to_vec(), job.id.clone());
     let (exported, exports) = (Arc::clone(&shared.exported), needs(job));
@@ -278,8 +278,8 @@ fn node(
             godwit_run::Env {
                 label: Some(format!("job {id}")),
                 mandate: mandate.clone(),
-                hides_names: !sight.names,
-                hides_contents: !sight.contents,
+                hides_names: !at_start.names,
+                hides_contents: !at_start.contents,
                 ..(own.make_env)(&sites)
             }
         }),
@@ -323,9 +323,9 @@ impl Workers {
         }
         let mut workers = self.lock();
         // A worker that sees more than the owner may see now ends; the next one takes the remaining items.
-        let unwanted = |id: &String, (worker, sight): &(Worker, RightsAtStart)| {
+        let unwanted = |id: &String, (worker, at_start): &(Worker, RightsAtStart)| {
             wanted.get(id).is_none_or(|(work, job)| {
-                work.epoch != worker.epoch() || sight.lost(&shared.rights, job).is_some()
+                work.epoch != worker.epoch() || at_start.lost(&shared.rights, job).is_some()
             })
         };
         workers
@@ -351,9 +351,9 @@ impl Workers {
             let limit = pair.map(|pair| pair.limit);
             if !workers.contains_key(&id) {
                 // By the rights of its beginning, and no wider ones later.
-                let sight = RightsAtStart::of(&shared.rights, &job);
-                let started = start(shared, reader, &job, sight)?;
-                workers.extend(started.map(|worker| (id.clone(), (worker, sight))));
+                let at_start = RightsAtStart::of(&shared.rights, &job);
+                let started = start(shared, reader, &job, at_start)?;
+                workers.extend(started.map(|worker| (id.clone(), (worker, at_start))));
             }
             if let Some((worker, _)) = workers.get(&id) {
                 limit.into_iter().for_each(|limit| worker.set_limit(limit));
@@ -374,15 +374,15 @@ impl Workers {
             false => asking.hosts.own(),
         };
         let running = flights.into_iter().map(|(id, flight, faults)| {
-            let told = flight.bottleneck.as_ref();
+            let limited = flight.bottleneck.as_ref();
             let written = flight.written();
             let node = NodeProgress {
                 node: asking.this.name.clone(),
                 to: flight.to_name.clone(),
                 bytes_per_second: flight.bytes_per_second,
                 streams: flight.streams,
-                bottleneck: told.map(|limited| limited.stage),
-                bottleneck_text: told.map(documents::limited),
+                bottleneck: limited.map(|limited| limited.stage),
+                bottleneck_text: limited.map(documents::limited),
                 stages: flight.stages.clone(),
                 host: host.clone(),
                 other_host: target(asking, &id, &flight.to)
@@ -432,7 +432,7 @@ fn start(
     shared: &Arc<Context>,
     reader: &Reader,
     job: &Job,
-    sight: RightsAtStart,
+    at_start: RightsAtStart,
 ) -> Result<Option<Worker>, JobsError> {
     let Some(text) = reader.job_spec(&job.id)? else {
         return Ok(None);
@@ -447,7 +447,7 @@ fn start(
         Some(guest) => mandate_of(job, guest),
         None => member_mandate(&shared.this, reader, job)?,
     };
-    let node = node(shared, &prepared.sites, job, mandate.as_ref(), sight);
+    let node = node(shared, &prepared.sites, job, mandate.as_ref(), at_start);
     let file = || manifest::file(&shared.this.directory, job);
     let base = Base {
         manifest: stored.new.manifest.then(file),

@@ -24,18 +24,18 @@ pub(super) fn conclude(
     asking: &Asking,
     job: &Job,
     epoch: u64,
-    told: &AttemptEvents,
+    events: &AttemptEvents,
     ended: Result<Summary, Failure>,
 ) {
-    let this = &told.reports.this;
+    let this = &events.reports.this;
     let ended = ended.map_err(|failure| Failure {
-        message: told
+        message: events
             .lock()
             .names
             .in_text(&without_home(&this.directory, &failure.message)),
         ..failure
     });
-    let heard = told.lock();
+    let heard = events.lock();
     let lacks_space = match &ended {
         Ok(_) => heard.failed_with(FailureCode::NoSpace) > 0 && may_retry(job, this.now()),
         Err(failure) if failure.code == FailureCode::NoSpace => may_retry(job, this.now()),
@@ -53,7 +53,7 @@ pub(super) fn conclude(
             let shortage = heard.shortage();
             let reason = lack::reason(asking, job, &heard, shortage.as_ref());
             if let Some(shortage) = shortage {
-                told.reports.live.is_short(&job.id, shortage);
+                events.reports.live.is_short(&job.id, shortage);
             }
             backoff(job, this.now(), epoch, reason, &heard)
         }
@@ -76,21 +76,21 @@ pub(super) fn conclude(
         }
     };
     drop(heard);
-    settle(job, &op, told);
+    settle(job, &op, events);
 }
 
 /// Reports the end of an attempt to the state, until the state takes the report. Texts that the state refuses are left out. If the claim
 /// has ended, the state learns the amounts of the attempt.
-pub(super) fn settle(job: &Job, op: &JobOp, told: &AttemptEvents) {
-    let this = &told.reports.this;
-    let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, told.moved());
+pub(super) fn settle(job: &Job, op: &JobOp, events: &AttemptEvents) {
+    let this = &events.reports.this;
+    let (id, attempt, moved) = (job.id.as_str(), job.attempts + 1, events.moved());
     if moved.bytes_again > 0 {
         after_crash::tell(this, id, attempt, moved);
     }
     let mut plain = None;
     loop {
-        let told = plain.as_ref().unwrap_or(op);
-        match this.propose_for(id, told.clone()) {
+        let end = plain.as_ref().unwrap_or(op);
+        match this.propose_for(id, end.clone()) {
             Ok(()) => return,
             // The claim has ended: a user stopped the job, or another node has it.
             Err(ProposeError::Refused(

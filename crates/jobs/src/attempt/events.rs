@@ -129,8 +129,8 @@ impl Observed {
     /// The missing space if space was not watched: the figure of a divided job's close, or the size of all data that has not arrived.
     pub(super) fn lacking(&self) -> Option<String> {
         let group = self.groups.get(&FailureCode::NoSpace.into())?;
-        if let Some(told) = group.reason.text.strip_prefix("no room: ") {
-            return Some(told.to_owned());
+        if let Some(text) = group.reason.text.strip_prefix("no room: ") {
+            return Some(text.to_owned());
         }
         let bytes = self.total?.saturating_sub(self.delivered?);
         Some(format!("up to {} more are needed", human_size(bytes)))
@@ -420,7 +420,7 @@ impl EventSink for AttemptEvents {
         self.lock().names.name(&mut event);
         match &event {
             Event::Progress(progress) => return self.progress(progress),
-            Event::Channels(told) => self.lock().channels.clone_from(&told.channels),
+            Event::Channels(list) => self.lock().channels.clone_from(&list.channels),
             Event::ConnectionLost(lost) => self.connection_lost(lost),
             Event::ConnectionRegained(regained) if regained.channel.is_none() => {
                 self.connection_regained();

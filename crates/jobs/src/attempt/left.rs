@@ -101,7 +101,7 @@ fn wish(job: &Job, place: &Place, tags: Vec<u64>) -> CleanPlace {
 }
 
 /// Writes to the log of a cancelled job which leftovers it has, and how to remove them.
-pub(crate) fn tell(asking: &Asking, job: &Job, told: &AttemptEvents) {
+pub(crate) fn tell(asking: &Asking, job: &Job, events: &AttemptEvents) {
     let reader = asking.this.reader();
     let is_cancelled = |job: Job| job.state == JobState::Cancelled;
     if !reader
@@ -127,7 +127,7 @@ pub(crate) fn tell(asking: &Asking, job: &Job, told: &AttemptEvents) {
     });
     let id = &job.id;
     let unknown = |why: &dyn std::fmt::Display| {
-        told.note(&format!(
+        events.note(&format!(
             "the temporary files of the cancelled job at {place} are unknown ({why}); remove them with: godwit clean --job {id}"
         ));
     };
@@ -144,12 +144,12 @@ pub(crate) fn tell(asking: &Asking, job: &Job, told: &AttemptEvents) {
     let sites = &asking.sites;
     let answer = sites.ask(site.as_ref(), &question, &mut |_| Instant::now() < until);
     match answer {
-        Ok(Answer::Cleaned(found)) if found.files > 0 => told.note(&format!(
+        Ok(Answer::Cleaned(found)) if found.files > 0 => events.note(&format!(
             "the cancelled job leaves {} with {} at {place}; remove them with: godwit clean --job {id}",
             counted(found.files, "temporary file"),
             human_size(found.bytes)
         )),
-        Ok(_) => told.note(&format!(
+        Ok(_) => events.note(&format!(
             "the cancelled job leaves no temporary files at {place}"
         )),
         Err(refusal) => unknown(&refusal),

@@ -32,7 +32,7 @@ pub(crate) struct Attempt {
     /// Epoch of its claim.
     pub(crate) epoch: u64,
     /// Rights of its owner to see the destination.
-    pub(crate) sight: RightsAtStart,
+    pub(crate) at_start: RightsAtStart,
     pub(crate) control: Control,
     pub(crate) fence: Arc<ClaimFence>,
     /// The limit that it was given, in bytes per second; 0 is none.

@@ -44,9 +44,9 @@ pub(super) fn carry_out(
     context: &Context,
     job: &Job,
     epoch: u64,
-    (limit, sight, fence): (u64, RightsAtStart, &Arc<ClaimFence>),
+    (limit, at_start, fence): (u64, RightsAtStart, &Arc<ClaimFence>),
     control: &Control,
-    told: &Arc<AttemptEvents>,
+    events: &Arc<AttemptEvents>,
 ) -> Result<Summary, Failure> {
     let this = &context.asking.this;
     let sharing = context
@@ -54,10 +54,10 @@ pub(super) fn carry_out(
         .share(&this.reader(), job, (&this.name, this.now()));
     let mut sharing = sharing.map_err(Failure::local)?;
     let mut ready = ready(context, job, control)?;
-    told.lock().names = SiteNames::of(&ready.prepared.sites);
+    events.lock().names = SiteNames::of(&ready.prepared.sites);
     let guest = ready.stored.guest.as_ref();
     let mandate = guest.and_then(|guest| mandate_of(job, guest));
-    let known = (ready.serving, sight);
+    let known = (ready.serving, at_start);
     match divided::wish(
         &context.asking,
         job,
@@ -76,14 +76,14 @@ pub(super) fn carry_out(
                 epoch,
                 &wish,
                 &ready.prepared,
-                told,
+                events,
                 control,
             );
             if let Some(done) = done {
                 return done;
             }
         }
-        Err(why) => divided::whole(told, &why),
+        Err(why) => divided::whole(events, &why),
     }
     impose(context, job, limit, &mut ready);
     let mut prepared = ready.prepared;
@@ -93,8 +93,8 @@ pub(super) fn carry_out(
         mandate,
         list: prepared.list.take().map(NameList::in_memory),
         seat: sharing.as_ref().and_then(Sharing::seat),
-        hides_names: !sight.names,
-        hides_contents: !sight.contents,
+        hides_names: !at_start.names,
+        hides_contents: !at_start.contents,
         attempts: Some(Placing::of(
             &context.asking.this,
             &job.id,
@@ -109,15 +109,15 @@ pub(super) fn carry_out(
         settings.is_ok_and(|settings| settings.verify)
     };
     let verifies = kind != JobKind::Verify && reads_back();
-    let mut heard = told.lock();
+    let mut heard = events.lock();
     heard.begin(verifies, space_watch(job, &prepared, &env));
     heard.is_behind = sharing.as_ref().and_then(Sharing::is_behind);
     drop(heard);
-    told.begins(kind);
+    events.begins(kind);
     if let [site] = prepared.sites.as_slice() {
-        told.has_other_end(reached::peer(site));
+        events.has_other_end(reached::peer(site));
     }
-    let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
+    let events: Arc<dyn EventSink> = Arc::clone(events) as Arc<dyn EventSink>;
     Runner::run(&prepared.spec, &env, &events, control)
 }
 

@@ -91,7 +91,7 @@ struct SiteAttempt<'a> {
     mates: RefCell<Vec<String>>,
     /// The job as started by another node of this cluster, which this node now continues.
     earlier: RefCell<Option<Mandate>>,
-    told: &'a Arc<AttemptEvents>,
+    events: &'a Arc<AttemptEvents>,
     control: &'a Control,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn carry_out(
     job: &Job,
     epoch: u64,
     limit: u64,
-    told: &Arc<AttemptEvents>,
+    events: &Arc<AttemptEvents>,
     control: &Control,
 ) -> Away {
     let brought = match is_third_party(job) {
@@ -122,28 +122,28 @@ pub(crate) fn carry_out(
     if let Some(why) = access::denied(&context.rights, job) {
         // It may run at its sites already.
         context.notices.add(&job.id);
-        return Away::Ended(Some(ending::finish(epoch, told, denied(&why))));
+        return Away::Ended(Some(ending::finish(epoch, events, denied(&why))));
     }
     let is_away = match brought {
-        Ok(Some(new)) => route::is_brought(context, job, epoch, &new, told, control),
+        Ok(Some(new)) => route::is_brought(context, job, epoch, &new, events, control),
         Ok(None) => Ok(true),
         Err(error) => Err(error.into()),
     };
     let ended = match is_away {
         Ok(false) => return Away::Not,
         Ok(true) => {
-            SiteAttempt::new(context, job, epoch, limit, told, control).and_then(|it| it.run())
+            SiteAttempt::new(context, job, epoch, limit, events, control).and_then(|it| it.run())
         }
         Err(stop) => Err(stop),
     };
     Away::Ended(match ended {
         Ok(op) => Some(op),
         Err(Stop::ClaimEnded) => None,
-        Err(Stop::Refused(refusal)) => Some(ending::refused(context, job, epoch, told, &refusal)),
+        Err(Stop::Refused(refusal)) => Some(ending::refused(context, job, epoch, events, &refusal)),
         Err(Stop::Failed(error)) => {
             // It may run at its sites already.
             context.notices.add(&job.id);
-            Some(ending::failed(epoch, told, &error))
+            Some(ending::failed(epoch, events, &error))
         }
     })
 }
@@ -154,7 +154,7 @@ impl<'a> SiteAttempt<'a> {
         job: &'a Job,
         epoch: u64,
         limit: u64,
-        told: &'a Arc<AttemptEvents>,
+        events: &'a Arc<AttemptEvents>,
         control: &'a Control,
     ) -> Result<Self, Stop> {
         let reader = context.this.reader();
@@ -176,7 +176,7 @@ impl<'a> SiteAttempt<'a> {
             epoch,
             new,
             ends,
-            told,
+            events,
             control,
         })
     }
@@ -270,7 +270,7 @@ impl<'a> SiteAttempt<'a> {
     }
 
     fn note(&self, text: &str) {
-        self.told.note(text);
+        self.events.note(text);
     }
 
     /// Asks the site to run the job, or finds that the job runs there.
@@ -374,7 +374,7 @@ impl<'a> SiteAttempt<'a> {
         {
             let note =
                 format!("the site that runs the job will be asked later to stop it: {refusal}");
-            self.told.note(&note);
+            self.events.note(&note);
             self.context.notices.add(&self.job.id);
             // Without access the job stops anyway. A resumed job gets access again.
             self.access().revoke(direction);

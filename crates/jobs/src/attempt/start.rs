@@ -40,10 +40,10 @@ pub(crate) fn start(
     let epoch = claim.epoch;
     let control = Control::default();
     let progress = Arc::new(Mutex::new(None));
-    let sight = RightsAtStart::of(&attempts.rights, &job);
+    let at_start = RightsAtStart::of(&attempts.rights, &job);
     let fence = Arc::new(ClaimFence::new(this, &job.id, claim, &control));
     let attempt = Attempt {
-        sight,
+        at_start,
         fence: Arc::clone(&fence),
         owner: job.owner.clone(),
         sites,
@@ -57,9 +57,9 @@ pub(crate) fn start(
     let own = Arc::clone(attempts);
     let id = job.id.clone();
     let body = move || {
-        let told = AttemptEvents::new(&own.reports, &job, epoch, control.clone(), progress);
+        let events = AttemptEvents::new(&own.reports, &job, epoch, control.clone(), progress);
         if let Some(request) = &job.request {
-            told.note(&format!("submitted by request {request}"));
+            events.note(&format!("submitted by request {request}"));
         }
         let mut recording = None;
         // A panic has been printed. Without an end the job would stay in its state for ever.
@@ -67,17 +67,17 @@ pub(crate) fn start(
             if let Err(failure) = site::check_apart(&own.site, &job, &control) {
                 return Some(Err(failure));
             }
-            match site::carry_out(&own.site, &job, epoch, limit, &told, &control) {
+            match site::carry_out(&own.site, &job, epoch, limit, &events, &control) {
                 Away::Ended(op) => {
-                    op.into_iter().for_each(|op| settle(&job, &op, &told));
+                    op.into_iter().for_each(|op| settle(&job, &op, &events));
                     None
                 }
                 Away::Not => {
                     // Sites that run a transfer for this node record it themselves.
                     recording = Some(Recording::begin(&*own.reports.tells, &job));
                     let begun = Instant::now();
-                    let given = (limit, sight, &fence);
-                    let ended = local::carry_out(&own.local, &job, epoch, given, &control, &told);
+                    let given = (limit, at_start, &fence);
+                    let ended = local::carry_out(&own.local, &job, epoch, given, &control, &events);
                     if let Err(failure) = &ended {
                         let stops = || control.is_cancelled() || own.reports.this.is_stopping();
                         even_out(&own.local.asking, &job, failure, begun, &stops);
@@ -90,12 +90,12 @@ pub(crate) fn start(
             let message = "a thread of the job panicked; see the node's log";
             Some(Err(Failure::new(FailureCode::Internal, message)))
         });
-        left::tell(&own.local.asking, &job, &told);
+        left::tell(&own.local.asking, &job, &events);
         if let Some(ended) = ended {
             if let Some(recording) = recording {
-                recording.end(&*own.reports.tells, &ended, told.totals());
+                recording.end(&*own.reports.tells, &ended, events.totals());
             }
-            conclude(&own.local.asking, &job, epoch, &told, ended);
+            conclude(&own.local.asking, &job, epoch, &events, ended);
         }
         own.reports.live.remove(&job.id);
     };

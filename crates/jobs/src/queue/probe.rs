@@ -211,16 +211,16 @@ fn look(asking: &Asking, woken: &Woken, wanted: BTreeMap<String, Wanted>, known:
         });
         for ((identity, one), answers) in some.iter().zip(answers) {
             let now = Instant::now();
-            let (before, mut sight) = match known.remove(identity) {
-                Some((before, sight)) => (Some(before), sight),
+            let (before, mut state) = match known.remove(identity) {
+                Some((before, state)) => (Some(before), state),
                 // Nothing is known of a site that was not dialled before: its jobs are tried once.
                 None => (None, SiteState::new(now)),
             };
-            if sight.see(answers, now) {
+            if state.see(answers, now) {
                 tell(&asking.this, one, answers);
                 say(&asking.this, &one.site, answers);
             }
-            known.insert(identity.clone(), (answers, sight));
+            known.insert(identity.clone(), (answers, state));
             if answers && before != Some(true) {
                 woken.lock().extend(one.jobs.iter().cloned());
                 let abroad = &asking.abroad;

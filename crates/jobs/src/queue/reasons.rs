@@ -80,12 +80,12 @@ impl<'a> Now<'a> {
         for one in running {
             parents.extend(Families(&reader).parent(&one.id)?);
         }
-        let mut told = Vec::with_capacity(parents.len());
+        let mut all = Vec::with_capacity(parents.len());
         for id in parents {
             let (progress, _) = self.of_children(&id)?;
-            told.extend(progress.map(|progress| JobProgress { id, progress }));
+            all.extend(progress.map(|progress| JobProgress { id, progress }));
         }
-        Ok(told)
+        Ok(all)
     }
 
     /// The progress of all children of a job together, and the amounts of their ended attempts.

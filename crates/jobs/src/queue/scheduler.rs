@@ -280,7 +280,7 @@ fn follow_up(
     for (id, attempt) in live.all() {
         match reader.job(&id)? {
             Some(job) if job.epoch == attempt.epoch && job.state.moves() => {
-                claimed.push((job, attempt.sight));
+                claimed.push((job, attempt.at_start));
             }
             job => {
                 if job.is_some_and(|job| job.epoch != attempt.epoch) {
@@ -297,12 +297,12 @@ fn follow_up(
     }
     // Limits apply to the whole cluster.
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
-    for (job, sight) in claimed {
+    for (job, at_start) in claimed {
         if away::leaves(reports, &*queue.exported, reader, &job)? {
             continue;
         }
         let rights = &queue.rights;
-        let why = access::denied(rights, &job).or_else(|| sight.lost(rights, &job));
+        let why = access::denied(rights, &job).or_else(|| at_start.lost(rights, &job));
         if let Some(why) = why {
             end(&queue.this, live, &job, &why, denied(&why))?;
             continue;

@@ -165,7 +165,7 @@ fn a_job_without_rights_ends_before_the_ticks_of_schedules() {
         owner: "otto".to_owned(),
         sites: Vec::new(),
         epoch,
-        sight: RightsAtStart::default(),
+        at_start: RightsAtStart::default(),
         fence: Arc::new(ClaimFence::new(&queue.this, "j", claim, &control)),
         control,
         limit: 0,

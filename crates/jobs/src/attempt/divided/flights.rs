@@ -32,7 +32,7 @@ const CHANNELS_MAX: usize = 64;
 /// Transfers under way for one job.
 pub(crate) struct Flights {
     job: String,
-    told: Mutex<NodeReports>,
+    reports: Mutex<NodeReports>,
     woken: Condvar,
 }
 
@@ -100,30 +100,31 @@ impl Flights {
     pub(crate) fn new(job: &str) -> Self {
         Self {
             job: job.to_owned(),
-            told: Mutex::default(),
+            reports: Mutex::default(),
             woken: Condvar::new(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, NodeReports> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All rates and paths together; without a rate while nothing moves.
     pub(crate) fn sum(&self, limit: u64) -> ProgressView {
         let mut sum = ProgressView::default();
         let mut rate = 0.0;
-        let told = self.lock();
+        let reports = self.lock();
         // Numbers of channels stay with their node.
-        for (first, one) in (0..).step_by(CHANNELS_MAX).zip(&told.nodes) {
+        for (first, one) in (0..).step_by(CHANNELS_MAX).zip(&reports.nodes) {
             let (node, view) = (&one.node, &one.job.view);
             if one.at.elapsed() < OLD_AFTER {
                 sum.streams = sum.streams.saturating_add(view.streams);
                 rate += view.bytes_per_second.unwrap_or(0.0);
-                sum.nodes.extend(view.nodes.iter().map(|told| NodeProgress {
-                    node: node.clone(),
-                    ..told.clone()
-                }));
+                sum.nodes
+                    .extend(view.nodes.iter().map(|shown| NodeProgress {
+                        node: node.clone(),
+                        ..shown.clone()
+                    }));
                 for channel in view.channels.iter().take(CHANNELS_MAX) {
                     sum.channels.push(ChannelView {
                         number: channel.number.saturating_add(first),
@@ -144,8 +145,8 @@ impl Flights {
 
     /// The rate of all nodes since the last call, by the bytes that they have written.
     pub(crate) fn rate(&self) -> f64 {
-        let mut told = self.lock();
-        let new = told.nodes.iter_mut();
+        let mut reports = self.lock();
+        let new = reports.nodes.iter_mut();
         let new = new.filter(|one| one.at.elapsed() < OLD_AFTER);
         new.filter_map(|one| match one.job.written {
             // A node of an older version has no such figure.
@@ -157,8 +158,8 @@ impl Flights {
 
     /// Bytes and files in transfer, from reports requested after the given time.
     pub(crate) fn since(&self, time: Instant) -> Amount {
-        let told = self.lock();
-        let new = told.nodes.iter();
+        let reports = self.lock();
+        let new = reports.nodes.iter();
         let new = new.filter(|one| one.at > time && one.at.elapsed() < OLD_AFTER);
         new.fold(Amount::default(), |sum, one| {
             let view = &one.job.view;
@@ -169,8 +170,11 @@ impl Flights {
 
     /// The traffic of each node, as far as it reports.
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
-        let told = self.lock();
-        let new = told.nodes.iter().filter(|one| one.at.elapsed() < OLD_AFTER);
+        let reports = self.lock();
+        let new = reports
+            .nodes
+            .iter()
+            .filter(|one| one.at.elapsed() < OLD_AFTER);
         new.map(|NodeReport { node, job, at, .. }| Traffic {
             node: node.clone(),
             age: at.elapsed(),
@@ -210,10 +214,10 @@ impl Flights {
             for node in self.others(&shared.this) {
                 self.begin(shared, node);
             }
-            let told = self.lock();
+            let reports = self.lock();
             let waited = self
                 .woken
-                .wait_timeout_while(told, EVERY, |told| !told.has_ended);
+                .wait_timeout_while(reports, EVERY, |reports| !reports.has_ended);
             if waited.unwrap_or_else(PoisonError::into_inner).0.has_ended {
                 return;
             }
@@ -232,8 +236,8 @@ impl Flights {
             .name("gw-flight".to_owned())
             .spawn(move || {
                 let at = Instant::now();
-                let told = own.ask(&shared.asking, &node);
-                own.update(&node.name, at, told);
+                let job = own.ask(&shared.asking, &node);
+                own.update(&node.name, at, job);
                 drop(asked);
             });
     }
@@ -243,8 +247,8 @@ impl Flights {
         let Some(job) = job else {
             return;
         };
-        let mut told = self.lock();
-        let known = told.nodes.iter_mut().find(|known| known.node == node);
+        let mut reports = self.lock();
+        let known = reports.nodes.iter_mut().find(|known| known.node == node);
         let mut written = known.and_then(|known| known.written.take());
         if job.view.at == Timestamp(0) {
             written.iter_mut().for_each(Written::rests);
@@ -259,9 +263,9 @@ impl Flights {
             at: asked,
             written,
         };
-        match told.nodes.iter_mut().find(|known| known.node == node) {
+        match reports.nodes.iter_mut().find(|known| known.node == node) {
             Some(known) => *known = new,
-            None => told.nodes.push(new),
+            None => reports.nodes.push(new),
         }
     }
 

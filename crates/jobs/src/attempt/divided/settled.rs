@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Waits until no node holds items of a paused job, and takes the amounts of all. Otherwise they would count for the next attempt. A job
 /// that was resumed meanwhile has begun that attempt.
-pub(super) fn hear(this: &ThisNode, id: &str, epoch: u64, told: &AttemptEvents) {
+pub(super) fn hear(this: &ThisNode, id: &str, epoch: u64, events: &AttemptEvents) {
     let reader = this.reader();
     let until = Instant::now() + SETTLED_WITHIN;
     let is_paused = || {
@@ -30,7 +30,7 @@ pub(super) fn hear(this: &ThisNode, id: &str, epoch: u64, told: &AttemptEvents) 
         // The amounts are read after the items, so none are missed.
         let waits = Works(&reader).open_items(id).is_ok_and(is_held);
         match Works(&reader).of(id) {
-            Ok(Some(work)) if work.epoch == epoch => told.ends(moved(&work)),
+            Ok(Some(work)) if work.epoch == epoch => events.ends(moved(&work)),
             _ => return,
         };
         if !waits || this.is_stopping() || Instant::now() >= until {

@@ -30,7 +30,7 @@ pub(crate) struct Wish {
     pub(super) site: Site,
     pub(super) always: bool,
     /// Rights of the owner to see the destination, as they were when the attempt began.
-    pub(super) sight: RightsAtStart,
+    pub(super) at_start: RightsAtStart,
     /// The mandate of a job of another node.
     pub(super) mandate: Option<Mandate>,
 }
@@ -61,12 +61,12 @@ pub(crate) fn wish(
     new: &NewJob,
     prepared: &Prepared,
     mandate: Option<&Mandate>,
-    (serving, sight): (Option<usize>, RightsAtStart),
+    (serving, at_start): (Option<usize>, RightsAtStart),
 ) -> Result<Option<Wish>, String> {
     let wanted = || {
         let wish = divisible(level(&asking.this.reader()), new, prepared)?;
         Ok(wish.map(|wish| Wish {
-            sight,
+            at_start,
             mandate: mandate.cloned(),
             ..wish
         }))
@@ -180,7 +180,7 @@ fn divisible(level: u32, new: &NewJob, prepared: &Prepared) -> Result<Option<Wis
         destination,
         site: site.clone(),
         always: new.divide == Divide::Always,
-        sight: RightsAtStart::default(),
+        at_start: RightsAtStart::default(),
         mandate: None,
     }))
 }

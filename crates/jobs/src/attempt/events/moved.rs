@@ -53,15 +53,15 @@ impl Observed {
         match &mut whole {
             Summary::Transfer(whole) => {
                 self.delivered = whole.bytes;
-                let told = Moved {
+                let moved = Moved {
                     bytes: whole.bytes.unwrap_or(self.moved.bytes),
                     files: whole.files,
                     bytes_again: whole.resent_bytes,
                 };
                 self.moved = match self.is_sum {
                     _ if whole.dry_run => Moved::default(),
-                    true => told.minus(self.earlier),
-                    false => told,
+                    true => moved.minus(self.earlier),
+                    false => moved,
                 };
                 if !self.is_sum && !whole.dry_run {
                     let earlier = self.delivered_earlier(whole.delivered);

@@ -69,7 +69,7 @@ impl SiteAttempt<'_> {
         };
         match reach(Direction::Pull, &self.ends.to, &self.ends.from) {
             Ok(()) => {
-                self.told.note(&format!(
+                self.events.note(&format!(
                     "{} cannot connect to {}, so {} fetches: {}",
                     self.ends.from.name, self.ends.to.name, self.ends.to.name, forth.message
                 ));

@@ -31,7 +31,7 @@ pub(super) fn ended(attempt: &SiteAttempt<'_>, seen: &JobSeen) -> JobOp {
         ),
     };
     let reason = border::reason(&code, &format!("{lead}{text}"));
-    let moved = attempt.told.ends(moved(seen));
+    let moved = attempt.events.ends(moved(seen));
     JobOp::Finish(Box::new(Finish {
         epoch: attempt.epoch,
         outcome,
@@ -59,7 +59,7 @@ pub(super) fn refused(
     context: &Context,
     job: &Job,
     epoch: u64,
-    told: &AttemptEvents,
+    events: &AttemptEvents,
     refusal: &Refusal,
 ) -> JobOp {
     let of_job = match refusal.code.known() {
@@ -81,7 +81,7 @@ pub(super) fn refused(
     };
     let passing = refusal.retryable || refusal.code.is_one_of(&[code::NO_SUCH_JOB, code::BROKEN]);
     if passing || is_not_let_in {
-        let Moved { bytes, files, .. } = told.moved();
+        let Moved { bytes, files, .. } = events.moved();
         return JobOp::Backoff {
             epoch,
             reason,
@@ -90,21 +90,21 @@ pub(super) fn refused(
             files,
         };
     }
-    finish(epoch, told, reason)
+    finish(epoch, events, reason)
 }
 
 /// This node failed.
-pub(super) fn failed(epoch: u64, told: &AttemptEvents, error: &JobsError) -> JobOp {
+pub(super) fn failed(epoch: u64, events: &AttemptEvents, error: &JobsError) -> JobOp {
     let code = match error {
         JobsError::Invalid { code, .. } => *code,
         _ => FailureCode::LocalFailure,
     };
-    finish(epoch, told, Reason::new(code, clip(&error.to_string())))
+    finish(epoch, events, Reason::new(code, clip(&error.to_string())))
 }
 
 /// The attempt failed for this reason.
-pub(super) fn finish(epoch: u64, told: &AttemptEvents, reason: Reason) -> JobOp {
-    let Moved { bytes, files, .. } = told.moved();
+pub(super) fn finish(epoch: u64, events: &AttemptEvents, reason: Reason) -> JobOp {
+    let Moved { bytes, files, .. } = events.moved();
     JobOp::Finish(Box::new(Finish {
         epoch,
         outcome: Outcome::Failed,

@@ -53,7 +53,7 @@ pub(super) struct Followed<'a> {
     limit: u64,
     priority: i32,
     /// State and code that were reported last.
-    told: Option<(JobState, Option<Code>)>,
+    reported: Option<(JobState, Option<Code>)>,
     moving: JobState,
     away: bool,
     /// Bytes that were done when access was given last.
@@ -80,10 +80,10 @@ impl<'a> Followed<'a> {
             runners_at: Instant::now(),
             limit: first.view.limit.unwrap_or(0),
             priority: first.view.priority,
-            told: None,
+            reported: None,
             moving: JobState::Scanning,
             away: false,
-            done_at_grant: attempt.told.moved().bytes,
+            done_at_grant: attempt.events.moved().bytes,
             given_again: false,
             losses: 0,
             lost_at: None,
@@ -93,9 +93,9 @@ impl<'a> Followed<'a> {
 
     /// Whether the job is stopped at the site although it should run.
     pub(super) fn is_to_run_again(&mut self, seen: &JobSeen) -> bool {
-        let told = &self.attempt.told;
+        let events = &self.attempt.events;
         if self.lost_access(seen) {
-            told.note(
+            events.note(
                 "the access for this job ended while the job ran; the access is granted again",
             );
             return true;
@@ -103,7 +103,7 @@ impl<'a> Followed<'a> {
         let is_stopped = is_stopped(seen) && self.restarts < RESTARTS_MAX;
         if is_stopped {
             self.restarts += 1;
-            told.note(
+            events.note(
                 "a stop request for an earlier attempt stopped the job there; the job resumes",
             );
         }
@@ -113,7 +113,7 @@ impl<'a> Followed<'a> {
     /// Whether the job ended because its access had ended, after the job had moved data with that access. Then the access is to be given
     /// again; a site that refuses the job from the start would refuse it again.
     fn lost_access(&mut self, seen: &JobSeen) -> bool {
-        let done = self.attempt.told.moved().bytes;
+        let done = self.attempt.events.moved().bytes;
         let lost = seen.view.ended.is_some()
             && is_denied(seen)
             && self.attempt.ends.granter(self.direction).is_some()
@@ -141,12 +141,12 @@ impl<'a> Followed<'a> {
         if self.away {
             self.away = false;
             let runner = &attempt.ends.runner(self.direction).name;
-            attempt.told.note(&format!("{runner} answers again"));
+            attempt.events.note(&format!("{runner} answers again"));
         }
         let abroad = &attempt.context.asking.abroad;
         abroad.note(&attempt.job.id, waits_for_attempt(seen));
         if let Some(progress) = &seen.view.progress {
-            attempt.told.seen(progress.clone(), moved(seen), &|| None);
+            attempt.events.seen(progress.clone(), moved(seen), &|| None);
         }
         match seen.view.state {
             JobState::Scanning => self.moving = JobState::Scanning,
@@ -174,7 +174,7 @@ impl<'a> Followed<'a> {
     /// Reports state and reason, if they have changed.
     fn report(&mut self, short: Option<Code>, text: String) {
         let now = (self.moving, short);
-        if self.told.as_ref() == Some(&now) {
+        if self.reported.as_ref() == Some(&now) {
             return;
         }
         let report = JobOp::Report {
@@ -188,7 +188,7 @@ impl<'a> Followed<'a> {
             .context
             .this
             .propose_for(&self.attempt.job.id, report);
-        self.told = Some(now);
+        self.reported = Some(now);
     }
 
     /// Waits for the time of the next question. False if the attempt is to stop.
@@ -290,7 +290,7 @@ impl<'a> Followed<'a> {
             self.attempt.ends.route_text(self.direction),
             refusal.message
         );
-        self.attempt.told.note(&text);
+        self.attempt.events.note(&text);
         self.report(Some(FailureCode::NodeUnreachable.into()), text);
     }
 }
@@ -318,7 +318,7 @@ fn try_now(attempt: &SiteAttempt<'_>, direction: Direction) {
         Ok(_) => {
             let name = &runner.name;
             attempt
-                .told
+                .events
                 .note(&format!("{name} is asked to try the job now"));
         }
         Err(refusal) if is_passing(&refusal) => abroad.wake(id),
@@ -336,8 +336,8 @@ pub(super) fn moved(seen: &JobSeen) -> Moved {
         let progress = view.progress.as_ref();
         let number = |name: &str, of: fn(&ProgressView) -> u64| {
             let summary = view.summary.as_ref();
-            let told = summary.and_then(|summary| summary.get(name)?.as_u64());
-            told.or_else(|| progress.map(of)).unwrap_or(0)
+            let count = summary.and_then(|summary| summary.get(name)?.as_u64());
+            count.or_else(|| progress.map(of)).unwrap_or(0)
         };
         return Moved {
             bytes: number("bytes", |progress| progress.bytes),

@@ -105,7 +105,7 @@ fn sites(asking: &Asking, job: &Job, away: &HashSet<String>) -> Result<Vec<SiteN
     able.extend(peers.map(|peer| peer.identity.clone()));
     able.extend(mates.iter().cloned());
     let route = route::noted(&reader, job)?;
-    let told = found.into_iter().flat_map(|(name, peers, _)| {
+    let notices = found.into_iter().flat_map(|(name, peers, _)| {
         let runs = match route {
             Some(Route::Pull) => name == job.destination.site,
             _ => name != job.destination.site || route == Some(Route::Within),
@@ -125,7 +125,7 @@ fn sites(asking: &Asking, job: &Job, away: &HashSet<String>) -> Result<Vec<SiteN
             questions: questions.clone(),
         })
     });
-    Ok(told.collect())
+    Ok(notices.collect())
 }
 
 fn questions(job: &Job, keep: Vec<String>) -> Vec<Question> {

@@ -64,7 +64,7 @@ impl Copying {
                 Err(refusal) => {
                     self.ended = true;
                     let site = &attempt.ends.runner(direction).name;
-                    attempt.told.note(&format!(
+                    attempt.events.note(&format!(
                         "the log and figures of the job are kept only at {site}: {refusal}"
                     ));
                 }
@@ -76,7 +76,7 @@ impl Copying {
 /// Asks once; whether there is more to ask for.
 fn ask(attempt: &SiteAttempt<'_>, direction: Direction, job: &str) -> Result<bool, Refusal> {
     let site = attempt.ends.runner(direction);
-    let (line, sample) = attempt.told.copied(&site.name, job);
+    let (line, sample) = attempt.events.copied(&site.name, job);
     let question = Question::Past(PastAfter {
         job: attempt.job.id.clone(),
         attempt: 0,
@@ -87,7 +87,7 @@ fn ask(attempt: &SiteAttempt<'_>, direction: Direction, job: &str) -> Result<boo
         Answer::Past(past) => {
             let more = past.more;
             // A site that repeats itself would be asked for ever.
-            Ok(attempt.told.copy(&site.name, job, past) && more)
+            Ok(attempt.events.copy(&site.name, job, past) && more)
         }
         _ => Err(answered_another_question(site)),
     }

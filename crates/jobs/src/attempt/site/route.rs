@@ -88,7 +88,7 @@ pub(super) fn is_brought(
     job: &Job,
     epoch: u64,
     new: &NewJob,
-    told: &AttemptEvents,
+    events: &AttemptEvents,
     control: &Control,
 ) -> Result<bool, Stop> {
     let (this, asking) = (&context.this, &context.asking);
@@ -113,7 +113,7 @@ pub(super) fn is_brought(
         if !access.peer_may_at(&from.identity, &destination, Right::Write, now)?
             && !is_new(&*context.exported, &destination)
         {
-            told.note(&format!(
+            events.note(&format!(
                 "one node here fetches, because {} has no right to write at {destination}, which is there already; --divide always grants this access for the job",
                 first.site
             ));
@@ -150,7 +150,7 @@ pub(super) fn is_brought(
                 return Err(refusal.into());
             }
             is_there()?;
-            told.note(&format!(
+            events.note(&format!(
                 "one node here fetches, because the other site cannot send: {refusal}"
             ));
             Route::Here

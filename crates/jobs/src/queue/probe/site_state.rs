@@ -18,7 +18,7 @@ pub(super) struct SiteState {
     answers: bool,
     since: Instant,
     /// The state that was reported last. A site that answers from the first look on is not reported.
-    told: bool,
+    reported: bool,
     room: u32,
     /// End of the interval in which changes are counted.
     counted: Instant,
@@ -29,7 +29,7 @@ impl SiteState {
         Self {
             answers: true,
             since: now,
-            told: true,
+            reported: true,
             room: ROOM,
             counted: now,
         }
@@ -37,7 +37,7 @@ impl SiteState {
 
     /// Whether the site was reported as away, and not as back since.
     pub(super) const fn is_away(&self) -> bool {
-        !self.told
+        !self.reported
     }
 
     /// Notes a look. Returns whether a change is to be reported.
@@ -50,14 +50,14 @@ impl SiteState {
             self.counted += ROOM_EVERY;
         }
         let is_due = self.room > 0 || now.duration_since(self.since) >= LASTS;
-        if self.told == answers || !is_due {
+        if self.reported == answers || !is_due {
             return false;
         }
         if self.room == ROOM {
             self.counted = now;
         }
         self.room = self.room.saturating_sub(1);
-        self.told = answers;
+        self.reported = answers;
         true
     }
 }
@@ -70,34 +70,34 @@ mod tests {
     fn a_site_that_flaps_tells_few_changes_and_one_that_changed_is_told() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut sight = SiteState::new(start);
-        let mut told = 0;
+        let mut state = SiteState::new(start);
+        let mut reported = 0;
         // For an hour there is a look every 5 s, and each finds the opposite of the one before.
         for look in 0..720 {
-            told += u32::from(sight.see(look % 2 == 1, at(5 * look)));
+            reported += u32::from(state.see(look % 2 == 1, at(5 * look)));
         }
-        assert!((ROOM..=ROOM + 6).contains(&told), "{told}");
+        assert!((ROOM..=ROOM + 6).contains(&reported), "{reported}");
         // A site that stays away is reported within a minute, and only once.
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for look in 720..780 {
-            if sight.see(false, at(5 * look)) {
-                told.push(5 * (look - 720));
+            if state.see(false, at(5 * look)) {
+                reported.push(5 * (look - 720));
             }
         }
-        assert!(told.len() <= 1 && told.iter().all(|after| *after <= 60));
-        assert!(!sight.told, "the last report is true");
+        assert!(reported.len() <= 1 && reported.iter().all(|after| *after <= 60));
+        assert!(!state.reported, "the last report is true");
     }
 
     #[test]
     fn a_site_that_goes_and_comes_back_is_told_at_once() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut sight = SiteState::new(start);
-        assert!(!sight.see(true, start));
+        let mut state = SiteState::new(start);
+        assert!(!state.see(true, start));
         for hour in 1..100 {
-            assert!(sight.see(false, at(3_600 * hour)));
-            assert!(!sight.see(false, at(3_600 * hour + 5)));
-            assert!(sight.see(true, at(3_600 * hour + 10)));
+            assert!(state.see(false, at(3_600 * hour)));
+            assert!(!state.see(false, at(3_600 * hour + 5)));
+            assert!(state.see(true, at(3_600 * hour + 10)));
         }
     }
 }

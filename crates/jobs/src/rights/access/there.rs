@@ -90,7 +90,7 @@ impl RightsAtStart {
         }
     }
 
-    /// Why an attempt with this sight may not continue, if the owner has lost a right to it.
+    /// Why an attempt with these rights may not continue, if the owner has lost a right to it.
     pub(crate) fn lost(self, rights: &Rights, job: &Job) -> Option<String> {
         let had = [(self.names, Right::List), (self.contents, Right::Read)];
         let gone = |right| known(rights, job, right) == Some(false);
