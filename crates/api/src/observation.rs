@@ -1,12 +1,12 @@
-//! Decides whether two nodes see the same directory, from their sights of it.
+//! Decides whether two nodes see the same directory, from their observations of it.
 //! Reads no directory: `run` does.
 //!
-//! A sight is the inode number of the directory, and for some of its entries the hash of the name and the inode number.
+//! An observation is the inode number of the directory, and for some of its entries the hash of the name and the inode number.
 
-/// Most entries of a sight.
+/// Most entries of an observation.
 pub const OBSERVED_ENTRIES_MAX: usize = 16;
 
-/// The sight of a directory that cannot be read.
+/// The observation of a directory that cannot be read.
 pub const UNSEEN: [u64; 1] = [0];
 
 /// Inode numbers up to this one may belong to the root of a file system, with the same number on others: 2 of ext4, 128 of XFS, 256 of
@@ -19,7 +19,7 @@ const DIFFERENT_MIN: usize = 3;
 /// Whether two nodes see the same directory. Both inode numbers must be equal. For a root, both must be empty, or at least half of the
 /// common entries must match, at least one. With several common entries, some may differ,
 /// because files can be replaced between the two looks; if all differ, the directories are
-/// different. An empty sight matches every sight.
+/// different. An empty observation matches every observation.
 #[must_use]
 pub fn is_same_directory(one: &[u64], other: &[u64]) -> bool {
     let (Some((first, ones)), Some((second, others))) = (one.split_first(), other.split_first())
@@ -43,28 +43,30 @@ pub fn is_same_directory(one: &[u64], other: &[u64]) -> bool {
     }
 }
 
-/// Returns the sights that differ from the majority. Of equally frequent sights, the one with the most entries counts, since a missing
-/// mount leaves an empty directory. A directory that cannot be read is odd.
+/// Returns the observations that differ from the majority. Of equally frequent ones, the one with the most entries counts, since a
+/// missing mount leaves an empty directory. A directory that cannot be read is odd.
 #[must_use]
-pub fn odd_ones(sights: &[&[u64]]) -> Vec<usize> {
+pub fn odd_ones(observations: &[&[u64]]) -> Vec<usize> {
     let like = |one: &[u64]| {
-        sights
+        observations
             .iter()
             .filter(|other| is_same_directory(one, other))
             .count()
     };
     let mut most = (0, 0);
     let mut common: &[u64] = &[];
-    for sight in sights {
-        let rank = (like(sight), sight.len());
-        if !sight.is_empty() && **sight != UNSEEN && rank > most {
-            (most, common) = (rank, sight);
+    for observation in observations {
+        let rank = (like(observation), observation.len());
+        if !observation.is_empty() && **observation != UNSEEN && rank > most {
+            (most, common) = (rank, observation);
         }
     }
-    let all = sights.iter().enumerate();
-    all.filter(|(_, sight)| **sight == UNSEEN || !is_same_directory(common, sight))
-        .map(|(at, _)| at)
-        .collect()
+    let all = observations.iter().enumerate();
+    all.filter(|(_, observation)| {
+        **observation == UNSEEN || !is_same_directory(common, observation)
+    })
+    .map(|(at, _)| at)
+    .collect()
 }
 
 #[cfg(test)]

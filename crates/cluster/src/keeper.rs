@@ -67,7 +67,7 @@ impl Shared {
             version: self.config.version.clone(),
             level: self.config.level,
             resources: (self.config.resources)(),
-            sights: self.observations.seen(),
+            observations: self.observations.seen(),
             admins: self.config.admins.clone(),
             problem: self.disk_problem().map(Announce::problem_of),
         }

@@ -117,7 +117,9 @@ impl<'a> Leader<'a> {
             let seen = match row.number == own {
                 true => shared.observations.seen(),
                 false => match live.of(row.number) {
-                    Some(entry) if !live.is_lost(row.number, now) => entry.said.sights.clone(),
+                    Some(entry) if !live.is_lost(row.number, now) => {
+                        entry.said.observations.clone()
+                    }
                     _ => continue,
                 },
             };

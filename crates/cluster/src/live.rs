@@ -165,7 +165,7 @@ mod tests {
             version: String::new(),
             level: 1,
             resources: NodeResources::default(),
-            sights: std::collections::BTreeMap::new(),
+            observations: std::collections::BTreeMap::new(),
             admins: Vec::new(),
             problem: None,
         }

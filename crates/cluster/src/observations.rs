@@ -151,7 +151,7 @@ mod tests {
 
     /// The numbers of the nodes, from 1 to 3, whose exports count; their directories have these inode numbers.
     fn counting(
-        sights: &Observations,
+        observations: &Observations,
         odd: &[u64],
         directories: [u64; 3],
         seconds: Instant,
@@ -163,17 +163,17 @@ mod tests {
             is_listed: number < 3,
         });
         let odd = odd.iter().map(|number| one(*number)).collect();
-        let counts = sights.lasting(odd, &all.collect::<Vec<_>>(), seconds);
+        let counts = observations.lasting(odd, &all.collect::<Vec<_>>(), seconds);
         counts.into_iter().map(|(number, _)| number).collect()
     }
 
     #[test]
     fn a_node_that_was_fine_counts_as_odd_after_a_while_and_a_new_one_at_once() {
-        let sights = Observations::default();
+        let observations = Observations::default();
         let start = Instant::now();
         let at = |odd: &[u64], seconds| {
             let now = start + Duration::from_secs(seconds);
-            counting(&sights, odd, [2, 2, 2], now)
+            counting(&observations, odd, [2, 2, 2], now)
         };
         assert_eq!(at(&[3], 0), [3]);
         assert_eq!(at(&[2, 3], 10), [3]);
@@ -186,17 +186,17 @@ mod tests {
 
     #[test]
     fn another_directory_counts_at_once_and_so_does_one_that_cannot_be_looked_at() {
-        let sights = Observations::default();
+        let observations = Observations::default();
         let now = Instant::now();
-        assert!(counting(&sights, &[], [2, 2, 2], now).is_empty());
-        assert_eq!(counting(&sights, &[1], [7, 2, 2], now), [1]);
-        assert_eq!(counting(&sights, &[2], [2, 0, 2], now), [2]);
-        assert!(counting(&sights, &[3], [2, 2, 2], now).is_empty());
+        assert!(counting(&observations, &[], [2, 2, 2], now).is_empty());
+        assert_eq!(counting(&observations, &[1], [7, 2, 2], now), [1]);
+        assert_eq!(counting(&observations, &[2], [2, 0, 2], now), [2]);
+        assert!(counting(&observations, &[3], [2, 2, 2], now).is_empty());
     }
 
     #[test]
     fn a_node_that_names_other_exports_each_time_is_not_remembered_without_bound() {
-        let sights = Observations::default();
+        let observations = Observations::default();
         let now = Instant::now();
         for time in 0..=KEPT_MAX / 200 {
             let all = (0..200).map(|number| Compared {
@@ -204,20 +204,20 @@ mod tests {
                 directory: 2,
                 is_listed: false,
             });
-            sights.lasting(Vec::new(), &all.collect::<Vec<_>>(), now);
+            observations.lasting(Vec::new(), &all.collect::<Vec<_>>(), now);
         }
-        let kept = sights.lock().fine.len();
+        let kept = observations.lock().fine.len();
         assert_eq!(kept, 200, "those of the last time");
     }
 
     #[test]
     fn the_log_names_a_bounded_number_of_different_exports() {
-        let sights = Observations::default();
+        let observations = Observations::default();
         let start = Instant::now();
         let named = |time: u64, count: u64| {
             let odd: Vec<Export> = (0..count).map(|one| (7, format!("{time}-{one}"))).collect();
             let now = start + Duration::from_secs(time);
-            sights.new_ones(&odd, now).len()
+            observations.new_ones(&odd, now).len()
         };
         assert_eq!(named(0, 3), 3);
         assert_eq!(named(0, 3), 0, "they were reported");
@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn a_new_leader_waits_with_what_the_state_lists() {
-        let sights = Observations::default();
+        let observations = Observations::default();
         let start = Instant::now();
-        assert_eq!(counting(&sights, &[2, 3], [2, 2, 2], start), [3]);
+        assert_eq!(counting(&observations, &[2, 3], [2, 2, 2], start), [3]);
         let later = start + LASTS;
-        assert_eq!(counting(&sights, &[2, 3], [2, 2, 2], later), [2, 3]);
+        assert_eq!(counting(&observations, &[2, 3], [2, 2, 2], later), [2, 3]);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn root(order: &Order<'_>) -> Option<WorkRoot> {
         source: source.export.clone(),
         file: None,
         destination: order.destination.export.clone(),
-        sight: Vec::new(),
+        observation: Vec::new(),
     })
 }
 

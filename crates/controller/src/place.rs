@@ -60,10 +60,13 @@ impl Mapping<'_> {
                 source: text(source)?,
                 file: None,
                 destination,
-                sight: Vec::new(),
+                observation: Vec::new(),
             };
             let root = match self.look_at(&root) {
-                Ok(sight) => WorkRoot { sight, ..root },
+                Ok(observation) => WorkRoot {
+                    observation,
+                    ..root
+                },
                 Err(why) => self.file(&root).ok_or(why)?,
             };
             let path = |one: &WorkRoot| match &one.file {
@@ -111,7 +114,7 @@ impl Mapping<'_> {
             source: directory.to_owned(),
             file: Some(name.to_owned()),
             destination: below.to_owned(),
-            sight: Vec::new(),
+            observation: Vec::new(),
         };
         let walk = self.walk(&root).ok()?;
         // The close of a small file brings it.
@@ -120,8 +123,11 @@ impl Mapping<'_> {
         {
             return None;
         }
-        let sight = self.look_at(&root).ok()?;
-        Some(WorkRoot { sight, ..root })
+        let observation = self.look_at(&root).ok()?;
+        Some(WorkRoot {
+            observation,
+            ..root
+        })
     }
 
     /// Whether the state keeps the closes of files in one directory apart.
@@ -132,8 +138,8 @@ impl Mapping<'_> {
 
     /// Identity of a source, as this node sees it.
     fn look_at(&self, root: &WorkRoot) -> Result<Vec<u64>, String> {
-        let sight = self.walk(root)?.observe(None);
-        sight.map_err(|failure| failure.message)
+        let observation = self.walk(root)?.observe(None);
+        observation.map_err(|failure| failure.message)
     }
 
     fn walk(&self, root: &WorkRoot) -> Result<Walk, String> {

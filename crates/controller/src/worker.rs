@@ -249,8 +249,8 @@ impl JobContext<'_> {
             let bare = bare.members(Vec::new(), false)?;
             let env = (self.node.make_env)(&[]);
             let walk = Walk::open(&bare, &env, WalkLimits::default())?;
-            let sight = walk.observe(Some(&one.sight))?;
-            if !is_same_directory(&one.sight, &sight) {
+            let observation = walk.observe(Some(&one.observation))?;
+            if !is_same_directory(&one.observation, &observation) {
                 let message = format!(
                     "/{} is a different directory here than at the node that began the job: the export is a different file system, or is not mounted; mount it as at the other nodes",
                     one.source

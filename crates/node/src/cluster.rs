@@ -235,9 +235,9 @@ fn observations(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
     let answers = |export: &&Export| export.watched.hangs_for(Instant::now()).is_none();
     let seen = exports.iter().filter(answers).map(|export| {
         let directory = export.directory().ok();
-        let sight = directory.and_then(|directory| observe(directory).ok());
-        let sight = sight.unwrap_or_else(|| UNSEEN.to_vec());
-        (export.name.clone(), sight)
+        let observation = directory.and_then(|directory| observe(directory).ok());
+        let observation = observation.unwrap_or_else(|| UNSEEN.to_vec());
+        (export.name.clone(), observation)
     });
     seen.collect()
 }

@@ -40,8 +40,8 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     pub(crate) fn like(earlier: Option<&[u64]>) -> Self {
-        let hashes = earlier.and_then(|sight| {
-            let (_, entries) = sight.split_first()?;
+        let hashes = earlier.and_then(|observation| {
+            let (_, entries) = observation.split_first()?;
             let entries = entries.as_chunks::<2>().0;
             (!entries.is_empty()).then(|| entries.iter().map(|[hash, _]| *hash).collect())
         });
@@ -70,11 +70,11 @@ impl Chosen {
         inode: u64,
         inode_of: impl Fn(&[u8]) -> Option<u64>,
     ) -> Vec<u64> {
-        let mut sight = vec![inode];
+        let mut observation = vec![inode];
         for (hash, name) in self.names {
-            sight.extend(inode_of(&name).into_iter().flat_map(|inode| [hash, inode]));
+            observation.extend(inode_of(&name).into_iter().flat_map(|inode| [hash, inode]));
         }
-        sight
+        observation
     }
 }
 

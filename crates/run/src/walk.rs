@@ -147,8 +147,8 @@ impl Walk {
         })
     }
 
-    /// The inodes of the source according to this node: see [`godwit_api::observation`]. With an `earlier` sight, examines the same entries
-    /// if they exist.
+    /// The inodes of the source according to this node: see [`godwit_api::observation`]. With an `earlier` one, examines the same entries if
+    /// they exist.
     ///
     /// # Errors
     /// The directory cannot be listed.

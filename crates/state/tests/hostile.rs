@@ -219,7 +219,7 @@ fn only_the_runner_of_a_job_opens_its_work() {
             source: "/data/run42".to_owned(),
             file: None,
             destination: "/elsewhere".to_owned(),
-            sight: Vec::new(),
+            observation: Vec::new(),
         };
         let open = WorkOp::Open(OpenWork {
             epoch: 1,

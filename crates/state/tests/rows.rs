@@ -245,7 +245,7 @@ fn full_state() -> tempfile::TempDir {
             source: "data/a".to_owned(),
             file: None,
             destination: "data/b".to_owned(),
-            sight: Vec::new(),
+            observation: Vec::new(),
         }],
         part_bytes: 256 << 20,
     };

@@ -30,7 +30,7 @@ fn open(epoch: u64) -> WorkOp {
             source: "data/a".to_owned(),
             file: None,
             destination: "data/b".to_owned(),
-            sight: Vec::new(),
+            observation: Vec::new(),
         }],
         part_bytes: PART,
     })

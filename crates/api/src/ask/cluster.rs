@@ -126,9 +126,9 @@ pub struct Announce {
     pub level: u32,
     /// Hardware of the node.
     pub resources: NodeResources,
-    /// The node's sight of each export, by name: see [`crate::observation`].
-    #[serde(default)]
-    pub sights: BTreeMap<String, Vec<u64>>,
+    /// The node's observation of each export, by name: see [`crate::observation`].
+    #[serde(default, rename = "sights")]
+    pub observations: BTreeMap<String, Vec<u64>>,
     /// Accounts of its machine that are admins without being users.
     #[serde(default)]
     pub admins: Vec<String>,
@@ -153,9 +153,12 @@ impl Announce {
         let problem = self.problem.as_ref();
         self.admins.len() <= ADMINS_MAX
             && problem.is_none_or(|text| text.len() <= PROBLEM_BYTES_MAX)
-            && self.sights.len() <= LIST_MAX
-            && self.sights.keys().all(fits)
-            && self.sights.values().all(|seen| seen.len() <= SIGHT_MAX)
+            && self.observations.len() <= LIST_MAX
+            && self.observations.keys().all(fits)
+            && self
+                .observations
+                .values()
+                .all(|seen| seen.len() <= OBSERVATION_MAX)
             && resources.interfaces.len() <= LIST_MAX
             && resources.interfaces.iter().all(|one| {
                 let addresses = &one.addresses;
@@ -174,8 +177,8 @@ const TEXT_BYTES_MAX: usize = 255;
 const PROBLEM_BYTES_MAX: usize = 1_024;
 /// Most admins: root, and the node's own user.
 const ADMINS_MAX: usize = 2;
-/// Most numbers of a sight: see [`crate::observation`].
-const SIGHT_MAX: usize = 1_024;
+/// Most numbers of an observation: see [`crate::observation`].
+const OBSERVATION_MAX: usize = 1_024;
 
 /// A node that wants to join.
 #[derive(Clone, Deserialize, PartialEq, Serialize)]

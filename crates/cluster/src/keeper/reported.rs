@@ -126,7 +126,7 @@ fn the_leader_takes_no_user_for_an_account_below_the_level_of_the_state() {
             version: "0.1.0".to_owned(),
             level: LEVEL,
             resources: NodeResources::default(),
-            sights: BTreeMap::new(),
+            observations: BTreeMap::new(),
             admins: reported.map(ToOwned::to_owned).to_vec(),
             problem: None,
         };

@@ -113,7 +113,7 @@ fn a_node_that_works_on_a_divided_job_keeps_its_records_within_the_room() {
                 source: "from/set".to_owned(),
                 file: None,
                 destination: "to/copy".to_owned(),
-                sight: Vec::new(),
+                observation: Vec::new(),
             }],
             part_bytes: 1 << 30,
         }),

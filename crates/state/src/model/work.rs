@@ -109,9 +109,9 @@ pub struct WorkRoot {
     pub file: Option<String>,
     /// The directory of the copy; its first component is the export.
     pub destination: String,
-    /// Sight of the source at the controller's node, so that other nodes can compare theirs. An empty sight equals every sight.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sight: Vec<u64>,
+    /// Observation of the source at the controller's node, so that other nodes can compare theirs. An empty one equals every other.
+    #[serde(default, rename = "sight", skip_serializing_if = "Vec::is_empty")]
+    pub observation: Vec<u64>,
 }
 
 /// The receivers of each sending node.

@@ -100,7 +100,7 @@ fn scanned_job_of_two_files(is_raised: bool) -> State {
         source: "data/a".to_owned(),
         file: Some(file.to_owned()),
         destination: "data/b".to_owned(),
-        sight: Vec::new(),
+        observation: Vec::new(),
     };
     let open = OpenWork {
         epoch: 1,

@@ -115,7 +115,7 @@ impl World<'_> {
                 source: "data/a".to_owned(),
                 file: None,
                 destination: "data/b".to_owned(),
-                sight: Vec::new(),
+                observation: Vec::new(),
             }],
             part_bytes: PART,
         }));

@@ -281,7 +281,7 @@ fn a_member_speaks_for_itself_and_the_audit_log_names_it() {
             version: "0.1.0".to_owned(),
             level: 6,
             resources: NodeResources::default(),
-            sights: BTreeMap::new(),
+            observations: BTreeMap::new(),
             admins: Vec::new(),
             problem: None,
         }))

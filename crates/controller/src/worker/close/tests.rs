@@ -55,7 +55,7 @@ fn divided(node: &Node) {
         source: "data/x".to_owned(),
         file: None,
         destination: "data/x".to_owned(),
-        sight: Vec::new(),
+        observation: Vec::new(),
     };
     let open = OpenWork {
         epoch: 1,

@@ -151,7 +151,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
         bounds::text("source", &root.source)?;
         bounds::text("file", root.file.as_deref().unwrap_or_default())?;
         bounds::text("destination", &root.destination)?;
-        bounds::count("sight", root.sight.len(), OBSERVATION_MAX)?;
+        bounds::count("sight", root.observation.len(), OBSERVATION_MAX)?;
     }
     let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
     check_epoch(&job, open.epoch)?;

@@ -357,7 +357,7 @@ impl Walk {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 level: self.level,
                 resources: NodeResources::default(),
-                sights: BTreeMap::new(),
+                observations: BTreeMap::new(),
             })),
             "cluster/status" => ClusterQuestion::Status { of },
             "cluster/join" => ClusterQuestion::Join(Box::new(JoinCluster {
