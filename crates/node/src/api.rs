@@ -44,7 +44,7 @@ impl<'a> Shown<'a> {
 pub(crate) fn start(
     settings: &ServeSettings,
     plan: &Plan,
-    told: Vec<SettingWithOrigin>,
+    with_origins: Vec<SettingWithOrigin>,
     shown: Shown<'_>,
     home: &Home,
     identity: &Identity,
@@ -69,7 +69,7 @@ pub(crate) fn start(
             name: cluster.node().to_owned(),
             identity: identity.id().to_string(),
             exports: plan.exports.iter().map(export).collect(),
-            settings: told,
+            settings: with_origins,
             received: Arc::new(move || received.bytes()),
             buffer: plan.buffer.as_ref().map(|buffer| control(buffer, plan)),
         },

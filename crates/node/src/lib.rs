@@ -112,9 +112,9 @@ fn serve(
     )?;
     ends.watch(&jobs);
     let cluster = opened.cluster;
-    let told = values.with_origins();
+    let with_origins = values.with_origins();
     let shown = api::Shown::new(&jobs, &cluster, &process);
-    let mut api = api::start(settings, &plan, told, shown, home, &identity)?;
+    let mut api = api::start(settings, &plan, with_origins, shown, home, &identity)?;
     news.count(api.hearer());
     let config = DaemonConfig {
         process,

@@ -148,8 +148,8 @@ fn of_node<'a>(
         ..refusal
     })?;
     match &mut answer {
-        Answer::Past(told) => past(told, by()),
-        Answer::Host(told) => figures(told),
+        Answer::Past(untrusted) => past(untrusted, by()),
+        Answer::Host(untrusted) => figures(untrusted),
         _ => {}
     }
     Ok(answer)
@@ -181,29 +181,29 @@ fn job(seen: &mut JobSeen, by: By<'_>) {
     if !is_job_id(&view.id) {
         OTHER.as_str().clone_into(&mut view.id);
     }
-    view.reason = view.reason.take().map(|told| Reason {
-        code: word(&told.code),
-        text: clip(&told.text),
+    view.reason = view.reason.take().map(|untrusted| Reason {
+        code: word(&untrusted.code),
+        text: clip(&untrusted.text),
     });
     view.summary = view.summary.take().and_then(summary);
     view.moved = view.moved.at_most(AMOUNT_MAX);
-    if let Some(told) = &mut view.progress {
-        progress(told, by);
+    if let Some(untrusted) = &mut view.progress {
+        progress(untrusted, by);
     }
     seen.failures = groups(std::mem::take(&mut seen.failures));
 }
 
 /// Of a summary the known fields are left, because many values take far more memory than their text. If it is long or not whole, its
 /// figures are left.
-fn summary(told: Value) -> Option<Value> {
-    if !told.is_object() {
+fn summary(untrusted: Value) -> Option<Value> {
+    if !untrusted.is_object() {
         return None;
     }
-    let known = summary_of_program(&told);
+    let known = summary_of_program(&untrusted);
     if let Some(known) = known.filter(|known| known.to_string().len() <= SUMMARY_BYTES_MAX) {
         return Some(known);
     }
-    let fields = told.as_object()?.iter();
+    let fields = untrusted.as_object()?.iter();
     let figures = fields.filter(|(name, value)| is_word(name) && value.is_number());
     let figures = figures.take(FIGURES_MAX);
     Some(Value::Object(
@@ -213,9 +213,9 @@ fn summary(told: Value) -> Option<Value> {
     ))
 }
 
-fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
-    let mut told = told.into_iter();
-    let mut groups: Vec<FailureGroup> = told
+fn groups(untrusted: Vec<FailureGroup>) -> Vec<FailureGroup> {
+    let mut untrusted = untrusted.into_iter();
+    let mut groups: Vec<FailureGroup> = untrusted
         .by_ref()
         .take(GROUPS_MAX - 1)
         .map(|mut group| {
@@ -230,7 +230,7 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
             }
         })
         .collect();
-    let rest = told.fold(0_u64, |sum, group| sum.saturating_add(group.count.max(1)));
+    let rest = untrusted.fold(0_u64, |sum, group| sum.saturating_add(group.count.max(1)));
     if rest > 0 {
         groups.push(FailureGroup {
             reason: Reason {
@@ -246,28 +246,28 @@ fn groups(told: Vec<FailureGroup>) -> Vec<FailureGroup> {
 
 /// Progress is shown to every user, so text of another site is removed. Real amounts are below the bounds, and sums of bounded
 /// figures do not overflow.
-fn progress(told: &mut ProgressView, by: By<'_>) {
-    told.moved = told.moved.at_most(AMOUNT_MAX);
-    told.at = moment(told.at);
-    told.bytes_total = told.bytes_total.map(|bytes| bytes.min(AMOUNT_MAX));
+fn progress(untrusted: &mut ProgressView, by: By<'_>) {
+    untrusted.moved = untrusted.moved.at_most(AMOUNT_MAX);
+    untrusted.at = moment(untrusted.at);
+    untrusted.bytes_total = untrusted.bytes_total.map(|bytes| bytes.min(AMOUNT_MAX));
     for amount in [
-        &mut told.bytes,
-        &mut told.files,
-        &mut told.files_total,
-        &mut told.files_settled,
-        &mut told.failed,
+        &mut untrusted.bytes,
+        &mut untrusted.files,
+        &mut untrusted.files_total,
+        &mut untrusted.files_settled,
+        &mut untrusted.failed,
     ] {
         *amount = (*amount).min(AMOUNT_MAX);
     }
     // This node foretells the end itself.
-    told.forecast = None;
-    told.bottleneck_text = None;
-    stages(&mut told.stages);
-    figures(&mut told.host);
-    figures(&mut told.other_host);
-    nodes(&mut told.nodes, by);
-    told.channels.truncate(CHANNELS_MAX);
-    told.channels.iter_mut().for_each(ChannelView::unnamed);
+    untrusted.forecast = None;
+    untrusted.bottleneck_text = None;
+    stages(&mut untrusted.stages);
+    figures(&mut untrusted.host);
+    figures(&mut untrusted.other_host);
+    nodes(&mut untrusted.nodes, by);
+    untrusted.channels.truncate(CHANNELS_MAX);
+    untrusted.channels.iter_mut().for_each(ChannelView::unnamed);
 }
 
 /// The replacement of a node's name, counted from 1.
@@ -276,9 +276,9 @@ pub(crate) fn node_name(number: usize) -> String {
 }
 
 /// Nodes of another site have numbers: the site keeps their names to itself.
-fn nodes(told: &mut Vec<NodeProgress>, by: By<'_>) {
-    told.truncate(NODES_MAX);
-    for (number, node) in (1..).zip(told) {
+fn nodes(untrusted: &mut Vec<NodeProgress>, by: By<'_>) {
+    untrusted.truncate(NODES_MAX);
+    for (number, node) in (1..).zip(untrusted) {
         match by {
             By::Member => {
                 if !is_name(&node.node) {
@@ -306,20 +306,22 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The figures that this program knows: a name would be a text of the other site.
-fn stages(told: &mut BTreeMap<String, f64>) {
-    told.retain(|name, _| STAGE_FIGURES.contains(&name.as_str()));
+fn stages(untrusted: &mut BTreeMap<String, f64>) {
+    untrusted.retain(|name, _| STAGE_FIGURES.contains(&name.as_str()));
 }
 
-fn figures(told: &mut BTreeMap<String, f64>) {
-    told.retain(|name, _| is_word(name));
-    while told.len() > FIGURES_MAX {
-        told.pop_last();
+fn figures(untrusted: &mut BTreeMap<String, f64>) {
+    untrusted.retain(|name, _| is_word(name));
+    while untrusted.len() > FIGURES_MAX {
+        untrusted.pop_last();
     }
 }
 
-fn past(told: &mut JobPast, by: By<'_>) {
-    told.lines.iter_mut().for_each(line);
-    told.samples.retain(|sample| TIMES.contains(&sample.at.0));
+fn past(untrusted: &mut JobPast, by: By<'_>) {
+    untrusted.lines.iter_mut().for_each(line);
+    untrusted
+        .samples
+        .retain(|sample| TIMES.contains(&sample.at.0));
     for SampleView {
         stages,
         host,
@@ -328,7 +330,7 @@ fn past(told: &mut JobPast, by: By<'_>) {
         node,
         nodes,
         ..
-    } in &mut told.samples
+    } in &mut untrusted.samples
     {
         self::nodes(nodes, by);
         self::stages(stages);
@@ -344,26 +346,26 @@ fn short(name: &mut Option<String>) {
 }
 
 /// A time within [`TIMES`], so that spans between two times do not overflow.
-fn moment(told: Timestamp) -> Timestamp {
-    Timestamp(told.0.clamp(TIMES.start, TIMES.end))
+fn moment(untrusted: Timestamp) -> Timestamp {
+    Timestamp(untrusted.0.clamp(TIMES.start, TIMES.end))
 }
 
-fn line(told: &mut LogLine) {
-    told.at = moment(told.at);
-    told.node = None;
-    told.from = told
+fn line(untrusted: &mut LogLine) {
+    untrusted.at = moment(untrusted.at);
+    untrusted.node = None;
+    untrusted.from = untrusted
         .from
         .take()
         .filter(|from| from.site.len() <= NAME_BYTES_MAX && is_job_id(&from.job));
-    let text = told.event.to_string();
+    let text = untrusted.event.to_string();
     let bytes = text.len();
     let values = Shape::of(text.as_bytes()).values;
-    if bytes > LINE_BYTES_MAX || values > LINE_VALUES_MAX || !told.event.is_object() {
+    if bytes > LINE_BYTES_MAX || values > LINE_VALUES_MAX || !untrusted.event.is_object() {
         let message = format!(
             "a log line of {bytes} bytes is left out here; the log at its site has the line"
         );
         // A note has plain fields only, so it always becomes JSON.
-        told.event = serde_json::to_value(Event::Note { message }).unwrap_or_default();
+        untrusted.event = serde_json::to_value(Event::Note { message }).unwrap_or_default();
     }
 }
 
@@ -381,11 +383,15 @@ mod tests {
             count: n,
             examples: vec!["x".repeat(10_000); 100],
         };
-        let told = groups((1..=100).map(group).collect());
-        assert_eq!(told.len(), GROUPS_MAX);
-        assert_eq!(told.iter().map(|group| group.count).sum::<u64>(), 5_050);
+        let untrusted = groups((1..=100).map(group).collect());
+        assert_eq!(untrusted.len(), GROUPS_MAX);
+        assert_eq!(
+            untrusted.iter().map(|group| group.count).sum::<u64>(),
+            5_050
+        );
         assert!(
-            told.iter()
+            untrusted
+                .iter()
                 .all(|group| group.examples.len() <= EXAMPLES_MAX)
         );
         assert_eq!(groups((1..=59).map(group).collect()).len(), 59);
@@ -393,7 +399,7 @@ mod tests {
 
     #[test]
     fn codes_of_this_node_alone_are_not_taken_from_others() {
-        for (told, taken) in [
+        for (untrusted, taken) in [
             ("permission", "permission"),
             ("of_a_newer_version", "of_a_newer_version"),
             ("node_lost", "other"),
@@ -402,28 +408,28 @@ mod tests {
             ("", "other"),
             (&"x".repeat(65), "other"),
         ] {
-            let code = reason(&Code::of_word(told), "").code;
+            let code = reason(&Code::of_word(untrusted), "").code;
             assert_eq!(code.as_str(), taken);
         }
     }
 
     #[test]
     fn a_refusal_has_a_word_and_a_text_that_the_state_takes() {
-        let told = of_site(
+        let untrusted = of_site(
             "siteB",
             Err(Refusal {
                 code: Code::of_word("a\nb"),
                 ..Refusal::new(OTHER, "x".repeat(1 << 20))
             }),
         );
-        let told = told.expect_err("refused");
-        assert_eq!(told.code, OTHER);
-        assert!(told.message.len() < 4_352);
+        let untrusted = untrusted.expect_err("refused");
+        assert_eq!(untrusted.code, OTHER);
+        assert!(untrusted.message.len() < 4_352);
     }
 
     #[test]
     fn a_node_of_the_cluster_names_nodes_and_a_site_has_its_numbered() {
-        let told = || {
+        let untrusted = || {
             let node = |node: &str| NodeProgress {
                 node: node.to_owned(),
                 to: "b1".to_owned(),
@@ -432,9 +438,9 @@ mod tests {
             vec![node("a1"), node("a\n2")]
         };
         let named = |by| {
-            let mut told = told();
-            nodes(&mut told, by);
-            let names = told.into_iter().map(|node| (node.node, node.to));
+            let mut untrusted = untrusted();
+            nodes(&mut untrusted, by);
+            let names = untrusted.into_iter().map(|node| (node.node, node.to));
             names.collect::<Vec<_>>()
         };
         let pair = |node: &str, to: &str| (node.to_owned(), to.to_owned());
@@ -447,7 +453,7 @@ mod tests {
     #[test]
     fn times_and_amounts_of_progress_are_bounded() {
         for at in [i64::MIN, i64::MAX] {
-            let mut told = ProgressView {
+            let mut untrusted = ProgressView {
                 at: Timestamp(at),
                 bytes_total: Some(u64::MAX),
                 files_total: u64::MAX,
@@ -455,18 +461,25 @@ mod tests {
                 failed: u64::MAX,
                 ..ProgressView::default()
             };
-            progress(&mut told, By::Site("siteB"));
-            assert!((TIMES.start..=TIMES.end).contains(&told.at.0), "{told:?}");
-            assert_eq!(told.bytes_total, Some(AMOUNT_MAX));
-            let amounts = [told.files_total, told.files_settled, told.failed];
+            progress(&mut untrusted, By::Site("siteB"));
+            assert!(
+                (TIMES.start..=TIMES.end).contains(&untrusted.at.0),
+                "{untrusted:?}"
+            );
+            assert_eq!(untrusted.bytes_total, Some(AMOUNT_MAX));
+            let amounts = [
+                untrusted.files_total,
+                untrusted.files_settled,
+                untrusted.failed,
+            ];
             assert_eq!(amounts, [AMOUNT_MAX; 3]);
         }
     }
 
     #[test]
     fn a_long_summary_keeps_its_figures() {
-        let told = serde_json::json!({"bytes": 7, "words": "x".repeat(SUMMARY_BYTES_MAX)});
-        assert_eq!(summary(told), Some(serde_json::json!({"bytes": 7})));
+        let untrusted = serde_json::json!({"bytes": 7, "words": "x".repeat(SUMMARY_BYTES_MAX)});
+        assert_eq!(summary(untrusted), Some(serde_json::json!({"bytes": 7})));
         assert_eq!(summary(serde_json::json!("words")), None);
     }
 
@@ -474,14 +487,14 @@ mod tests {
     fn a_summary_and_a_line_hold_few_values() {
         use godwit_api::event::TransferSummary;
         let whole = serde_json::to_value(TransferSummary::default()).expect("a document");
-        let mut told = whole.clone();
-        told["a"] = vec![0; 30_000].into();
-        assert_eq!(summary(told.clone()), Some(whole));
+        let mut untrusted = whole.clone();
+        untrusted["a"] = vec![0; 30_000].into();
+        assert_eq!(summary(untrusted.clone()), Some(whole));
         let mut long = LogLine {
             seq: 1,
             at: Timestamp(1),
             attempt: 1,
-            event: told,
+            event: untrusted,
             from: None,
             node: None,
         };
