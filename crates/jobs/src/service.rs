@@ -194,11 +194,8 @@ impl Jobs {
     ) -> Result<JobList, JobsError> {
         let reader = self.parts.this.reader();
         let page = reader.jobs(filter, cursor, limit)?;
-        let now = self.parts.moment()?;
-        let jobs = page.jobs.into_iter().map(|job| now.view(job));
-        let jobs = jobs.collect::<Result<_, _>>()?;
         Ok(JobList {
-            jobs,
+            jobs: self.parts.moment()?.views(page.jobs)?,
             next: page.next.map(|cursor| cursor.to_string()),
         })
     }

@@ -72,9 +72,9 @@ pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, PROPOSE, Peers, is_short};
 pub use read::{
-    Agreed, AuditFilter, AuditLine, ById, Cursor, Deliveries, DeliveryLine, Families, GuestJobs,
-    HeldItems, JobAmounts, JobFilter, JobKinds, JobPage, JobQueue, Kept, PendingDelivery, Reader,
-    WorkKind, Works,
+    Agreed, AuditFilter, AuditLine, ById, Cursor, Deliveries, DeliveryLine, Details, Families,
+    GuestJobs, HeldItems, JobAmounts, JobDetails, JobFilter, JobPage, JobQueue, Kept,
+    PendingDelivery, Reader, WorkKind, Works,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, Gate, Member, Members, OpenError, Options, ProposeError,

@@ -487,7 +487,8 @@ fn the_kind_of_a_job_is_read_without_its_description() {
         job.spec = spec.to_owned();
         let id = job.id.clone();
         state.op(0, Op::Submit(Box::new(job))).expect("submit");
-        let told = godwit_state::JobKinds(&state.reader).of(&id).expect("read");
-        assert_eq!(told.as_deref(), kind, "{spec}");
+        let details = godwit_state::JobDetails(&state.reader).of([id.as_str()]);
+        let details = details.expect("read");
+        assert_eq!(details[&id].kind.as_deref(), kind, "{spec}");
     }
 }

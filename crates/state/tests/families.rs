@@ -5,8 +5,8 @@ mod support;
 
 use godwit_state::{
     Change, CommandError, DESTINATIONS_MAX, Effect, FEATURE_LEVEL, FailureCode, Families, Job,
-    JobChange, JobFilter, JobOp, JobQueue, JobState, NewFamily, NewJob, Op, Outcome, Prune, Reason,
-    Role, Secret, User,
+    JobAmounts, JobChange, JobDetails, JobFilter, JobOp, JobQueue, JobState, NewFamily, NewJob, Op,
+    Outcome, Prune, Reason, Role, Secret, User,
 };
 use support::state::State;
 use support::{at, claim, finish, job_command, new_job, nightly, place};
@@ -49,6 +49,12 @@ fn change(state: &mut State, id: &str, op: JobOp) -> Result<Effect, CommandError
     state.apply(&job_command(10, id, op))
 }
 
+/// The children of a job, and those of them that are complete.
+fn counts(state: &State, id: &str) -> Option<(u64, u64)> {
+    let mut details = JobDetails(&state.reader).of([id]).expect("read");
+    details.remove(id).expect("asked for").children
+}
+
 fn states(state: &State) -> [JobState; 4] {
     ["f0", "f1", "f2", "f3"].map(|id| job(state, id).state)
 }
@@ -80,19 +86,39 @@ fn children_are_due_and_a_parent_never_is() {
     for op in [claim(epoch), JobOp::Expire] {
         change(&mut state, PARENT, op).expect_err("no node runs it");
     }
-    let families = Families(&state.reader);
-    assert_eq!(families.count(PARENT).expect("read"), Some((3, 0)));
-    assert_eq!(families.count("f1").expect("read"), None);
-    assert_eq!(
-        families.parent("f1").expect("read").as_deref(),
-        Some(PARENT)
-    );
+    let parent = Families(&state.reader).parent("f1").expect("read");
+    assert_eq!(parent.as_deref(), Some(PARENT));
     let filter = JobFilter {
         parent: Some(PARENT.to_owned()),
         ..JobFilter::default()
     };
     let page = state.reader.jobs(&filter, None, 10).expect("read");
     assert_eq!(page.jobs.len(), 3);
+}
+
+#[test]
+fn the_details_of_many_jobs_are_those_of_each() {
+    let mut state = state();
+    state
+        .op(2, Op::Submit(Box::new(new_job("lone"))))
+        .expect("submitted");
+    end(&mut state, "f2", Outcome::Complete);
+    let ids = [PARENT, "f1", "f2", "f3", "lone", "missing", "it's \"odd\""];
+    let all = JobDetails(&state.reader).of(ids).expect("read");
+    assert_eq!(all.len(), ids.len());
+    for id in ids {
+        let one = JobDetails(&state.reader).of([id]).expect("read");
+        assert_eq!(one[id], all[id], "{id}");
+        let parent = Families(&state.reader).parent(id).expect("read");
+        assert_eq!(all[id].parent, parent, "{id}");
+        let moved = JobAmounts(&state.reader).of(id).expect("read");
+        assert_eq!(all[id].moved, moved, "{id}");
+        let children = (id == PARENT).then_some((3, 1));
+        assert_eq!(all[id].children, children, "{id}");
+    }
+    assert!(all["f2"].moved.files > 0 && all["f2"].moved == all["f2"].moved_before);
+    let none = JobDetails(&state.reader).of([]).expect("read");
+    assert!(none.is_empty());
 }
 
 #[test]
@@ -112,10 +138,7 @@ fn a_parent_is_complete_when_all_are() {
         (parent.state, parent.ended),
         (JobState::Complete, Some(at(10)))
     );
-    assert_eq!(
-        Families(&state.reader).count(PARENT).expect("read"),
-        Some((3, 3))
-    );
+    assert_eq!(counts(&state, PARENT), Some((3, 3)));
     change(&mut state, PARENT, JobOp::Retry).expect_err("nothing is left");
 }
 
@@ -454,8 +477,7 @@ fn a_tick_of_a_schedule_submits_a_family() {
     assert!(below.to_string().contains("cluster level"), "{below}");
     state.op(2, Op::Level(FEATURE_LEVEL)).expect("alone");
     state.op(201, fired).expect("fired");
-    let families = Families(&state.reader);
-    assert_eq!(families.count(PARENT).expect("read"), Some((3, 0)));
+    assert_eq!(counts(&state, PARENT), Some((3, 0)));
     for id in [PARENT, "f1", "f3"] {
         assert_eq!(job(&state, id).schedule.as_deref(), Some("nightly"), "{id}");
     }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use godwit_state::{FEATURE_LEVEL, FailureCode, JobAmounts, JobOp, Moved, Op, Reason};
+use godwit_state::{FEATURE_LEVEL, FailureCode, JobAmounts, JobDetails, JobOp, Moved, Op, Reason};
 use support::state::State;
 use support::{at, claim, new_job};
 
@@ -90,10 +90,11 @@ fn figures_beyond_all_measure_are_summed_up() {
     state
         .job(7, moved(2, u64::MAX, u64::MAX, u64::MAX))
         .expect("moved");
-    let delivered = JobAmounts(&state.reader);
-    let (all, ended) = (delivered.of("job"), delivered.ended("job"));
+    let all = JobAmounts(&state.reader).of("job").expect("read");
+    let details = JobDetails(&state.reader).of(["job"]).expect("read");
     let most = i64::MAX.unsigned_abs();
-    assert!(all.expect("read").bytes > most);
+    assert!(all.bytes > most);
+    assert_eq!(details["job"].moved, all);
     // The running attempt is not included.
-    assert_eq!(ended.expect("read").bytes, most);
+    assert_eq!(details["job"].moved_before.bytes, most);
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use godwit_api::job::JobKind;
 use godwit_api::rest::{DestinationCount, JobProgress, JobView, ProgressView};
-use godwit_state::{Families, Job, JobAmounts, JobKinds, Moved, Reason, Timestamp, reason};
+use godwit_state::{Details, Families, Job, JobDetails, Moved, Reason, Timestamp, reason};
 
 use crate::asking::elsewhere::RemoteProgress;
 use crate::attempt::live::Live;
@@ -43,32 +43,46 @@ impl<'a> Now<'a> {
     }
 
     /// The job for the API.
-    pub(crate) fn view(&self, mut job: Job) -> Result<JobView, JobsError> {
-        let reader = self.this.reader();
-        let kind = JobKinds(&reader).of(&job.id)?;
-        let kind = kind.and_then(|kind| JobKind::from_name(&kind));
+    pub(crate) fn view(&self, job: Job) -> Result<JobView, JobsError> {
+        let mut details = JobDetails(&self.this.reader()).of([job.id.as_str()])?;
+        let details = details.remove(&job.id).unwrap_or_default();
+        self.view_of(job, details)
+    }
+
+    /// The jobs for the API, in their order. What they have besides their rows is read for all together.
+    pub(crate) fn views(&self, jobs: Vec<Job>) -> Result<Vec<JobView>, JobsError> {
+        let ids = jobs.iter().map(|job| job.id.as_str());
+        let mut details = JobDetails(&self.this.reader()).of(ids)?;
+        let view = |job: Job| {
+            let details = details.remove(&job.id).unwrap_or_default();
+            self.view_of(job, details)
+        };
+        jobs.into_iter().map(view).collect()
+    }
+
+    fn view_of(&self, mut job: Job, details: Details) -> Result<JobView, JobsError> {
+        let kind = details.kind.as_deref().and_then(JobKind::from_name);
         let kind = kind.unwrap_or(JobKind::Copy);
-        let destinations = match Families(&reader).count(&job.id)? {
+        let destinations = match details.children {
             Some((total, complete)) => Some(DestinationCount {
                 total,
                 complete,
-                gather: Families(&reader).gathers(&job.id)?,
+                gather: Families(&self.this.reader()).gathers(&job.id)?,
             }),
             None => None,
         };
         let (progress, ended) = match destinations {
             Some(_) => self.of_children(&job.id)?,
-            None => self.amounts(&job)?,
+            None => self.amounts(&job, &details),
         };
         if destinations.is_none()
             && let Some(reason) = why(&job, &self.nodes, self.at)
         {
             job.reason = Some(reason);
         }
-        let parent = Families(&reader).parent(&job.id)?;
         Ok(JobView {
             destinations,
-            parent,
+            parent: details.parent,
             ..documents::job(job, kind, progress, ended)
         })
     }
@@ -90,9 +104,14 @@ impl<'a> Now<'a> {
 
     /// The progress of all children of a job together, and the amounts of their ended attempts.
     fn of_children(&self, parent: &str) -> Result<(Option<ProgressView>, Moved), JobsError> {
-        let mut parts = Vec::new();
-        for child in Families(&self.this.reader()).children(parent)? {
-            let (progress, ended) = self.amounts(&child)?;
+        let reader = self.this.reader();
+        let children = Families(&reader).children(parent)?;
+        let ids = children.iter().map(|child| child.id.as_str());
+        let mut details = JobDetails(&reader).of(ids)?;
+        let mut parts = Vec::with_capacity(children.len());
+        for child in children {
+            let details = details.remove(&child.id).unwrap_or_default();
+            let (progress, ended) = self.amounts(&child, &details);
             parts.push(Part {
                 state: child.state,
                 ended,
@@ -105,14 +124,13 @@ impl<'a> Now<'a> {
     }
 
     /// The progress of an ordinary job, and the amounts of its attempts that this does not include.
-    fn amounts(&self, job: &Job) -> Result<(Option<ProgressView>, Moved), JobsError> {
-        let reader = self.this.reader();
+    fn amounts(&self, job: &Job, details: &Details) -> (Option<ProgressView>, Moved) {
         let progress = self.progress(job);
         let ended = match progress.is_some() {
-            true => JobAmounts(&reader).ended(&job.id)?,
-            false => JobAmounts(&reader).of(&job.id)?,
+            true => details.moved_before,
+            false => details.moved,
         };
-        Ok((progress, ended))
+        (progress, ended)
     }
 
     /// The progress of a job that runs here or at another node of the cluster.

@@ -79,8 +79,7 @@ impl<'a> JobRecords<'a> {
     /// The state cannot be read.
     pub fn destinations(&self, id: &str) -> Result<Vec<JobView>, JobsError> {
         let children = Families(&self.jobs.parts.this.reader()).children(id)?;
-        let now = self.jobs.parts.moment()?;
-        children.into_iter().map(|child| now.view(child)).collect()
+        self.jobs.parts.moment()?.views(children)
     }
 
     /// All records of the job, in one document.

@@ -37,24 +37,6 @@ impl Families<'_> {
         self.0.with(|db| parent_of(db, job))
     }
 
-    /// Number of children of a job, and of those that are complete; `None` of an ordinary job.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn count(self, parent: &str) -> Result<Option<(u64, u64)>, Fault> {
-        self.0.with(|db| {
-            let counts = db
-                .prepare_cached(
-                    "SELECT count(*), coalesce(sum(j.state = ?3), 0) FROM objects c JOIN jobs j ON j.id = c.id \
-                     WHERE c.kind = ?1 AND c.lookup = ?2",
-                )?
-                .query_row(params![Child::KIND, parent, JobState::Complete.name()], |row| {
-                    Ok((row::to_u64(row, 0)?, row::to_u64(row, 1)?))
-                })?;
-            Ok((counts.0 > 0).then_some(counts))
-        })
-    }
-
     /// Number of jobs with children in each state.
     ///
     /// # Errors

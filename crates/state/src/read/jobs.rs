@@ -1,7 +1,7 @@
 //! Owns reading of single jobs, their attempts, and counts.
 //! Does not read which jobs are due: `queue` does.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::OptionalExtension as _;
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
 use super::{Reader, committed_level, job_by_id, job_route, job_spec, node_by_number};
@@ -138,24 +138,6 @@ impl GuestJobs<'_> {
     }
 }
 
-/// The kinds of jobs, which the state stores besides their descriptions.
-#[derive(Debug, Clone, Copy)]
-pub struct JobKinds<'a>(pub &'a Reader);
-
-impl JobKinds<'_> {
-    /// The kind of the job according to its description; `None` if the description has none.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn of(self, id: &str) -> Result<Option<String>, Fault> {
-        self.0.with(|db| {
-            db.prepare_cached("SELECT kind FROM job_kinds WHERE job = ?1")?
-                .query_row([id], |row| row.get(0))
-                .optional()
-        })
-    }
-}
-
 /// Amounts of stored data of an owner's jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept<'a>(pub &'a Reader);
@@ -222,31 +204,19 @@ impl Kept<'_> {
 pub struct JobAmounts<'a>(pub &'a Reader);
 
 impl JobAmounts<'_> {
-    /// Sum over the attempts of a job that have ended or reported amounts.
+    /// Sum over the attempts of a job that have ended or reported amounts. Summed here and not by SQLite, which fails if a sum is too
+    /// large; other sites report their own figures.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn of(self, id: &str) -> Result<Moved, Fault> {
-        self.sum(id, false)
-    }
-
-    /// Sum over the attempts except the running one.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn ended(self, id: &str) -> Result<Moved, Fault> {
-        self.sum(id, true)
-    }
-
-    /// Summed here and not by SQLite, which fails if a sum is too large; other sites report their own figures.
-    fn sum(self, id: &str, ended: bool) -> Result<Moved, Fault> {
         self.0.with(|db| {
             let mut rows = db.prepare_cached(
                 "SELECT a.bytes, a.files, coalesce(s.bytes, 0) FROM attempts a \
                  LEFT JOIN sent_again s ON s.job = a.job AND s.number = a.number \
-                 WHERE a.job = ?1 AND (a.ended IS NOT NULL OR NOT ?2)",
+                 WHERE a.job = ?1",
             )?;
-            let each = rows.query_map(params![id, ended], |row| {
+            let each = rows.query_map([id], |row| {
                 Ok(Moved {
                     bytes: row::to_u64(row, 0)?,
                     files: row::to_u64(row, 1)?,

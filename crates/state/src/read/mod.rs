@@ -3,6 +3,7 @@
 
 mod by_id;
 mod deliveries;
+mod details;
 mod families;
 mod jobs;
 mod lists;
@@ -20,9 +21,10 @@ use crate::fault::{Fault, FaultKind};
 
 pub use by_id::ById;
 pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
+pub use details::{Details, JobDetails};
 pub use families::Families;
 pub(crate) use families::{children_of, gathers, is_destination_taken, is_parent, parent_of};
-pub use jobs::{Agreed, GuestJobs, JobAmounts, JobKinds, Kept};
+pub use jobs::{Agreed, GuestJobs, JobAmounts, Kept};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub use queue::JobQueue;
