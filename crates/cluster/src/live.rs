@@ -29,7 +29,7 @@ pub(crate) struct Contacts {
     /// The leader that last reported when it heard the others.
     reporter: Option<u64>,
     /// Nodes that were reported as lost and have been silent since.
-    told: HashSet<u64>,
+    reported_lost: HashSet<u64>,
     /// Accounts that nodes reported and that are ignored, because users or other nodes have these names.
     ignored: HashMap<u64, Vec<String>>,
 }
@@ -50,7 +50,7 @@ impl Contacts {
     pub(crate) fn leads(&mut self, leads: bool, now: Instant) {
         if leads && self.leads_since.is_none() {
             self.nodes.clear();
-            self.told.clear();
+            self.reported_lost.clear();
             self.leads_since = Some(now);
         } else if !leads {
             self.leads_since = None;
@@ -59,7 +59,7 @@ impl Contacts {
 
     pub(crate) fn hear(&mut self, said: Announce, now: Instant) {
         let number = said.node.number;
-        self.told.remove(&number);
+        self.reported_lost.remove(&number);
         self.seen.insert(number, now);
         self.nodes.insert(number, Entry { at: now, said });
     }
@@ -123,7 +123,7 @@ impl Contacts {
 
     /// Whether the loss of the node has yet to be reported. Marks the loss as reported.
     pub(crate) fn tell_lost(&mut self, number: u64, now: Instant) -> bool {
-        self.is_lost(number, now) && self.told.insert(number)
+        self.is_lost(number, now) && self.reported_lost.insert(number)
     }
 
     /// Records the ignored accounts of a node. Returns whether they are others than before.
@@ -134,14 +134,14 @@ impl Contacts {
 
     /// The state did not accept the report, so it must be sent again.
     pub(crate) fn tell_again(&mut self, number: u64) {
-        self.told.remove(&number);
+        self.reported_lost.remove(&number);
     }
 
     /// Forgets nodes that no longer belong to the cluster.
     pub(crate) fn keep(&mut self, is_node: impl Fn(u64) -> bool) {
         self.nodes.retain(|number, _| is_node(*number));
         self.seen.retain(|number, _| is_node(*number));
-        self.told.retain(|number| is_node(*number));
+        self.reported_lost.retain(|number| is_node(*number));
         self.ignored.retain(|number, _| is_node(*number));
     }
 }

@@ -15,7 +15,7 @@ use crate::{Observer, lock};
 pub(crate) struct Decided {
     own: Mutex<Own>,
     /// Number of the other end's latest decision that was reported.
-    told: Mutex<u64>,
+    reported: Mutex<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -60,12 +60,12 @@ impl Decided {
 
     /// Reports the other end's new decisions. Any stream may repeat any decision.
     pub(crate) fn hear(&self, theirs: &[Tuned], observer: &dyn Observer) {
-        let mut told = lock(&self.told);
+        let mut reported = lock(&self.reported);
         for tuned in theirs {
-            if tuned.number <= *told || tuned.number > NUMBER_MAX {
+            if tuned.number <= *reported || tuned.number > NUMBER_MAX {
                 continue;
             }
-            *told = tuned.number;
+            *reported = tuned.number;
             let knob = match tuned.what {
                 Tuned::READERS => Knob::Readers,
                 Tuned::WRITERS => Knob::Writers,

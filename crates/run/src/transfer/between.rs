@@ -97,10 +97,10 @@ impl<'a> Between<'a> {
         let mut began = false;
         let mut alive = Instant::now();
         let mut backoff = BACKOFF_FIRST;
-        let mut told = AcrossAttempts::new(job.settings.retry_for);
+        let mut across = AcrossAttempts::new(job.settings.retry_for);
         let mut lost: Option<Instant> = None;
         loop {
-            let why = match self.attempt(&order, &mut told) {
+            let why = match self.attempt(&order, &mut across) {
                 Ok(Ended::With(report, unreachable)) => {
                     if unreachable {
                         job.run.events.note(&by_way);
@@ -130,7 +130,7 @@ impl<'a> Between<'a> {
                 });
             }
             let since = *lost.get_or_insert_with(Instant::now);
-            told.lose(&*job.run.events, since, job.env.started, &why);
+            across.lose(&*job.run.events, since, job.env.started, &why);
             let until = Instant::now() + backoff;
             while job.run.goes_on() && Instant::now() < until {
                 std::thread::park_timeout(LOOK_EVERY);
@@ -157,7 +157,7 @@ impl<'a> Between<'a> {
     }
 
     /// Makes one attempt: runs both agents from start to end.
-    fn attempt(&self, order: &str, told: &mut AcrossAttempts) -> Result<Ended, Refusal> {
+    fn attempt(&self, order: &str, across: &mut AcrossAttempts) -> Result<Ended, Refusal> {
         let (job, login, destination) = (self.job, self.login, self.destination);
         let known = job.env.home.identity().map_err(refusal_of)?;
         let sender = format!("{} {login}", known.id());
@@ -213,7 +213,7 @@ impl<'a> Between<'a> {
             job.env.started,
             &job.run.reports,
             job.settings.digest,
-            told,
+            across,
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
         // This ends every thread that writes to the socket.

@@ -87,8 +87,8 @@ impl ChannelReports {
             }
             events.tell(event);
         }
-        let told = self.rates(&mut channels, now);
-        if channels.len() > 1 && told {
+        let has_new = self.rates(&mut channels, now);
+        if channels.len() > 1 && has_new {
             events.tell(Event::Channels(Channels {
                 channels,
                 seconds: elapsed_seconds(started),
@@ -119,18 +119,18 @@ impl ChannelReports {
                 }
                 continue;
             }
-            let (since, told) = self.away.entry(channel.number).or_insert((now, false));
+            let (since, reported) = self.away.entry(channel.number).or_insert((now, false));
             let cuts = self.dead.insert(channel.number, channel.cuts).unwrap_or(0);
             let lost_for = now.duration_since(*since);
             let cut = channel.cuts > cuts;
-            if *told || !any_lives || !(cut || lost_for >= LOST_AFTER) {
+            if *reported || !any_lives || !(cut || lost_for >= LOST_AFTER) {
                 if !any_lives {
                     // A channel that stays lost is reported when another one works again.
                     self.dead.insert(channel.number, cuts);
                 }
                 continue;
             }
-            *told = true;
+            *reported = true;
             let why = if cut {
                 "the path is silent; its blocks move to the other paths"
             } else {

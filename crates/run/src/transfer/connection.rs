@@ -49,7 +49,7 @@ struct LastContact {
 struct Lost {
     /// When the loss began.
     began: Instant,
-    told: Instant,
+    reported: Instant,
     silent: bool,
     why: String,
 }
@@ -98,10 +98,10 @@ impl Following {
         silent: bool,
         why: &str,
     ) -> Option<Event> {
-        let due = self.lost.as_ref().is_none_or(|told| {
-            let again = now.duration_since(told.told);
-            let differs = told.silent != silent;
-            let other = told.why != why && again >= LOOK_MAX;
+        let due = self.lost.as_ref().is_none_or(|lost| {
+            let again = now.duration_since(lost.reported);
+            let differs = lost.silent != silent;
+            let other = lost.why != why && again >= LOOK_MAX;
             differs || other || again >= AGAIN_EVERY
         });
         if !due {
@@ -113,7 +113,7 @@ impl Following {
             .map_or(since, |lost| lost.began.min(since));
         self.lost = Some(Lost {
             began,
-            told: now,
+            reported: now,
             silent,
             why: why.to_owned(),
         });

@@ -103,7 +103,7 @@ pub(super) struct Progressing<'a> {
     /// Settings that advice depends on.
     chosen: Option<Chosen>,
     /// The last report; repeated without a rate if there is no engine.
-    told: Option<Progress>,
+    last: Option<Progress>,
 }
 
 impl<'a> Progressing<'a> {
@@ -130,7 +130,7 @@ impl<'a> Progressing<'a> {
             connection: Following::default(),
             block_bytes: 0,
             chosen: None,
-            told: None,
+            last: None,
         }
     }
 
@@ -158,11 +158,11 @@ impl<'a> Progressing<'a> {
         if watch.engine.is_some() {
             self.show(watch.engine);
         } else if self.connection.is_lost()
-            && let Some(told) = &mut self.told
+            && let Some(last) = &mut self.last
         {
-            told.streams = 0;
-            told.seconds = elapsed_seconds(self.job.env.started);
-            self.job.run.events.tell(Event::Progress(told.clone()));
+            last.streams = 0;
+            last.seconds = elapsed_seconds(self.job.env.started);
+            self.job.run.events.tell(Event::Progress(last.clone()));
         }
     }
 
@@ -315,7 +315,7 @@ impl<'a> Progressing<'a> {
             held: self.totals.held(),
             written: moved,
         };
-        self.told = Some(Progress {
+        self.last = Some(Progress {
             bytes_per_second: None,
             files_per_second: None,
             bottleneck: None,

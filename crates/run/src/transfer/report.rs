@@ -48,13 +48,13 @@ impl Report {
         }
     }
 
-    /// The report of a transfer with both ends on other machines. `told` is the last error that the sending agent reported; `code` is
+    /// The report of a transfer with both ends on other machines. `error` is the last error that the sending agent reported; `code` is
     /// the exit code of its process, which is all that older versions report.
     pub(super) fn retold(
         summary: TransferSummary,
         end_counters: EndCounters,
         code: Option<i32>,
-        told: ErrorEvent,
+        error: ErrorEvent,
     ) -> Self {
         let failure = match (summary.status, code) {
             (Status::Complete | Status::Partial, _) => None,
@@ -63,13 +63,13 @@ impl Report {
             (Status::Failed, _) => Some(FailureCode::PeerFailed),
         };
         let failure = failure.map(|guessed| Failure {
-            code: told
+            code: error
                 .blame
                 .known()
                 .filter(|code| status_of(*code) == summary.status)
                 .unwrap_or(guessed),
-            message: told.message,
-            detail: told.detail,
+            message: error.message,
+            detail: error.detail,
             exit: None,
         });
         Self {
@@ -200,8 +200,8 @@ impl Report {
             .map(|peer| seconds(peer.cpu_ns));
         // The receiving end has the most exact counts since the transfer was last opened.
         let done = |finished: Option<u64>, field: &dyn Fn(&Snapshot) -> u64| {
-            let told = peer.as_ref().filter(|_| sending).map_or(0, field);
-            let last = totals.last().map_or(0, |last| field(&last)).max(told);
+            let of_peer = peer.as_ref().filter(|_| sending).map_or(0, field);
+            let last = totals.last().map_or(0, |last| field(&last)).max(of_peer);
             totals
                 .earlier(field)
                 .saturating_add(finished.unwrap_or(last))

@@ -108,7 +108,7 @@ impl<'a> Retold<'a> {
         began: Instant,
         reports: &'a Reports,
         digest: DigestKind,
-        told: &'a mut AcrossAttempts,
+        across: &'a mut AcrossAttempts,
     ) -> Self {
         Self {
             events,
@@ -116,9 +116,9 @@ impl<'a> Retold<'a> {
             reports,
             digest,
             prefix: format!("{machine}:"),
-            connection: &mut told.connection,
-            progress: &mut told.progress,
-            retry_for: told.retry_for,
+            connection: &mut across.connection,
+            progress: &mut across.progress,
+            retry_for: across.retry_for,
             moved: false,
             unreachable: false,
             joined: None,

@@ -27,7 +27,7 @@ pub(super) struct Findings {
     /// Counters of the threads that read a copy here.
     counters: Arc<Counters>,
     totals: Mutex<Totals>,
-    told: Mutex<LastReport>,
+    last: Mutex<LastReport>,
 }
 
 /// The amount of data to check.
@@ -69,7 +69,7 @@ impl Findings {
             whole,
             counters: Arc::default(),
             totals: Mutex::default(),
-            told: Mutex::new(LastReport {
+            last: Mutex::new(LastReport {
                 at: started,
                 done: 0,
             }),
@@ -83,8 +83,8 @@ impl Findings {
 
     /// Reports progress at `now`, unless the last report is too recent.
     pub(super) fn progress(&self, now: Instant) {
-        let mut told = locked(&self.told);
-        let passed = now.saturating_duration_since(told.at);
+        let mut last = locked(&self.last);
+        let passed = now.saturating_duration_since(last.at);
         if passed < PROGRESS_EVERY {
             return;
         }
@@ -93,9 +93,9 @@ impl Findings {
         // entry.
         let done = totals.done.max(self.counters.bytes_read.get());
         let done = done.min(self.whole.bytes);
-        let moved = done.saturating_sub(told.done);
-        *told = LastReport { at: now, done };
-        drop(told);
+        let moved = done.saturating_sub(last.done);
+        *last = LastReport { at: now, done };
+        drop(last);
         #[expect(
             clippy::cast_precision_loss,
             reason = "a rate needs no more than 53 bits"

@@ -105,7 +105,7 @@ async fn events(
     if let (Some(job), None) = (first, resume) {
         pending.push_back(event("job", Some(after), &job).0);
     }
-    let told = EventStream {
+    let events = EventStream {
         follower: Some(app.jobs.replica().follow(after)),
         lasting: Lasting::new(
             Arc::clone(&app),
@@ -124,7 +124,7 @@ async fn events(
         holder: turns::holder(),
         _place: place,
     };
-    Ok(Sse::new(stream(told)))
+    Ok(Sse::new(stream(events)))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
@@ -161,10 +161,10 @@ struct EventStream {
     _place: StreamPlace,
 }
 
-fn stream(told: EventStream) -> impl Stream<Item = Result<Event, Infallible>> {
-    unfold(told, |mut told| async move {
-        let event = told.next().await?;
-        Some((Ok(event), told))
+fn stream(events: EventStream) -> impl Stream<Item = Result<Event, Infallible>> {
+    unfold(events, |mut events| async move {
+        let event = events.next().await?;
+        Some((Ok(event), events))
     })
 }
 
@@ -216,8 +216,8 @@ impl EventStream {
             let seen = app.seen(&request.caller(Need::Role(Role::Viewer), app)?)?;
             let mut events = Vec::with_capacity(wanted.len());
             for one in wanted {
-                let told = seen.progress(one)?;
-                events.extend(told.map(|told| event("progress", None, &told).0));
+                let progress = seen.progress(one)?;
+                events.extend(progress.map(|progress| event("progress", None, &progress).0));
             }
             Ok(events)
         });
@@ -262,14 +262,14 @@ fn look(
     follower: &mut Follower,
     job: Option<&str>,
     changed: &mut VecDeque<(u64, String)>,
-    told: &mut VecDeque<Event>,
+    pending: &mut VecDeque<Event>,
 ) -> Result<bool, ApiError> {
     let events = match follower.look() {
         Ok(events) => events,
         Err(FollowError::Gone { after, last }) => {
             *follower = app.jobs.replica().follow(last);
             let gone = json!({"after": after, "last": last});
-            told.push_back(event("gone", Some(last), &gone).0);
+            pending.push_back(event("gone", Some(last), &gone).0);
             return Ok(true);
         }
         Err(error) => return Err(ApiError::internal(error.to_string())),
@@ -292,7 +292,7 @@ fn tell(
     app: &App,
     caller: &Caller,
     changed: &mut VecDeque<(u64, String)>,
-    told: &mut VecDeque<Event>,
+    pending: &mut VecDeque<Event>,
 ) -> Result<(), ApiError> {
     let (seen, mut waiting) = (app.seen(caller)?, 0);
     while waiting < WAITING_BYTES
@@ -302,7 +302,7 @@ fn tell(
             Ok(view) => {
                 let (event, bytes) = event("job", Some(seq), &view);
                 waiting += bytes;
-                told.push_back(event);
+                pending.push_back(event);
             }
             // Deleted with the history meanwhile.
             Err(JobsError::NoJob(_)) => {}

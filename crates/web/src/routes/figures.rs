@@ -70,9 +70,9 @@ async fn settings(
     let is_admin = caller.role == Role::Admin;
     let view = |setting: &Setting| {
         let of_node = app.node.settings.iter();
-        let told = of_node
+        let set = of_node
             .filter(|_| scope == Scope::Serve)
-            .find(|told| told.name == setting.name);
+            .find(|set| set.name == setting.name);
         SettingView {
             name: setting.name.to_owned(),
             help: setting.help.to_owned(),
@@ -82,11 +82,11 @@ async fn settings(
             choices: choices(&setting.kind),
             list: setting.is_list(),
             job: setting.applies_to == AppliesTo::Jobs,
-            value: told
+            value: set
                 .filter(|_| is_admin || !may_name_paths(&setting.kind))
-                .map(|told| told.value.clone()),
-            origin: told
-                .map(|told| told.origin.clone())
+                .map(|set| set.value.clone()),
+            origin: set
+                .map(|set| set.origin.clone())
                 .filter(|origin| is_admin || !origin.contains('/')),
         }
     };
