@@ -54,7 +54,7 @@ struct Seen {
     fine: BTreeMap<Export, Option<u64>>,
     /// Exports that differ now, and the time since when.
     odd: BTreeMap<Export, Instant>,
-    told: BTreeSet<Export>,
+    logged: BTreeSet<Export>,
     /// When the log may name its full number of different exports again.
     lines_full_at: Option<Instant>,
     has_compared: bool,
@@ -129,8 +129,8 @@ impl Observations {
     pub(crate) fn new_ones(&self, odd: &[Export], now: Instant) -> Vec<Export> {
         let mut seen = self.lock();
         let all: BTreeSet<(u64, String)> = odd.iter().cloned().collect();
-        let mut new: Vec<Export> = all.difference(&seen.told).cloned().collect();
-        seen.told = all;
+        let mut new: Vec<Export> = all.difference(&seen.logged).cloned().collect();
+        seen.logged = all;
         let mut full_at = seen.lines_full_at.map_or(now, |at| at.max(now));
         new.retain(|_| {
             let after = full_at + LINE_EACH;

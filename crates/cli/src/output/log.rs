@@ -18,7 +18,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Log {
     path: PathBuf,
     file: File,
-    told: Option<Instant>,
+    reported: Option<Instant>,
     broken: bool,
 }
 
@@ -39,7 +39,7 @@ impl Log {
         Ok(Self {
             path: path.to_owned(),
             file,
-            told: None,
+            reported: None,
             broken: false,
         })
     }
@@ -66,10 +66,10 @@ impl Log {
     /// Appends progress, unless the last one is too recent.
     pub(super) fn progress(&mut self, now: Instant, event: impl FnOnce() -> String) {
         let due = self
-            .told
-            .is_none_or(|told| now.saturating_duration_since(told) >= PROGRESS_EVERY);
+            .reported
+            .is_none_or(|reported| now.saturating_duration_since(reported) >= PROGRESS_EVERY);
         if due {
-            self.told = Some(now);
+            self.reported = Some(now);
             self.write(&event());
         }
     }

@@ -51,7 +51,7 @@ pub(super) struct SpaceWatch {
     looked: Option<Instant>,
     lacks_since: Option<Instant>,
     /// Size of all files, and the size of the finished ones, by the latest progress.
-    told: Option<(u64, u64)>,
+    sizes: Option<(u64, u64)>,
 }
 
 impl SpaceWatch {
@@ -64,7 +64,7 @@ impl SpaceWatch {
             lasts: LASTS_MIN.saturating_mul(factor).min(LASTS_MAX),
             looked: None,
             lacks_since: None,
-            told: None,
+            sizes: None,
         }
     }
 
@@ -74,7 +74,7 @@ impl SpaceWatch {
             return false;
         };
         let needed = total.saturating_sub(progress.bytes);
-        self.told = Some((total, progress.bytes));
+        self.sizes = Some((total, progress.bytes));
         if self
             .looked
             .is_some_and(|then| now.duration_since(then) < LOOK_EVERY)
@@ -93,7 +93,7 @@ impl SpaceWatch {
 
     /// The lack of space now. At the end of an attempt files that failed count as done, so `delivered` counts instead.
     pub(super) fn shortage(&self, delivered: Option<u64>) -> Option<Shortage> {
-        let (total, done) = self.told?;
+        let (total, done) = self.sizes?;
         Some(Shortage {
             path: self.path.clone(),
             needed: total.saturating_sub(delivered.unwrap_or(done)),

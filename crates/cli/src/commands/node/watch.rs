@@ -37,7 +37,7 @@ pub(super) fn run(
     let mut watched = Watched {
         output: Output::new(false, std::io::stderr().is_terminal(), started, None),
         json,
-        told: None,
+        printed: None,
         failed: 0,
         nodes: Vec::new(),
         limited: None,
@@ -94,7 +94,7 @@ fn next(events: Option<&mut Events<'_>>) -> Result<Option<News>, ClientError> {
 struct Watched {
     output: Output,
     json: bool,
-    told: Option<String>,
+    printed: Option<String>,
     /// The number of failed entries in the last output.
     failed: u64,
     /// The nodes at work in the last output, each with the node that it sends to.
@@ -110,9 +110,9 @@ impl Watched {
     fn job(&mut self, job: &JobView) {
         if self.json {
             let line = serde_json::to_string(job).unwrap_or_default();
-            if self.told.as_ref() != Some(&line) {
+            if self.printed.as_ref() != Some(&line) {
                 print_json(job);
-                self.told = Some(line);
+                self.printed = Some(line);
             }
             return;
         }
@@ -121,9 +121,9 @@ impl Watched {
             Some(why) => format!("{} {}: {why}", job.id, words::state(job.state)),
             None => format!("{} {}", job.id, words::state(job.state)),
         };
-        if self.told.as_ref() != Some(&text) {
+        if self.printed.as_ref() != Some(&text) {
             self.output.note(&text);
-            self.told = Some(text);
+            self.printed = Some(text);
         }
         if let Some(progress) = &job.progress {
             self.progress(job, progress);
