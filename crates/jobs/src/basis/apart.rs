@@ -101,7 +101,7 @@ impl Apart<'_> {
     }
 
     /// How the destination of a job overlaps another one of its parent at the same site now. A file system may have been mounted since
-    /// the submission, or another node may have checked it.
+    /// the submission, or another node may have checked it. Merged sources have one destination, and run one after another.
     pub(crate) fn overlap_of(&self, job: &Job) -> Result<Option<Overlap>, JobsError> {
         let Some(parent) = Families(self.reader).parent(&job.id)? else {
             return Ok(None);
@@ -109,7 +109,8 @@ impl Apart<'_> {
         let site = self.identity_of(&job.destination.site)?;
         let mut others = Vec::new();
         for other in Families(self.reader).children(&parent)? {
-            if other.id != job.id && self.identity_of(&other.destination.site)? == site {
+            let is_apart = other.id != job.id && other.destination != job.destination;
+            if is_apart && self.identity_of(&other.destination.site)? == site {
                 others.push(other.destination);
             }
         }
@@ -201,7 +202,112 @@ pub(crate) fn is_below(inner: &Place, outer: &Place) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use godwit_data_port::Exported;
+    use godwit_run::Process;
+    use godwit_state::{
+        Actor, Command, FEATURE_LEVEL, NewFamily, NewJob, Op, RetryPolicy, Role, Store, Timestamp,
+    };
+    use godwit_worlds::export;
+
     use super::*;
+
+    /// A job from a site to a place.
+    fn new(id: &str, from: &str, (site, path): (&str, &str)) -> NewJob {
+        let place = |site: &str, path: &str| StoredPlace {
+            site: site.to_owned(),
+            path: path.to_owned(),
+        };
+        NewJob {
+            id: id.to_owned(),
+            label: String::new(),
+            owner: "alice".to_owned(),
+            spec: "{}".to_owned(),
+            sources: vec![place(from, "/raw/.")],
+            destination: place(site, path),
+            priority: 0,
+            limit: None,
+            not_before: None,
+            deadline: None,
+            retry: RetryPolicy::default(),
+            idempotency_key: None,
+        }
+    }
+
+    #[test]
+    fn merged_sources_share_their_destination_and_other_children_share_no_directory() {
+        let home = tempfile::tempdir().expect("a directory");
+        let data = home.path().join("data");
+        std::fs::create_dir(&data).expect("made");
+        let path = home.path().join("state.db");
+        let mut store = Store::open(&path).expect("open");
+        let mut index = 0;
+        let mut op = |op| {
+            index += 1;
+            let alice = Actor {
+                name: "alice".to_owned(),
+                role: Some(Role::Operator),
+                ..Actor::default()
+            };
+            let command = Command::new(Timestamp(1), alice, op);
+            let done = store.apply(index, &command).expect("applied");
+            done.expect("taken");
+        };
+        op(Op::Level(FEATURE_LEVEL));
+        for (name, site, places) in [
+            ("m", HERE, ["/one/all/", "/one/all/"]),
+            ("n", "siteD", ["/one/all/", "/one/all/"]),
+            ("s", HERE, ["/one/all/", "/other/all/"]),
+            ("t", "siteD", ["/one/all/", "/other/all/"]),
+        ] {
+            let child = |number: usize| {
+                let from = ["siteB", "siteC"][number];
+                new(
+                    &format!("{name}{}", number + 1),
+                    from,
+                    (site, places[number]),
+                )
+            };
+            op(Op::SubmitFamily(Box::new(NewFamily {
+                parent: new(&format!("{name}0"), "siteB", (site, places[0])),
+                children: (0..2).map(child).collect(),
+            })));
+        }
+        // Two exports of one directory.
+        let exports = ["one", "other"].map(|name| export(name, &data));
+        let spill = home.path().join("spill");
+        let exported = Exported::new(exports.to_vec(), spill, Process::default().syncs);
+        let reader = Reader::new(path);
+        let apart = Apart {
+            reader: &reader,
+            cluster: &Cluster {
+                own: Arc::new(|| None),
+                members: Arc::new(|_| Ok(false)),
+            },
+            exported: &exported,
+            elsewhere: &|_, paths| {
+                let others = 1..paths.len();
+                let same = |other| PlaceOverlap {
+                    one: 0,
+                    other,
+                    same: true,
+                };
+                others.map(same).collect()
+            },
+        };
+        for (id, expected) in [
+            ("m1", None),
+            ("m2", None),
+            ("n1", None),
+            ("s1", Some(Overlap::Same)),
+            ("s2", Some(Overlap::Same)),
+            ("t1", Some(Overlap::Same)),
+        ] {
+            let job = reader.job(id).expect("read").expect("there");
+            assert_eq!(apart.overlap_of(&job).expect("read"), expected, "{id}");
+        }
+    }
 
     #[test]
     fn a_place_is_inside_another_by_whole_names() {
