@@ -206,8 +206,8 @@ fn a_gather_says_which_sources_are_not_complete_and_retries_only_those() {
     assert_eq!(text, "All 3 sources are complete.");
 }
 
-#[test]
-fn children_with_one_destination_run_one_after_another() {
+/// A state with a family whose sources are merged into one directory.
+fn merged() -> State {
     let mut state = State::new();
     state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
     let mut new = family();
@@ -217,6 +217,31 @@ fn children_with_one_destination_run_one_after_another() {
     }
     new.parent.destination = place("here", "/archive/");
     state.op(1, submit(new)).expect("submitted");
+    state
+}
+
+/// A scheduler reads a bounded number of jobs of each owner.
+#[test]
+fn merged_sources_that_wait_keep_no_later_job_of_their_owner_out() {
+    let mut state = merged();
+    let later = Op::Submit(Box::new(new_job("later")));
+    state.op(2, later).expect("submitted");
+    let due = |state: &State, each: u32, limit: usize| -> Vec<String> {
+        let due = JobQueue(&state.reader).due(at(20), each, limit);
+        due.expect("read").into_iter().map(|job| job.id).collect()
+    };
+    assert_eq!(due(&state, 2, 10), ["f1", "f2"]);
+    change(&mut state, "f1", claim(0)).expect("claimed");
+    assert_eq!(due(&state, 1, 10), ["later"]);
+    assert_eq!(due(&state, 3, 1), ["later"]);
+    assert_eq!(due(&state, 3, 10), ["later", "f2", "f3"]);
+    change(&mut state, "f1", finish(1, Outcome::Complete)).expect("ended");
+    assert_eq!(due(&state, 3, 10), ["f2", "f3", "later"]);
+}
+
+#[test]
+fn children_with_one_destination_run_one_after_another() {
+    let mut state = merged();
     change(&mut state, "f2", claim(0)).expect("claimed");
     for id in ["f1", "f3"] {
         let refused = change(&mut state, id, claim(0)).expect_err("f2 runs");

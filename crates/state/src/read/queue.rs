@@ -8,7 +8,7 @@ use super::row::{self, JOB_COLUMNS};
 use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{DELAY_MAX_MS, Job, Timestamp};
+use crate::model::{Child, DELAY_MAX_MS, Job, Object as _, Timestamp};
 
 /// Jobs that a scheduler looks for.
 #[derive(Clone, Copy, Debug)]
@@ -16,21 +16,28 @@ pub struct JobQueue<'a>(pub &'a Reader);
 
 impl JobQueue<'_> {
     /// Jobs that are due at `now`: at most `each` per owner, by priority and age, `limit` in total. If a next attempt is further ahead
-    /// than any delay, the clock was set back, and the job is due too.
+    /// than any delay, the clock was set back, and the job is due too. Jobs that have to let another child of their parent go first come
+    /// last, so that they keep no other job out.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn due(self, now: Timestamp, each: u32, limit: usize) -> Result<Vec<Job>, Fault> {
         let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        let kind = Child::KIND;
         self.0.with(|db| {
             db.prepare_cached(&format!(
-                "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER \
-                 (PARTITION BY owner ORDER BY priority DESC, created, id) AS place FROM jobs INDEXED BY jobs_due \
+                "WITH taken AS (SELECT other.id FROM jobs mover \
+                 JOIN objects one ON one.kind = ?5 AND one.id = mover.id \
+                 JOIN objects two ON two.kind = one.kind AND two.lookup = one.lookup \
+                 JOIN jobs other ON other.id = two.id AND other.id <> mover.id \
+                 WHERE mover.state IN ('scanning', 'running', 'verifying') AND other.destination = mover.destination) \
+                 SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER \
+                 (PARTITION BY owner ORDER BY id IN taken, priority DESC, created, id) AS place FROM jobs INDEXED BY jobs_due \
                  WHERE state IN ('queued', 'scheduled') AND (due <= ?1 OR (next_attempt > ?1 + ?4 AND \
                  coalesce(not_before, 0) <= ?1))) WHERE place <= ?2) \
-                 ORDER BY priority DESC, created, id LIMIT ?3"
+                 ORDER BY id IN taken, priority DESC, created, id LIMIT ?3"
             ))?
-            .query_map(params![now.0, each, limit, sql(DELAY_MAX_MS)], row::job)?
+            .query_map(params![now.0, each, limit, sql(DELAY_MAX_MS), kind], row::job)?
             .collect()
         })
     }
