@@ -31,7 +31,7 @@ impl AskSites for Away {
 
     fn reach(&self, _: &Peer, _: Duration) -> Result<(), Refusal> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(200));
         Err(Refusal::later(code::UNREACHABLE, "no node answers"))
     }
 }
