@@ -28,6 +28,8 @@ enum Mood {
     Answers,
     /// A stopped node takes the question and says nothing.
     Silent,
+    /// The two named nodes of the first site are silent, and its further ones answer.
+    TwoAreSilent,
     Away,
 }
 
@@ -92,7 +94,8 @@ impl Sites {
                 }
                 return never(go_on);
             }
-            Mood::Answers => {}
+            Mood::TwoAreSilent if [FIRST, SECOND].contains(&node) => return never(go_on),
+            Mood::Answers | Mood::TwoAreSilent => {}
         }
         if node == THERE {
             return Ok(Answer::Nodes(vec![peer(THERE)]));
@@ -322,5 +325,19 @@ fn a_site_of_many_silent_nodes_holds_up_no_notice_to_another_site() {
     jobs.cancel(alice(), id, None).expect("cancelled");
     let revoked = Step::Revoked(THERE.to_owned());
     sites.wait(|steps| steps.iter().filter(|step| **step == revoked).count() > 1);
+    jobs.stop();
+}
+
+/// The search for a node that answers has a bound, and must come to the third node in it.
+#[test]
+fn a_site_with_two_silent_nodes_hears_by_the_third_that_a_job_is_cancelled() {
+    let followed = Followed::with(1);
+    let Followed {
+        sites, jobs, id, ..
+    } = &followed;
+    sites.set(Mood::TwoAreSilent);
+    jobs.cancel(alice(), id, None).expect("cancelled");
+    let revoked = Step::Revoked("gw1-more-0".to_owned());
+    sites.wait(|steps| steps.contains(&revoked));
     jobs.stop();
 }

@@ -2,7 +2,7 @@
 //! Decides not which jobs (`pending`).
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Peer, Question, SteerJob, SteerVerb, code};
 use godwit_api::grant::Mandate;
@@ -14,6 +14,9 @@ use crate::asking::Asking;
 use crate::attempt::askers::{asker, askers};
 use crate::basis::error::JobsError;
 use crate::rights::Rights;
+
+/// How long the search for a node of a site that answers may take. Two nodes that are down take twenty seconds, and the third one is asked.
+const FOUND_WITHIN: Duration = Duration::from_secs(25);
 
 /// A site of the job, or an independent node of one.
 struct SiteNotice {
@@ -90,7 +93,7 @@ fn sites(asking: &Asking, job: &Job, away: &HashSet<String>) -> Result<Vec<SiteN
     // A site that is not known any more cannot be asked; its access expires.
     let found = names.into_iter().filter_map(|name| {
         // A site may have hundreds of nodes that are silent, one after the other.
-        let until = Instant::now() + STOPS_WITHIN;
+        let until = Instant::now() + FOUND_WITHIN;
         let goes_on = || Instant::now() < until;
         let (peers, nodes) = lone::all(asking, job, name, away, &goes_on).ok()?;
         Some((name, peers, nodes))
