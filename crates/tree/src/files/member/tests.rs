@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use godwit_engine::{Acks, Counters, Observer, Sink};
-use godwit_proto::{EntryId, EntryKind, Generation, TransferId};
+use godwit_engine::{Acks, Counters, Ending, Observer, Sink};
+use godwit_proto::{Comparison, EntryId, EntryKind, Generation, Seq, TransferId, Verdict};
 use godwit_store::{Confine, FsStorage};
 
 use super::*;
@@ -39,6 +39,16 @@ fn receive<T>(
     prepare: impl FnOnce(&Path, u64) -> T,
     act: impl FnOnce(&Path, &TreeSink, T),
 ) {
+    receive_by(None, (is_late, closer), prepare, act);
+}
+
+/// The same with a comparison.
+fn receive_by<T>(
+    comparison: Option<Comparison>,
+    (is_late, closer): (bool, bool),
+    prepare: impl FnOnce(&Path, u64) -> T,
+    act: impl FnOnce(&Path, &TreeSink, T),
+) {
     let place = tempfile::tempdir().unwrap();
     let tree = place.path().join("tree");
     std::fs::create_dir_all(tree.join("out/d")).unwrap();
@@ -57,6 +67,7 @@ fn receive<T>(
     };
     let request = DestinationRequest {
         member: Some(member),
+        comparison,
         ..DestinationRequest::new(
             DestinationPlace {
                 storage: Arc::new(storage),
@@ -191,6 +202,50 @@ fn an_entry_without_its_attributes_gets_a_new_inode_if_a_late_call_may_exist() {
             assert_eq!(std::fs::read(tree.join("out/f")).unwrap(), b"content");
             assert_eq!(std::fs::read_dir(tree.join("out")).unwrap().count(), 3);
         });
+    }
+}
+
+/// A file that appears after the plan is another member's delivery, or a file of others: only the closer can tell.
+#[test]
+fn a_member_that_may_replace_nothing_leaves_a_file_that_appears_late() {
+    for no_replace in [true, false] {
+        let comparison = Comparison {
+            no_replace,
+            ..Comparison::default()
+        };
+        let both = (false, false);
+        receive_by(
+            Some(comparison),
+            both,
+            |_, _| (),
+            |tree, sink, ()| {
+                let file = Record {
+                    kind: EntryKind::FILE,
+                    bytes: 3,
+                    mtime_seconds: 5,
+                    ..directory(2, b"f")
+                };
+                let verdicts = sink.plan(&[directory(1, b""), file.clone()]);
+                assert_eq!(verdicts[1], Verdict::Send);
+                std::fs::write(tree.join("out/f"), "of others").unwrap();
+                let faults = sink.write_bundle(Seq(1), &[file], &[b"new"]);
+                assert!(
+                    faults
+                        .iter()
+                        .all(|fault| fault.code == FaultCode::COLLISION)
+                );
+                let mut ending = Ending {
+                    failed: 0,
+                    scan_faults: 0,
+                    say: &mut |_| {},
+                    goes_on: &|| true,
+                };
+                sink.finish(&mut ending).unwrap();
+                let there = std::fs::read(tree.join("out/f")).unwrap();
+                let expected: &[u8] = if no_replace { b"of others" } else { b"new" };
+                assert_eq!(there, expected, "no_replace: {no_replace}");
+            },
+        );
     }
 }
 

@@ -147,9 +147,12 @@ impl Writer {
         digest
     }
 
-    /// How to treat an existing entry with the name. Another member of the same claim may have delivered the same entry meanwhile.
+    /// How to treat an existing entry with the name. Another member of the same claim may have delivered the same entry meanwhile. Where
+    /// nothing is replaced, that fails, and the closer judges the existing entry.
     pub(super) fn replace_of(&self, id: EntryId) -> Replace {
-        match self.target.config.member.is_some() || self.replace.contains(id) {
+        let is_member = self.target.config.member.is_some();
+        let meets_others = is_member && !self.target.comparison().no_replace;
+        match meets_others || self.replace.contains(id) {
             true => Replace::Atomically,
             false => Replace::Never,
         }
