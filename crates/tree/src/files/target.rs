@@ -187,7 +187,7 @@ pub(crate) fn stays_out(comparison: Comparison, kind: EntryKind, there: Option<&
     }
 }
 
-/// Whether `--update` keeps the existing file in whose place a link to another file would be made.
+/// Whether `--update` keeps the existing file in whose place a link or a special file would be made.
 pub(crate) fn spares_newer(comparison: Comparison, record: &Record, there: &Meta) -> bool {
     comparison.update && there.kind == Kind::File && there.mtime > mtime_of(record)
 }
@@ -195,7 +195,7 @@ pub(crate) fn spares_newer(comparison: Comparison, record: &Record, there: &Meta
 /// The fault of an entry that would replace one with other contents, where that is excluded.
 pub(crate) fn stays(entry: EntryId, path: &RelPath) -> Fault {
     let message = format!(
-        "{path}: the destination has another entry of this name, which --no-replace keeps; rename one of the two"
+        "{path}: the destination has another entry of this name, which stays (--no-replace, or a merge that refuses); rename one of the two"
     );
     destination_fault(entry, FaultCode::COLLISION, message)
 }

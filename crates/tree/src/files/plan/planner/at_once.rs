@@ -9,7 +9,7 @@ use super::Planner;
 use crate::files::finish::spill_list::{encode_directory, encode_first};
 use crate::files::plan::compare::is_same_file;
 use crate::files::plan::spelling::LastDirectory;
-use crate::files::target::{destination_fault, spill_error, stays, type_conflict};
+use crate::files::target::{destination_fault, spares_newer, spill_error, stays, type_conflict};
 
 impl Planner {
     pub(super) fn plan_special(
@@ -83,6 +83,9 @@ impl Planner {
                 return Ok(Verdict::Done);
             }
             Some(_) if self.target.comparison().no_replace => return Err(stays(record.id, path)),
+            Some(there) if spares_newer(self.target.comparison(), record, there) => {
+                return Ok(Verdict::Skip);
+            }
             Some(_) => Replace::Atomically,
         };
         if !dry {
