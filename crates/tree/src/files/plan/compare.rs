@@ -125,7 +125,10 @@ impl Comparer {
         if same && (!self.target.config.force || self.done.contains(&key(), record.generation.0)) {
             // One file cannot have the metadata of two.
             if self.sharers.is_anothers(record, there) {
-                return Ok(Judgement::Wanted);
+                return Ok(match comparison.no_replace {
+                    true => Judgement::Settled(Verdict::Skip),
+                    false => Judgement::Wanted,
+                });
             }
             let since = self.target.config.since;
             self.target.delivered.found(since, there);
@@ -143,10 +146,15 @@ impl Comparer {
             }
             return self.adjust_file(path, there, meta);
         }
-        Ok(match comparison.no_replace && !same {
+        Ok(self.unlike())
+    }
+
+    /// The judgement on a file whose contents would have to come again.
+    fn unlike(&self) -> Judgement {
+        match self.target.comparison().no_replace {
             true => Judgement::Stays,
             false => Judgement::Wanted,
-        })
+        }
     }
 
     /// Records a file that is skipped because it exists, or because it does not. Unless the existing file is the same, no link to it is
@@ -195,7 +203,7 @@ impl Comparer {
             return self.adjust(path, there, meta).map(Judgement::Settled);
         }
         let Some(lost) = afresh::adjust(&self.target, path, there, meta)? else {
-            return Ok(Judgement::Wanted);
+            return Ok(self.unlike());
         };
         self.target.counters.count_lost(lost);
         Ok(Judgement::Settled(self.adjusted()))

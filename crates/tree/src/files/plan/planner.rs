@@ -378,6 +378,7 @@ impl Planner {
             }
             _ => Verdict::Done,
         };
+        let keeps = self.target.comparison().no_replace;
         let replace = match &there {
             None => Replace::Never,
             Some(there) if there.kind == Kind::Directory && self.target.defers(record, path) => {
@@ -386,9 +387,14 @@ impl Planner {
                 Replace::Never
             }
             Some(there) if there.kind == Kind::Directory => return Err(fault(type_conflict(path))),
-            Some(_) if self.target.comparison().no_replace && verdict == Verdict::Done => {
-                return Err(stays(record.id, path));
+            Some(there) if keeps && verdict == Verdict::Done => {
+                // A separate file may be the same: the sender announces this name as a file.
+                return match there.kind == Kind::File && record.digest.is_none() {
+                    true => Ok(Verdict::Digest),
+                    false => Err(stays(record.id, path)),
+                };
             }
+            Some(_) if keeps => Replace::Never,
             Some(_) => Replace::Atomically,
         };
         if self.target.comparison().dry_run {
@@ -487,3 +493,6 @@ fn by_itself(record: &Record) -> Result<Verdict, Fault> {
     let code = FaultCode::UNSUPPORTED;
     Err(destination_fault(record.id, code, message.to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,8 +92,8 @@ impl Planner {
         if self.leaves_whole(record, there.as_ref()) {
             return Ok(Verdict::Skip);
         }
-        let differs = |there: &Meta| !is_assembled(record, there);
-        if self.target.comparison().no_replace && there.as_ref().is_some_and(differs) {
+        // An existing file is the matter of the closer, as with parts.
+        if self.target.comparison().no_replace && there.is_some() {
             return Err(stays(record.id, path));
         }
         let temp = self.target.shared_temp(record);

@@ -38,7 +38,7 @@ impl Run {
         Self::to(storage, "out", &[""], None)
     }
 
-    fn to(
+    pub(crate) fn to(
         storage: Arc<dyn Storage>,
         base: &str,
         names: &[&str],
