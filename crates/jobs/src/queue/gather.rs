@@ -14,6 +14,15 @@ use crate::basis::error::JobsError;
 /// Settings that would hide from a merge which of two files is the other one, or the newer one.
 const BLIND: [&str; 2] = ["ignore-existing", "size-only"];
 
+/// The setting that follows the other rule.
+const fn other_rule(merge: Merge) -> Option<&'static str> {
+    match merge {
+        Merge::BySite => None,
+        Merge::Refuse => Some("update"),
+        Merge::Newest => Some("no-replace"),
+    }
+}
+
 /// Whether a job of this form may gather its sources.
 pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
     let count = new.sources.len();
@@ -40,8 +49,13 @@ pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
     Err(invalid(what))
 }
 
-/// Whether the settings let a merge see which of two files is the other one, or the newer one.
+/// Whether the settings let a merge see which of two files is the other one, or the newer one, and follow no other rule.
 fn check_settings(new: &NewJob) -> Result<(), JobsError> {
+    if let Some(name) = other_rule(new.merge).filter(|name| new.settings.contains_key(*name)) {
+        return Err(invalid(format!(
+            "settings: {name} keeps files by another rule than the merge; leave it out"
+        )));
+    }
     let blind = BLIND.iter().find(|name| new.settings.contains_key(**name));
     match blind {
         Some(name) if new.merge != Merge::BySite => Err(invalid(format!(
@@ -265,7 +279,7 @@ mod tests {
             };
             let refused = check_form(&sync).expect_err("it deletes").to_string();
             assert!(refused.contains("the files of the others"), "{refused}");
-            for name in BLIND {
+            for name in BLIND.into_iter().chain(other_rule(merge)) {
                 let mut blind = new.clone();
                 let value = vec![Text(b"true".to_vec())];
                 blind.settings.insert(name.to_owned(), value);
