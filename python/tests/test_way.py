@@ -94,6 +94,36 @@ def test_links_and_directories_that_others_may_write_are_judged(tmp_path, foreig
         way.check(tmp_path / "one")
 
 
+def test_a_shared_directory_takes_a_set_but_no_file_that_others_could_have_linked(tmp_path, monkeypatch):
+    monkeypatch.setenv("GODWIT", "/bin/true")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    places = {"source": "here:/data", "destination": "siteB:/data", "source_directory": str(shared)}
+    document = {"data": [{"name": "s", "spec": "1x1KiB"}], "ends": ["disk"], "run": {"repetitions": 1}}
+    plan = plans.parse("x", document, places)
+    mark = shared / ".godwit-evaluate.json.s"
+    precious = tmp_path / "precious"
+    precious.write_text("{}")
+    mark.symlink_to(precious)
+    os.lchown(mark, STRANGER, -1)
+    for act in (lambda: sets.make(plan, plan.data[0], 1.0), lambda: sets.remove_one(plan, plan.data[0])):
+        with pytest.raises(godwit.SetupError, match=f"uid {STRANGER}"):
+            act()
+    assert precious.read_text() == "{}"
+    mark.unlink()
+    sets.make(plan, plan.data[0], 1.0)
+    assert mark.is_file()
+    sets.remove_one(plan, plan.data[0])
+    assert not mark.exists()
+    # Results have many files, and each of their names is known.
+    (shared / "about.json").symlink_to(precious)
+    with pytest.raises(godwit.SetupError, match="mode 1777"):
+        Results(shared).begin(ABOUT)
+    assert precious.read_text() == "{}"
+    Results(shared / "out").begin(ABOUT)
+
+
 def test_another_user_than_root_writes_where_it_may(foreign, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
     way.check(Path(foreign))

@@ -24,7 +24,7 @@ _IDLE = 0.2
 
 def write(folder: Path) -> Path:
     """Writes the report beside the results."""
-    way.check(folder)
+    way.check_folder(folder)
     results = Results(folder)
     about, runs = results.about(), results.runs()
     path = folder / "report.html"

@@ -37,13 +37,13 @@ class Results:
 
     def begin(self, about: Dict[str, Any]) -> bool:
         """Makes the folder, or takes up one of the same plan. Says whether it is new."""
-        way.check(self.directory)
+        way.check_folder(self.directory)
         try:
             self.directory.mkdir(parents=True, exist_ok=not self._must_be_new)
         except FileExistsError:
             raise SetupError("usage", f"{self.directory} is there already: name a folder with --out") from None
         # In a directory of all users, such as /tmp, another one may have made it meanwhile.
-        way.check(self.directory)
+        way.check_folder(self.directory)
         path = self.directory / _ABOUT
         if path.exists():
             before = self.about()
@@ -79,7 +79,7 @@ class Results:
     def put_machines(self, machines: Mapping[str, Any]) -> None:
         """Keeps the descriptions of other machines, beside those of earlier calls."""
         if machines:
-            way.check(self.directory)
+            way.check_folder(self.directory)
             about = self.about()
             about["machines"] = {**about.get("machines", {}), **machines}
             (self.directory / _ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True), encoding="utf-8")

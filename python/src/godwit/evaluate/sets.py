@@ -43,16 +43,17 @@ def make(plan: Plan, data: Data, scale: float) -> Tuple[int, int]:
     """Makes a set unless it is there, and says its files and bytes."""
     target = directory(plan, data)
     wanted = {"spec": data.spec, "scale": scale, "seed": plan.seed}
-    way.check(target.parent)
     mark = target.parent / f"{_MARK}.{data.name}"
+    way.check(target)
+    way.check(mark)
     if not (mark.exists() and json.loads(mark.read_text()) == wanted):
         if target.exists():
             raise SetupError("usage", f"{target} is there, and is not the set {data.spec}: remove it, or name another directory")
         target.parent.mkdir(parents=True, exist_ok=True)
         # In a directory of all users, such as /tmp, another one may have made it meanwhile.
-        way.check(target.parent)
+        way.check(target)
         _generate(data.spec, plan.seed, scale, str(target))
-        mark.write_text(json.dumps(wanted))
+        way.write(mark, json.dumps(wanted))
     sizes = [path.lstat().st_size for path in target.rglob("*") if path.is_file()]
     return len(sizes), sum(sizes)
 
@@ -99,7 +100,8 @@ def remove_one(plan: Plan, data: Data) -> None:
     """Removes a set if a plan has made it."""
     mark = directory(plan, data).parent / f"{_MARK}.{data.name}"
     if mark.exists():
-        way.check(mark.parent)
+        way.check(mark)
+        way.check(directory(plan, data))
         shutil.rmtree(directory(plan, data), ignore_errors=True)
         mark.unlink()
 

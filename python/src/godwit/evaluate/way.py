@@ -14,20 +14,52 @@ _ROOT = 0
 _LINKS_MAX = 40
 
 
-def check(directory: Path) -> None:
-    """Refuses a directory in which root would follow links of another user. Other users write with their own rights only."""
+def check(place: Path) -> None:
+    """Refuses a place where root would follow links of another user. Other users write with their own rights only."""
+    _refuse(place, is_folder=False)
+
+
+def check_folder(directory: Path) -> None:
+    """The same for a directory in which root writes files by names that others know: there the sticky bit stops no link."""
+    _refuse(directory, is_folder=True)
+
+
+def write(file: Path, text: str) -> None:
+    """Writes a file, and follows no link of its name."""
+    check(file)
+    try:
+        made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise SetupError("local_failure", f"{file}: {error.strerror}") from error
+    with os.fdopen(made, "w", encoding="utf-8") as opened:
+        opened.write(text)
+
+
+def _refuse(place: Path, *, is_folder: bool) -> None:
     if os.geteuid() != _ROOT:
         return
     try:
-        found = _weakness(directory.absolute(), _LINKS_MAX)
+        found = _weakness(place.absolute(), _LINKS_MAX) or (_shared(place) if is_folder else None)
     except OSError as error:
-        raise SetupError("local_failure", f"{directory}: {error.strerror}") from error
+        raise SetupError("local_failure", f"{place}: {error.strerror}") from error
     if found:
         raise SetupError(
             "usage",
-            f"{directory}: {found}, and could lead what root writes and removes there to other files; "
-            "run this as that user, or name a directory that only root may change",
+            f"{place}: {found}, and could lead what root writes and removes there to other files; "
+            "name a directory that only root may change, or run this as another user",
         )
+
+
+def _shared(directory: Path) -> Optional[str]:
+    """How another user could put a link into a directory whose sticky bit keeps the entries of root; None if none can."""
+    try:
+        found = directory.stat()
+    except FileNotFoundError:
+        return None
+    bits = stat.S_IWGRP | stat.S_IWOTH
+    if not (found.st_mode & stat.S_ISVTX and found.st_mode & bits):
+        return None
+    return f"other users may make entries in {directory} (mode {found.st_mode & 0o7777:04o})"
 
 
 def _weakness(path: Path, links: int) -> Optional[str]:
