@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 build:
 	scripts/ui.sh if-possible
 	cargo build --release --locked --target-dir target
-	target/release/godwit man target/release/man
+	scripts/man.sh target/release/godwit target/release/man
 	mkdir -p target/release/completions
 	target/release/godwit completions bash >target/release/completions/godwit.bash
 	target/release/godwit completions zsh >target/release/completions/_godwit

@@ -18,7 +18,7 @@ stage=target/package
 rm -rf "$stage"
 mkdir -p "$stage/completions"
 scripts/stripped.sh "$binary" "$stage/godwit"
-"$stage/godwit" man "$stage/man" >/dev/null
+scripts/man.sh "$stage/godwit" "$stage/man" >/dev/null
 for shell in bash zsh fish; do
     "$stage/godwit" completions "$shell" >"$stage/completions/godwit.$shell"
 done

@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use godwit_testkit::needs_root;
 
 fn godwit(line: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_godwit"))
@@ -226,6 +229,25 @@ fn man_pages_render_without_warnings_and_are_complete() {
             assert!(page.contains(section) || example, "{command}: {section}");
         }
     }
+}
+
+/// As with `sudo make install`: root has made the directory of the pages in the source tree of a user.
+#[test]
+fn root_makes_the_pages_in_a_tree_of_another_user() {
+    const OTHER: u32 = 12_345;
+    if !needs_root() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let tree = place.path().join("tree");
+    let pages = tree.join("target/man");
+    fs::create_dir_all(&pages).expect("made");
+    chown(&tree, Some(OTHER), Some(OTHER)).expect("root");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/man.sh");
+    let mut make = Command::new(script);
+    let make = make.arg(env!("CARGO_BIN_EXE_godwit")).arg(&pages);
+    assert!(make.status().expect("it runs").success());
+    assert!(pages.join("godwit-cp.1").exists());
 }
 
 #[test]
