@@ -10,7 +10,7 @@
 use std::sync::Mutex;
 
 use godwit_engine::lock;
-use godwit_proto::{EntryKind, FaultCode, Record, RecordFlags};
+use godwit_proto::{Comparison, EntryKind, FaultCode, Record, RecordFlags};
 use godwit_store::journal::PathKey;
 use godwit_store::seen::SeenSet;
 use godwit_store::spill::SpillRoom;
@@ -36,6 +36,15 @@ impl Undelivered {
         match code {
             FaultCode::NO_SPACE => Self::NoRoom,
             _ => Self::Failed,
+        }
+    }
+
+    /// The same for a file that failed before it was sent, with this comparison. If it may replace nothing, its further names are sent as
+    /// files.
+    pub(crate) fn at(comparison: Comparison, code: FaultCode) -> Self {
+        match code {
+            FaultCode::COLLISION if comparison.no_replace => Self::Left,
+            code => Self::by(code),
         }
     }
 }

@@ -114,7 +114,7 @@ impl Planner {
             });
         planned.unwrap_or_else(|mut fault| {
             fault.entry = record.id;
-            let why = Undelivered::by(fault.code);
+            let why = Undelivered::at(self.target.comparison(), fault.code);
             self.undelivered.note_record(record, why);
             self.keep_held(record);
             Verdict::Failed(self.target.with_room(fault))
@@ -418,8 +418,8 @@ impl Planner {
 
     /// Whether the file with the first name is skipped, so that there is no target for a link.
     fn leaves_first(&self, record: &Record, first: &RelPath) -> Result<bool, StoreError> {
-        let comparison = self.target.comparison();
-        if !comparison.existing && !comparison.ignore_existing && !comparison.update {
+        let wanted = self.target.comparison();
+        if !(wanted.existing || wanted.ignore_existing || wanted.update || wanted.no_replace) {
             return Ok(false);
         }
         if let Ok(Some(Undelivered::Left)) = self.undelivered.find(record.root, &record.target) {
@@ -430,13 +430,14 @@ impl Planner {
             .directories
             .looking(first, &mut || self.target.config.storage.stat(first));
         Ok(match self.target.unless_in_the_way(look)? {
-            None => comparison.existing,
-            Some(there) if comparison.ignore_existing => {
+            None => wanted.existing,
+            Some(there) if wanted.ignore_existing => {
                 there.kind != Kind::File
                     || !has_time(&there, mtime_of(record))
                     || self.target.config.hides_contents
             }
-            Some(there) => spares_newer(self.target.comparison(), record, &there),
+            Some(there) if wanted.no_replace && !has_time(&there, mtime_of(record)) => true,
+            Some(there) => spares_newer(wanted, record, &there),
         })
     }
 

@@ -84,3 +84,19 @@ fn a_newer_file_is_not_replaced_by_an_older_symbolic_link() {
         assert_eq!(there.as_deref() == Some(&b"newer"[..]), stays);
     }
 }
+
+#[test]
+fn a_further_name_of_a_file_that_replaces_nothing_comes_as_a_file() {
+    let storage = MemoryStorage::new();
+    put(&storage, "out/a", "of others");
+    let mut run = run(&storage, no_replace());
+    assert!(is_collision(&run.file("a", "content")));
+    let link = run.record(EntryKind::HARD_LINK, "b", "a");
+    assert_eq!(run.plan(&link), Verdict::Digest);
+    assert_eq!(run.file("b", "content"), Verdict::Send);
+    assert!(run.finish().is_empty());
+    for (name, content) in [("a", "of others"), ("b", "content")] {
+        let there = storage.content(&at(&format!("out/{name}")));
+        assert_eq!(there.as_deref(), Some(content.as_bytes()), "{name}");
+    }
+}
