@@ -114,7 +114,7 @@ pub(super) fn end(db: &Connection, id: &str) -> Result<(), Stop> {
         .execute([id])?;
     db.prepare_cached(
         "DELETE FROM work_items WHERE work = ?1 AND number IN \
-             (SELECT number FROM work_items WHERE work = ?1 LIMIT ?2)",
+             (SELECT number FROM work_items WHERE work = ?1 ORDER BY number LIMIT ?2)",
     )?
     .execute(params![work.id, REMOVED_MAX])?;
     Ok(())
@@ -124,7 +124,7 @@ pub(super) fn end(db: &Connection, id: &str) -> Result<(), Stop> {
 pub(super) fn prune(db: &Connection) -> Result<bool, Stop> {
     let work: Option<i64> = db
         .prepare_cached(
-            "SELECT work FROM work_items WHERE work NOT IN (SELECT id FROM work) LIMIT 1",
+            "SELECT work FROM work_items WHERE work NOT IN (SELECT id FROM work) ORDER BY work LIMIT 1",
         )?
         .query_row([], |row| row.get(0))
         .optional()?;
@@ -133,7 +133,7 @@ pub(super) fn prune(db: &Connection) -> Result<bool, Stop> {
     };
     db.prepare_cached(
         "DELETE FROM work_items WHERE work = ?1 AND number IN \
-             (SELECT number FROM work_items WHERE work = ?1 LIMIT ?2)",
+             (SELECT number FROM work_items WHERE work = ?1 ORDER BY number LIMIT ?2)",
     )?
     .execute(params![work, REMOVED_MAX])?;
     Ok(true)
@@ -385,4 +385,32 @@ fn stale(id: &str, seen: u64, now: u64) -> CommandError {
 
 fn limit(count: usize) -> i64 {
     sql(count as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_ended_works_are_removed_by_their_number() {
+        let db = Connection::open_in_memory().expect("open");
+        db.execute_batch(include_str!("../../schema/v3.sql"))
+            .expect("the tables");
+        // An index by the parent has these items in the opposite order.
+        db.execute(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n <= ?1) \
+             INSERT INTO work_items (work, number, kind, state, root, path, piece, pieces, bytes, \
+                 generation, parent, waits, failed) \
+             SELECT 7, n, 1, 0, 0, x'61', n, 1, 1, 0, ?1 + 1 - n, 0, 0 FROM n",
+            [REMOVED_MAX],
+        )
+        .expect("items");
+        assert!(matches!(prune(&db), Ok(true)));
+        let left: i64 = db
+            .query_row("SELECT number FROM work_items", [], |row| row.get(0))
+            .expect("one item");
+        assert_eq!(left, REMOVED_MAX + 1);
+        assert!(matches!(prune(&db), Ok(true)));
+        assert!(matches!(prune(&db), Ok(false)));
+    }
 }
