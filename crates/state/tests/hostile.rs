@@ -276,6 +276,22 @@ fn a_late_report_changes_no_wish_and_brings_no_removed_node_back() {
 }
 
 #[test]
+fn two_admins_who_remove_each_others_node_leave_one() {
+    let mut state = newest();
+    let remove = |name: &str| Op::Node(Change::Remove(name.to_owned()));
+    done(&mut state, actor("ada", Some(Role::Admin), 1), remove("b"));
+    for name in ["a", "b"] {
+        state
+            .op(2, remove(name))
+            .expect_err("the other admin came too late");
+    }
+    let said = state.op(2, remove("a")).expect_err("the last one");
+    assert!(said.to_string().contains("a is the only node"), "{said}");
+    let rows: Vec<Node> = state.reader.objects().expect("read");
+    assert_eq!(rows.len(), 1);
+}
+
+#[test]
 fn a_reported_account_takes_no_user_over_and_disables_none() {
     let mut state = newest();
     let with = |name: &str, number: u64, admins: &[&str]| {

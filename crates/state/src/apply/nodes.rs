@@ -132,6 +132,7 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
             Ok(effect)
         }
         Change::Remove(name) => {
+            check_left(context, name)?;
             claims::lost(context, name, false)?;
             if knows_origin(context.db)? {
                 Invites(context).burn(name)?;
@@ -141,6 +142,23 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
             end_accounts(context, earlier.as_ref())?;
             Ok(effect)
         }
+    }
+}
+
+/// Refuses the removal of the last row by a user. Two admins may remove the other node of two at the same time, and each may read both rows.
+fn check_left(context: &Context<'_>, name: &str) -> Result<(), Stop> {
+    if context.actor.role.is_none() || !has_bounds(context.db)? {
+        return Ok(());
+    }
+    let rows = objects::all::<Node>(context.db)?;
+    match rows.as_slice() {
+        [last] if last.name == name => {
+            let what = format!(
+                "{name} is the only node; to end the cluster, stop the node and remove its home"
+            );
+            Err(CommandError::invalid("node", what).into())
+        }
+        _ => Ok(()),
     }
 }
 

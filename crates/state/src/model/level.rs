@@ -86,7 +86,7 @@ pub const LEVEL_LEARN_AUDITED: u32 = 6;
 pub const LEVEL_EARLIER_AMOUNTS: u32 = 6;
 
 /// From this level on, a node proposes for a user only what its API offers, and a join only with the secret of the invitation. A change of
-/// a node by a user sets its two wishes alone. A row is made by a join, and no two nodes have one number.
+/// a node by a user sets its two wishes alone. A row is made by a join, and no two nodes have one number. No user removes the last row.
 pub const LEVEL_MEMBERS: u32 = 6;
 
 /// From this level on, many deliveries to one webhook delete none to another, and those to a removed webhook end.
