@@ -5,8 +5,8 @@ mod support;
 
 use godwit_state::{
     AccessRule, Actor, Agreed, Change, Command, CommandError, Invite, JobOp, Join,
-    LEVEL_KEPT_PASSWORD, LEVEL_PROVEN, NewPassword, Node, Op, OpenError, Options, ProposeError,
-    ProvenToken, Replica, Role, Secret, Timestamp, Token, User,
+    LEVEL_KEPT_PASSWORD, LEVEL_PROVEN, LEVEL_REVOKE, NewPassword, Node, Op, OpenError, Options,
+    ProposeError, ProvenToken, Replica, RevokeTokens, Role, Secret, Timestamp, Token, User,
 };
 use support::state::State;
 use support::{at, claim, command, new_job};
@@ -231,6 +231,67 @@ fn a_token_made_with_an_earlier_password_is_refused() {
     state.op(5, remove).expect("removed");
     state.apply(&sign_in("t5", "second")).expect_err("removed");
     assert_eq!(state.reader.objects::<Token>().expect("read"), []);
+}
+
+/// A node that lags does not know the newest tokens of a user, and so names none.
+#[test]
+fn the_state_selects_the_tokens_of_a_user_that_end_together() {
+    let mut state = State::new();
+    for name in ["ada", "otto"] {
+        let user = User {
+            name: name.to_owned(),
+            role: Role::Viewer,
+            password: None,
+            disabled: false,
+        };
+        state.op(0, Op::User(Change::Put(user))).expect("a user");
+    }
+    for (id, user, scope) in [
+        ("own", "ada", "login"),
+        ("other", "ada", "session"),
+        ("made", "ada", ""),
+        ("foreign", "otto", "login"),
+    ] {
+        let token = Token {
+            id: id.to_owned(),
+            user: user.to_owned(),
+            hash: Secret::new(format!("digest of {id}")),
+            scope: scope.to_owned(),
+            role: Role::Viewer,
+            created: Timestamp(0),
+            expires: None,
+            revoked: None,
+            last_digits: "abcd".to_owned(),
+            comment: String::new(),
+        };
+        let create = Op::Token(Change::Create(token));
+        state.op(1, create).expect("a token");
+    }
+    let revoke = |made: bool, keep: &[&str]| {
+        Op::Revoke(Box::new(RevokeTokens {
+            user: "ada".to_owned(),
+            made,
+            keep: keep.iter().map(|id| (*id).to_owned()).collect(),
+        }))
+    };
+    let good = |state: &State| -> Vec<String> {
+        let tokens: Vec<Token> = state.reader.objects().expect("read");
+        let good = tokens.into_iter().filter(|token| token.revoked.is_none());
+        good.map(|token| token.id).collect()
+    };
+    state.op(2, Op::Level(LEVEL_REVOKE - 1)).expect("alone");
+    refused(state.op(2, revoke(true, &[])), "cluster level");
+    state.op(2, Op::Level(LEVEL_REVOKE)).expect("alone");
+    state.op(3, revoke(false, &["own"])).expect("done");
+    assert_eq!(good(&state), ["foreign", "made", "own"]);
+    state.op(4, revoke(true, &["own"])).expect("done");
+    assert_eq!(good(&state), ["foreign", "own"]);
+    state.op(5, revoke(true, &[])).expect("done");
+    assert_eq!(good(&state), ["foreign"]);
+    let other: Option<Token> = state.reader.object("other").expect("read");
+    assert_eq!(other.expect("there").revoked, Some(at(3)));
+    let many = vec!["own"; 65];
+    refused(state.op(6, revoke(true, &many)), "keep");
 }
 
 /// The node of the admin read the user before the user changed the password.

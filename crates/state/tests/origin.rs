@@ -6,7 +6,7 @@ mod support;
 use godwit_state::{
     AccessRight, AccessRule, AuditEntry, AuditFilter, AuditOutcome, Change, Command, CommandError,
     Invite, JobOp, Join, LEVEL_PROVEN, Limit, LimitScope, NewPassword, Node, Op, PROPOSE,
-    ProvenToken, Role, Schedule, Secret, User,
+    ProvenToken, RevokeTokens, Role, Schedule, Secret, User,
 };
 use serde_json::Value;
 use support::nodes::{actor, denied, done, job, node, say, submit, three, token, two_nodes, user};
@@ -184,8 +184,21 @@ fn a_token_made_with_a_password_needs_the_rights_of_any_token() {
     let own = proven("otto", Role::Operator);
     denied(&mut state, node, own, "may not request");
     // An admin proves the own password, and makes the token for another user.
-    let ada = actor("ada", Some(Role::Admin), 2);
-    done(&mut state, ada, proven("otto", Role::Operator));
+    let ada = || actor("ada", Some(Role::Admin), 2);
+    done(&mut state, ada(), proven("otto", Role::Operator));
+    // Anyone may end the own tokens, and an admin those of others.
+    let revoke = |user: &str| {
+        Op::Revoke(Box::new(RevokeTokens {
+            user: user.to_owned(),
+            made: true,
+            keep: Vec::new(),
+        }))
+    };
+    done(&mut state, vera(), revoke("vera"));
+    denied(&mut state, vera(), revoke("otto"), "needs admin");
+    let node = actor("b", None, 2);
+    denied(&mut state, node, revoke("otto"), "may not request");
+    done(&mut state, ada(), revoke("otto"));
 }
 
 #[test]

@@ -9,8 +9,9 @@ use godwit_api::failure::FailureCode;
 use godwit_api::rest::Login;
 use godwit_jobs::now;
 use godwit_state::{
-    Actor, Agreed, Change, Command, CommandError, LEVEL_PROVEN, Node, Op, ProposeError,
-    ProvenToken, Prune, Role, Secret, Timestamp, Token, TokenOrigin, User, sortable_id,
+    Actor, Agreed, Change, Command, CommandError, LEVEL_PROVEN, LEVEL_REVOKE, Node, Op,
+    ProposeError, ProvenToken, Prune, RevokeTokens, Role, Secret, Timestamp, Token, TokenOrigin,
+    User, sortable_id,
 };
 
 use crate::app::App;
@@ -122,9 +123,17 @@ pub(crate) async fn prove(
     })
 }
 
-/// Whether the token came from a sign-in. A token of unknown origin counts as one.
-pub(crate) fn is_sign_in(token: &Token) -> bool {
-    TokenOrigin::of_scope(&token.scope).is_none_or(|origin| origin.is_sign_in())
+/// Revokes several tokens of a user. This node may lag, so the state selects them. Blocks.
+pub(crate) fn revoke(app: &App, actor: &Actor, which: RevokeTokens) -> Result<(), ApiError> {
+    let reader = app.reader();
+    if Agreed(&reader).level()? >= LEVEL_REVOKE {
+        return app.propose(actor.clone(), Op::Revoke(Box::new(which)));
+    }
+    let tokens = reader.objects::<Token>()?.into_iter();
+    for token in tokens.filter(|token| which.ends(token)) {
+        app.propose(actor.clone(), Op::Token(Change::Remove(token.id)))?;
+    }
+    Ok(())
 }
 
 /// Whether the token came from a password alone.

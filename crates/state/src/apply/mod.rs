@@ -141,6 +141,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Password(new) => Users(&context).password(new),
         Op::Token(change) => Tokens(&context).change(change),
         Op::ProvenToken(new) => Tokens(&context).proven(new),
+        Op::Revoke(which) => Tokens(&context).revoke(which),
         Op::Access(change) => Sites(&context).rule(change),
         Op::Limit(change) => Objects(&context).change(change),
         Op::Share(change) => Objects(&context).change(change),

@@ -112,6 +112,7 @@ fn is_of_api(db: &Connection, op: &Op) -> Result<bool, Stop> {
         | Op::Webhook(_)
         | Op::Token(Change::Create(_) | Change::Remove(_))
         | Op::ProvenToken(_)
+        | Op::Revoke(_)
         | Op::Invite(Change::Create(_) | Change::Remove(_))
         | Op::Node(Change::Remove(_))
         | Op::Site(Change::Remove(_))
@@ -240,6 +241,7 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
             let token = object_by_id::<Token>(db, id)?;
             own_or_admin(token.is_none_or(|token| is_own(&token.user)), Role::Viewer)
         }
+        Op::Revoke(which) => own_or_admin(is_own(&which.user), Role::Viewer),
         Op::Password(new) if is_own(&new.user) => Role::Viewer,
         Op::User(_)
         | Op::Node(_)
@@ -344,6 +346,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         | Op::Password(_)
         | Op::Token(_)
         | Op::ProvenToken(_)
+        | Op::Revoke(_)
         | Op::Limit(_)
         | Op::Share(_)
         | Op::Webhook(_)

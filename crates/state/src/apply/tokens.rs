@@ -1,13 +1,16 @@
 //! Owns the tokens of users: making and revoking them. Does not own the secrets, of which the rows have digests.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{OptionalExtension as _, params};
 
 use super::invites::Invites;
 use super::objects::{self, Objects};
 use super::{Context, Stop, knows_origin};
+use crate::bounds;
 use crate::model::{
-    Change, CommandError, Effect, LEVEL_PASSWORD, Names, Node, Object as _, ProvenToken, Token,
-    TokenOrigin, User,
+    Change, CommandError, Effect, LEVEL_PASSWORD, Names, Node, Object as _, ProvenToken,
+    RevokeTokens, Token, TokenOrigin, User,
 };
 use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
@@ -83,7 +86,33 @@ impl Tokens<'_> {
             Some(origin) if by_origin => origin.is_sign_in(),
             _ => !scope.is_empty(),
         };
-        let tokens: Vec<String> = self
+        for mut token in self.of(user)? {
+            if token.revoked.is_none() && ends(&token.scope) && !keep.contains(&token.id) {
+                token.revoked = Some(self.0.at);
+                Objects(self.0).put(&token)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Revokes the tokens that the command selects, and ends the invitations that they made.
+    pub(super) fn revoke(&self, which: &RevokeTokens) -> Result<Effect, Stop> {
+        bounds::count("keep", which.keep.len(), bounds::LIST_MAX)?;
+        let mut revoked = BTreeSet::new();
+        for mut token in self.of(&which.user)? {
+            if which.ends(&token) {
+                token.revoked = Some(self.0.at);
+                Objects(self.0).put(&token)?;
+                revoked.insert(token.id);
+            }
+        }
+        Invites(self.0).end_of(|invite| invite.tokens.iter().any(|id| revoked.contains(id)))?;
+        Ok(Effect::Done)
+    }
+
+    /// The tokens of a user, by id.
+    fn of(&self, user: &str) -> Result<Vec<Token>, Stop> {
+        let bodies: Vec<String> = self
             .0
             .db
             .prepare_cached(select_objects!(
@@ -91,13 +120,9 @@ impl Tokens<'_> {
             ))?
             .query_map([Token::KIND, user], object_body)?
             .collect::<Result<_, _>>()?;
-        for body in tokens {
-            let mut token: Token = serde_json::from_str(&body)?;
-            if token.revoked.is_none() && ends(&token.scope) && !keep.contains(&token.id) {
-                token.revoked = Some(self.0.at);
-                Objects(self.0).put(&token)?;
-            }
-        }
-        Ok(())
+        let tokens = bodies
+            .iter()
+            .map(|body| serde_json::from_str::<Token>(body));
+        Ok(tokens.collect::<Result<_, _>>()?)
     }
 }

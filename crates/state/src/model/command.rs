@@ -10,8 +10,9 @@ use godwit_model::millis;
 use super::prune::Prune;
 use super::{
     AccessRule, Actor, AuditOutcome, FailureGroup, Invite, JobState, Join, Limit, Moved, NewFamily,
-    Node, Object, Outcome, Peer, Reason, RetryPolicy, Route, Runner, Schedule, Secret, Setting,
-    Share, Site, StoredPlace, Timestamp, Token, User, Webhook, WorkOp,
+    NewPassword, Node, Object, Outcome, Peer, ProvenToken, Reason, RetryPolicy, RevokeTokens,
+    Route, Runner, Schedule, Setting, Share, Site, StoredPlace, Timestamp, Token, User, Webhook,
+    WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -114,6 +115,8 @@ pub enum Op {
     Token(Change<Token>),
     /// Adds a token that the sender made with the own password.
     ProvenToken(Box<ProvenToken>),
+    /// Revokes several tokens of one user.
+    Revoke(Box<RevokeTokens>),
     /// Changes an access rule.
     Access(Change<AccessRule>),
     /// Changes a limit.
@@ -316,30 +319,6 @@ pub struct Finish {
     pub failures: Vec<FailureGroup>,
 }
 
-/// A password that its user changes. No other field of the user changes, so a simultaneous change by an admin is not lost.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct NewPassword {
-    /// Name of the user.
-    pub user: String,
-    /// argon2id hash of the password that the user proved.
-    pub earlier: Secret,
-    /// argon2id hash of the new password.
-    pub password: Secret,
-    /// Ids of tokens that stay valid: the token of the request, and its parents.
-    pub keep: Vec<String>,
-}
-
-/// A new token, and the password that the sender proved for it. A node that lags may have checked an earlier password.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProvenToken {
-    /// The new token.
-    pub token: Token,
-    /// argon2id hash of the password that the sender proved.
-    pub password: Secret,
-}
-
 /// The nodes of a site.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -411,6 +390,7 @@ impl Op {
             Self::Password(new) => format!("{}/{}", User::KIND, new.user),
             Self::Token(of) => change(of),
             Self::ProvenToken(new) => format!("{}/{}", Token::KIND, new.token.id),
+            Self::Revoke(which) => format!("{}/{}", User::KIND, which.user),
             Self::Access(of) => change(of),
             Self::Limit(of) => change(of),
             Self::Share(of) => change(of),
@@ -453,6 +433,7 @@ impl Op {
             Self::Password(_) => "user.password".to_owned(),
             Self::Token(of) => change("token", of),
             Self::ProvenToken(_) => "token.create".to_owned(),
+            Self::Revoke(_) => "token.revoke".to_owned(),
             Self::Access(of) => change("access", of),
             Self::Limit(of) => change("limit", of),
             Self::Share(of) => change("share", of),

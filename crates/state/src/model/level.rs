@@ -22,7 +22,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   gets its portion of all deliveries ([`LEVEL_DELIVERIES`]). A job may have several destinations ([`LEVEL_DESTINATIONS`]). A change of
 ///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]). The claim of a divided job cannot be guessed
 ///   ([`LEVEL_CLAIMS`]). A token made with a password names it
-///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]).
+///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -105,6 +105,9 @@ pub const LEVEL_CLAIMS: u32 = 6;
 /// From this level on, [`Op::ProvenToken`] exists: a sign-in is refused if the password has changed since a node checked it.
 pub const LEVEL_PROVEN: u32 = 6;
 
+/// From this level on, [`Op::Revoke`] exists: the state selects the tokens of a user that end together.
+pub const LEVEL_REVOKE: u32 = 6;
+
 /// From this level on, the finds of one command add a bounded number of items, and a file has fewer parts the more items are open.
 pub const LEVEL_FEWER_PARTS: u32 = 6;
 
@@ -171,6 +174,7 @@ impl Op {
                 LEVEL_INVITES
             }
             Self::ProvenToken(_) => LEVEL_PROVEN,
+            Self::Revoke(_) => LEVEL_REVOKE,
             Self::Join(join) if join.secret.is_some() => LEVEL_MEMBERS,
             Self::SubmitFamily(_) => LEVEL_DESTINATIONS,
             Self::Fired { children, .. } if !children.is_empty() => LEVEL_DESTINATIONS,

@@ -2,6 +2,7 @@
 //! database, clock or network.
 
 mod command;
+mod credential;
 mod effect;
 mod event;
 mod family;
@@ -20,8 +21,9 @@ mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
-    JobOp, Learn, NewJob, NewPassword, Op, ProvenToken, SiteAnswer,
+    JobOp, Learn, NewJob, Op, SiteAnswer,
 };
+pub use credential::{NewPassword, ProvenToken, RevokeTokens};
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
 pub use family::{Child, NewFamily};
@@ -36,8 +38,8 @@ pub use level::{
     FEATURE_LEVEL, LEVEL_ATTEMPTS, LEVEL_CLAIMS, LEVEL_CLOSES, LEVEL_DELIVERIES,
     LEVEL_DESTINATIONS, LEVEL_EARLIER_AMOUNTS, LEVEL_FEWER_PARTS, LEVEL_FIRST, LEVEL_INDEPENDENT,
     LEVEL_INVITES, LEVEL_KEPT_PASSWORD, LEVEL_LEARN_AUDITED, LEVEL_LEFT, LEVEL_MEMBERS,
-    LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_PROVEN, LEVEL_REST, LEVEL_ROLES,
-    LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_TRY_NOW, level_trouble,
+    LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_PROVEN, LEVEL_REST, LEVEL_REVOKE,
+    LEVEL_ROLES, LEVEL_ROUTE, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_TRY_NOW, level_trouble,
 };
 pub use looked::Looked;
 pub use name::Names;

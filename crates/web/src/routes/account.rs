@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{AccountView, NewPassword};
-use godwit_state::{Change, Op, Token, User};
+use godwit_state::{Op, RevokeTokens, User};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -118,21 +118,12 @@ async fn end_others(
         if let Some(standing) = &caller.standing {
             standing.check_revoke(None)?;
         }
-        let keep = chain(&caller);
-        let others = app
-            .reader()
-            .objects::<Token>()?
-            .into_iter()
-            .filter(|token| {
-                token.user == caller.name
-                    && token.revoked.is_none()
-                    && !keep.contains(&token.id)
-                    && (query.made || credentials::is_sign_in(token))
-            });
-        for token in others {
-            app.propose(caller.actor(), Op::Token(Change::Remove(token.id)))?;
-        }
-        Ok(())
+        let others = RevokeTokens {
+            user: caller.name.clone(),
+            made: query.made,
+            keep: chain(&caller),
+        };
+        credentials::revoke(app, &caller.actor(), others)
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

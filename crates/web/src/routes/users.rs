@@ -9,17 +9,17 @@ use axum::http::StatusCode;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewUser, UserView};
 use godwit_state::{
-    Agreed, Change, JobFilter, LEVEL_KEPT_PASSWORD, Op, ProposeError, Schedule, Token, User,
+    Agreed, Change, JobFilter, LEVEL_KEPT_PASSWORD, Op, ProposeError, RevokeTokens, Schedule, User,
 };
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{self, Admin, Caller, role, role_name};
+use crate::caller::{self, Admin, role, role_name};
 use crate::extract::{Body, Path};
-use crate::password;
 use crate::problem::ApiError;
+use crate::{credentials, password};
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
@@ -86,7 +86,12 @@ async fn put(
         app.propose(caller.actor(), Op::User(Change::Put(user)))?;
         // After the password: whoever knows the old one makes no token from then on.
         if new.revoke_tokens {
-            revoke_tokens(app, &caller, &name)?;
+            let all = RevokeTokens {
+                user: name.clone(),
+                made: true,
+                keep: Vec::new(),
+            };
+            credentials::revoke(app, &caller.actor(), all)?;
         }
         find(app, &name).map(view)
     })
@@ -135,16 +140,6 @@ fn check_fresh(app: &App, name: &str) -> Result<(), ApiError> {
         "jobs of an earlier user {name:?} are in the history, and would belong to the new one; choose another name, or wait until \
              keep-history has removed them. To lock a user out for a time, disable it instead of removing it"
     ))
-}
-
-/// Revokes all tokens of a user.
-fn revoke_tokens(app: &App, caller: &Caller, user: &str) -> Result<(), ApiError> {
-    let tokens = app.reader().objects::<Token>()?.into_iter();
-    let good = tokens.filter(|token| token.user == user && token.revoked.is_none());
-    for token in good {
-        app.propose(caller.actor(), Op::Token(Change::Remove(token.id)))?;
-    }
-    Ok(())
 }
 
 fn find(app: &App, name: &str) -> Result<User, ApiError> {
