@@ -4,13 +4,14 @@
 mod support;
 
 use godwit_state::{
-    AccessRight, AccessRule, AuditEntry, AuditFilter, AuditOutcome, Change, Command, CommandError,
-    Invite, JobOp, Join, LEVEL_PROVEN, Limit, LimitScope, NewPassword, Node, Op, PROPOSE,
-    ProvenToken, RevokeTokens, Role, Schedule, Secret, User,
+    AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, AuditOutcome, Change, Command,
+    CommandError, Invite, JobOp, Join, LEVEL_PROVEN, LEVEL_SCHEDULE_OWNERS, Limit, LimitScope,
+    NewPassword, Node, Op, PROPOSE, ProvenToken, RevokeTokens, Role, Schedule, Secret, User,
 };
 use serde_json::Value;
 use support::nodes::{actor, denied, done, job, node, say, submit, three, token, two_nodes, user};
-use support::{at, finish, runner};
+use support::state::State;
+use support::{at, finish, nightly, runner};
 
 fn rule(id: &str, of: Option<&str>) -> Op {
     Op::Access(Change::Put(AccessRule {
@@ -333,6 +334,43 @@ fn the_job_of_a_schedule_belongs_to_its_owner() {
         "schedule.fired",
     );
     done(&mut state, actor("a", None, 1), fired("otto"));
+}
+
+/// Each user read no schedule of the id, and so proposed a new one.
+#[test]
+fn the_first_of_two_users_gets_the_id_of_a_schedule() {
+    let made_by = |name: &str, role: Role, owner: &str| {
+        let schedule = Schedule {
+            owner: owner.to_owned(),
+            ..nightly()
+        };
+        let by = Actor {
+            name: name.to_owned(),
+            role: Some(role),
+            ..Actor::default()
+        };
+        Command::new(at(1), by, Op::Schedule(Change::Put(schedule)))
+    };
+    let second = |level: u32, by: &Command| {
+        let mut state = State::new();
+        state.op(0, Op::Level(level)).expect("alone");
+        let first = made_by("otto", Role::Operator, "otto");
+        state.apply(&first).expect("made");
+        let done = state.apply(by).map_err(|error| error.to_string());
+        let row: Option<Schedule> = state.reader.object("nightly").expect("read");
+        (done.map(drop), row.expect("there").owner)
+    };
+    let no = Err("schedule \"nightly\" belongs to otto".to_owned());
+    let refused = (no, "otto".to_owned());
+    let vera = made_by("vera", Role::Operator, "vera");
+    assert_eq!(second(LEVEL_SCHEDULE_OWNERS, &vera), refused);
+    let ada = made_by("ada", Role::Admin, "ada");
+    assert_eq!(second(LEVEL_SCHEDULE_OWNERS, &ada), refused);
+    let kept = made_by("ada", Role::Admin, "otto");
+    let done = (Ok(()), "otto".to_owned());
+    assert_eq!(second(LEVEL_SCHEDULE_OWNERS, &kept), done);
+    let taken = (Ok(()), "vera".to_owned());
+    assert_eq!(second(LEVEL_SCHEDULE_OWNERS - 1, &vera), taken);
 }
 
 #[test]

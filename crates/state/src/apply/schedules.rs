@@ -3,9 +3,10 @@
 use super::objects::Objects;
 use super::{Context, Stop, counts_what_is_left, families, jobs};
 use crate::model::{
-    Change, CommandError, Effect, NewJob, Object as _, Reason, Schedule, Timestamp, reason,
+    Change, CommandError, Effect, LEVEL_SCHEDULE_OWNERS, NewJob, Object as _, Reason, Role,
+    Schedule, Timestamp, reason,
 };
-use crate::read::object_by_id;
+use crate::read::{committed_level, object_by_id};
 use crate::seal::{object_body, select_objects};
 
 /// The rows of schedules, as a command changes them.
@@ -15,6 +16,7 @@ pub(super) struct Schedules<'a>(pub(super) &'a Context<'a>);
 impl Schedules<'_> {
     /// A changed schedule keeps its last fired tick; a new one fires for later ticks only. A change clears the reason of the last skipped tick.
     pub(super) fn change(&self, change: &Change<Schedule>) -> Result<Effect, Stop> {
+        self.check_owner(change)?;
         let with_fired = |schedule: &Schedule| -> Result<Schedule, Stop> {
             let earlier = object_by_id::<Schedule>(self.0.db, &schedule.id)?;
             let fired = earlier.map_or(Some(self.0.at), |earlier| earlier.fired);
@@ -30,6 +32,27 @@ impl Schedules<'_> {
             Change::Remove(id) => Change::Remove(id.clone()),
         };
         Objects(self.0).change(&change)
+    }
+
+    /// Refuses the change of another user's schedule, unless an admin makes it and keeps the owner. Two users may make schedules of one id at
+    /// the same time, and the node of each may have seen none.
+    fn check_owner(&self, change: &Change<Schedule>) -> Result<(), Stop> {
+        let (id, owner) = match change {
+            Change::Create(new) | Change::Put(new) => (&new.id, Some(&new.owner)),
+            Change::Remove(id) => (id, None),
+        };
+        let Some(row) = object_by_id::<Schedule>(self.0.db, id)? else {
+            return Ok(());
+        };
+        let actor = self.0.actor;
+        let is_admin = actor.role.is_none_or(|role| role == Role::Admin);
+        let may_change = is_admin || actor.name == row.owner;
+        let keeps_owner = owner.is_none_or(|owner| *owner == row.owner);
+        if (may_change && keeps_owner) || committed_level(self.0.db)? < LEVEL_SCHEDULE_OWNERS {
+            return Ok(());
+        }
+        let what = format!("schedule {id:?} belongs to {}", row.owner);
+        Err(CommandError::denied(what).into())
     }
 
     /// Submits the job of a tick with its children, and remembers the tick. A tick without a job keeps its reason.

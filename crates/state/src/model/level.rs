@@ -23,6 +23,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]). The claim of a divided job cannot be guessed
 ///   ([`LEVEL_CLAIMS`]). A token made with a password names it
 ///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
+///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -107,6 +108,9 @@ pub const LEVEL_PROVEN: u32 = 6;
 
 /// From this level on, [`Op::Revoke`] exists: the state selects the tokens of a user that end together.
 pub const LEVEL_REVOKE: u32 = 6;
+
+/// From this level on, a schedule keeps its owner, and only the owner and admins change it, whatever a node has read before.
+pub const LEVEL_SCHEDULE_OWNERS: u32 = 6;
 
 /// From this level on, the finds of one command add a bounded number of items, and a file has fewer parts the more items are open.
 pub const LEVEL_FEWER_PARTS: u32 = 6;
