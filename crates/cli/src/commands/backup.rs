@@ -11,6 +11,7 @@ use godwit_cluster::ClusterHome;
 use godwit_state::Restored;
 use godwit_sys::replaceable;
 use godwit_sys::secret_file::{self, SecretFileError};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::required;
@@ -72,6 +73,7 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
             directory.display()
         )));
     }
+    check_way(&directory)?;
     let saved = save(home)?;
     let draft = draft_of(&directory);
     let _ = fs::remove_dir_all(&draft);
@@ -91,6 +93,21 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
         directory.display()
     ));
     Ok(Exit::Complete)
+}
+
+/// Refuses a new directory that others could lead elsewhere while it is written: this program would remove and write there, with keys and
+/// with root's rights. All above it must exist.
+fn check_way(directory: &Path) -> Result<(), Failure> {
+    match replaceable::weakness(directory, geteuid().as_raw()) {
+        Ok(None) => Ok(()),
+        Ok(Some(weakness)) => {
+            let shown = directory.display().to_string();
+            Err(Failure::usage(weakness.words(&shown)))
+        }
+        // All that is there was judged before.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(directory, error)),
+    }
 }
 
 /// Replaces the knowledge of this home by a backup.

@@ -177,7 +177,8 @@ fn a_backup_that_another_user_could_have_changed_is_not_restored() {
     fs::create_dir(&theirs).expect("made");
     lchown(&theirs, Some(OTHER), Some(OTHER)).expect("root");
     let (below, own) = (theirs.join("backup"), rig.path("backup"));
-    told(&rig, &["backup", below.to_str().expect("text")]);
+    told(&rig, &["backup", own.to_str().expect("text")]);
+    fs::rename(&own, &below).expect("moved");
     rig.end_daemon(Signal::TERM);
     let restored = |place: &std::path::Path| rig.admin(&["restore", place.to_str().expect("text")]);
     let words = "uid 12345";
@@ -199,6 +200,34 @@ fn a_backup_that_another_user_could_have_changed_is_not_restored() {
     refused(&restored(&own), 2, "mode 777");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).expect("ours");
     told(&rig, &["restore", own.to_str().expect("text")]);
+}
+
+/// The owner of a directory could replace what root makes in it by a link, while root writes there.
+#[test]
+fn root_makes_no_backup_where_another_user_could_lead_it_elsewhere() {
+    const OTHER: u32 = 12_345;
+    if !needs_root() {
+        return;
+    }
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    let theirs = rig.path("theirs");
+    fs::create_dir(&theirs).expect("made");
+    lchown(&theirs, Some(OTHER), Some(OTHER)).expect("root");
+    symlink(&theirs, rig.path("link")).expect("linked");
+    symlink(rig.path("."), theirs.join("back")).expect("linked");
+    for place in ["theirs/backup", "link/backup", "theirs/back/backup"] {
+        let place = rig.path(place);
+        let outcome = rig.admin(&["backup", place.to_str().expect("text")]);
+        refused(&outcome, 2, "belongs to another user (uid 12345)");
+    }
+    let names = fs::read_dir(&theirs).expect("listed").count();
+    assert_eq!(names, 1, "the link alone");
+    assert!(!rig.path("backup").exists() && !rig.path("backup.draft").exists());
+    told(
+        &rig,
+        &["backup", rig.path("backup").to_str().expect("text")],
+    );
 }
 
 #[test]
