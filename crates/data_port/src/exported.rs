@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::NodePlace;
-use godwit_api::grant::lasting::Look;
 use godwit_proto::FaultCode;
 use godwit_run::local::{Access, ExportedFiles, LocalError, LocalSource, hint};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
@@ -178,11 +177,7 @@ impl ExportedFiles for Exported {
     fn claimed(&self, destinations: &[Vec<u8>]) -> Option<String> {
         // The keeper ends the claim of a holder that has lost its right.
         let places = Spots::look(destinations);
-        let now = Instant::now();
-        let no = self
-            .claims
-            .refuses(&places, b"the destination", now, &|_, _| Look::Holds);
-        no.map(|no| no.message)
+        self.claims.keeps_out(&places, Instant::now())
     }
 }
 

@@ -1,7 +1,22 @@
-//! Makes the refusals that concern a claim: it has ended, was taken over, or keeps others out. Does not decide.
+//! Makes the refusals that concern a claim: it has ended, was taken over, or keeps others out. Changes no claim.
+
+use std::time::Instant;
 
 use godwit_api::ask::{Refusal, code};
 use godwit_api::job::ClaimId;
+
+use super::{ClaimTable, Spots};
+use crate::session::locked;
+
+impl ClaimTable {
+    /// As [`Self::refuses`], for a job of this node. Looks at no right: what is not known about the right of a holder must not count as read.
+    pub(crate) fn keeps_out(&self, destinations: &Spots, now: Instant) -> Option<String> {
+        let table = locked(&self.claims);
+        let mut held = table.values().filter(|held| held.lease.holds_at(now));
+        let is_claimed = held.any(|held| destinations.overlap(&held.spot));
+        is_claimed.then(|| claimed(b"the destination"))
+    }
+}
 
 pub(crate) fn no_such(claim: ClaimId) -> Refusal {
     let message =

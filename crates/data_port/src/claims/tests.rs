@@ -423,6 +423,8 @@ fn a_claim_whose_right_cannot_be_read_keeps_its_place_and_its_members_stop() {
     assert!(other.expect_err("it holds").retryable);
     table.look(later(3), &unread);
     assert!(hold.holds_at(later(3)));
+    // A job of this node waits, and does not read the right either.
+    assert!(table.keeps_out(&there, later(4)).is_some());
     let long = later(1) + UNREAD_MAX;
     table.look(long, &unread);
     assert!(!hold.holds_at(long), "its writes are refused");
