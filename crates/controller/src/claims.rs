@@ -6,10 +6,14 @@
 //! system. A node that does not answer may still have members that write, until its lease ends; until then no file is assembled. Meanwhile
 //! such a node is asked only questions that do not extend its lease: a stopped node may handle a question when it runs again.
 
+mod address_pace;
+
 use std::time::Duration;
 
 use godwit_api::ask::{Mark, Peer, Refusal, code};
 use godwit_api::failure::Code;
+
+use self::address_pace::AddressPace;
 
 /// How long a claim lasts without renewal: four times the interval of renewals. A lost node delays the end of the job by at most two of
 /// these periods.
@@ -119,6 +123,7 @@ pub(crate) struct Claims {
     marked: Marked,
     was_held: bool,
     open_since: Duration,
+    addresses: AddressPace,
 }
 
 impl Claims {
@@ -135,6 +140,7 @@ impl Claims {
             },
             was_held: false,
             open_since: now,
+            addresses: AddressPace::default(),
         };
         for peer in earlier {
             let at = claims.add(peer, now);
@@ -177,7 +183,14 @@ impl Claims {
         &mut self.nodes[place]
     }
 
-    /// The site says which nodes serve the destination.
+    /// The node as it is known, if it is.
+    fn known(&self, peer: Peer) -> Peer {
+        let mut nodes = self.nodes.iter();
+        let known = nodes.find(|at| at.peer.identity == peer.identity);
+        known.map_or(peer, |at| at.peer.clone())
+    }
+
+    /// The site says which nodes serve the destination, and where they listen.
     pub(crate) fn serving(&mut self, now: Duration, peers: Vec<Peer>) {
         for at in &mut self.nodes {
             at.serves = peers.iter().any(|peer| peer.identity == at.peer.identity);
@@ -185,7 +198,16 @@ impl Claims {
             at.is_held &= at.serves;
             at.is_unclear |= !at.serves && at.may_hold_until > Duration::ZERO;
         }
+        let changes = peers.iter().any(|peer| {
+            let mut nodes = self.nodes.iter();
+            nodes.any(|at| at.peer.identity == peer.identity && at.peer != *peer)
+        });
+        let keeps = changes && !self.addresses.take(now);
         for peer in peers {
+            let peer = match keeps {
+                true => self.known(peer),
+                false => peer,
+            };
             let at = self.add(peer, now);
             if !at.serves {
                 (at.serves, at.ask_at) = (true, now);

@@ -67,6 +67,31 @@ fn a_lone_node_makes_the_mark_and_is_renewed() {
 }
 
 #[test]
+fn a_site_that_names_other_addresses_each_time_changes_them_at_a_pace() {
+    let mut claims = held();
+    let named = |turn: u32| {
+        let moved = Peer {
+            addresses: vec![format!("a:{turn}")],
+            ..peer("a")
+        };
+        vec![moved, peer("b"), peer("c")]
+    };
+    let all = |claims: &Claims| claims.all().cloned().collect::<Vec<Peer>>();
+    let mut changes = 0;
+    for turn in 1..=200 {
+        let before = all(&claims);
+        claims.serving(3 * SECOND * turn, named(turn));
+        changes += u32::from(all(&claims) != before);
+    }
+    assert!((30..40).contains(&changes), "{changes} in ten minutes");
+    let last = all(&claims);
+    claims.serving(630 * SECOND, named(201));
+    assert_ne!(all(&claims), last);
+    claims.serving(631 * SECOND, named(202));
+    assert_eq!(all(&claims), named(201));
+}
+
+#[test]
 fn a_node_that_makes_no_mark_is_used_alone() {
     let mut claims = Claims::new(SECOND, Vec::new(), false);
     claims.serving(SECOND, vec![peer("a"), peer("b")]);
