@@ -39,6 +39,9 @@ pub const SPEC_BYTES_OF_SITE_MAX: u64 = 64 << 20;
 pub const SPEC_BYTES_OF_OWNER_MAX: u64 = 1 << 30;
 /// Lines in the audit log about one other site: enough for thousands of jobs. Beyond it, the oldest are deleted.
 pub const AUDIT_OF_SITE_MAX: u64 = 10_000;
+/// Within this time a node stops an attempt whose claim has ended: three times as long as it may be cut off from the cluster before it stops
+/// attempts of merged sources.
+pub(crate) const STOPS_WITHIN_MS: i64 = 30_000;
 /// Attempts after which users cannot restart a job, because each attempt is a row in the state of every node.
 pub const ATTEMPTS_MAX: u32 = 1_000;
 /// Waiting jobs: fifty times the number in the node's benchmark.

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use godwit_state::{
     Change, Command, Effect, FailureCode, Invite, JobOp, Join, Members, Node, Op, ProposeError,
     Secret, Timestamp,
@@ -94,6 +96,11 @@ fn the_smaller_half_of_a_partition_changes_nothing_and_says_what_is_needed() {
         let ready = cluster.nodes[&old].readiness().check();
         ready.is_err_and(|error| error.to_string().contains("voters can be reached"))
     });
+    let is_led = |number: u64| {
+        let ready = cluster.nodes[&number].readiness();
+        ready.is_led_within(Duration::from_secs(4))
+    };
+    assert!(is_led(new) && !is_led(old));
     assert!(
         cluster.sites(old).is_empty(),
         "reads go on, of what was there"

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use godwit_api::failure::FailureCode;
-use godwit_state::{Families, Job, Reader, Reason};
+use godwit_state::{Families, Job, Reader, Reason, Timestamp};
 
 use crate::basis::error::JobsError;
 
@@ -19,14 +19,16 @@ pub(crate) struct Parted {
     pub(crate) parents: HashMap<String, String>,
 }
 
-/// Takes out the jobs that have to let another child of their parent go first. `is_live` says of a job whether an attempt here has not
-/// stopped yet.
+/// Takes out the jobs that have to let another child of their parent go first. `is_live` says of a job whether an attempt here, at the node
+/// `own`, has not stopped yet.
 pub(crate) fn part(
     reader: &Reader,
     due: Vec<Job>,
+    (own, at): (&str, Timestamp),
     is_live: &dyn Fn(&str) -> bool,
 ) -> Result<Parted, JobsError> {
     let mut parted = Parted::default();
+    // Of each parent the children that may write to a destination of several.
     let mut families: HashMap<String, Vec<Job>> = HashMap::new();
     for job in due {
         let Some(parent) = Families(reader).parent(&job.id)? else {
@@ -34,10 +36,17 @@ pub(crate) fn part(
             continue;
         };
         if !families.contains_key(&parent) {
-            families.insert(parent.clone(), Families(reader).children(&parent)?);
+            let children = Families(reader).children(&parent)?;
+            let mut writing = Vec::new();
+            for child in children.iter().filter(|child| shares(child, &children)) {
+                if is_live(&child.id) || Families(reader).may_write(child, own, at)? {
+                    writing.push(child.clone());
+                }
+            }
+            families.insert(parent.clone(), writing);
         }
-        let children = families.get(&parent).map_or(&[][..], Vec::as_slice);
-        if is_taken(&job, children, is_live) {
+        let writing = families.get(&parent).map_or(&[][..], Vec::as_slice);
+        if shares(&job, writing) {
             parted.waiting.push((job, reason()));
         } else {
             parted.parents.insert(job.id.clone(), parent);
@@ -47,11 +56,19 @@ pub(crate) fn part(
     Ok(parted)
 }
 
-/// Whether another of these children writes to the destination of the job.
-fn is_taken(job: &Job, children: &[Job], is_live: &dyn Fn(&str) -> bool) -> bool {
-    let writes = |other: &Job| other.state.moves() || is_live(&other.id);
+/// Whether a job is one of several children with one destination. Its attempt must not outlast the contact with the cluster: another node
+/// claims the next child after a time.
+pub(crate) fn is_merged(reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+    let Some(parent) = Families(reader).parent(&job.id)? else {
+        return Ok(false);
+    };
+    Ok(shares(job, &Families(reader).children(&parent)?))
+}
+
+/// Whether another of these children has the destination of the job.
+fn shares(job: &Job, children: &[Job]) -> bool {
     let mut others = children.iter().filter(|other| other.id != job.id);
-    others.any(|other| other.destination == job.destination && writes(other))
+    others.any(|other| other.destination == job.destination)
 }
 
 fn reason() -> Reason {
@@ -128,7 +145,12 @@ mod tests {
                 let job = reader.job(id).expect("read");
                 job.expect("there")
             });
-            let parted = part(&reader, due.to_vec(), is_live).expect("read");
+            let merged = due
+                .each_ref()
+                .map(|job| is_merged(&reader, job).expect("read"));
+            assert_eq!(merged, [true, true, false, false]);
+            let own = ("node2", Timestamp(1));
+            let parted = part(&reader, due.to_vec(), own, is_live).expect("read");
             let waiting = parted.waiting.into_iter().map(|(job, _)| job.id);
             let waiting: Vec<String> = waiting.collect();
             let free: Vec<String> = parted.free.into_iter().map(|job| job.id).collect();
@@ -153,6 +175,9 @@ mod tests {
             };
             op(Op::Job(id.to_owned(), claim));
         }
+        assert_eq!(ids(&|_| false), (rest.clone(), second.clone()));
+        // Its node may not know of a pause yet.
+        op(Op::Job("m1".to_owned(), JobOp::Pause));
         assert_eq!(ids(&|_| false), (rest, second));
     }
 }

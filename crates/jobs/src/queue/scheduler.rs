@@ -40,6 +40,9 @@ const GATHER: Duration = Duration::from_millis(20);
 /// While a worker of a divided job ends.
 const WORKER_ENDS: Duration = Duration::from_millis(100);
 
+/// A node that has been cut off from the cluster for this time stops the attempts of merged sources.
+const CUT_OFF: Duration = Duration::from_secs(10);
+
 /// Pause after the state could not be read or changed.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -172,7 +175,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     }
     due.retain(|job| nodes.can_run(job));
     due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
-    let parted = merging::part(reader, due, &|id| live.contains(id))?;
+    let parted = merging::part(reader, due, (&this.name, at), &|id| live.contains(id))?;
     let due = parted.free;
     let kinship = kin::read(reader, &this.name, &due)?;
     let (due, again) = seen.sift(due, &nodes, (&kinship, running.len()), Instant::now());
@@ -297,7 +300,13 @@ fn follow_up(
     }
     // Limits apply to the whole cluster.
     let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
+    let is_led = queue.this.replica.readiness().is_led_within(CUT_OFF);
     for (job, at_start) in claimed {
+        // It may have been stopped, and the other nodes wait for a time only.
+        if !is_led && merging::is_merged(reader, &job)? {
+            live.leave(&job.id);
+            continue;
+        }
         if away::leaves(reports, &*queue.exported, reader, &job)? {
             continue;
         }

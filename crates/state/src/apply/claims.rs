@@ -14,12 +14,14 @@ use crate::model::{
 use crate::read::{is_destination_taken, job_route};
 
 impl JobRow<'_> {
-    /// From: queued, scheduled. To: scanning. Children of one parent that have one destination run one after another.
+    /// From: queued, scheduled. To: scanning. Children of one parent that have one destination run one after another: also if the earlier
+    /// attempt was ended from outside, and its node may not have stopped it yet.
     pub(super) fn claim(&mut self, runner: &Runner, seen: u64) -> Result<(), Stop> {
         bounds::name("node", &runner.node)?;
         bounds::name("instance", &runner.instance)?;
         self.check_epoch(seen)?;
-        if is_destination_taken(self.context.db, &self.job)? {
+        let (db, at) = (self.context.db, self.context.at);
+        if is_destination_taken(db, &self.job, &runner.node, at)? {
             return Err(CommandError::forbidden(&self.job.id, self.job.state, Cause::Claim).into());
         }
         self.shift(Cause::Claim, JobState::Scanning, None)?;

@@ -23,7 +23,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   a user by an admin may leave the password as it is ([`LEVEL_KEPT_PASSWORD`]). The claim of a divided job cannot be guessed
 ///   ([`LEVEL_CLAIMS`]). A token made with a password names it
 ///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
-///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]).
+///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]). Merged sources wait for attempts that stop ([`LEVEL_STOPS`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -114,6 +114,10 @@ pub const LEVEL_SCHEDULE_OWNERS: u32 = 6;
 
 /// From this level on, the finds of one command add a bounded number of items, and a file has fewer parts the more items are open.
 pub const LEVEL_FEWER_PARTS: u32 = 6;
+
+/// From this level on, a job whose destination an attempt of another child may still write to is claimed later, or by the node of that
+/// attempt.
+pub const LEVEL_STOPS: u32 = 6;
 
 /// The level of a cluster that never raised it.
 pub const LEVEL_FIRST: u32 = 1;

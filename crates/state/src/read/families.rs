@@ -4,9 +4,10 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Reader;
-use super::row::{self, JOB_COLUMNS, object_by_id};
+use super::row::{self, JOB_COLUMNS, committed_level, object_by_id};
+use crate::bounds::STOPS_WITHIN_MS;
 use crate::fault::Fault;
-use crate::model::{Child, Job, JobState, Object as _};
+use crate::model::{AttemptOutcome, Child, Job, JobState, LEVEL_STOPS, Object as _, Timestamp};
 
 /// Parents and children among the jobs.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,15 @@ impl Families<'_> {
     /// When the database cannot be read.
     pub fn parent(self, job: &str) -> Result<Option<String>, Fault> {
         self.0.with(|db| parent_of(db, job))
+    }
+
+    /// Whether a job moves data at this time, or may still do so at another node than `node`. If a user, the loss of its node or its deadline
+    /// ends an attempt, the attempt may write until its node has stopped it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn may_write(self, job: &Job, node: &str, at: Timestamp) -> Result<bool, Fault> {
+        self.0.with(|db| may_write(db, job, node, at))
     }
 
     /// Number of jobs with children in each state.
@@ -70,14 +80,47 @@ pub(crate) fn children_of(db: &Connection, parent: &str) -> rusqlite::Result<Vec
     .collect()
 }
 
-/// Whether another child of the job's parent moves data to the job's destination.
-pub(crate) fn is_destination_taken(db: &Connection, job: &Job) -> rusqlite::Result<bool> {
+/// Whether another child of the job's parent may write to the job's destination, as [`Families::may_write`] says.
+pub(crate) fn is_destination_taken(
+    db: &Connection,
+    job: &Job,
+    node: &str,
+    at: Timestamp,
+) -> rusqlite::Result<bool> {
     let Some(parent) = parent_of(db, &job.id)? else {
         return Ok(false);
     };
-    let children = children_of(db, &parent)?;
-    let mut others = children.iter().filter(|other| other.id != job.id);
-    Ok(others.any(|other| other.state.moves() && other.destination == job.destination))
+    for other in children_of(db, &parent)? {
+        let is_there = other.id != job.id && other.destination == job.destination;
+        if is_there && may_write(db, &other, node, at)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the job moves data, or may still do so at another node than this one.
+fn may_write(db: &Connection, job: &Job, node: &str, at: Timestamp) -> rusqlite::Result<bool> {
+    if job.state.moves() {
+        return Ok(true);
+    }
+    if committed_level(db)? < LEVEL_STOPS {
+        return Ok(false);
+    }
+    // An attempt reports these outcomes at its own end. Clocks of leaders differ, so an end may lie ahead.
+    db.prepare_cached(
+        "SELECT 1 FROM attempts WHERE job = ?1 AND node <> ?2 AND abs(?3 - ended) < ?4 \
+         AND outcome NOT IN (?5, ?6, ?7)",
+    )?
+    .exists(params![
+        job.id,
+        node,
+        at.0,
+        STOPS_WITHIN_MS,
+        AttemptOutcome::BACKOFF,
+        JobState::Complete.name(),
+        JobState::Partial.name()
+    ])
 }
 
 /// Whether a job has children.

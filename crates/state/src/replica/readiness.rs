@@ -72,6 +72,12 @@ impl Readiness {
         self.check_room()
     }
 
+    /// Whether there was a leader with a majority within this time, as far as this node knows.
+    #[must_use]
+    pub fn is_led_within(&self, time: Duration) -> bool {
+        self.check_led(time).is_ok()
+    }
+
     /// Whether this node could lead: its files have no fault, and there is enough space.
     pub(super) fn can_lead(&self) -> bool {
         self.check_room().is_ok() && self.guard.fault().is_none()
@@ -98,6 +104,10 @@ impl Readiness {
 
     /// Checks that there is a leader with a majority, as far as this node knows.
     fn check_leader(&self) -> Result<(), ProposeError> {
+        self.check_led(LEADERLESS_AFTER)
+    }
+
+    fn check_led(&self, within: Duration) -> Result<(), ProposeError> {
         let (voters, leads, acked) = {
             // Do not borrow the metrics twice: the second borrow would wait for a change that waits for the first one, and the consensus
             // would stop.
@@ -111,14 +121,14 @@ impl Readiness {
             )
         };
         if leads {
-            let recent = acked.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER);
+            let recent = acked.is_some_and(|at| at.elapsed() < within);
             return match voters < 2 || recent {
                 true => Ok(()),
                 false => Err(self.no_majority()),
             };
         }
         let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        match heard.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER) {
+        match heard.is_some_and(|at| at.elapsed() < within) {
             true => Ok(()),
             false if voters == 0 => Err(ProposeError::NotLeader { leader: None }),
             false => Err(self.no_majority()),
