@@ -67,6 +67,19 @@ impl Runner {
         control.finish();
         done
     }
+
+    /// Checks a copy within a job that goes on afterwards: the control stays open. `spec` is a verification.
+    ///
+    /// # Errors
+    /// The check was not possible, or was stopped. A copy that differs counts as checked.
+    pub fn check(
+        spec: &JobSpec,
+        env: &Env,
+        events: &Arc<dyn EventSink>,
+        control: &Control,
+    ) -> Result<Summary, Failure> {
+        verify::run(spec, env, events, control)
+    }
 }
 
 /// Reports that a job cannot begin, with a summary if the reader expects one.

@@ -168,10 +168,14 @@ fn check(
             "a verification has one source, the manifest",
         ));
     };
-    if history::is_one(env, manifest) {
-        return history::check(spec, &settings, manifest, (env, events, control));
-    }
-    let manifest = ManifestFile::find(env, manifest)?;
+    let manifest = match &spec.imposed.manifest {
+        // A file of the node, which no user names.
+        Some(own) => ManifestFile::of_node(own),
+        None if history::is_one(env, manifest) => {
+            return history::check(spec, &settings, manifest, (env, events, control));
+        }
+        None => ManifestFile::find(env, manifest)?,
+    };
     let endpoint = spec.destination.clone();
     let signed_by = settings
         .signed_by

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::settings::{CpSettings, VerifySettings};
+use crate::settings::{CpSettings, Judge, VerifySettings};
 
 /// Values that a node sets for one run of a job, each over the setting of its name. They are neither sent nor stored.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -16,8 +16,10 @@ pub struct Imposed {
     pub retry_for: Option<Duration>,
     /// Limit without a byte moving.
     pub stall_deadline: Option<Duration>,
-    /// File for the manifest.
+    /// File for the manifest. A verification reads its manifest there, outside of all exports.
     pub manifest: Option<PathBuf>,
+    /// Whether a copy compares existing files by their contents, whatever else its settings say.
+    pub checksum: bool,
 }
 
 impl Imposed {
@@ -30,9 +32,12 @@ impl Imposed {
         if self.manifest.is_some() {
             settings.reports.manifest.clone_from(&self.manifest);
         }
+        if self.checksum {
+            settings.comparison.judge = Judge::Checksum;
+        }
     }
 
-    /// A verification has neither a limit nor a manifest to write.
+    /// A verification has neither a limit nor a manifest to write, and compares nothing else.
     pub(super) fn on_verify(&self, settings: &mut VerifySettings) {
         set(&mut settings.retry_for, self.retry_for);
         set(&mut settings.stall_deadline, self.stall_deadline);

@@ -114,6 +114,7 @@ fn a_value_of_the_node_replaces_the_typed_one_and_is_not_written() {
         retry_for: Some(time),
         stall_deadline: Some(time),
         manifest: Some("/m".into()),
+        checksum: true,
     };
     let spec = JobSpec {
         imposed,
@@ -123,6 +124,7 @@ fn a_value_of_the_node_replaces_the_typed_one_and_is_not_written() {
     assert_eq!(settings.limit_bytes_per_second, None);
     assert_eq!((settings.retry_for, settings.stall_deadline), (time, time));
     assert_eq!(settings.reports.manifest, Some("/m".into()));
+    assert_eq!(settings.comparison.judge, crate::settings::Judge::Checksum);
     assert_eq!(spec.to_json(), typed.to_json());
     let verify = JobSpec {
         kind: JobKind::Verify,

@@ -44,6 +44,14 @@ impl ManifestFile {
         Ok(Self { shown, place })
     }
 
+    /// A manifest that the node keeps itself, in no export.
+    pub(super) fn of_node(path: &Path) -> Self {
+        Self {
+            shown: "the manifest".to_owned(),
+            place: ManifestSource::Path(path.to_owned()),
+        }
+    }
+
     /// Opens the manifest at its beginning.
     pub(super) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         Ok(match &self.place {
