@@ -38,7 +38,7 @@ pub use godwit_model::{
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
     AttemptView, CancelJob, ChangeJob, ChannelView, DestinationCount, Divide, JobList, JobProgress,
-    JobView, LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, SampleView,
+    JobView, LineOrigin, LogLine, LogPage, MissingNode, NewJob, ProgressView, Relay, SampleView,
 };
 pub use merge::{Merge, own_place};
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};

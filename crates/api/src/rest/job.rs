@@ -1,6 +1,8 @@
 //! The documents of jobs: submission, changes, views, attempts, failed entries, log and samples.
 //! Decides nothing about jobs.
 
+mod choice;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ use super::rate::{self, RateInput};
 use super::{AttemptOutcome, Bottleneck, JobState, Moved, Reason, Timestamp};
 use crate::event::{Channel, Progress};
 use crate::job::{JobKind, Selection, Text};
+pub use choice::{Divide, Relay};
 
 /// A job to submit.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
@@ -56,6 +59,10 @@ pub struct NewJob {
     /// Whether the job is divided among several nodes.
     #[serde(default, skip_serializing_if = "Divide::is_auto")]
     pub divide: Divide,
+    /// Whether a destination that failed or fell behind takes its data from another destination that is complete. Only for a job with
+    /// several destinations, and sources at this site.
+    #[serde(default, skip_serializing_if = "Relay::is_never")]
+    pub relay: Relay,
     /// Jobs with a higher priority run first.
     #[serde(default)]
     pub priority: i32,
@@ -76,43 +83,6 @@ pub struct NewJob {
     /// Number of retries. Without it, only the deadline ends them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_max: Option<u32>,
-}
-
-/// Whether a job is divided among several nodes.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Divide {
-    /// If a site has several nodes.
-    #[default]
-    Auto,
-    /// Even if each site has one node.
-    Always,
-    /// Never.
-    Never,
-}
-
-impl Divide {
-    /// All words, in this order.
-    pub const WORDS: [&str; 3] = ["auto", "always", "never"];
-
-    /// The value of this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "auto" => Some(Self::Auto),
-            "always" => Some(Self::Always),
-            "never" => Some(Self::Never),
-            _ => None,
-        }
-    }
-
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "this is how serde asks whether to leave a field out"
-    )]
-    fn is_auto(&self) -> bool {
-        *self == Self::Auto
-    }
 }
 
 const fn copy() -> JobKind {

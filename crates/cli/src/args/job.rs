@@ -162,6 +162,14 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
         )
         .arg(
             value(
+                "relay",
+                "WHEN",
+                "Repair a destination from a complete one: never (default), or auto (after a failure, checked by digests)",
+            )
+            .hide_short_help(true),
+        )
+        .arg(
+            value(
                 "retries",
                 "N",
                 "Attempts after the first one [default: until the deadline]",

@@ -305,6 +305,7 @@ impl Seen {
             list: Vec::new(),
             manifest: new.manifest,
             divide: new.divide,
+            relay: new.relay,
             priority: new.priority,
             limit: new.limit,
             not_before: new.not_before,

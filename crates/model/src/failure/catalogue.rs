@@ -446,6 +446,14 @@ catalogue! {
         "The job used up its retries.", "Correct the fault that the message names, then run the job again.";
     ThirdParty "third_party" Reason, ThisMachine, Transient, Failed:
         "The transfer runs at another site.", "No action is needed.";
+    Relaying "relaying" Reason, ThisMachine, Transient, Failed:
+        "The destination takes its data from another destination of the job.", "Wait.";
+    Relayed "relayed" Reason, ThisMachine, Permanent, Complete:
+        "Data came from another destination of the job, and was checked by the digests of the source.", "No action is needed.";
+    RelayChanged "relay_changed" Reason, Source, Permanent, Failed:
+        "The destination that was to give its data cannot be shown to have what the source sent.", "No action is needed; the data comes from the source.";
+    RelayWrong "relay_wrong" Reason, Source, Permanent, Failed:
+        "A destination gave other data than the source had sent it.", "Find out why that destination sends other data; the data comes from the source.";
     UnknownTimeZone "unknown_time_zone" Reason, User, Permanent, Failed:
         "The time zone of a schedule is not known to the node.", "Name another time zone, or install the time zone data.";
     Complete "complete" Reason, ThisMachine, Permanent, Complete:

@@ -8,7 +8,7 @@ use godwit_api::duration::parse_duration;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{
     BufferChanged, BufferFile, BufferView, Divide, DropFromBuffer, HERE, KeepInBuffer, Merge,
-    NewJob,
+    NewJob, Relay,
 };
 use godwit_api::units::human_size;
 use godwit_client::{Buffer, Client, idempotency_key};
@@ -202,6 +202,7 @@ fn warm(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
         list: Vec::new(),
         manifest: false,
         divide: Divide::default(),
+        relay: Relay::default(),
         priority: 0,
         limit: None,
         not_before: None,

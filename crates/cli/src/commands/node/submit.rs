@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::ArgMatches;
 use godwit_api::job::{JobKind, Selection, Text};
-use godwit_api::rest::{Divide, Merge, NewJob, Place};
+use godwit_api::rest::{Divide, Merge, NewJob, Place, Relay};
 use godwit_api::units::parse_rate;
 use godwit_client::{Client, idempotency_key};
 
@@ -101,6 +101,7 @@ pub(super) fn describe(
         list,
         manifest: matches.get_flag("manifest"),
         divide: divide(matches)?,
+        relay: relay(matches)?,
         priority: number(matches, "priority")?.unwrap_or(0),
         limit: optional(matches, "limit")?
             .map(|text| limit(&text))
@@ -128,6 +129,14 @@ fn merge(matches: &ArgMatches) -> Result<Merge, Failure> {
     Merge::from_word(&word).ok_or_else(|| {
         let words = Merge::WORDS.join(", ");
         Failure::usage(format!("--merge {word:?}: must be one of {words}"))
+    })
+}
+
+fn relay(matches: &ArgMatches) -> Result<Relay, Failure> {
+    let word = optional(matches, "relay")?.unwrap_or_else(|| "never".to_owned());
+    Relay::from_word(&word).ok_or_else(|| {
+        let words = Relay::WORDS.join(", ");
+        Failure::usage(format!("--relay {word:?}: must be one of {words}"))
     })
 }
 
