@@ -15,6 +15,7 @@ pub(crate) mod live;
 pub(crate) mod local;
 mod placed;
 pub(crate) mod record;
+mod relay;
 pub(crate) mod reports;
 mod shared;
 pub(crate) mod site;

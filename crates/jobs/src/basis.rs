@@ -9,6 +9,7 @@ pub(crate) mod ends;
 pub(crate) mod error;
 pub(crate) mod owners;
 pub(crate) mod pages;
+pub(crate) mod relay;
 pub(crate) mod spec;
 pub(crate) mod stored;
 pub(crate) mod this_node;

@@ -12,6 +12,7 @@ pub(crate) mod probe;
 pub(crate) mod prune;
 pub(crate) mod reasons;
 pub(crate) mod records;
+pub(crate) mod relay;
 pub(crate) mod rooms;
 pub(crate) mod rules;
 pub(crate) mod schedule;

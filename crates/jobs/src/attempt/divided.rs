@@ -72,7 +72,7 @@ pub(crate) fn carry_out(
         Err(failure) => return Some(Err(failure)),
     };
     let flights = Arc::new(Flights::new(&job.id));
-    let placing = Placing::of(&shared.this, &job.id, epoch, steering, None);
+    let placing = Placing::of(&shared.this, &job.id, epoch, steering, None, None);
     let claim = claim_of(&shared.this.reader(), job);
     let crew = || [vec![own.clone()], mates(&shared.this, job)].concat();
     let order = Order {

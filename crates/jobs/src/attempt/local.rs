@@ -20,6 +20,7 @@ use super::{AttemptEvents, ClaimFence, MakeEnv, Placing, divided};
 use crate::asking::reach::check_reach;
 use crate::asking::{Asking, manifest, reached};
 use crate::basis::ends::place_at;
+use crate::basis::relay::{self, Left};
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
 use crate::rights::Rights;
@@ -58,14 +59,20 @@ pub(super) fn carry_out(
     let guest = ready.stored.guest.as_ref();
     let mandate = guest.and_then(|guest| mandate_of(job, guest));
     let known = (ready.serving, at_start);
-    match divided::wish(
-        &context.asking,
-        job,
-        &ready.stored.new,
-        &ready.prepared,
-        mandate.as_ref(),
-        known,
-    ) {
+    let relays = relay::left(&this.reader(), job).map_err(Failure::local)?;
+    let wish = match relays {
+        // Other destinations need digests of whole files, which no divided job records.
+        Some(_) => Ok(None),
+        None => divided::wish(
+            &context.asking,
+            job,
+            &ready.stored.new,
+            &ready.prepared,
+            mandate.as_ref(),
+            known,
+        ),
+    };
+    match wish {
         Ok(None) => {}
         Ok(Some(wish)) => {
             // The nodes of a divided job read for themselves.
@@ -85,7 +92,7 @@ pub(super) fn carry_out(
         }
         Err(why) => divided::whole(events, &why),
     }
-    impose(context, job, limit, &mut ready);
+    impose(context, job, limit, relays.as_ref(), &mut ready);
     let mut prepared = ready.prepared;
     let kind = prepared.spec.kind;
     let env = Env {
@@ -101,6 +108,7 @@ pub(super) fn carry_out(
             epoch,
             control,
             Some(fence),
+            relays.as_ref().and_then(|left| left.into),
         )),
         ..(context.make_env)(&prepared.sites)
     };
@@ -112,6 +120,7 @@ pub(super) fn carry_out(
     let mut heard = events.lock();
     heard.begin(verifies, space_watch(job, &prepared, &env));
     heard.is_behind = sharing.as_ref().and_then(Sharing::is_behind);
+    heard.without = relays.and_then(|left| left.from);
     drop(heard);
     events.begins(kind);
     if let [site] = prepared.sites.as_slice() {
@@ -182,7 +191,7 @@ fn ready(context: &Context, job: &Job, control: &Control) -> Result<Ready, Failu
 }
 
 /// Sets the values of this node over the settings of a job that one node runs.
-fn impose(context: &Context, job: &Job, limit: u64, ready: &mut Ready) {
+fn impose(context: &Context, job: &Job, limit: u64, relays: Option<&Left>, ready: &mut Ready) {
     let spec = &mut ready.prepared.spec;
     // Each ended attempt counts as a retry.
     if job.retry.retries_max.is_none() && ready.serving.is_some_and(|nodes| nodes > 1) {
@@ -194,7 +203,10 @@ fn impose(context: &Context, job: &Job, limit: u64, ready: &mut Ready) {
         // From the first byte on; later changes go through the control.
         spec.imposed.limit = Some(limit);
     }
-    if ready.stored.new.manifest {
+    // Files that a relay brought would be read at the source for their digests.
+    let is_to_give = relays.is_some_and(|left| !left.has_begun);
+    spec.imposed.checksum = relays.is_some_and(|left| left.doubt);
+    if ready.stored.new.manifest || is_to_give {
         let file = manifest::file(&context.asking.this.directory, job);
         spec.imposed.manifest = Some(file);
     }
@@ -213,7 +225,8 @@ fn label(job: &Job) -> String {
 fn space_watch(job: &Job, prepared: &Prepared, env: &Env) -> Option<SpaceWatch> {
     let is_here = job.destination.site == godwit_api::rest::HERE;
     let is_copy = prepared.spec.kind != JobKind::Verify;
-    let compares = prepared.spec.settings.contains_key("checksum");
+    let spec = &prepared.spec;
+    let compares = spec.settings.contains_key("checksum") || spec.imposed.checksum;
     let exports = env
         .exports
         .clone()

@@ -22,16 +22,20 @@ pub(crate) struct Placing {
     epoch: u64,
     control: Control,
     fence: Option<Arc<ClaimFence>>,
+    /// The meaning of the destination to a relay, until an attempt has found it out.
+    relayed: Option<bool>,
 }
 
 impl Placing {
-    /// Makes the placing of an attempt with this fence. A divided attempt has none here.
+    /// Makes the placing of an attempt with this fence. A divided attempt has none here. `relayed` is the meaning of the destination to a
+    /// relay.
     pub(crate) fn of(
         this: &Arc<ThisNode>,
         job: &str,
         epoch: u64,
         control: &Control,
         fence: Option<&Arc<ClaimFence>>,
+        relayed: Option<bool>,
     ) -> Arc<dyn Attempts> {
         Arc::new(Self {
             this: Arc::clone(this),
@@ -39,6 +43,7 @@ impl Placing {
             epoch,
             control: control.clone(),
             fence: fence.cloned(),
+            relayed,
         })
     }
 
@@ -68,6 +73,7 @@ impl Attempts for Placing {
 
     fn earlier(&self) -> Earlier {
         let Placed { into, tags } = self.read();
+        let into = into.or(self.relayed);
         let attempts = self.this.reader().attempts(&self.job).unwrap_or_default();
         let first = attempts.first().filter(|_| attempts.len() > 1);
         let age = first.and_then(|first| {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use godwit_api::event::EventSink as _;
+use godwit_api::event::{EventSink as _, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_run::Control;
 use godwit_state::{Job, JobOp, Reason};
@@ -13,6 +13,7 @@ use godwit_state::{Job, JobOp, Reason};
 use super::ending::{conclude, settle};
 use super::live::Attempt;
 use super::record::Recording;
+use super::relay::Checks;
 use super::reports::Reports;
 use super::site::Away;
 use super::{AttemptEvents, Claim, ClaimFence, left, local, site};
@@ -64,27 +65,8 @@ pub(crate) fn start(
         let mut recording = None;
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {
-            if let Err(failure) = site::check_apart(&own.site, &job, &control) {
-                return Some(Err(failure));
-            }
-            match site::carry_out(&own.site, &job, epoch, limit, &events, &control) {
-                Away::Ended(op) => {
-                    op.into_iter().for_each(|op| settle(&job, &op, &events));
-                    None
-                }
-                Away::Not => {
-                    // Sites that run a transfer for this node record it themselves.
-                    recording = Some(Recording::begin(&*own.reports.tells, &job));
-                    let begun = Instant::now();
-                    let given = (limit, at_start, &fence);
-                    let ended = local::carry_out(&own.local, &job, epoch, given, &control, &events);
-                    if let Err(failure) = &ended {
-                        let stops = || control.is_cancelled() || own.reports.this.is_stopping();
-                        even_out(&own.local.asking, &job, failure, begun, &stops);
-                    }
-                    Some(ended)
-                }
-            }
+            let claimed = (epoch, limit, at_start, &fence);
+            run(&own, &job, claimed, &control, &events, &mut recording)
         });
         let ended = catch_unwind(work).unwrap_or_else(|_panic| {
             let message = "a thread of the job panicked; see the node's log";
@@ -117,5 +99,50 @@ pub(crate) fn start(
         };
         // If the state takes nothing now, the next start of the node returns the job to the queue.
         let _ = this.propose_for(&id, backoff);
+    }
+}
+
+/// Runs the attempt. Returns its end, unless that is reported already or the claim has ended.
+fn run(
+    own: &Attempts,
+    job: &Job,
+    (epoch, limit, at_start, fence): (u64, u64, RightsAtStart, &Arc<ClaimFence>),
+    control: &Control,
+    events: &Arc<AttemptEvents>,
+    recording: &mut Option<Recording>,
+) -> Option<Result<Summary, Failure>> {
+    let checks = Checks {
+        rights: &own.rights,
+        asking: &own.local.asking,
+        exported: &*own.site.exported,
+        make_env: &*own.local.make_env,
+        job,
+        control,
+        events,
+    };
+    let ready = site::check_apart(&own.site, job, control).and_then(|()| checks.before());
+    if let Err(failure) = ready {
+        return Some(Err(failure));
+    }
+    match site::carry_out(&own.site, job, epoch, limit, events, control) {
+        Away::Ended(op) => {
+            if let Err(failure) = checks.after_site(op.as_ref()) {
+                return Some(Err(failure));
+            }
+            op.into_iter().for_each(|op| settle(job, &op, events));
+            None
+        }
+        Away::Not => {
+            // Sites that run a transfer for this node record it themselves.
+            *recording = Some(Recording::begin(&*own.reports.tells, job));
+            let begun = Instant::now();
+            let given = (limit, at_start, fence);
+            let ended = local::carry_out(&own.local, job, epoch, given, control, events);
+            if let Err(failure) = &ended {
+                let stops = || control.is_cancelled() || own.reports.this.is_stopping();
+                even_out(&own.local.asking, job, failure, begun, &stops);
+            }
+            Some(ended.and_then(|summary| checks.after(&summary).map(|()| summary)))
+        }
     }
 }

@@ -11,8 +11,8 @@ use godwit_state::{
     SPEC_BYTES_MAX, Timestamp, sortable_id,
 };
 
-use super::gather;
 use super::submit::{self, Admission};
+use super::{gather, relay};
 use crate::asking::overlaps;
 use crate::basis::apart::Apart;
 use crate::basis::clock::random;
@@ -177,10 +177,14 @@ pub(super) fn invalid(detail: String) -> JobsError {
 /// The job of each destination.
 fn each(new: &NewJob) -> impl Iterator<Item = NewJob> {
     let destinations = [&new.destination].into_iter().chain(&new.more_destinations);
-    destinations.map(|destination| NewJob {
-        destination: destination.clone(),
-        more_destinations: Vec::new(),
-        ..new.clone()
+    destinations.map(|destination| {
+        let mut one = NewJob {
+            destination: destination.clone(),
+            more_destinations: Vec::new(),
+            ..new.clone()
+        };
+        relay::harden(&mut one);
+        one
     })
 }
 

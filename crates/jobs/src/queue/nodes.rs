@@ -92,6 +92,12 @@ impl Nodes {
             .any(|row| row.name == self.own && row.draining)
     }
 
+    /// Whether a node of this name is in the cluster and takes jobs.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        let mut rows = self.rows.iter();
+        rows.any(|row| row.name == name && !row.draining)
+    }
+
     /// Whether this node reaches the exports that the job needs.
     pub(crate) fn can_run(&self, job: &Job) -> bool {
         reaches(&self.exports, job)

@@ -20,8 +20,8 @@ use crate::basis::spec;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::queue::Queue;
-use crate::queue::family;
 use crate::queue::submit::{self, Admission};
+use crate::queue::{family, relay};
 use crate::rights::access;
 pub(crate) use kept::KeptTicks;
 pub(crate) use pace::TickPace;
@@ -43,6 +43,7 @@ pub(crate) fn check(
             format!("cron: {cron:?} does not come due within {YEARS_MAX} years"),
         ));
     }
+    relay::check_form(template)?;
     let may = |new: &NewJob, sources: &[Place], destination: &Place| {
         let there = access::There::of(new);
         access::check_places(&admission.rights, owner, role, there, sources, destination)

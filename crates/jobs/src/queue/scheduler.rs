@@ -27,6 +27,7 @@ use crate::queue::merging;
 use crate::queue::nodes::{NO_NODE, Nodes, Seen};
 use crate::queue::order::{self, Rules, Running};
 use crate::queue::prune::Pruner;
+use crate::queue::relay;
 use crate::queue::rules::Policy;
 use crate::queue::schedule;
 use crate::rights::access::{self, RightsAtStart};
@@ -176,7 +177,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     due.retain(|job| nodes.can_run(job));
     due.retain(|job| !away::keeps_waiting(this, &*queue.exported, job));
     let parted = merging::part(reader, due, (&this.name, at), &|id| live.contains(id))?;
-    let due = parted.free;
+    let due = relay::sift(queue, reader, &nodes, parted.free)?;
     let kinship = kin::read(reader, &this.name, &due)?;
     let (due, again) = seen.sift(due, &nodes, (&kinship, running.len()), Instant::now());
     let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
@@ -307,7 +308,10 @@ fn follow_up(
             live.leave(&job.id);
             continue;
         }
-        if away::leaves(reports, &*queue.exported, reader, &job)? {
+        if away::leaves(reports, &*queue.exported, reader, &job)?
+            || relay::ends_stray(queue, reader, &job)?
+            || relay::leaves(queue, reader, &job)?
+        {
             continue;
         }
         let rights = &queue.rights;

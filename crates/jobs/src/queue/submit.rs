@@ -18,12 +18,13 @@ use crate::asking::{Asking, manifest};
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
+use crate::basis::relay::KEY;
 use crate::basis::spec;
 pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
 use crate::basis::this_node::ThisNode;
 use crate::basis::turns::Turns;
-use crate::queue::{family, gather};
+use crate::queue::{family, gather, relay};
 use crate::rights::{Rights, access};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
@@ -56,6 +57,15 @@ pub(crate) fn submit(
     new: &NewJob,
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
+    relay::check_form(new)?;
+    if key.as_deref().is_some_and(|key| key.starts_with(KEY)) {
+        return Err(JobsError::invalid(
+            FailureCode::Invalid,
+            format!(
+                "the node itself uses idempotency keys that begin with {KEY:?}; choose another key"
+            ),
+        ));
+    }
     if !new.more_destinations.is_empty() || new.gather {
         return family::submit(admission, actor, owner, new, key);
     }

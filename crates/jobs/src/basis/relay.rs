@@ -1,0 +1,268 @@
+//! Owns the relays of a job with several destinations: their keys, their places, and their effect on the destination. A relay is an ordinary
+//! job of the same owner, which copies from a complete destination to another one.
+//! Starts no relay: `queue::relay` does.
+
+use godwit_api::failure::FailureCode;
+use godwit_api::rest::{NewJob, Place, Relay};
+use godwit_api::units::human_size;
+use godwit_state::{Agreed, Families, Job, JobAmounts, JobState, Reader, Reason};
+
+use crate::basis::documents;
+use crate::basis::error::JobsError;
+use crate::basis::spec;
+use crate::basis::stored::Stored;
+use crate::basis::words::clip;
+
+/// Prefix of the keys of relays; no user may give such a key.
+pub(crate) const KEY: &str = "relay:";
+
+/// The jobs of the two destinations that a relay connects.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Pair {
+    /// The destination that gets data.
+    pub(crate) taker: String,
+    /// The complete destination.
+    pub(crate) giver: String,
+}
+
+impl Pair {
+    /// The pair of a relay; None for any other job.
+    pub(crate) fn of(job: &Job) -> Option<Self> {
+        let key = job.idempotency_key.as_deref()?;
+        let (taker, giver) = key.strip_prefix(KEY)?.split_once(':')?;
+        Some(Self {
+            taker: taker.to_owned(),
+            giver: giver.to_owned(),
+        })
+    }
+
+    /// The key of the only relay between two destinations.
+    pub(crate) fn key(taker: &Job, giver: &Job) -> String {
+        format!("{KEY}{}:{}", taker.id, giver.id)
+    }
+}
+
+/// The other destinations of the job's parent, if the job may take its data from them; None for any other job.
+pub(crate) fn siblings(reader: &Reader, job: &Job) -> Result<Option<Vec<Job>>, JobsError> {
+    let Some(parent) = Families(reader).parent(&job.id)? else {
+        return Ok(None);
+    };
+    if Stored::of(reader, &job.id)?.new.relay != Relay::Auto {
+        return Ok(None);
+    }
+    let mut siblings = Families(reader).children(&parent)?;
+    siblings.retain(|one| one.id != job.id);
+    Ok(Some(siblings))
+}
+
+/// The relay from one destination to another one, if there was any.
+pub(crate) fn between(reader: &Reader, taker: &Job, giver: &Job) -> Result<Option<Job>, JobsError> {
+    Ok(reader.job_by_key(&taker.owner, &Pair::key(taker, giver))?)
+}
+
+/// The state in which the relays to a destination have left it.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// Some data may be there that was not checked, or is wrong: existing files must be compared by their contents.
+    pub(crate) doubt: bool,
+    /// The reason of the job once it is complete: where its data came from.
+    pub(crate) from: Option<Reason>,
+    /// Whether a relay may have written there.
+    pub(crate) has_begun: bool,
+    /// Whether that relay took it that the source goes into the destination, if no attempt has found out. An attempt from the source must take
+    /// it so, too, because the relay may have made the directory.
+    pub(crate) into: Option<bool>,
+}
+
+/// The state in which relays have left the destination of a job; None for a job that takes no data from other destinations.
+pub(crate) fn left(reader: &Reader, job: &Job) -> Result<Option<Left>, JobsError> {
+    let Some(siblings) = siblings(reader, job)? else {
+        return Ok(None);
+    };
+    let mut left = Left::default();
+    for giver in &siblings {
+        let Some(relay) = between(reader, job, giver)? else {
+            continue;
+        };
+        let is_complete = relay.state == JobState::Complete;
+        if !is_complete && !has_begun(reader, &relay)? {
+            continue;
+        }
+        let [one, other] = [&relay.destination, &job.destination].map(documents::parts);
+        let guess = plain(&one?) != plain(&other?);
+        let root = root(&Stored::of(reader, &job.id)?.new, None, guess);
+        left.into = root.filter(|root| !root.is_known).map(|root| root.into);
+        left.has_begun = true;
+        left.doubt |= !is_complete;
+        if is_complete {
+            let bytes = JobAmounts(reader).of(&relay.id)?.bytes;
+            let text = format!(
+                "The whole job is done. {} came from {}, by job {}, and were checked by the digests of the source.",
+                human_size(bytes),
+                words(giver),
+                relay.id
+            );
+            left.from = Some(Reason::new(FailureCode::Relayed, clip(&text)));
+        }
+    }
+    Ok(Some(left))
+}
+
+/// Whether a relay may have written something.
+pub(crate) fn has_begun(reader: &Reader, relay: &Job) -> Result<bool, JobsError> {
+    let agreed = Agreed(reader);
+    let placed = agreed.placed(&relay.id)?;
+    let is_placed = placed.into.is_some() || !placed.tags.is_empty();
+    Ok(is_placed || agreed.route(&relay.id)?.is_some())
+}
+
+/// A destination in texts. Its path is not among them: a viewer may see only one of the two places.
+pub(crate) fn words(giver: &Job) -> String {
+    format!(
+        "the destination at {} (job {})",
+        giver.destination.site, giver.id
+    )
+}
+
+/// The place that holds the data set of a destination.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Root {
+    pub(crate) place: Place,
+    /// Whether the source went into the destination; otherwise it became the destination.
+    pub(crate) into: bool,
+    /// Whether this is certain. Otherwise no attempt has found out, and `into` is a guess.
+    pub(crate) is_known: bool,
+}
+
+/// The root of a destination by its description, and `into` as its attempts found it. `guess` stands for that where no attempt did. None where
+/// the root cannot be named.
+pub(crate) fn root(new: &NewJob, into: Option<bool>, guess: bool) -> Option<Root> {
+    let (sources, destination) = spec::places(new).ok()?;
+    let mut all = sources.iter().chain([&destination]);
+    if all.any(Place::is_memory) {
+        return None;
+    }
+    let itself = |into: bool, is_known: bool| Root {
+        place: plain(&destination),
+        into,
+        is_known,
+    };
+    let source = match sources.as_slice() {
+        [source] if !source.contents => source,
+        // The names of several sources, and the contents of one, are below the destination.
+        _ => return Some(itself(true, true)),
+    };
+    let known = into.or_else(|| destination.directory.then_some(true));
+    if !known.unwrap_or(guess) {
+        return Some(itself(false, known.is_some()));
+    }
+    let name = source.path.rsplit(|byte| *byte == b'/').next()?;
+    if name.is_empty() {
+        return None;
+    }
+    let mut place = plain(&destination);
+    if !place.path.is_empty() {
+        place.path.push(b'/');
+    }
+    place.path.extend_from_slice(name);
+    Some(Root {
+        place,
+        into: true,
+        is_known: known.is_some(),
+    })
+}
+
+/// The same place, without a mark of how it is meant.
+pub(crate) fn plain(place: &Place) -> Place {
+    Place {
+        directory: false,
+        contents: false,
+        ..place.clone()
+    }
+}
+
+/// Settings after which a copy need not be the source, or no digest vouches for it. A job with one of them relays nothing.
+pub(crate) const EXCLUDED: [&str; 6] = [
+    "dry-run",
+    "existing",
+    "force",
+    "ignore-existing",
+    "size-only",
+    "update",
+];
+
+/// Settings of a destination that hold for a relay to it, too: the metadata to keep, and how the data travels.
+pub(crate) const CARRIED: [&str; 23] = [
+    "acls",
+    "archive",
+    "block-size",
+    "cipher",
+    "congestion",
+    "digest",
+    "direct",
+    "encryption",
+    "group",
+    "handshake-deadline",
+    "memory",
+    "no-sync",
+    "numeric-ids",
+    "owner",
+    "priority",
+    "readers",
+    "retry-for",
+    "specials",
+    "stall-deadline",
+    "streams",
+    "verify",
+    "writers",
+    "xattrs",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(source: &str, destination: &str) -> NewJob {
+        serde_json::from_value(serde_json::json!({
+            "sources": [source], "destination": destination,
+        }))
+        .expect("a job")
+    }
+
+    fn root_of(source: &str, destination: &str, into: Option<bool>) -> Option<(String, bool)> {
+        let root = root(&new(source, destination), into, false)?;
+        Some((root.place.to_string(), root.is_known))
+    }
+
+    #[test]
+    fn the_data_set_is_where_an_attempt_put_it() {
+        let place = |text: &str, is_known| Some((text.to_owned(), is_known));
+        for (destination, into, expected) in [
+            ("b:/in", Some(true), place("b:/in/run", true)),
+            ("b:/in", Some(false), place("b:/in", true)),
+            ("b:/in", None, place("b:/in", false)),
+            ("b:/in/", None, place("b:/in/run", true)),
+            ("b:/in/deep", Some(true), place("b:/in/deep/run", true)),
+        ] {
+            assert_eq!(root_of("here:/data/run", destination, into), expected);
+        }
+        let contents = root_of("here:/data/run/.", "b:/in", None);
+        assert_eq!(contents, place("b:/in", true));
+        // The name of a whole export is not known here, and memory has none.
+        assert_eq!(root_of("here:/data", "b:/in", Some(true)), None);
+        assert_eq!(root_of("here:mem:1GiB", "b:/in", Some(true)), None);
+    }
+
+    #[test]
+    fn several_sources_are_below_their_destination() {
+        let several = NewJob {
+            sources: vec!["here:/data/a".to_owned(), "here:/data/b".to_owned()],
+            ..new("here:/data/a", "b:/in")
+        };
+        let root = root(&several, None, false).expect("a root");
+        assert_eq!(
+            (root.place.to_string().as_str(), root.is_known),
+            ("b:/in", true)
+        );
+    }
+}

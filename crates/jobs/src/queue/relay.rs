@@ -1,0 +1,340 @@
+//! Decides that a destination which failed or fell behind takes its data from a complete one, and submits the relay: an ordinary job of the same
+//! owner, with the owner's rights at both places and no others. The destination waits for it, and then compares with the source as ever.
+//! Checks no data (`attempt::relay`), and moves none.
+
+use godwit_api::failure::FailureCode;
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::{Divide, NewJob, Place, ProgressView, Relay};
+use godwit_state::{Actor, Agreed, Job, JobOp, JobState, Op, ProposeError, Reader, Reason, Role};
+
+use super::family::invalid;
+use super::nodes::Nodes;
+use super::{Queue, submit};
+use crate::basis::error::JobsError;
+use crate::basis::relay::{self, CARRIED, EXCLUDED, Pair};
+use crate::basis::stored::Stored;
+use crate::basis::words::clip;
+use crate::rights::access;
+
+/// How long a relay waits for the node that has the digests of its giver.
+const PATIENCE_MS: i64 = 60_000;
+
+/// A relay that may be submitted.
+struct Plan {
+    new: NewJob,
+    places: (Vec<Place>, Place),
+    role: Option<Role>,
+}
+
+/// Whether a job of this form may relay.
+pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
+    if new.relay == Relay::Never {
+        return Ok(());
+    }
+    let is_here = |text: &String| text.parse::<Place>().is_ok_and(|place| place.is_here());
+    let excluded = EXCLUDED
+        .iter()
+        .find(|name| new.settings.contains_key(**name));
+    let what = match excluded {
+        _ if new.gather || new.more_destinations.is_empty() => {
+            "only a job with several destinations relays; leave relay out".to_owned()
+        }
+        _ if !new.list.is_empty() => {
+            "a list names single entries, and a relay brings a whole directory; leave one of them out"
+                .to_owned()
+        }
+        _ if new.divide == Divide::Always => {
+            "a divided job records no digests of whole files; leave divide or relay out".to_owned()
+        }
+        _ if !new.sources.iter().all(is_here) => {
+            "the digests of sources at another site are there; leave relay out, or submit the job at that site"
+                .to_owned()
+        }
+        Some(name) => format!(
+            "with the setting {name} a copy need not equal the source, so no digest vouches for it; leave one of them out"
+        ),
+        None => return Ok(()),
+    };
+    Err(invalid(format!("relay: {what}")))
+}
+
+/// Has the job of a destination record digests that a giver cannot forge, unless its owner chose others.
+pub(super) fn harden(new: &mut NewJob) {
+    if new.relay == Relay::Auto {
+        let digest = new.settings.entry("digest".to_owned());
+        digest.or_insert_with(|| vec![Text::from("blake3")]);
+    }
+}
+
+/// The due jobs that may begin here, without destinations that wait for a relay, and relays that are not for this node.
+pub(crate) fn sift(
+    queue: &Queue,
+    reader: &Reader,
+    nodes: &Nodes,
+    due: Vec<Job>,
+) -> Result<Vec<Job>, JobsError> {
+    let mut kept = Vec::with_capacity(due.len());
+    for job in due {
+        let waits = match Pair::of(&job) {
+            Some(pair) => {
+                ends_stray(queue, reader, &job)?
+                    || is_for_another(queue, reader, nodes, (&job, &pair))?
+            }
+            None => keeps_waiting(queue, reader, &job)?,
+        };
+        if !waits {
+            kept.push(job);
+        }
+    }
+    Ok(kept)
+}
+
+/// Cancels a relay whose taker does not wait for it any more; returns whether it is one.
+pub(crate) fn ends_stray(queue: &Queue, reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+    let Some(pair) = Pair::of(job) else {
+        return Ok(false);
+    };
+    let taker = reader.job(&pair.taker)?;
+    if taker.is_some_and(|taker| taker.state.waits()) {
+        return Ok(false);
+    }
+    let comment = format!("job {} does not wait for its data any more", pair.taker);
+    let cancel = JobOp::Cancel {
+        comment: Some(comment),
+    };
+    // A refusal means that the job was changed meanwhile.
+    drop(queue.this.propose_for(&job.id, cancel));
+    Ok(true)
+}
+
+/// Whether another node has the digests for a relay, and may take it soon.
+fn is_for_another(
+    queue: &Queue,
+    reader: &Reader,
+    nodes: &Nodes,
+    (job, pair): (&Job, &Pair),
+) -> Result<bool, JobsError> {
+    let waited = queue.this.now().0.saturating_sub(job.since.0);
+    if waited >= PATIENCE_MS {
+        return Ok(false);
+    }
+    let attempts = reader.attempts(&pair.giver)?;
+    let last = attempts.last().map(|last| last.node.as_str());
+    Ok(last.is_some_and(|node| node != queue.this.name && nodes.takes(node)))
+}
+
+/// Whether a destination waits for a relay, which is submitted if necessary. The job says so. After each failed attempt there is one relay at
+/// most; then the source is next.
+fn keeps_waiting(queue: &Queue, reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+    if job.attempts == 0 {
+        return Ok(false);
+    }
+    let mut pairs = Vec::new();
+    for giver in relay::siblings(reader, job)?.unwrap_or_default() {
+        let relay = relay::between(reader, job, &giver)?;
+        pairs.push((giver, relay));
+    }
+    for (giver, relay) in &pairs {
+        if let Some(relay) = relay.as_ref().filter(|relay| !relay.state.ended()) {
+            explain(queue, job, giver, &relay.id);
+            return Ok(true);
+        }
+    }
+    let is_over = |relay: &Job| {
+        relay.state == JobState::Complete || relay.ended.is_some_and(|ended| ended >= job.since)
+    };
+    let mut relays = pairs.iter().filter_map(|(_, relay)| relay.as_ref());
+    if relays.any(is_over) {
+        return Ok(false);
+    }
+    for (giver, relay) in &pairs {
+        match begin(queue, reader, (job, giver), relay.as_ref()) {
+            Ok(Some(id)) => {
+                explain(queue, job, giver, &id);
+                return Ok(true);
+            }
+            Ok(None) => {}
+            Err(error) => queue.this.log(&format!(
+                "job {}: its data does not come from job {}: {error}",
+                job.id, giver.id
+            )),
+        }
+    }
+    Ok(false)
+}
+
+/// Returns a running job to the queue that is far behind the others, if one of those can give it the data. It does so once, because that
+/// uses up a retry.
+pub(crate) fn leaves(queue: &Queue, reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+    let is_far_behind = |progress: &ProgressView| {
+        let total = progress.bytes_total;
+        progress.behind && total.is_some_and(|total| progress.bytes < total / 2)
+    };
+    let progress = queue.attempts.reports.live.progress(&job.id);
+    let Some(progress) = progress.filter(is_far_behind) else {
+        return Ok(false);
+    };
+    if job.retries > 0 || job.retry.retries_max == Some(0) {
+        return Ok(false);
+    }
+    for giver in relay::siblings(reader, job)?.unwrap_or_default() {
+        if plan(queue, reader, (job, &giver)).is_ok_and(|plan| plan.is_some()) {
+            let text = format!(
+                "The destination is behind the others, and takes its data from {}.",
+                relay::words(&giver)
+            );
+            let backoff = JobOp::Backoff {
+                epoch: job.epoch,
+                reason: Reason::new(FailureCode::Relaying, clip(&text)),
+                next_attempt: queue.this.now(),
+                bytes: progress.moved.bytes,
+                files: progress.moved.files,
+            };
+            // A refusal means that the job was changed meanwhile. The next pass stops the attempt, because its claim has ended.
+            return Ok(queue.this.propose_for(&job.id, backoff).is_ok());
+        }
+    }
+    Ok(false)
+}
+
+/// Submits the relay between two destinations, or lets it run again. Returns its id; None if this giver cannot give.
+fn begin(
+    queue: &Queue,
+    reader: &Reader,
+    (taker, giver): (&Job, &Job),
+    relay: Option<&Job>,
+) -> Result<Option<String>, JobsError> {
+    let Some(plan) = plan(queue, reader, (taker, giver))? else {
+        return Ok(None);
+    };
+    if let Some(relay) = relay {
+        return match queue.this.propose_for(&relay.id, JobOp::Retry) {
+            Ok(()) => Ok(Some(relay.id.clone())),
+            Err(ProposeError::Refused(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+    }
+    let Plan { new, places, role } = plan;
+    submit::check_room(&queue.admission, &taker.owner)?;
+    let text = Stored::text_of(reader, &new, role, &places)?;
+    let key = Pair::key(taker, giver);
+    let actor = Actor::node(queue.this.name.clone());
+    let (id, _) = submit::propose(&queue.this, actor, &|at| {
+        let (text, key) = (text.clone(), Some(key.clone()));
+        let job = submit::build(at, &taker.owner, &new, text, &places, key);
+        Ok((job.id.clone(), Op::Submit(Box::new(job))))
+    })?;
+    Ok(Some(id))
+}
+
+/// The relay between two destinations. None if the giver is not complete, gave wrong data before, or has no digests here, and where a root is
+/// not certain.
+fn plan(
+    queue: &Queue,
+    reader: &Reader,
+    (taker, giver): (&Job, &Job),
+) -> Result<Option<Plan>, JobsError> {
+    let kept = || godwit_history::open_manifest(&queue.this.directory, &giver.id);
+    if giver.state != JobState::Complete || kept()?.is_none() || gave_wrong_data(reader, giver)? {
+        return Ok(None);
+    }
+    let (from, to) = (
+        Stored::of(reader, &giver.id)?,
+        Stored::of(reader, &taker.id)?,
+    );
+    let into =
+        |job: &Job| -> Result<Option<bool>, JobsError> { Ok(Agreed(reader).placed(&job.id)?.into) };
+    let gives = relay::root(&from.new, into(giver)?, false).filter(|root| root.is_known);
+    let Some(gives) = gives else {
+        return Ok(None);
+    };
+    let Some(takes) = relay::root(&to.new, into(taker)?, gives.into) else {
+        return Ok(None);
+    };
+    // The name of a site may belong to another identity by now than for the two jobs.
+    for (stored, place) in [(&from, &gives.place), (&to, &takes.place)] {
+        if !place.is_here() {
+            stored.site(reader, &place.site)?;
+        }
+    }
+    let new = describe(taker, &to.new, (&gives.place, &takes.place));
+    let places = submit::check(&queue.this, &new)?;
+    // The copy at either end is checked, and therefore read.
+    access::check_owner(
+        &queue.rights,
+        (&taker.owner, to.role),
+        access::There::of(&new),
+        &[gives.place, takes.place.clone()],
+        &takes.place,
+    )?;
+    Ok(Some(Plan {
+        new,
+        places,
+        role: to.role,
+    }))
+}
+
+/// Whether a relay from this giver brought other data than the source had sent it.
+fn gave_wrong_data(reader: &Reader, giver: &Job) -> Result<bool, JobsError> {
+    for taker in relay::siblings(reader, giver)?.unwrap_or_default() {
+        let relay = relay::between(reader, &taker, giver)?;
+        let why = relay.and_then(|relay| relay.reason);
+        if why.is_some_and(|why| why.code == FailureCode::RelayWrong) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The description of a relay: the contents of one directory go into the other one. Its first failure ends it, because the source is next.
+fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
+    let carried = of.settings.iter();
+    let carried = carried.filter(|(name, _)| CARRIED.contains(&name.as_str()));
+    let from = Place {
+        directory: true,
+        contents: true,
+        ..from.clone()
+    };
+    let to = Place {
+        directory: true,
+        ..to.clone()
+    };
+    NewJob {
+        kind: JobKind::Copy,
+        sources: vec![from.to_string()],
+        destination: to.to_string(),
+        more_destinations: Vec::new(),
+        gather: false,
+        label: clip(format!("{} (relay to job {})", taker.label, taker.id).trim()),
+        settings: carried
+            .map(|(name, values)| (name.clone(), values.clone()))
+            .collect(),
+        selection: None,
+        list: Vec::new(),
+        manifest: false,
+        divide: Divide::Never,
+        relay: Relay::Never,
+        priority: taker.priority,
+        limit: taker.limit,
+        not_before: None,
+        deadline: taker.deadline,
+        retries_max: Some(0),
+    }
+}
+
+/// Has a waiting destination say where its data comes from.
+fn explain(queue: &Queue, job: &Job, giver: &Job, relay: &str) {
+    let text = format!(
+        "The data comes from {}, by job {relay}.",
+        relay::words(giver)
+    );
+    let reason = Reason::new(FailureCode::Relaying, clip(&text));
+    if job.reason.as_ref() != Some(&reason) {
+        let explain = JobOp::Explain {
+            seen: job.epoch,
+            reason,
+        };
+        // A refusal means that the job was changed meanwhile.
+        drop(queue.this.propose_for(&job.id, explain));
+    }
+}
