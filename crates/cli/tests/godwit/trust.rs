@@ -12,6 +12,7 @@ mod hidden;
 mod mates;
 mod named;
 mod redirected;
+mod relays;
 mod roles;
 mod scanned;
 mod silent;

@@ -214,17 +214,18 @@ impl Checks<'_> {
             .map_err(Failure::local)?;
         let path = place.below_exports();
         let goes_on = || !self.control.is_cancelled();
-        let unreachable = |no: Refusal| {
-            Failure::new(FailureCode::Unreachable, format!("{place}: {}", no.message))
+        let refused = |no: Refusal| {
+            let code = no.code.known().unwrap_or(FailureCode::PeerFailed);
+            Failure::new(code, format!("{place}: {}", no.message))
         };
-        let living = reached::living(self.asking, site, &path, &goes_on).map_err(unreachable)?;
+        let living = reached::living(self.asking, site, &path, &goes_on).map_err(refused)?;
         let node = reached::peer(&living.site);
         let question = Question::Stat { path: Text(path) };
         match reached::ask(self.asking, &node, &question, WITHIN, &goes_on) {
             Ok(Answer::Entry(_)) => Ok(true),
             Ok(_) => Err(failed(&"the site answered another question")),
             Err(no) if no.code == code::NOT_FOUND => Ok(false),
-            Err(no) => Err(unreachable(no)),
+            Err(no) => Err(refused(no)),
         }
     }
 
