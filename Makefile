@@ -1,6 +1,6 @@
 # Thin: cargo does the work.
 
-.PHONY: book build portable static check test python demo demo-node demo-cluster demo-build install package pictures
+.PHONY: book build portable static check test python demo demo-node demo-cluster demo-distribute demo-build install package pictures
 
 PREFIX ?= /usr/local
 
@@ -49,6 +49,9 @@ demo-node: demo-build
 
 demo-cluster: demo-build
 	GODWIT=$(CURDIR)/target/demo/godwit scripts/demo-cluster.sh
+
+demo-distribute: demo-build
+	GODWIT=$(CURDIR)/target/demo/godwit scripts/demo-distribute.sh
 
 demo-build:
 	scripts/setup.sh demo

@@ -1,4 +1,4 @@
-//! Runs the demonstrations of sites and clusters, as `make demo-node` and `make demo-cluster` do, with the binary of the tests.
+//! Runs the demonstrations of sites and clusters, as `make demo-node` and its siblings do, with the binary of the tests.
 //! Does not judge the speed.
 
 use std::fs;
@@ -49,6 +49,31 @@ fn two_clusters_a_job_and_a_killed_node() {
         said.contains("attempts    2"),
         "it was taken over: {said}{error}"
     );
+    let left = fs::read_dir(place.path()).expect("listed").count();
+    assert_eq!(left, 0, "nothing is left");
+}
+
+#[test]
+fn one_read_for_three_sites_a_repair_from_one_of_them_and_a_round_from_the_buffer() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/demo-distribute.sh");
+    let place = tempfile::tempdir().expect("a directory");
+    let output = Command::new(script)
+        .env("GODWIT", env!("CARGO_BIN_EXE_godwit"))
+        .env("TMPDIR", place.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash is there");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{error}");
+    for words in [
+        "came from the destination at site",
+        "identical at three sites: 81 files",
+        "bytes came from the buffer",
+        "identical at three sites again",
+    ] {
+        assert!(said.contains(words), "{words}: {said}{error}");
+    }
     let left = fs::read_dir(place.path()).expect("listed").count();
     assert_eq!(left, 0, "nothing is left");
 }

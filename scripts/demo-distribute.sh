@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# One site with a transfer buffer sends a data set to three sites with one read. One of them is killed on the way, and takes its data from
+# another one. A second round comes from the buffer.
+# Leaves nothing behind: keys, data and state are in a temporary directory.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+godwit=${GODWIT:-$PWD/target/release/godwit}
+if [ ! -x "$godwit" ]; then
+    echo "demo-distribute: $godwit is missing: run make build" >&2
+    exit 1
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/godwit-demo-distribute.XXXXXX")
+declare -A pids=() addresses=()
+clean_up() {
+    for pid in "${pids[@]}"; do
+        kill -9 "$pid" 2>/dev/null || true
+    done
+    wait 2>/dev/null || true
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+say() { printf '\n== %s\n' "$*"; }
+fail() {
+    echo "demo-distribute: $*" >&2
+    exit 1
+}
+at() {
+    local site=$1
+    shift
+    GODWIT_HOME=$work/$site/home "$godwit" "$@"
+}
+
+# Starts the node of a site; waits for its address and until its API answers.
+start_node() {
+    local site=$1 listen=$2 log=$work/$1/node.log
+    shift 2
+    mkdir -p "$work/$site/data"
+    : >"$log"
+    GODWIT_HOME=$work/$site/home "$godwit" serve --listen "$listen" --export "data=$work/$site/data" "$@" >"$log" 2>&1 &
+    pids[$site]=$!
+    for _ in $(seq 600); do
+        if at "$site" node status >/dev/null 2>&1; then
+            addresses[$site]=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
+            return
+        fi
+        if ! kill -0 "${pids[$site]}" 2>/dev/null; then
+            break
+        fi
+        sleep 0.1
+    done
+    echo "demo-distribute: the node of $site did not start:" >&2
+    cat "$log" >&2
+    exit 1
+}
+
+# A figure of the transfer buffer at siteA.
+figure() { at siteA buffer status --json | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; }
+
+# The id of the job of a destination.
+child() { at siteA job list --all --parent "$1" --json | grep "\"destination\":\"$2:" | grep -o '"id":"[^"]*"' | cut -d '"' -f 4 | sed -n 1p; }
+
+# Bytes that a running job has moved.
+moved() { at siteA job show "$1" --json 2>/dev/null | sed -n 's/.*"progress":{[^}]*"bytes":\([0-9]*\).*/\1/p'; }
+
+# A job to all three sites, below this name; its id.
+submit() {
+    local name=$1
+    shift
+    at siteA job submit here:/data/run42 --to "siteB:/data/$name" --to "siteC:/data/$name" --to "siteD:/data/$name" "$@"
+}
+
+say "Four sites: siteA has a transfer buffer; the others know siteA alone, and let it read and write"
+start_node siteA 127.0.0.1:0 --buffer-path "$work/siteA/flash" --buffer-bytes 1GiB
+for site in siteB siteC siteD; do
+    start_node "$site" 127.0.0.1:0
+    at "$site" access allow "$(at siteA id)" --export data --read --write
+    at siteA site add "$site" "${addresses[$site]}" --identity "$(at "$site" id)"
+done
+at siteA site list
+
+say "A data set at siteA"
+at siteA gen '60x1KiB..64KiB,20x1MiB..4MiB,1x64MiB' "$work/siteA/data/run42" --seed 7
+# The buffer takes no file that changed a moment ago.
+find "$work/siteA/data/run42" -type f -exec touch -d '1 hour ago' {} +
+files=$(find "$work/siteA/data/run42" -type f | wc -l)
+total=$(find "$work/siteA/data/run42" -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum }')
+echo "$files files, $total bytes"
+
+say "A job to three sites, whose source is read once; half-way the node of siteD is killed"
+id=$(submit run42 --label night-42 --limit 40MB/s --relay auto --retries 0 --setting retry-for=0s --setting keep-in-buffer=1h)
+killed=$(child "$id" siteD)
+echo "job $id, siteD by job $killed"
+for _ in $(seq 600); do
+    bytes=$(moved "$killed")
+    if [ "${bytes:-0}" -ge $((total / 3)) ]; then
+        break
+    fi
+    sleep 0.05
+done
+kill -9 "${pids[siteD]}"
+wait "${pids[siteD]}" 2>/dev/null || true
+echo "at ${bytes:-0} bytes: siteD is gone"
+at siteA job watch "$id" || true
+read_once=$(figure missed_bytes)
+
+say "siteD is back, and its job runs again: the data comes from another destination"
+start_node siteD "${addresses[siteD]}"
+at siteA job retry "$id"
+at siteA job watch "$id"
+shown=$(at siteA job show "$killed")
+echo "$shown"
+grep -q 'came from the destination at site[BC]' <<<"$shown" || fail "siteD did not take its data from another destination"
+
+say "The report of the job"
+at siteA job report "$id"
+read_in_all=$(figure missed_bytes)
+echo "siteA read $read_once bytes of its source for three destinations, and $((read_in_all - read_once)) more for the repair, of $total"
+if [ "$read_in_all" -lt "$total" ] || [ "$read_in_all" -gt $((total + total / 4)) ]; then
+    fail "the source was not read once"
+fi
+
+say "What arrived is what was sent"
+for site in siteB siteC siteD; do
+    diff -r "$work/siteA/data/run42" "$work/$site/data/run42"
+done
+echo "identical at three sites: $files files, $total bytes"
+
+say "A second round comes from the buffer"
+for _ in $(seq 600); do
+    if [ "$(figure bytes_filling)" -eq 0 ]; then
+        break
+    fi
+    sleep 0.1
+done
+hit=$(figure hit_bytes)
+id=$(submit again)
+at siteA job watch "$id"
+hit=$(($(figure hit_bytes) - hit))
+at siteA buffer status
+echo "$hit of $total bytes came from the buffer, and $(($(figure missed_bytes) - read_in_all)) from the source"
+if [ "$hit" -lt $((total - total / 10)) ]; then
+    fail "the second round did not come from the buffer"
+fi
+for site in siteB siteC siteD; do
+    diff -r "$work/siteA/data/run42" "$work/$site/data/again"
+done
+echo "identical at three sites again"
