@@ -9,4 +9,6 @@ export const CODES = {
   lateCalls: 'late_calls',
   /** The node is older than the page. */
   noSuchRoute: 'no_such_route',
+  /** Data came from another destination of the job. */
+  relayed: 'relayed',
 } as const;

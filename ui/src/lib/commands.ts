@@ -34,6 +34,7 @@ export function asCommand(job: NewJob): string {
     ...(job.kind === 'sync' ? ['--sync'] : []),
     ...(job.kind === 'verify' ? ['--verify'] : []),
     ...(job.manifest ? ['--manifest'] : []),
+    ...(job.relay === 'auto' ? ['--relay auto'] : []),
     ...(job.label ? [`--label ${quoted(job.label)}`] : []),
     ...(job.priority ? [`--priority ${job.priority}`] : []),
     ...(job.limit ? [`--limit ${quoted(String(job.limit))}`] : []),

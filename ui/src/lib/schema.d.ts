@@ -2099,6 +2099,11 @@ export interface components {
              */
             priority?: number;
             /**
+             * @description Whether a destination that failed or fell behind takes its data from another destination that is complete. Only for a job with
+             *     several destinations, and sources at this site.
+             */
+            relay?: components["schemas"]["Relay"];
+            /**
              * Format: int32
              * @description Number of retries. Without it, only the deadline ends them.
              */
@@ -2504,6 +2509,11 @@ export interface components {
             /** @description One sentence for people. */
             text: string;
         };
+        /**
+         * @description Whether a destination takes its data from another destination of the job that is complete.
+         * @enum {string}
+         */
+        Relay: "never" | "auto";
         /** @description An entry to remove. */
         RemoveEntry: {
             /**

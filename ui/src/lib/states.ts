@@ -95,8 +95,9 @@ export function because(job: Job, now: number): string {
     const took = job.ended && job.started ? ` Took ${span(Date.parse(job.ended) - Date.parse(job.started))}.` : '';
     const dry = dryRun(job);
     if (dry) return `A dry run, so nothing is changed: ${dry}.`;
-    // Calls of a node that does not answer may come yet.
-    const late = job.reason?.code === CODES.lateCalls ? ` ${reasonText(job.reason)}` : '';
+    // Calls of a node that does not answer may come yet, or data came from another destination.
+    const says = job.reason?.code === CODES.lateCalls || job.reason?.code === CODES.relayed;
+    const late = says ? ` ${reasonText(job.reason)}` : '';
     return `${job.kind === 'verify' ? 'All entries are as the manifest says.' : 'All entries arrived.'}${took}${late}`;
   }
   const parts = [reasonText(job.reason)];

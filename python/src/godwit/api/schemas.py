@@ -26,6 +26,8 @@ RateInput = Union[int, str]
 """A rate in a request."""
 RateKind = Literal["node", "site", "channel"]
 """Subject of rates."""
+Relay = Literal["never", "auto"]
+"""Whether a destination takes its data from another destination of the job that is complete."""
 RightName = Literal["read", "write", "list", "delete"]
 """One right of a rule."""
 RoleName = Literal["viewer", "operator", "admin"]
@@ -834,6 +836,8 @@ class NewJob(TypedDict):
     not_before: NotRequired[Optional[Timestamp]]
     priority: NotRequired[int]
     """Jobs with a higher priority run first."""
+    relay: NotRequired[Relay]
+    """Whether a destination that failed or fell behind takes its data from another destination that is complete. Only for a job with several destinations, and sources at this site."""
     retries_max: NotRequired[Optional[int]]
     """Number of retries. Without it, only the deadline ends them."""
     selection: NotRequired[Optional[Selection]]
