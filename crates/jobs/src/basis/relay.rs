@@ -5,16 +5,13 @@
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewJob, Place, Relay};
 use godwit_api::units::human_size;
-use godwit_state::{Agreed, Families, Job, JobAmounts, JobState, Reader, Reason};
+use godwit_state::{Agreed, Families, Job, JobAmounts, JobState, RELAY_KEY, Reader, Reason};
 
 use crate::basis::documents;
 use crate::basis::error::JobsError;
 use crate::basis::spec;
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
-
-/// Prefix of the keys of relays; no user may give such a key.
-pub(crate) const KEY: &str = "relay:";
 
 /// The jobs of the two destinations that a relay connects.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,7 +26,7 @@ impl Pair {
     /// The pair of a relay; None for any other job.
     pub(crate) fn of(job: &Job) -> Option<Self> {
         let key = job.idempotency_key.as_deref()?;
-        let (taker, giver) = key.strip_prefix(KEY)?.split_once(':')?;
+        let (taker, giver) = key.strip_prefix(RELAY_KEY)?.split_once(':')?;
         Some(Self {
             taker: taker.to_owned(),
             giver: giver.to_owned(),
@@ -38,7 +35,7 @@ impl Pair {
 
     /// The key of the only relay between two destinations.
     pub(crate) fn key(taker: &Job, giver: &Job) -> String {
-        format!("{KEY}{}:{}", taker.id, giver.id)
+        format!("{RELAY_KEY}{}:{}", taker.id, giver.id)
     }
 }
 

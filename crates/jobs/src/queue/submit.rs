@@ -11,14 +11,14 @@ use godwit_api::rest::{JobView, NewJob, Place};
 use godwit_run::local::ExportedFiles;
 use godwit_state::{
     Actor, Command, CommandError, JobFilter, JobState, Kept, NewJob as Submitted, Node, Op,
-    ProposeError, RetryPolicy, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp, sortable_id,
+    ProposeError, RELAY_KEY, RetryPolicy, SPEC_BYTES_MAX, Site, StoredPlace, Timestamp,
+    sortable_id,
 };
 
 use crate::asking::{Asking, manifest};
 use crate::basis::clock::random;
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
-use crate::basis::relay::KEY;
 use crate::basis::spec;
 pub use crate::basis::spec::check_source_count;
 use crate::basis::stored::Stored;
@@ -58,11 +58,11 @@ pub(crate) fn submit(
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
     relay::check_form(new)?;
-    if key.as_deref().is_some_and(|key| key.starts_with(KEY)) {
+    if key.as_deref().is_some_and(|key| key.starts_with(RELAY_KEY)) {
         return Err(JobsError::invalid(
             FailureCode::Invalid,
             format!(
-                "the node itself uses idempotency keys that begin with {KEY:?}; choose another key"
+                "the node itself uses idempotency keys that begin with {RELAY_KEY:?}; choose another key"
             ),
         ));
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::jobs::{self, JobRow, clip};
@@ -14,10 +14,10 @@ use super::notices::Notices;
 use super::{Context, Stop, claims};
 use crate::bounds::{self, DESTINATIONS_MAX, FAILURE_EXAMPLES_MAX, SPEC_BYTES_MAX};
 use crate::model::{
-    Child, CommandError, Effect, FailureGroup, Job, JobChange, JobOp, JobState, NewJob,
-    Object as _, Reason, reason,
+    Child, CommandError, Effect, FailureGroup, Job, JobChange, JobOp, JobState, LEVEL_DESTINATIONS,
+    NewJob, Object as _, RELAY_KEY, Reason, StoredPlace, reason,
 };
-use crate::read::{children_of, gathers, is_parent, job_by_id, parent_of};
+use crate::read::{children_of, committed_level, gathers, is_parent, job_by_id, parent_of};
 
 /// Figures of a summary that are summed over the children.
 const SUMMED: [&str; 5] = ["bytes", "files", "skipped", "deleted", "failed"];
@@ -73,6 +73,49 @@ pub(super) fn submit(
             ])?;
     }
     derive(context, &parent.id)
+}
+
+/// Whether a new job is a relay: it brings data from a complete child to another child of the same parent and owner, and has no place outside
+/// of theirs.
+pub(super) fn is_relay(db: &Connection, new: &NewJob) -> Result<bool, Stop> {
+    let key = new.idempotency_key.as_deref();
+    let ids = key.and_then(|key| key.strip_prefix(RELAY_KEY)?.split_once(':'));
+    let Some((taker, giver)) = ids.filter(|(taker, giver)| taker != giver) else {
+        return Ok(false);
+    };
+    if committed_level(db)? < LEVEL_DESTINATIONS {
+        return Ok(false);
+    }
+    let (Some(taker), Some(giver)) = (job_by_id(db, taker)?, job_by_id(db, giver)?) else {
+        return Ok(false);
+    };
+    let parent = parent_of(db, &taker.id)?;
+    let are_kin = parent.is_some() && parent == parent_of(db, &giver.id)?;
+    let is_of_owner = taker.owner == new.owner && giver.owner == new.owner;
+    let mut sources = new.sources.iter();
+    Ok(are_kin
+        && is_of_owner
+        && giver.state == JobState::Complete
+        && sources.all(|source| is_below(source, &giver.destination))
+        && is_below(&new.destination, &taker.destination))
+}
+
+/// Whether a job has the key of a relay.
+pub(super) fn has_relay_key(job: &Job) -> bool {
+    let key = job.idempotency_key.as_deref();
+    key.is_some_and(|key| key.starts_with(RELAY_KEY))
+}
+
+/// Whether the inner place is the outer one, or is inside it.
+fn is_below(inner: &StoredPlace, outer: &StoredPlace) -> bool {
+    fn parts(path: &str) -> Vec<&str> {
+        let parts = path.split('/');
+        parts
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect()
+    }
+    let (below, above) = (parts(&inner.path), parts(&outer.path));
+    inner.site == outer.site && !below.contains(&"..") && below.starts_with(&above)
 }
 
 /// Applies the change of a parent to those of its children that allow it.

@@ -7,7 +7,7 @@
 
 use rusqlite::Connection;
 
-use super::{Stop, objects};
+use super::{Stop, families, objects};
 use crate::model::{
     AccessRule, Actor, Change, Command, CommandError, JobOp, LEVEL_EARLIER_AMOUNTS, LEVEL_MEMBERS,
     Names, Node, Op, Prune, Role, Schedule, Site, Timestamp, Token, User, Webhook, WorkOp,
@@ -318,6 +318,10 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
             ran_by.is_none_or(|ran_by| ran_by == node.name)
                 || (committed_level(db)? >= LEVEL_EARLIER_AMOUNTS && runs(db, id, node)?)
         }
+        Op::Submit(job) => families::is_relay(db, job)?,
+        Op::Job(id, JobOp::Retry | JobOp::Cancel { .. }) => {
+            job_by_id(db, id)?.is_none_or(|job| families::has_relay_key(&job))
+        }
         Op::Job(_, op) => !op.by_user(),
         // Access rules for jobs.
         Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule, at),
@@ -336,8 +340,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         | Op::Learn(_)
         | Op::Sighted(_)
         | Op::Audit(_) => true,
-        Op::Submit(_)
-        | Op::SubmitFamily(_)
+        Op::SubmitFamily(_)
         | Op::Node(_)
         | Op::Invite(_)
         | Op::Site(_)

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{CommandError, NewJob, Object};
 
+/// Prefix of the key of a relay: a job that brings data from a complete child to another child of the same parent. The ids of the two follow,
+/// the one that gets the data first, with a colon between them.
+pub const RELAY_KEY: &str = "relay:";
+
 /// A submitted job with several destinations, or one that gathers several sources.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]

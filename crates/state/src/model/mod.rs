@@ -26,7 +26,7 @@ pub use command::{
 pub use credential::{NewPassword, ProvenToken, RevokeTokens};
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
-pub use family::{Child, NewFamily};
+pub use family::{Child, NewFamily, RELAY_KEY};
 pub use godwit_model::{
     AttemptOutcome, AuditOutcome, Code, FailureCode, FailureGroup, JobState, Moved, Peer, Reason,
     Timestamp,
