@@ -3,6 +3,7 @@
 //! Starts no relay: `queue::relay` does.
 
 use godwit_api::failure::FailureCode;
+use godwit_api::job::JobKind;
 use godwit_api::rest::{NewJob, Place, Relay};
 use godwit_api::units::human_size;
 use godwit_state::{Agreed, Families, Job, JobAmounts, JobState, RELAY_KEY, Reader, Reason};
@@ -144,6 +145,10 @@ pub(crate) fn root(new: &NewJob, into: Option<bool>, guess: bool) -> Option<Root
         into,
         is_known,
     };
+    // A synchronisation makes the destination itself the counterpart of its source.
+    if new.kind == JobKind::Sync {
+        return Some(itself(false, true));
+    }
     let source = match sources.as_slice() {
         [source] if !source.contents => source,
         // The names of several sources, and the contents of one, are below the destination.
@@ -178,8 +183,9 @@ pub(crate) fn plain(place: &Place) -> Place {
     }
 }
 
-/// Settings after which a copy need not be the source, or no digest vouches for it. A job with one of them relays nothing.
-pub(crate) const EXCLUDED: [&str; 6] = [
+/// Settings after which a copy need not be the source, or no manifest has its digests. A job with one of them relays nothing.
+pub(crate) const EXCLUDED: [&str; 7] = [
+    "delete-before",
     "dry-run",
     "existing",
     "force",
@@ -248,6 +254,17 @@ mod tests {
         // The name of a whole export is not known here, and memory has none.
         assert_eq!(root_of("here:/data", "b:/in", Some(true)), None);
         assert_eq!(root_of("here:mem:1GiB", "b:/in", Some(true)), None);
+    }
+
+    #[test]
+    fn a_synchronised_destination_is_the_data_set_itself() {
+        let sync = NewJob {
+            kind: JobKind::Sync,
+            ..new("here:/data/run/", "b:/in/")
+        };
+        let root = root(&sync, None, true).expect("a root");
+        assert_eq!(root.place.to_string(), "b:/in");
+        assert!(root.is_known && !root.into, "{root:?}");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
                 .to_owned()
         }
         Some(name) => format!(
-            "with the setting {name} a copy need not equal the source, so no digest vouches for it; leave one of them out"
+            "with the setting {name} no digests of the source vouch for a copy; leave one of them out"
         ),
         None => return Ok(()),
     };
