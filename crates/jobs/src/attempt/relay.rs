@@ -3,7 +3,6 @@
 //! Moves no data, and chooses no giver: `queue::relay` does.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -31,6 +30,9 @@ use crate::rights::{Rights, access};
 
 /// How long the site of the taker may take to look for one entry.
 const WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a check outlives the loss of its connection. The source can bring the data in any case.
+const RETRY_FOR: &str = "30s";
 
 /// The parts for the checks of one attempt.
 pub(super) struct Checks<'a> {
@@ -265,17 +267,16 @@ impl Checks<'_> {
 
     /// The description of a check of one of the two copies, with the node of its site that answers now.
     fn prepare(&self, ends: &Ends, copy: &Place, extra: bool) -> Result<Prepared, Failure> {
-        let on = || vec![Text::from("true")];
-        let mut settings = BTreeMap::from([("content-only".to_owned(), on())]);
-        if extra {
-            settings.insert("extra".to_owned(), on());
-        }
+        let mut given = vec![("content-only", "true"), ("retry-for", RETRY_FOR)];
+        given.extend(extra.then_some(("extra", "true")));
+        let given = given.into_iter();
+        let settings = given.map(|(name, value)| (name.to_owned(), vec![Text::from(value)]));
         let new = NewJob {
             kind: JobKind::Verify,
             // Stands for the manifest, which is in no export.
             sources: vec![copy.to_string()],
             destination: copy.to_string(),
-            settings,
+            settings: settings.collect(),
             ..ends.stored.new.clone()
         };
         let reader = self.asking.this.reader();
