@@ -62,6 +62,7 @@ impl Checks<'_> {
         };
         self.check_rights(&ends)?;
         self.check_root(&ends)?;
+        self.check_answer(&ends)?;
         let giver = relay::words(&ends.giver);
         self.events.note(&format!(
             "before {giver} gives its data, its files are compared with the digests of the source"
@@ -231,6 +232,18 @@ impl Checks<'_> {
         }
     }
 
+    /// Refuses a taker whose site does not let this node check the copy later. The first answer is enough.
+    fn check_answer(&self, ends: &Ends) -> Result<(), Failure> {
+        let answered = Arc::new(Answered::default());
+        let events: Arc<dyn EventSink> = Arc::clone(&answered) as Arc<dyn EventSink>;
+        match self.compare(ends, (&ends.to, false), &events, &answered.ends) {
+            // The site has looked at the right before it found nothing.
+            Err(failure) if failure.code == FailureCode::NoSource => Ok(()),
+            Err(failure) if !answered.ends.is_cancelled() => Err(failure),
+            _ => Ok(()),
+        }
+    }
+
     /// The first entry of a copy that is not as the source's transfer to the giver recorded it. With `extra`, the copy may have no others.
     fn difference(
         &self,
@@ -238,6 +251,22 @@ impl Checks<'_> {
         copy: &Place,
         extra: bool,
     ) -> Result<Option<String>, Failure> {
+        let first = Arc::new(First::default());
+        let events: Arc<dyn EventSink> = Arc::clone(&first) as Arc<dyn EventSink>;
+        match self.compare(ends, (copy, extra), &events, self.control)? {
+            Summary::Verify(summary) if summary.status == Verdict::Same => Ok(None),
+            _ => Ok(Some(first.words())),
+        }
+    }
+
+    /// Compares a copy with the digests of the source.
+    fn compare(
+        &self,
+        ends: &Ends,
+        (copy, extra): (&Place, bool),
+        events: &Arc<dyn EventSink>,
+        control: &Control,
+    ) -> Result<Summary, Failure> {
         let directory = &self.asking.this.directory;
         let kept = godwit_history::open_manifest(directory, &ends.giver.id);
         if kept.map_err(Failure::local)?.is_none() {
@@ -257,12 +286,7 @@ impl Checks<'_> {
             label: Some(format!("job {}", self.job.id)),
             ..(self.make_env)(&prepared.sites)
         };
-        let first = Arc::new(First::default());
-        let events: Arc<dyn EventSink> = Arc::clone(&first) as Arc<dyn EventSink>;
-        match Runner::check(&prepared.spec, &env, &events, self.control)? {
-            Summary::Verify(summary) if summary.status == Verdict::Same => Ok(None),
-            _ => Ok(Some(first.words())),
-        }
+        Runner::check(&prepared.spec, &env, events, control)
     }
 
     /// The description of a check of one of the two copies, with the node of its site that answers now.
@@ -299,6 +323,20 @@ impl Checks<'_> {
         match away.take() {
             Some(why) => Err(Failure::new(FailureCode::Unreachable, why)),
             None => Ok(prepared),
+        }
+    }
+}
+
+/// Ends a check at its first difference, such as a missing entry.
+#[derive(Default)]
+struct Answered {
+    ends: Control,
+}
+
+impl EventSink for Answered {
+    fn tell(&self, event: Event) {
+        if matches!(event, Event::Different(_)) {
+            self.ends.cancel();
         }
     }
 }

@@ -68,6 +68,19 @@ fn a_destination_gives_its_data_only_where_both_sites_let_the_asker_read() {
             let there = fs::read(trust.c.export.join(&name)).expect("it arrived");
             assert!(there == vec![n; BYTES], "{name}");
         }
+        let list = told(&trust, &["job", "list", "--all", "--json"]);
+        let jobs = list
+            .lines()
+            .map(|job| -> Value { serde_json::from_str(job).expect("a job") });
+        let is_relay = |job: &Value| {
+            job["label"]
+                .as_str()
+                .is_some_and(|label| label.contains("relay"))
+        };
+        for relay in jobs.filter(is_relay) {
+            let bytes = relay["moved"]["bytes"].as_u64();
+            assert_eq!(bytes > Some(0), may, "{at_b:?} {at_c:?}: {relay}");
+        }
         // The access for the relay is gone, and B gets no further.
         assert_eq!((rules(&trust.b), rules(&trust.c)), (0, 0), "{shown}");
         let known = ["trust", trust.c.address(), &trust.c.identity];
