@@ -16,6 +16,14 @@ pub(crate) const LIST_MAX: usize = 64;
 pub const SOURCES_MAX: usize = 1_024;
 /// Destinations of one job: as many as share the reads of a source, and one group of failures each.
 pub const DESTINATIONS_MAX: usize = 64;
+/// Flows: the leader looks at all of them in each pass.
+pub const FLOWS_MAX: u64 = 200;
+/// Hops of a flow.
+pub const HOPS_MAX: usize = 8;
+/// Bytes of the descriptions of all jobs of a flow.
+pub const FLOW_BYTES_MAX: usize = 32 << 10;
+/// Jobs of the last runs that are kept for each hop.
+pub(crate) const RUNS_KEPT: usize = 16;
 /// Groups of failed entries of a job: more than the failure catalogue has codes.
 pub(crate) const FAILURE_GROUPS_MAX: usize = 64;
 /// Paths that a group of failed entries names.

@@ -201,7 +201,8 @@ fn prune_sites(db: &Connection) -> Result<u64, Stop> {
     delete_jobs(db, &ids)
 }
 
-fn delete_jobs(db: &Connection, ids: &[String]) -> Result<u64, Stop> {
+/// Deletes these jobs with all that belongs to them.
+pub(super) fn delete_jobs(db: &Connection, ids: &[String]) -> Result<u64, Stop> {
     for id in ids {
         let Some(job) = job_by_id(db, id)? else {
             continue;

@@ -3,6 +3,7 @@
 
 mod claims;
 mod families;
+mod flows;
 mod history;
 mod invites;
 mod jobs;
@@ -26,6 +27,7 @@ use crate::model::{
 };
 use crate::read::committed_level;
 use crate::seal;
+use flows::Flows;
 use invites::Invites;
 use notices::Notices;
 use objects::Objects;
@@ -137,6 +139,8 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
             let job = job.as_deref().map(|job| (job, children.as_slice()));
             Schedules(&context).fired(schedule, *tick, job, reason.as_ref())
         }
+        Op::Flow(change) => Flows(&context).change(change),
+        Op::FlowRun(run) => Flows(&context).run(run),
         Op::User(change) => Users(&context).change(change),
         Op::Password(new) => Users(&context).password(new),
         Op::Token(change) => Tokens(&context).change(change),
@@ -169,6 +173,7 @@ pub(crate) fn audit(
         | Op::Sighted(_)
         | Op::Level(_)
         | Op::Fired { .. }
+        | Op::FlowRun(_)
         | Op::Delivery(_)
         | Op::Audit(_) => false,
         Op::Prune(_) => command.actor.role.is_some(),

@@ -9,8 +9,9 @@ use rusqlite::Connection;
 
 use super::{Stop, families, objects};
 use crate::model::{
-    AccessRule, Actor, Change, Command, CommandError, JobOp, LEVEL_EARLIER_AMOUNTS, LEVEL_MEMBERS,
-    Names, Node, Op, Prune, Role, Schedule, Site, Timestamp, Token, User, Webhook, WorkOp,
+    AccessRule, Actor, Change, Command, CommandError, Flow, JobOp, LEVEL_EARLIER_AMOUNTS,
+    LEVEL_MEMBERS, Names, Node, Op, Prune, Role, Schedule, Site, Timestamp, Token, User, Webhook,
+    WorkOp,
 };
 use crate::read::{attempt_node, committed_level, job_by_id, node_by_number, object_by_id};
 
@@ -87,6 +88,7 @@ fn is_of_leader(command: &Command, node: &Node) -> bool {
             Op::Level(_)
             | Op::Node(_)
             | Op::Fired { .. }
+            | Op::FlowRun(_)
             | Op::Delivery(_)
             | Op::Webhook(_)
             | Op::Sighted(_)
@@ -107,6 +109,7 @@ fn is_of_api(db: &Connection, op: &Op) -> Result<bool, Stop> {
         | Op::Password(_)
         | Op::User(_)
         | Op::Schedule(_)
+        | Op::Flow(_)
         | Op::Limit(_)
         | Op::Share(_)
         | Op::Webhook(_)
@@ -135,6 +138,7 @@ fn is_of_api(db: &Connection, op: &Op) -> Result<bool, Stop> {
         | Op::Learn(_)
         | Op::Sighted(_)
         | Op::Fired { .. }
+        | Op::FlowRun(_)
         | Op::Delivery(_)
         | Op::Prune(_)
         | Op::Setting(_) => false,
@@ -230,6 +234,17 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
                 && earlier.is_none_or(|earlier| is_own(&earlier.owner));
             own_or_admin(is_own, Role::Operator)
         }
+        Op::Flow(change) => {
+            let (id, new) = match change {
+                Change::Create(new) | Change::Put(new) => (&new.id, Some(new)),
+                Change::Remove(id) => (id, None),
+            };
+            let earlier = object_by_id::<Flow>(db, id)?;
+            let within = |new: &Flow| new.role.is_none_or(|kept| kept <= role);
+            let is_own = new.is_none_or(|new| is_own(&new.owner) && within(new))
+                && earlier.is_none_or(|earlier| is_own(&earlier.owner));
+            own_or_admin(is_own, Role::Operator)
+        }
         Op::Token(Change::Create(token) | Change::Put(token)) => {
             own_or_admin(is_own(&token.user) && token.role <= role, Role::Viewer)
         }
@@ -265,6 +280,7 @@ fn least(db: &Connection, actor: &Actor, role: Role, op: &Op) -> Result<Option<R
         | Op::Learn(_)
         | Op::Sighted(_)
         | Op::Fired { .. }
+        | Op::FlowRun(_)
         | Op::Delivery(_) => return Ok(None),
     }))
 }
@@ -331,6 +347,10 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
             schedule
                 .is_none_or(|schedule| job.as_ref().is_none_or(|job| job.owner == schedule.owner))
         }
+        Op::FlowRun(run) => {
+            let flow = object_by_id::<Flow>(db, &run.flow)?;
+            flow.is_none_or(|flow| run.job.owner == flow.owner)
+        }
         Op::Work(id, op) => committed_level(db)? < LEVEL_MEMBERS || works_itself(db, node, id, op)?,
         Op::Lost(_)
         | Op::Join(_)
@@ -345,6 +365,7 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
         | Op::Invite(_)
         | Op::Site(_)
         | Op::Schedule(_)
+        | Op::Flow(_)
         | Op::User(_)
         | Op::Password(_)
         | Op::Token(_)

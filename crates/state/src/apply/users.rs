@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use super::flows::Flows;
 use super::invites::Invites;
 use super::objects::{self, Objects};
 use super::schedules::Schedules;
@@ -9,8 +10,9 @@ use super::tokens::Tokens;
 use super::{Context, Stop, counts_what_is_left, jobs, knows_origin};
 use crate::bounds;
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, LEVEL_KEPT_PASSWORD, LEVEL_LEFT, Limit, LimitScope,
-    Names, NewPassword, Node, Object as _, Role, Schedule, Share, Token, TokenOrigin, User,
+    AccessRule, Change, CommandError, Effect, Flow, LEVEL_KEPT_PASSWORD, LEVEL_LEFT, Limit,
+    LimitScope, Names, NewPassword, Node, Object as _, Role, Schedule, Share, Token, TokenOrigin,
+    User,
 };
 use crate::read::{committed_level, object_by_id};
 
@@ -40,6 +42,7 @@ impl Users<'_> {
         }
         if let Change::Remove(id) = change {
             Schedules(self.0).disable_of(id)?;
+            Flows(self.0).pause_of(id)?;
             // The user for an account of a machine is removed; the account and its jobs stay.
             let removed = object_by_id::<User>(self.0.db, id)?;
             let may_be_account = |user: &User| user.role == Role::Admin && user.password.is_none();
@@ -107,7 +110,7 @@ impl Users<'_> {
         Objects(self.0).put(&User { password, ..user })
     }
 
-    /// Refuses the name of a new user while schedules or jobs of an earlier user remain under it.
+    /// Refuses the name of a new user while schedules, flows or jobs of an earlier user remain under it.
     fn check_fresh(&self, name: &str) -> Result<(), Stop> {
         if committed_level(self.0.db)? < LEVEL_LEFT {
             return Ok(());
@@ -116,6 +119,14 @@ impl Users<'_> {
         if let Some(left) = schedules.iter().find(|one| one.owner == name) {
             let what = format!(
                 "the schedule {:?} of an earlier user {name:?} still exists; remove the schedule first",
+                left.id
+            );
+            return Err(CommandError::invalid("name", what).into());
+        }
+        let flows = objects::all::<Flow>(self.0.db)?;
+        if let Some(left) = flows.iter().find(|one| one.owner == name) {
+            let what = format!(
+                "the flow {:?} of an earlier user {name:?} still exists; remove the flow first",
                 left.id
             );
             return Err(CommandError::invalid("name", what).into());

@@ -9,10 +9,7 @@ use godwit_model::millis;
 
 use super::prune::Prune;
 use super::{
-    AccessRule, Actor, AuditOutcome, FailureGroup, Invite, JobState, Join, Limit, Moved, NewFamily,
-    NewPassword, Node, Object, Outcome, Peer, ProvenToken, Reason, RetryPolicy, RevokeTokens,
-    Route, Runner, Schedule, Setting, Share, Site, StoredPlace, Timestamp, Token, User, Webhook,
-    WorkOp,
+    AccessRule, Actor, AuditOutcome, FailureGroup, Flow, FlowRun, Invite, JobState, Join, Limit, Moved, NewFamily, NewPassword, Node, Object, Outcome, Peer, ProvenToken, Reason, RetryPolicy, RevokeTokens, Route, Runner, Schedule, Setting, Share, Site, StoredPlace, Timestamp, Token, User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -107,6 +104,10 @@ pub enum Op {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,
     },
+    /// Changes a flow.
+    Flow(Change<Flow>),
+    /// Submits the next run of a flow's hop.
+    FlowRun(Box<FlowRun>),
     /// Changes a user.
     User(Change<User>),
     /// Changes the password of the user who sends the command.
@@ -386,6 +387,8 @@ impl Op {
             Self::Site(of) => change(of),
             Self::Schedule(of) => change(of),
             Self::Fired { schedule, .. } => format!("{}/{schedule}", Schedule::KIND),
+            Self::Flow(of) => change(of),
+            Self::FlowRun(run) => format!("{}/{}", Flow::KIND, run.flow),
             Self::User(of) => change(of),
             Self::Password(new) => format!("{}/{}", User::KIND, new.user),
             Self::Token(of) => change(of),
@@ -429,6 +432,8 @@ impl Op {
             Self::Site(of) => change("site", of),
             Self::Schedule(of) => change("schedule", of),
             Self::Fired { .. } => "schedule.fired".to_owned(),
+            Self::Flow(of) => change("flow", of),
+            Self::FlowRun(_) => "flow.run".to_owned(),
             Self::User(of) => change("user", of),
             Self::Password(_) => "user.password".to_owned(),
             Self::Token(of) => change("token", of),

@@ -24,6 +24,7 @@ use super::{Change, Command, Found, JobOp, Looked, Op, Settle, TokenOrigin, Work
 ///   ([`LEVEL_CLAIMS`]). A token made with a password names it
 ///   ([`LEVEL_PROVEN`]). Works have bounded finds ([`LEVEL_FEWER_PARTS`]). One command ends several tokens ([`LEVEL_REVOKE`]).
 ///   A schedule keeps its owner ([`LEVEL_SCHEDULE_OWNERS`]). Merged sources wait for attempts that stop ([`LEVEL_STOPS`]).
+///   There are flows ([`LEVEL_FLOWS`]).
 pub const FEATURE_LEVEL: u32 = 6;
 
 /// From this level on, a command names the node that proposed it, and the state checks what that node may request. A user may not have the
@@ -95,6 +96,9 @@ pub const LEVEL_DELIVERIES: u32 = 6;
 
 /// From this level on, a job may have several destinations ([`Op::SubmitFamily`]), also that of a schedule.
 pub const LEVEL_DESTINATIONS: u32 = 6;
+
+/// From this level on, [`Op::Flow`] and [`Op::FlowRun`] exist.
+pub const LEVEL_FLOWS: u32 = 6;
 
 /// From this level on, a user that is put without a password keeps the password of its row. So a change of the role does not bring back a
 /// password that the user has replaced meanwhile.
@@ -186,6 +190,7 @@ impl Op {
             Self::Join(join) if join.secret.is_some() => LEVEL_MEMBERS,
             Self::SubmitFamily(_) => LEVEL_DESTINATIONS,
             Self::Fired { children, .. } if !children.is_empty() => LEVEL_DESTINATIONS,
+            Self::Flow(_) | Self::FlowRun(_) => LEVEL_FLOWS,
             Self::Password(_) => LEVEL_PASSWORD,
             Self::Sighted(_) => LEVEL_SIGHTED,
             Self::Prune(prune) if !prune.of_owners.is_empty() => LEVEL_LEFT,

@@ -6,6 +6,7 @@ mod credential;
 mod effect;
 mod event;
 mod family;
+mod flow;
 mod id;
 mod job;
 mod level;
@@ -27,19 +28,16 @@ pub use credential::{NewPassword, ProvenToken, RevokeTokens};
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, SITE_EVENTS, Topic};
 pub use family::{Child, NewFamily, RELAY_KEY};
+pub use flow::{FLOW_SECONDS, Flow, FlowRun, Hop};
 pub use godwit_model::{
-    AttemptOutcome, AuditOutcome, Code, FailureCode, FailureGroup, JobState, Moved, Peer, Reason,
-    Timestamp,
+    Amount, AttemptOutcome, AuditOutcome, Code, FailureCode, FailureGroup, JobState, Moved, Peer,
+    Reason, Timestamp,
 };
 pub use id::sortable_id;
 pub(crate) use job::NotedRoute;
 pub use job::{Attempt, Job, Outcome, Placed, Route, Runner, StoredPlace, reason};
 pub use level::{
-    FEATURE_LEVEL, LEVEL_ATTEMPTS, LEVEL_CLAIMS, LEVEL_CLOSES, LEVEL_DELIVERIES,
-    LEVEL_DESTINATIONS, LEVEL_EARLIER_AMOUNTS, LEVEL_FEWER_PARTS, LEVEL_FIRST, LEVEL_INDEPENDENT,
-    LEVEL_INVITES, LEVEL_KEPT_PASSWORD, LEVEL_LEARN_AUDITED, LEVEL_LEFT, LEVEL_MEMBERS,
-    LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_PROVEN, LEVEL_REST, LEVEL_REVOKE,
-    LEVEL_ROLES, LEVEL_ROUTE, LEVEL_SCHEDULE_OWNERS, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_STOPS,
+    FEATURE_LEVEL, LEVEL_ATTEMPTS, LEVEL_CLAIMS, LEVEL_CLOSES, LEVEL_DELIVERIES, LEVEL_DESTINATIONS, LEVEL_EARLIER_AMOUNTS, LEVEL_FEWER_PARTS, LEVEL_FIRST, LEVEL_FLOWS, LEVEL_INDEPENDENT, LEVEL_INVITES, LEVEL_KEPT_PASSWORD, LEVEL_LEARN_AUDITED, LEVEL_LEFT, LEVEL_MEMBERS, LEVEL_MOVED, LEVEL_NAMED, LEVEL_ORIGIN, LEVEL_PASSWORD, LEVEL_PROVEN, LEVEL_REST, LEVEL_REVOKE, LEVEL_ROLES, LEVEL_ROUTE, LEVEL_SCHEDULE_OWNERS, LEVEL_SIGHTED, LEVEL_SITES, LEVEL_STOPS,
     LEVEL_TRY_NOW, level_trouble,
 };
 pub use looked::Looked;

@@ -24,6 +24,7 @@ pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
 pub use details::{Details, JobDetails};
 pub use families::Families;
 pub(crate) use families::{children_of, gathers, is_destination_taken, is_parent, parent_of};
+pub(crate) use jobs::moved_of;
 pub use jobs::{Agreed, GuestJobs, JobAmounts, Kept};
 pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
