@@ -6,6 +6,7 @@ mod buffer;
 mod cluster;
 mod entries;
 mod figures;
+mod flow;
 mod grant;
 mod job;
 mod merge;
@@ -31,6 +32,7 @@ pub use cluster::{
 };
 pub use entries::{CleanEntries, NewDirectory, RemoveEntry, RenameEntry};
 pub use figures::{RateKind, RateSeries, RatesView, SettingView};
+pub use flow::{FlowHopState, FlowHopView, FlowView, NewFlow};
 pub use godwit_model::{
     Amount, AttemptOutcome, AuditOutcome, Bottleneck, FailureGroup, JobState, Moved, Peer, Reason,
     Timestamp,

@@ -36,7 +36,7 @@ pub use guests::Guests;
 pub use queue::submit::{WAITING_OF_OWNER_MAX, check_source_count};
 pub use rights::FileGrants;
 pub use rights::access::{Access, Granted, grant_of, rule_of};
-pub use service::{JobRecords, Jobs, JobsConfig, Schedules};
+pub use service::{Flows, JobRecords, Jobs, JobsConfig, Schedules};
 pub use views::runs::runs_elsewhere;
 pub use views::seen::Seen;
 pub use views::work::work_of;

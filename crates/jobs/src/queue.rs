@@ -3,6 +3,7 @@
 
 pub(crate) mod away;
 mod family;
+pub(crate) mod flow;
 mod gather;
 pub(crate) mod kin;
 mod merging;
@@ -30,6 +31,15 @@ use crate::attempt::start::Attempts;
 use crate::basis::this_node::ThisNode;
 use crate::rights::Rights;
 
+/// How often this node has acted for schedules and flows, as their leader.
+#[derive(Default)]
+pub(crate) struct Paces {
+    /// How often schedules have ticked, and flows have run.
+    pub(crate) ticks: schedule::TickPace,
+    /// When flows were looked at, and which of their hops may not start.
+    pub(crate) flows: flow::FlowRests,
+}
+
 /// The parts for the scheduler.
 pub(crate) struct Queue {
     pub(crate) this: Arc<ThisNode>,
@@ -45,8 +55,7 @@ pub(crate) struct Queue {
     pub(crate) admission: Arc<submit::Admission>,
     /// Jobs whose sites are back.
     pub(crate) woken: Arc<probe::Woken>,
-    /// How often schedules have ticked here.
-    pub(crate) ticks: schedule::TickPace,
+    pub(crate) paces: Paces,
     /// When each schedule ticks.
     pub(crate) kept_ticks: Arc<schedule::KeptTicks>,
     /// Looks for room at exports.

@@ -1,6 +1,7 @@
 //! The jobs of a node: their start and stop, and each request of a caller about them.
 //! Decides nothing itself: the groups of this crate do.
 
+mod flows;
 mod parts;
 mod records;
 mod schedules;
@@ -27,6 +28,7 @@ use crate::basis::turns::Turn;
 use crate::queue::submit;
 use crate::rights::FileGrants;
 use crate::rights::access::{self, Access};
+pub use flows::Flows;
 pub(crate) use parts::Parts;
 pub use records::JobRecords;
 pub use schedules::Schedules;
@@ -145,6 +147,12 @@ impl Jobs {
     #[must_use]
     pub fn schedules(&self) -> Schedules<'_> {
         Schedules::of(&self.parts)
+    }
+
+    /// The questions of flows to this node.
+    #[must_use]
+    pub fn flows(&self) -> Flows<'_> {
+        Flows::of(&self.parts)
     }
 
     /// The access rules and grants at this node.

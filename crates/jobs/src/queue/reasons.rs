@@ -123,6 +123,16 @@ impl<'a> Now<'a> {
         Ok((together::progress(&parts), ended))
     }
 
+    /// [`Self::amounts`] of one job whose details are not read yet.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub(crate) fn amounts_of(&self, job: &Job) -> Result<(Option<ProgressView>, Moved), JobsError> {
+        let mut details = JobDetails(&self.this.reader()).of([job.id.as_str()])?;
+        let details = details.remove(&job.id).unwrap_or_default();
+        Ok(self.amounts(job, &details))
+    }
+
     /// The progress of an ordinary job, and the amounts of its attempts that this does not include.
     fn amounts(&self, job: &Job, details: &Details) -> (Option<ProgressView>, Moved) {
         let progress = self.progress(job);

@@ -108,7 +108,7 @@ pub(crate) fn fire(
             continue;
         }
         // A later pass handles the skipped schedule.
-        if !queue.ticks.take(&schedule.owner, Instant::now()) {
+        if !queue.paces.ticks.take(&schedule.owner, Instant::now()) {
             continue;
         }
         let (job, children, reason) = match job_of(&queue.admission, &schedule, at) {
@@ -142,8 +142,8 @@ pub(crate) fn fire(
     Ok(next)
 }
 
-/// Why a tick submits nothing.
-fn reason_of(error: &JobsError) -> Reason {
+/// Why a tick, or a hop of a flow, submits nothing.
+pub(crate) fn reason_of(error: &JobsError) -> Reason {
     let code = match error {
         JobsError::Invalid { code, .. } | JobsError::Forbidden { code, .. } => *code,
         _ => FailureCode::LocalFailure,

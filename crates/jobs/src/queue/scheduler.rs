@@ -22,6 +22,7 @@ use crate::basis::words::denied;
 use crate::basis::zone::UnknownZones;
 use crate::queue::Queue;
 use crate::queue::away;
+use crate::queue::flow;
 use crate::queue::kin;
 use crate::queue::merging;
 use crate::queue::nodes::{NO_NODE, Nodes, Seen};
@@ -127,12 +128,15 @@ fn restart(queue: &Queue) -> Result<(), JobsError> {
     Ok(())
 }
 
-/// Work that one node does for the cluster: ends jobs whose deadline has passed, and submits jobs of schedules. Returns the time of the next deadline or tick.
+/// Work that one node does for the cluster: ends jobs whose deadline has passed, and submits jobs of schedules and runs of flows. Returns the
+/// time of the next tick or run.
 fn lead(queue: &Queue, reader: &Reader, at: Timestamp) -> Result<Option<Timestamp>, JobsError> {
     for job in JobQueue(reader).expired(at)? {
         settle(queue.this.propose_at(at, Op::Job(job.id, JobOp::Expire)))?;
     }
-    schedule::fire(queue, reader, at)
+    let tick = schedule::fire(queue, reader, at)?;
+    let run = flow::run(queue, reader, at)?;
+    Ok([tick, run].into_iter().flatten().min())
 }
 
 /// Applies the state; returns the time until the next event is due.

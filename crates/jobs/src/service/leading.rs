@@ -3,14 +3,14 @@
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use godwit_run::local::{Access, DestinationPlace, ExportedFiles, LocalError, LocalSource};
 use godwit_run::{Control, Env};
 use godwit_state::{
-    Actor, Change, Command, Effect, JobOp, NewJob, Op, Options, Replica, RetryPolicy, Role,
-    Schedule, Site, StoredPlace, Timestamp, User,
+    Actor, Change, Command, Effect, FEATURE_LEVEL, Flow, Hop, JobFilter, JobOp, NewJob, Op,
+    Options, Replica, RetryPolicy, Role, Schedule, Site, StoredPlace, Timestamp, User,
 };
 use godwit_worlds::Nowhere;
 
@@ -21,7 +21,7 @@ use crate::basis::clock::Clock;
 use crate::basis::this_node::{Log, ThisNode};
 use crate::queue::nodes::Seen;
 use crate::queue::schedule::fire;
-use crate::queue::{Queue, scheduler};
+use crate::queue::{Queue, flow, scheduler};
 use crate::rights::access::RightsAtStart;
 
 /// When users, jobs and schedules are made.
@@ -182,4 +182,112 @@ fn a_job_without_rights_ends_before_the_ticks_of_schedules() {
         found.unwrap_or_else(|| panic!("no {change} in {events:?}"))
     };
     assert!(at("job.finish") < at("schedule.fired"), "{events:?}");
+}
+
+/// A user, and a site.
+fn otto_and_site(queue: &Queue, role: Role, site: &str) {
+    let user = User {
+        name: "otto".to_owned(),
+        role,
+        password: None,
+        disabled: false,
+    };
+    propose(queue, Op::User(Change::Put(user)));
+    let site = Site {
+        name: site.to_owned(),
+        addresses: vec!["192.0.2.1".to_owned()],
+        identity: format!("gw1-{site}"),
+        comment: String::new(),
+        nodes: Vec::new(),
+    };
+    propose(queue, Op::Site(Change::Put(site)));
+}
+
+/// A flow of the user with the jobs of these hops.
+fn flow_of(id: &str, templates: &[&str]) -> Op {
+    let hop = |template: &&str| Hop {
+        template: (*template).to_owned(),
+        ..Hop::default()
+    };
+    Op::Flow(Change::Put(Flow {
+        id: id.to_owned(),
+        owner: "otto".to_owned(),
+        role: Some(Role::Admin),
+        hops: templates.iter().map(hop).collect(),
+        every: 60,
+        paused: false,
+        comment: String::new(),
+        created: None,
+    }))
+}
+
+#[test]
+fn a_hop_that_may_not_start_stops_no_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&lines);
+    let log = move |line: &str| kept.lock().expect("unspoilt").push(line.to_owned());
+    let (parts, queue) = parts(directory.path(), Arc::new(log));
+    propose(&queue, Op::Level(FEATURE_LEVEL));
+    otto_and_site(&queue, Role::Admin, "siteS");
+    otto_and_site(&queue, Role::Admin, "siteD");
+    let good = r#"{"sources":["siteS:/raw/."],"destination":"siteD:/in/"}"#;
+    propose(&queue, flow_of("a", &["null", good]));
+    propose(&queue, flow_of("b", &[good, good]));
+    let reader = queue.this.reader();
+    let next = flow::run(&queue, &reader, NOW).expect("a pass");
+    assert!(next.is_some_and(|next| next > NOW), "{next:?}");
+    let jobs = reader
+        .jobs(&JobFilter::default(), None, 10)
+        .expect("read")
+        .jobs;
+    let owners: Vec<(&str, &str)> = jobs
+        .iter()
+        .map(|job| (job.owner.as_str(), job.label.as_str()))
+        .collect();
+    // The second hop of a flow waits for the first one.
+    assert_eq!(owners, [("otto", "flow b, hop 1")]);
+    let spec = reader.job_spec(&jobs[0].id).expect("read").expect("there");
+    assert!(spec.contains(".godwit-[0-9a-f]"), "{spec}");
+    let told = lines.lock().expect("unspoilt").clone();
+    assert!(
+        matches!(told.as_slice(), [line] if line.starts_with("flow a: hop 1 does not start")),
+        "{told:?}"
+    );
+    let flow: Flow = reader.object("a").expect("read").expect("there");
+    let hops = parts_of(&parts).hops(&flow).expect("read");
+    let states: Vec<&str> = hops.iter().map(|hop| hop.state.word()).collect();
+    assert_eq!(states, ["refused", "waiting"]);
+}
+
+#[test]
+fn a_flow_starts_nothing_that_its_owner_may_not_submit_now() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (parts, queue) = parts(directory.path(), Arc::new(|_: &str| {}));
+    propose(&queue, Op::Level(FEATURE_LEVEL));
+    otto_and_site(&queue, Role::Operator, "siteS");
+    otto_and_site(&queue, Role::Operator, "siteD");
+    let template = r#"{"sources":["siteS:/raw/."],"destination":"siteD:/in/"}"#;
+    propose(&queue, flow_of("night", &[template]));
+    let reader = queue.this.reader();
+    flow::run(&queue, &reader, NOW).expect("a pass");
+    let jobs = reader
+        .jobs(&JobFilter::default(), None, 10)
+        .expect("read")
+        .jobs;
+    assert_eq!(jobs, [], "an operator without a rule");
+    let flow: Flow = reader.object("night").expect("read").expect("there");
+    let hop = parts_of(&parts).hops(&flow).expect("read").remove(0);
+    let reason = hop.reason.expect("a reason");
+    assert_eq!((hop.state.word(), hop.next), ("refused", None));
+    assert_eq!(reason.code.as_str(), "not_granted", "{reason:?}");
+    assert!(
+        reason.text.contains("may not read siteS:/raw/"),
+        "{reason:?}"
+    );
+}
+
+/// The questions of flows to these parts.
+fn parts_of(parts: &Parts) -> super::Flows<'_> {
+    super::Flows::of(parts)
 }

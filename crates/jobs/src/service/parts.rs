@@ -35,9 +35,9 @@ use crate::queue::probe::{self, Woken};
 use crate::queue::reasons;
 use crate::queue::records::{self, Records};
 use crate::queue::rooms::Rooms;
-use crate::queue::schedule::{KeptTicks, TickPace};
+use crate::queue::schedule::KeptTicks;
 use crate::queue::submit::Admission;
-use crate::queue::{Queue, scheduler};
+use crate::queue::{Paces, Queue, scheduler};
 use crate::rights::Rights;
 use crate::rights::access::Rules;
 use crate::rights::pace::Pace;
@@ -160,7 +160,7 @@ impl Parts {
             keep_history: config.keep_history,
             admission: Arc::clone(&admission),
             woken: Arc::new(Woken::default()),
-            ticks: TickPace::default(),
+            paces: Paces::default(),
             kept_ticks: Arc::clone(&kept_ticks),
             rooms: Rooms::default(),
         };

@@ -327,6 +327,8 @@ catalogue! {
         "The token belongs to another user.", "Ask its owner, or an admin of the node.";
     NotYourSchedule "not_your_schedule" Request, User, Permanent, Authentication:
         "The schedule belongs to another user.", "Ask its owner, or an admin of the node.";
+    NotYourFlow "not_your_flow" Request, User, Permanent, Authentication:
+        "The flow belongs to another user.", "Ask its owner, or an admin of the node.";
     RuleOfAJob "rule_of_a_job" Request, User, Permanent, Failed:
         "The access rule was made for a job, and ends with the job.", "Cancel the job; this removes the rule.";
     RuleOfAnotherSite "rule_of_another_site" Request, User, Permanent, Failed:

@@ -82,7 +82,7 @@ impl Flows<'_> {
                 }
                 .into());
             }
-            let moved = moved_of(self.0.db, &job.id, false)?;
+            let moved = moved_of(self.0.db, &job.id)?;
             let moved = Amount {
                 files: moved.files,
                 bytes: moved.bytes,

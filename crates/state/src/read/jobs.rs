@@ -1,7 +1,7 @@
 //! Owns reading of single jobs, their attempts, and counts.
 //! Does not read which jobs are due: `queue` does.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
 use super::{Reader, committed_level, job_by_id, job_route, job_spec, node_by_number};
@@ -210,19 +210,19 @@ impl JobAmounts<'_> {
     /// # Errors
     /// When the database cannot be read.
     pub fn of(self, id: &str) -> Result<Moved, Fault> {
-        self.0.with(|db| moved_of(db, id, false))
+        self.0.with(|db| moved_of(db, id))
     }
 }
 
-/// Sum over the attempts of a job: all, or those that have ended. Summed here and not by SQLite, which fails if a sum is too large; other
+/// Sum over the attempts of a job. Summed here and not by SQLite, which fails if a sum is too large; other
 /// sites report their own figures.
-pub(crate) fn moved_of(db: &Connection, id: &str, ended: bool) -> rusqlite::Result<Moved> {
+pub(crate) fn moved_of(db: &Connection, id: &str) -> rusqlite::Result<Moved> {
     let mut rows = db.prepare_cached(
         "SELECT a.bytes, a.files, coalesce(s.bytes, 0) FROM attempts a \
          LEFT JOIN sent_again s ON s.job = a.job AND s.number = a.number \
-         WHERE a.job = ?1 AND (a.ended IS NOT NULL OR NOT ?2)",
+         WHERE a.job = ?1",
     )?;
-    let each = rows.query_map(params![id, ended], |row| {
+    let each = rows.query_map([id], |row| {
         Ok(Moved {
             bytes: row::to_u64(row, 0)?,
             files: row::to_u64(row, 1)?,

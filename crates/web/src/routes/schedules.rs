@@ -260,7 +260,8 @@ fn schedule_view(jobs: &Jobs, seen: &Seen, schedule: Schedule) -> ScheduleView {
         code: FailureCode::UnknownTimeZone.into(),
         text: format!("The schedule submits no jobs, because its time zone {trouble}."),
     });
-    let (job, reason) = seen.schedule(&schedule, schedule.reason.clone());
+    let who = (schedule.owner.as_str(), schedule.role);
+    let (job, reason) = seen.submitted(who, &schedule.template, schedule.reason.clone());
     ScheduleView {
         next,
         job,

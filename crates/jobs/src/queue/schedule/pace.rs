@@ -20,7 +20,7 @@ pub(crate) struct TickPace(Mutex<HashMap<String, Instant>>);
 
 impl TickPace {
     /// Takes one tick of an owner, if one is left.
-    pub(super) fn take(&self, owner: &str, now: Instant) -> bool {
+    pub(crate) fn take(&self, owner: &str, now: Instant) -> bool {
         let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         full_at.retain(|_, full_at| *full_at > now);
         let after = full_at.get(owner).copied().unwrap_or(now) + ONE_EACH;

@@ -1,14 +1,15 @@
-//! Owns the answers whether a job or a schedule is one of the caller's own, and whether a job means the site of that name.
+//! Owns the answers whether a job, a schedule or a flow is one of the caller's own, and whether a job means the site of that name.
 //! See `seen` for what else the caller sees.
 
 use std::sync::{Mutex, PoisonError};
 
 use godwit_api::rest::{JobView, NewJob, Reason};
-use godwit_state::{Families, Reader, Role, Schedule};
+use godwit_state::{Families, Reader, Role};
 
-use super::{Seen, outlined, places};
+use super::{Seen, foreign, places};
 use crate::basis::documents;
 use crate::basis::stored::Stored;
+use crate::basis::words::is_plain_reason;
 use crate::rights::access::Granted;
 
 /// Something with an owner.
@@ -17,34 +18,35 @@ pub(super) struct Owned<'a> {
     pub(super) owner: &'a str,
     /// The caller is the owner in the role of its submitter, or an admin.
     pub(super) is_own: bool,
-    /// The job; None for a schedule, whose sites are those of its next job.
+    /// The job; None for a schedule or a flow, whose sites are those of its next job.
     pub(super) job: Option<&'a str>,
 }
 
 impl Seen {
-    /// The job of a schedule and the reason why it submits nothing, as the caller sees them.
+    /// The job that an owner has a schedule or a flow submit in a role, and a reason, as the caller sees them. Another site may have chosen
+    /// the text of the reason.
     #[must_use]
-    pub fn schedule(
+    pub fn submitted(
         &self,
-        schedule: &Schedule,
+        (owner, role): (&str, Option<Role>),
+        template: &str,
         reason: Option<Reason>,
     ) -> (Option<NewJob>, Option<Reason>) {
         let reader = self.jobs.parts.this.reader();
-        let owner = &schedule.owner;
-        let is_own = owns(&self.granted, &reader, owner, || Some(schedule.role));
+        let is_own = owns(&self.granted, &reader, owner, || Some(role));
         let of = Owned {
             owner,
             is_own,
             job: None,
         };
-        let job: Option<NewJob> = serde_json::from_str(&schedule.template).ok();
+        let job: Option<NewJob> = serde_json::from_str(template).ok();
         let sees_all = match &job {
             Some(job) => self.sees_all(of, places(job)),
             None => of.is_own,
         };
-        let reason = reason.map(|reason| match sees_all {
+        let reason = reason.map(|reason| match sees_all || is_plain_reason(&reason.code) {
             true => reason,
-            false => outlined(reason),
+            false => foreign(reason),
         });
         (job.map(|job| self.template(of, job)), reason)
     }

@@ -1,0 +1,165 @@
+//! Reads what the hops of a flow are like now: their latest runs, what has moved and what waits.
+//! Starts no run, and keeps nothing.
+
+use godwit_api::rest::{Amount, Moved, ProgressView};
+use godwit_state::{Flow, Hop, Job, JobState, Reader, Timestamp};
+
+use super::due::{self, Facts, Latest, Next};
+use crate::basis::error::JobsError;
+use crate::queue::reasons::Now;
+
+/// A hop as it is now.
+pub(crate) struct HopNow {
+    /// The job of the latest run, if there is one.
+    pub(crate) job: Option<Job>,
+    /// Its progress while it runs.
+    pub(crate) progress: Option<ProgressView>,
+    /// Amount that the hop has moved since the flow was added.
+    pub(crate) moved: Amount,
+    /// Amount that is known to wait at the source of the hop.
+    pub(crate) backlog: Amount,
+    /// When the last complete run began. Every file that was there at that time has gone on.
+    clear: Option<Timestamp>,
+    /// Since when the oldest of the backlog waits at most.
+    pub(crate) oldest: Option<Timestamp>,
+    /// Amount that the hop before has moved; None for the first hop.
+    pub(crate) arrived: Option<Amount>,
+    /// When the next run starts.
+    pub(crate) next: Next,
+}
+
+/// The hops of a flow as they are at a time.
+///
+/// # Errors
+/// The state cannot be read.
+pub(crate) fn read(
+    now: &Now<'_>,
+    reader: &Reader,
+    flow: &Flow,
+    at: Timestamp,
+) -> Result<Vec<HopNow>, JobsError> {
+    let mut hops: Vec<HopNow> = Vec::with_capacity(flow.hops.len());
+    for hop in &flow.hops {
+        let job = match hop.runs.last() {
+            Some(id) => reader.job(id)?,
+            None => None,
+        };
+        let (progress, ended) = match &job {
+            Some(job) => now.amounts_of(job)?,
+            None => (None, Moved::default()),
+        };
+        let running = progress.as_ref().map(|progress| progress.moved);
+        let latest = ended.plus(running.unwrap_or_default());
+        let moved = hop.moved.plus(Amount {
+            files: latest.files,
+            bytes: latest.bytes,
+        });
+        let before = hops.last();
+        let facts = Facts {
+            latest: latest_of(hop, job.as_ref()),
+            has_source: before.is_none_or(HopNow::has_given),
+            arrived: before.map(|before| before.moved),
+            seen: hop.seen,
+            every: i64::from(flow.every) * 1_000,
+        };
+        let backlog = backlog(hop, progress.as_ref(), facts.arrived);
+        let is_through = job
+            .as_ref()
+            .is_some_and(|job| job.state == JobState::Complete);
+        let clear = if is_through { hop.started } else { hop.clear };
+        hops.push(HopNow {
+            oldest: (!backlog.is_none())
+                .then_some(clear.or(flow.created))
+                .flatten(),
+            clear,
+            next: due::next(&facts, at),
+            arrived: facts.arrived,
+            job,
+            progress,
+            moved,
+            backlog,
+        });
+    }
+    Ok(hops)
+}
+
+impl HopNow {
+    /// Whether the next hop has something to read.
+    fn has_given(&self) -> bool {
+        !self.moved.is_none() || self.clear.is_some()
+    }
+}
+
+/// The latest run. A job whose row history has deleted has ended; its end is not known.
+fn latest_of(hop: &Hop, job: Option<&Job>) -> Latest {
+    match (hop.started, job) {
+        (None, _) => Latest::Never,
+        (Some(_), Some(job)) if !job.state.ended() => Latest::Open,
+        (Some(started), job) => Latest::Ended {
+            started,
+            at: job.and_then(|job| job.ended).unwrap_or(started),
+            failed: job
+                .is_some_and(|job| matches!(job.state, JobState::Failed | JobState::Cancelled)),
+        },
+    }
+}
+
+/// Amount that is known to wait: what the running scan has found and the run has not done yet, and what has arrived since the run began.
+fn backlog(hop: &Hop, progress: Option<&ProgressView>, arrived: Option<Amount>) -> Amount {
+    let since = arrived.map_or_else(Amount::default, |arrived| arrived.minus(hop.seen));
+    let found = progress.map_or_else(Amount::default, |progress| Amount {
+        files: progress.files_total.saturating_sub(progress.files_settled),
+        bytes: progress
+            .bytes_total
+            .map_or(0, |total| total.saturating_sub(progress.bytes)),
+    });
+    since.plus(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amount(files: u64) -> Amount {
+        Amount {
+            files,
+            bytes: 100 * files,
+        }
+    }
+
+    #[test]
+    fn the_backlog_is_what_the_scan_found_and_what_came_since() {
+        let hop = Hop {
+            seen: amount(5),
+            ..Hop::default()
+        };
+        assert_eq!(backlog(&hop, None, None), amount(0), "a first hop at rest");
+        assert_eq!(backlog(&hop, None, Some(amount(8))), amount(3));
+        // History may have deleted the runs of the hop before.
+        assert_eq!(backlog(&hop, None, Some(amount(4))), amount(0));
+        let mut progress = ProgressView {
+            bytes: 200,
+            files_total: 9,
+            files_settled: 2,
+            ..ProgressView::default()
+        };
+        let found = backlog(&hop, Some(&progress), None);
+        assert_eq!(found, Amount { files: 7, bytes: 0 }, "the scan goes on");
+        progress.bytes_total = Some(900);
+        let all = backlog(&hop, Some(&progress), Some(amount(8)));
+        assert_eq!(all, amount(10));
+    }
+
+    #[test]
+    fn a_run_that_history_has_deleted_has_ended() {
+        let mut hop = Hop::default();
+        assert_eq!(latest_of(&hop, None), Latest::Never);
+        hop.started = Some(Timestamp(7));
+        let ended = Latest::Ended {
+            started: Timestamp(7),
+            at: Timestamp(7),
+            failed: false,
+        };
+        assert_eq!(latest_of(&hop, None), ended);
+    }
+}
