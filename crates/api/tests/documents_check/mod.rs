@@ -11,9 +11,9 @@ use godwit_api::host::HostPort;
 use godwit_api::job::{Imposed, JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{
     CancelJob, ChangeJob, ChangeNode, CleanEntries, DropFromBuffer, KeepInBuffer, Login, NewAccess,
-    NewDirectory, NewInvite, NewJob, NewLimit, NewPassword, NewSchedule, NewSession, NewShare,
-    NewSite, NewToken, NewUser, NewWebhook, Place, RemoveEntry, RenameEntry, check_site_name,
-    is_request_id, whole_site,
+    NewDirectory, NewFlow, NewInvite, NewJob, NewLimit, NewPassword, NewSchedule, NewSession,
+    NewShare, NewSite, NewToken, NewUser, NewWebhook, Place, RemoveEntry, RenameEntry,
+    check_site_name, is_request_id, whole_site,
 };
 use godwit_api::shown::printable;
 use serde::Serialize;
@@ -90,6 +90,9 @@ pub const REQUESTS: &[(&str, Check)] = &[
     }),
     ("NewDirectory", |data| {
         with(data, |new: &NewDirectory| check_place(&new.place))
+    }),
+    ("NewFlow", |data| {
+        with(data, |new: &NewFlow| new.hops.iter().for_each(check_job))
     }),
     ("NewInvite", read::<NewInvite>),
     ("NewJob", |data| with(data, check_job)),

@@ -96,7 +96,7 @@ impl Object for Flow {
             return Err(CommandError::invalid("hops", what));
         }
         if !FLOW_SECONDS.contains(&self.every) {
-            let (least, most) = (FLOW_SECONDS.start(), FLOW_SECONDS.end());
+            let (least, most) = (*FLOW_SECONDS.start(), *FLOW_SECONDS.end());
             let what = format!("must be {least} to {most} seconds");
             return Err(CommandError::invalid("every", what));
         }

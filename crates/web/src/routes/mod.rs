@@ -14,6 +14,7 @@ mod cluster;
 mod docs;
 mod events;
 mod figures;
+mod flows;
 mod health;
 mod jobs;
 pub(crate) mod node;
@@ -110,6 +111,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(account::routes())
         .merge(rules::routes())
         .merge(schedules::routes())
+        .merge(flows::routes())
         .merge(webhooks::routes())
         .merge(events::routes())
         .merge(report::routes())

@@ -16,6 +16,7 @@ mod credentials;
 mod crowded;
 mod destinations;
 mod events;
+mod flows;
 mod graphite;
 mod health;
 mod jobs;

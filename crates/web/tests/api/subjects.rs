@@ -6,6 +6,7 @@ mod table;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 
+use godwit_state::{Agreed, FEATURE_LEVEL, Op};
 use godwit_testkit::needs_root;
 use rustix::process::Uid;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Client};
 use crate::rights::token;
 use crate::world::{Settings, World};
-use table::{HOOK, JOB, RULE, Row, SCHEDULE, SITE, TABLE};
+use table::{FLOW, HOOK, JOB, RULE, Row, SCHEDULE, SITE, TABLE};
 
 /// Senders of the request, in the order of the columns. Every object of a request belongs to the operator `otto`.
 const SUBJECTS: [&str; 11] = [
@@ -33,7 +34,7 @@ const OTHER_UID: usize = 5;
 const ELSEWHERE: usize = 6;
 /// The subject without any right at any place.
 const OTHER: usize = 9;
-/// The places of jobs and schedules of `otto`.
+/// The places of jobs, schedules and flows of `otto`.
 const OF_OTTO: [&str; 2] = ["/data/a", "/data/copy"];
 
 #[test]
@@ -211,6 +212,14 @@ impl Walk {
             _ if !rest.starts_with('{') => {}
             "access" => put(&self.admin, "/api/v1/access/x", RULE),
             "limits" => put(&self.admin, "/api/v1/limits/site/x", r#"{"rate":5}"#),
+            "flows" => {
+                let level = Agreed(&self.world.replica.reader()).level().unwrap();
+                if level < FEATURE_LEVEL {
+                    self.world.propose(Op::Level(FEATURE_LEVEL));
+                }
+                self.admin.delete("/api/v1/flows/x");
+                put(&self.owner, "/api/v1/flows/x", FLOW);
+            }
             "schedules" => {
                 self.admin.delete("/api/v1/schedules/x");
                 put(&self.owner, "/api/v1/schedules/x", SCHEDULE);

@@ -44,6 +44,8 @@ const fn row(
 
 pub(super) const JOB: &str = r#"{"sources":["here:/data/a"],"destination":"here:/data/copy/","not_before":"2100-01-01T00:00:00Z"}"#;
 pub(super) const SCHEDULE: &str = r#"{"cron":"0 2 1 1 *","time_zone":"UTC","job":{"sources":["here:/data/a"],"destination":"here:/data/copy/"}}"#;
+pub(super) const FLOW: &str =
+    r#"{"hops":[{"sources":["here:/data/a"],"destination":"here:/data/copy/"}],"paused":true}"#;
 pub(super) const SITE: &str = r#"{"addresses":["192.0.2.1"],"identity":"gw1-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}"#;
 pub(super) const RULE: &str = r#"{"subject":"user:uma","export":"data","rights":["read"]}"#;
 pub(super) const HOOK: &str = r#"{"url":"https://192.0.2.1/hook","events":[]}"#;
@@ -119,6 +121,9 @@ pub(super) const TABLE: &[Row] = &[
         [200, 200, 200, 200],
     ),
     known("GET", "/api/v1/exports", "", [200, 200, 200, 200]),
+    known("GET", "/api/v1/flows", "", [200, 200, 200, 200]),
+    known("PUT", "/api/v1/flows/{id}", FLOW, [403, 200, 403, 200]),
+    known("DELETE", "/api/v1/flows/{id}", "", [403, 204, 403, 204]),
     known("GET", "/api/v1/jobs", "", [200, 200, 200, 200]),
     known("POST", "/api/v1/jobs", JOB, [403, 201, 403, 201]),
     known("GET", "/api/v1/jobs/{id}", "", [200, 200, 200, 200]),
