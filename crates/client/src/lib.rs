@@ -32,6 +32,6 @@ pub use events::{Events, News};
 pub use known::{KnownWeb, KnownWebError};
 pub use pin::{Fingerprint, FingerprintError};
 pub use places::Places;
-pub use rules::{Limits, Schedules, Webhooks};
+pub use rules::{Flows, Limits, Schedules, Webhooks};
 pub use token::{Token, TokenError, read_secret};
 pub use transport::{Client, Trust};

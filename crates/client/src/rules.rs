@@ -1,9 +1,9 @@
-//! The calls about limits, shares and schedules of jobs, and about webhooks that report jobs.
+//! The calls about limits, shares, schedules and flows of jobs, and about webhooks that report jobs.
 //! Decides nothing: the node interprets the rules.
 
 use godwit_api::rest::{
-    DeliveryView, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare, NewWebhook,
-    ScheduleView, ShareView, WebhookView,
+    DeliveryView, FlowView, LimitScopeName, LimitView, NewFlow, NewLimit, NewSchedule, NewShare,
+    NewWebhook, ScheduleView, ShareView, WebhookView,
 };
 use hyper::Method;
 
@@ -19,6 +19,10 @@ pub struct Limits<'a>(&'a Client);
 #[derive(Clone, Copy)]
 pub struct Schedules<'a>(&'a Client);
 
+/// The calls about flows.
+#[derive(Clone, Copy)]
+pub struct Flows<'a>(&'a Client);
+
 /// The calls about webhooks.
 #[derive(Clone, Copy)]
 pub struct Webhooks<'a>(&'a Client);
@@ -33,6 +37,14 @@ impl<'a> Limits<'a> {
 
 impl<'a> Schedules<'a> {
     /// The calls about schedules, for a client.
+    #[must_use]
+    pub const fn of(client: &'a Client) -> Self {
+        Self(client)
+    }
+}
+
+impl<'a> Flows<'a> {
+    /// The calls about flows, for a client.
     #[must_use]
     pub const fn of(client: &'a Client) -> Self {
         Self(client)
@@ -131,6 +143,33 @@ impl Schedules<'_> {
     /// As [`Schedules::list`]; also if the schedule does not exist.
     pub fn remove(&self, id: &str) -> Result<(), ClientError> {
         self.0.delete(&format!("/schedules/{}", escaped(id)))
+    }
+}
+
+impl Flows<'_> {
+    /// All flows, with what their hops are like now.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses.
+    pub fn list(&self) -> Result<Vec<FlowView>, ClientError> {
+        self.0.get("/flows")
+    }
+
+    /// Adds or replaces a flow.
+    ///
+    /// # Errors
+    /// As [`Flows::list`].
+    pub fn put(&self, id: &str, flow: &NewFlow) -> Result<FlowView, ClientError> {
+        let path = format!("/flows/{}", escaped(id));
+        self.0.with(Method::PUT, &path, flow)
+    }
+
+    /// Removes a flow; its jobs remain.
+    ///
+    /// # Errors
+    /// As [`Flows::list`]; also if the flow does not exist.
+    pub fn remove(&self, id: &str) -> Result<(), ClientError> {
+        self.0.delete(&format!("/flows/{}", escaped(id)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The commands about jobs, for clap.
 //! Parses no value.
 
-use clap::{ArgAction, Command, ValueHint};
+use clap::{Arg, ArgAction, Command, ValueHint};
 
 use super::node::{PLACES, family, value};
 use super::{Make, positional, switch};
@@ -138,9 +138,9 @@ fn submit(make: Make) -> Command {
     job_options(make, command).mut_arg("places", |places| places.required(false))
 }
 
-/// The options and the places of a job, which a schedule shares.
-pub(super) fn job_options(make: Make, command: Command) -> Command {
-    let command = command
+/// The options of a transfer that is submitted once or again and again.
+pub(super) fn transfer_options(command: Command) -> Command {
+    command
         .arg(value(
             "label",
             "TEXT",
@@ -180,6 +180,21 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
             "sync",
             "Make the destination equal the source, as godwit sync does",
         ))
+}
+
+/// The settings of a transfer.
+pub(super) fn setting() -> Arg {
+    value(
+        "setting",
+        "NAME=VALUE",
+        "A setting of godwit cp, sync or verify, such as streams=8 (repeatable)",
+    )
+    .action(ArgAction::Append)
+}
+
+/// The options and the places of a job, which a schedule shares.
+pub(super) fn job_options(make: Make, command: Command) -> Command {
+    let command = transfer_options(command)
         .arg(
             switch(
                 "verify",
@@ -196,14 +211,7 @@ pub(super) fn job_options(make: Make, command: Command) -> Command {
             .hide_short_help(true)
             .conflicts_with("verify"),
         )
-        .arg(
-            value(
-                "setting",
-                "NAME=VALUE",
-                "A setting of godwit cp, sync or verify, such as streams=8 (repeatable)",
-            )
-            .action(ArgAction::Append),
-        )
+        .arg(setting())
         .arg(
             value(
                 "to",

@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use super::{Make, positional, switch};
 
 /// The commands, in the order of the help.
-pub(super) fn commands(make: Make) -> [Command; 14] {
+pub(super) fn commands(make: Make) -> [Command; 15] {
     [
         super::job::job(make),
         top(),
@@ -17,6 +17,7 @@ pub(super) fn commands(make: Make) -> [Command; 14] {
         rename(),
         clean(),
         super::rules::schedule(make),
+        super::rules::flow(make),
         super::rules::webhook(),
         super::cluster::cluster(),
         site(),

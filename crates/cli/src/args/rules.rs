@@ -1,9 +1,9 @@
-//! The commands about limits and shares, schedules and webhooks, for clap.
+//! The commands about limits and shares, schedules, flows and webhooks, for clap.
 //! Parses no value.
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
-use super::job::job_options;
+use super::job::{job_options, setting, transfer_options};
 use super::node::{family, value};
 use super::{Make, positional, switch};
 
@@ -74,6 +74,48 @@ pub(super) fn schedule(make: Make) -> Command {
         Command::new("enable").about("Submit again").arg(id()),
         Command::new("remove")
             .about("Remove a schedule; its jobs stay")
+            .arg(id()),
+    ])
+}
+
+pub(super) fn flow(make: Make) -> Command {
+    let id = || positional("id", "NAME", "Which flow");
+    let add = Command::new("add")
+        .about("Pass files on from place to place; a flow of the same name is replaced")
+        .override_usage("godwit flow add [OPTIONS] NAME --from PLACE --to PLACE [--then PLACE]...")
+        .after_help(make.notes(
+            "flow add",
+            "Each place is a directory, written as for godwit job submit; its contents go into the next one. A file goes on as\n\
+             soon as it is whole and checked at a place. The options hold for all hops; --hop N:NAME=VALUE sets one of hop N:\n\
+             limit, priority, retries, label, or a setting of godwit cp or sync.",
+        ))
+        .arg(value("from", "PLACE", "Where the files come from").required(true))
+        .arg(value("to", "PLACE", "Where they go first").required(true))
+        .arg(value("then", "PLACE", "Where they go on to (repeatable)").action(ArgAction::Append))
+        .arg(value(
+            "every",
+            "TIME",
+            "Look for new files again after so long at the latest [default: 60s]",
+        ))
+        .arg(
+            value("hop", "N:NAME=VALUE", "A value for hop N alone, such as 2:limit=100MB (repeatable)")
+                .action(ArgAction::Append),
+        )
+        .arg(value("comment", "TEXT", "Free text"))
+        .arg(positional("id", "NAME", "Name of the flow"));
+    let add = make.with_choosing(transfer_options(add).arg(setting()));
+    family("flow", "Make a node pass files on from place to place").subcommands([
+        add,
+        Command::new("list").about("List flows: their places, what waits, and for how long"),
+        Command::new("show")
+            .about("Show the hops of a flow: state, rate, backlog, and why one does not move")
+            .arg(id()),
+        Command::new("pause")
+            .about("Pause: start no run until resumed; runs at work go on to their end")
+            .arg(id()),
+        Command::new("resume").about("Start runs again").arg(id()),
+        Command::new("remove")
+            .about("Remove a flow; its jobs and all files stay")
             .arg(id()),
     ])
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         },
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
-        "access" | "accounting" | "clean" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm"
+        "access" | "accounting" | "clean" | "flow" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm"
         | "schedule" | "site" | "token" | "top" | "user" | "webhook" => {
             return node::run(name, matches, started);
         }

@@ -403,6 +403,52 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         &[example("godwit schedule remove nightly", "for good")],
     ),
     (
+        "flow",
+        &[
+            example(
+                "godwit flow add night --from telescope:/raw --to centre:/archive --then partners:/in",
+                "pass each file on as soon as it is whole",
+            ),
+            example("godwit flow list", "what waits, and for how long"),
+        ],
+    ),
+    (
+        "flow add",
+        &[
+            example(
+                "godwit flow add night --from telescope:/raw --to centre:/archive --then partners:/in",
+                "pass each file on as soon as it is whole",
+            ),
+            example(
+                "godwit flow add night --from here:/raw --to siteB:/archive --then siteC:/in --hop 2:limit=100MB --exclude '*.tmp'",
+                "with a slow second hop, without temporary files",
+            ),
+        ],
+    ),
+    (
+        "flow list",
+        &[example("godwit flow list", "what waits, and for how long")],
+    ),
+    (
+        "flow show",
+        &[example(
+            "godwit flow show night",
+            "each hop, and why one does not move",
+        )],
+    ),
+    (
+        "flow pause",
+        &[example("godwit flow pause night", "for a time")],
+    ),
+    (
+        "flow resume",
+        &[example("godwit flow resume night", "again")],
+    ),
+    (
+        "flow remove",
+        &[example("godwit flow remove night", "for good")],
+    ),
+    (
         "webhook",
         &[
             example(

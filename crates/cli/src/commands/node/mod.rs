@@ -9,6 +9,7 @@ mod choosing;
 pub(super) mod cluster;
 pub(super) mod connect;
 mod far;
+mod flow;
 mod grants;
 mod hosts;
 mod list;
@@ -72,6 +73,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
         ("job", verb) => steer::run(verb, own, &client),
         ("cluster", sub) => cluster::run(sub, own, &client),
         ("schedule", sub) => schedule::run(sub, own, &client),
+        ("flow", sub) => flow::run(sub, own, &client),
         ("webhook", sub) => webhook::run(sub, own, &client),
         ("node", "limits") => rules::list(own, &client),
         ("node" | "site" | "user", "limit") => rules::limit(name, own, &client),

@@ -84,24 +84,44 @@ pub(super) fn describe(
     }
     let destination = destinations.remove(0);
     godwit_jobs::check_source_count(sources.len()).map_err(Failure::usage)?;
+    let new = transfer(matches, (selection, list))?;
     Ok(NewJob {
-        kind: match (matches.get_flag("sync"), matches.get_flag("verify")) {
-            (true, _) => JobKind::Sync,
-            (_, true) => JobKind::Verify,
-            _ => JobKind::Copy,
+        kind: match matches.get_flag("verify") {
+            true => JobKind::Verify,
+            false => new.kind,
         },
         sources,
         destination,
         more_destinations: destinations,
         gather,
+        manifest: matches.get_flag("manifest"),
+        relay: relay(matches)?,
+        ..new
+    })
+}
+
+/// A copy without places, with the options of a transfer and a selection of entries.
+pub(super) fn transfer(
+    matches: &ArgMatches,
+    (selection, list): (Option<Selection>, Vec<Text>),
+) -> Result<NewJob, Failure> {
+    Ok(NewJob {
+        kind: match matches.get_flag("sync") {
+            true => JobKind::Sync,
+            false => JobKind::Copy,
+        },
+        sources: Vec::new(),
+        destination: String::new(),
+        more_destinations: Vec::new(),
+        gather: false,
         merge: Merge::BySite,
         label: optional(matches, "label")?.unwrap_or_default(),
         settings: settings(&texts(matches, "setting")?)?,
         selection,
         list,
-        manifest: matches.get_flag("manifest"),
+        manifest: false,
         divide: divide(matches)?,
-        relay: relay(matches)?,
+        relay: Relay::Never,
         priority: number(matches, "priority")?.unwrap_or(0),
         limit: optional(matches, "limit")?
             .map(|text| limit(&text))
