@@ -61,7 +61,7 @@ try {
   await picture('job-description', `/jobs/${big}?tab=description`);
   await picture('job-failures', `/jobs/${big}?tab=failures`);
   await picture('new', '/new');
-  for (const view of ['sites', 'exports', 'limits', 'schedules', 'access', 'users', 'tokens', 'webhooks', 'audit', 'settings', 'nowhere']) {
+  for (const view of ['sites', 'exports', 'limits', 'schedules', 'flows', 'access', 'users', 'tokens', 'webhooks', 'audit', 'settings', 'nowhere']) {
     await picture(view, `/${view}`, { full: false });
   }
   await picture('add-site', '/sites', { act: (page) => page.getByRole('button', { name: 'Add a site' }).click(), full: false });

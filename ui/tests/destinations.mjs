@@ -1,4 +1,4 @@
-// Owns the test of jobs with several destinations or sources on the page: the form, the row of each, the retry of what failed, a schedule.
+// Owns the test of jobs with several destinations or sources on the page: the form, the row of each, the retry of what failed, a schedule, a flow.
 // The Rust test `page` runs it; by hand: GODWIT=target/debug/godwit node ui/tests/destinations.mjs. SHOTS=DIRECTORY keeps pictures.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -121,6 +121,29 @@ try {
     await page.getByRole('button', { name: /^Change/ }).first().click();
     assert.equal(await dialog.getByLabel('To', { exact: true }).inputValue(), 'siteB:/data/one/\nsiteB:/data/two/');
     await page.keyboard.press('Escape');
+  });
+
+  await step('a flow is drawn with the rate, the backlog and the age of each hop', async () => {
+    await page.goto(`${here.url}/flows`);
+    await page.getByRole('button', { name: 'Add a flow' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Id').fill('pass');
+    await dialog.getByLabel('Places').fill('here:/data/run\nhere:/data/mid\nsiteB:/data/end\n');
+    await dialog.getByLabel('Limits').fill('none\n2 MB/s');
+    await dialog.getByRole('button', { name: 'Add the flow' }).click();
+    const hop = (number) => page.locator(`[data-hop="${number}"]`);
+    await hop(2).locator('[data-rate]').waitFor();
+    await hop(2).locator('[data-oldest]').waitFor();
+    await accessible(page, 'a flow');
+    await shot(page, 'flow');
+    await page.getByRole('button', { name: 'Pause: pass' }).click();
+    await page.getByRole('button', { name: 'Resume: pass' }).waitFor();
+    const [made] = (await api(page, '/flows')).body;
+    assert.equal(made.paused, true);
+    assert.deepEqual(made.hops.map((one) => one.job.limit ?? null), [null, 2_000_000]);
+    await page.getByRole('button', { name: 'Remove: pass' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove the flow' }).click();
+    await page.getByRole('button', { name: 'Remove: pass' }).waitFor({ state: 'detached' });
   });
 
   assert.deepEqual(complaints, []);

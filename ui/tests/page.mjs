@@ -405,7 +405,7 @@ try {
     await step(`every view, ${scheme}, on a phone and on a screen`, async () => {
       const other = await open({ width: 390, height: 844, scheme });
       await signIn(other, here.url, 'ada');
-      const views = ['/', '/jobs', `/jobs/${big}`, `/jobs/${big}?tab=log`, '/new', '/cluster', '/sites', '/exports', '/limits', '/schedules', '/access', '/users', '/tokens', '/account', '/webhooks', '/audit', '/settings', '/nowhere'];
+      const views = ['/', '/jobs', `/jobs/${big}`, `/jobs/${big}?tab=log`, '/new', '/cluster', '/sites', '/exports', '/limits', '/schedules', '/flows', '/access', '/users', '/tokens', '/account', '/webhooks', '/audit', '/settings', '/nowhere'];
       for (const view of views) {
         await other.setViewportSize({ width: 390, height: 844 });
         await other.goto(here.url + view);

@@ -4,6 +4,7 @@ export { default as Access } from './Access.svelte';
 export { default as Audit } from './Audit.svelte';
 export { default as Cluster } from './Cluster.svelte';
 export { default as Exports } from './Exports.svelte';
+export { default as Flows } from './Flows.svelte';
 export { default as Limits } from './Limits.svelte';
 export { default as NewJob } from './NewJob.svelte';
 export { default as Schedules } from './Schedules.svelte';
