@@ -33,9 +33,6 @@ CALLS = [
     ("cluster.change_node", ["nosuch", {"draining": True}], {}),
     ("cluster.remove_node", ["nosuch"], {"force": True}),
     ("exports.list", [], {}),
-    ("flows.put", ["night", {"hops": [JOB], "paused": True}], {}),
-    ("flows.list", [], {}),
-    ("flows.remove", ["night"], {}),
     ("limits.put", ["node", "node", {"rate": "1GB/s", "jobs_max": 4}], {}),
     ("limits.list", [], {}),
     ("limits.remove", ["node", "node"], {}),
@@ -70,6 +67,9 @@ CALLS = [
     ("buffer.drop", [{"place": "here:/data/made"}], {}),
     ("places.clean", [{"place": "here:/data/made", "dry_run": True}], {}),
     ("places.remove", [{"place": "here:/data/made", "recursive": True}], {}),
+    ("flows.put", ["night", {"hops": [JOB], "paused": True}], {}),
+    ("flows.list", [], {}),
+    ("flows.remove", ["night"], {}),
     ("users.remove", ["ada"], {}),
 ]
 OF_A_JOB = [

@@ -37,6 +37,7 @@ mod godwit {
     pub(crate) mod failures;
     pub(crate) mod family;
     pub(crate) mod filters;
+    pub(crate) mod flows;
     pub(crate) mod folding;
     pub(crate) mod forecast;
     pub(crate) mod full;

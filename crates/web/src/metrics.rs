@@ -5,6 +5,7 @@ mod amounts;
 mod buffer;
 mod channels;
 mod done;
+mod flows;
 mod host;
 mod jobs;
 mod labels;
@@ -21,7 +22,7 @@ use godwit_api::record::{StrangerAction, TransferDirection, TransferRecord};
 use godwit_api::rest::{Bottleneck, HERE};
 use godwit_jobs::now;
 use godwit_state::{
-    Attempt, AttemptOutcome, Event, Families, GuestJobs, Job, JobState, Node, Site, Topic,
+    Attempt, AttemptOutcome, Event, Families, Flow, GuestJobs, Job, JobState, Node, Site, Topic,
 };
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -36,6 +37,7 @@ use crate::problem::ApiError;
 use amounts::CountedAmounts;
 use buffer::BufferMetrics;
 use channels::ChannelMetrics;
+use flows::{FLOWS_SHOWN, FlowMetrics};
 use host::HostMetrics;
 use jobs::{JobMetrics, Runs};
 use labels::{
@@ -70,6 +72,7 @@ pub(crate) struct Metrics {
     strangers: Family<StrangerLabel, Counter>,
     running: JobMetrics,
     channels: ChannelMetrics,
+    flows: FlowMetrics,
     room: RoomMetrics,
     buffer: BufferMetrics,
     host: HostMetrics,
@@ -95,6 +98,7 @@ impl Metrics {
             strangers: Family::default(),
             running: JobMetrics::default(),
             channels: ChannelMetrics::default(),
+            flows: FlowMetrics::default(),
             room: RoomMetrics::default(),
             buffer: BufferMetrics::default(),
             host: HostMetrics::default(),
@@ -157,6 +161,7 @@ impl Metrics {
         );
         metrics.running.register(&mut registry);
         metrics.channels.register(&mut registry);
+        metrics.flows.register(&mut registry);
         metrics.room.register(&mut registry);
         metrics.buffer.register(&mut registry);
         metrics.host.register(&mut registry);
@@ -354,6 +359,11 @@ impl Metrics {
         self.room.set(&app.node.exports);
         if let Some(buffer) = &app.node.buffer {
             self.buffer.set(&buffer.view(), now());
+        }
+        self.flows.clear();
+        for flow in app.reader().objects::<Flow>()?.iter().take(FLOWS_SHOWN) {
+            self.flows
+                .set(&flow.id, &app.jobs.flows().hops(flow)?, now());
         }
         let running = app.jobs.progress();
         let nodes = app.reader().objects::<Node>()?.into_iter();

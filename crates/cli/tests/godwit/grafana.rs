@@ -122,8 +122,20 @@ pub(crate) fn assert_found(prometheus: &Prometheus, asked: &Asked) {
     }
 }
 
-/// Submits two long jobs, one that completes and one that fails.
+/// Submits two long jobs, one that completes and one that fails. Adds a flow.
 fn some_jobs(here: &Rig) {
+    here.write("export/pass/one", "1");
+    let line = [
+        "flow",
+        "add",
+        "night",
+        "--from",
+        "here:/data/pass",
+        "--to",
+        "siteB:/data/passed",
+    ];
+    let added = here.admin(&line);
+    assert_eq!(added.code, Some(0), "{added:?}");
     here.write("export/large", vec![7; 64 << 20]);
     here.write("export/small", vec![7; 1 << 10]);
     for name in ["one", "two"] {

@@ -7,6 +7,7 @@
 mod bounds;
 mod clocks;
 mod deputy;
+mod flows;
 mod given;
 mod hidden;
 mod mates;
