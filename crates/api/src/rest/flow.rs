@@ -14,7 +14,7 @@ pub struct NewFlow {
     pub hops: Vec<NewJob>,
     /// A hop looks for new files again after so many seconds at the latest.
     #[serde(default = "every")]
-    #[schema(minimum = 1, maximum = 86_400)]
+    #[schema(minimum = 1, maximum = 86400)]
     pub every_seconds: u32,
     /// The flow is suspended: no run starts.
     #[serde(default)]

@@ -170,7 +170,7 @@ fn files_reach_the_partner_while_a_large_one_is_on_its_way_to_the_centre() {
         list.contains("telescope:/data/raw/. -> here:/data/archive/ -> partners:/data/in/"),
         "{list}"
     );
-    // What is still on its way is neither passed on nor missed.
+    // A file that is still on its way is neither passed on nor missed.
     let jobs = told(centre, &["job", "list", "--all", "--json"]);
     for job in jobs.lines() {
         let job: Value = serde_json::from_str(job).expect("a job");
