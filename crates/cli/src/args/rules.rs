@@ -4,7 +4,7 @@
 use clap::{Arg, ArgAction, Command, ValueHint};
 
 use super::job::{job_options, setting, transfer_options};
-use super::node::{family, value};
+use super::node::{PLACES, family, value};
 use super::{Make, positional, switch};
 
 /// The explanation of windows, behind the help of each command that takes windows.
@@ -78,17 +78,21 @@ pub(super) fn schedule(make: Make) -> Command {
     ])
 }
 
+/// The text behind the flags of `godwit flow add`.
+const FLOWING: &str = "Each place is a directory, written as for godwit job submit; its contents go into the next one. A file goes on as\n\
+     soon as it is whole and checked at a place. The options hold for all hops. --hop N:NAME=VALUE sets one value of hop N:\n\
+     limit, priority, retries, label, or a setting of godwit cp or sync.";
+
 pub(super) fn flow(make: Make) -> Command {
     let id = || positional("id", "NAME", "Which flow");
+    let notes = match make {
+        Make::Brief => make.notes("flow add", PLACES),
+        _ => FLOWING.to_owned(),
+    };
     let add = Command::new("add")
         .about("Pass files on from place to place; a flow of the same name is replaced")
         .override_usage("godwit flow add [OPTIONS] NAME --from PLACE --to PLACE [--then PLACE]...")
-        .after_help(make.notes(
-            "flow add",
-            "Each place is a directory, written as for godwit job submit; its contents go into the next one. A file goes on as\n\
-             soon as it is whole and checked at a place. The options hold for all hops; --hop N:NAME=VALUE sets one of hop N:\n\
-             limit, priority, retries, label, or a setting of godwit cp or sync.",
-        ))
+        .after_help(notes)
         .arg(value("from", "PLACE", "Where the files come from").required(true))
         .arg(value("to", "PLACE", "Where they go first").required(true))
         .arg(value("then", "PLACE", "Where they go on to (repeatable)").action(ArgAction::Append))
@@ -98,10 +102,14 @@ pub(super) fn flow(make: Make) -> Command {
             "Look for new files again after so long at the latest [default: 60s]",
         ))
         .arg(
-            value("hop", "N:NAME=VALUE", "A value for hop N alone, such as 2:limit=100MB (repeatable)")
-                .action(ArgAction::Append),
+            value(
+                "hop",
+                "N:NAME=VALUE",
+                "A value for hop N alone, such as 2:limit=100MB (repeatable)",
+            )
+            .action(ArgAction::Append),
         )
-        .arg(value("comment", "TEXT", "Free text"))
+        .arg(value("comment", "TEXT", "Free text").hide_short_help(true))
         .arg(positional("id", "NAME", "Name of the flow"));
     let add = make.with_choosing(transfer_options(add).arg(setting()));
     family("flow", "Make a node pass files on from place to place").subcommands([

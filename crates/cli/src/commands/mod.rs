@@ -56,8 +56,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         },
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
-        "access" | "accounting" | "clean" | "flow" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm"
-        | "schedule" | "site" | "token" | "top" | "user" | "webhook" => {
+        "access" | "accounting" | "clean" | "flow" | "job" | "ls" | "mkdir" | "mv" | "node"
+        | "rm" | "schedule" | "site" | "token" | "top" | "user" | "webhook" => {
             return node::run(name, matches, started);
         }
         _ => {}
