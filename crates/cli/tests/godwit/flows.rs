@@ -48,7 +48,7 @@ impl World {
             "--every",
             "1s",
         ];
-        add(&self.centre, &[&places, more].concat());
+        add(&self.centre, &[&places[..], more].concat());
     }
 
     /// Content of a file at the partner, once it has arrived.

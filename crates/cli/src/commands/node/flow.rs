@@ -152,8 +152,8 @@ fn list(json: bool, client: &Client) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = flows
         .iter()
         .map(|flow| {
-            let files = flow.hops.iter().map(|hop| hop.backlog_files).sum();
-            let bytes = flow.hops.iter().map(|hop| hop.backlog_bytes).sum();
+            let files: u64 = flow.hops.iter().map(|hop| hop.backlog_files).sum();
+            let bytes: u64 = flow.hops.iter().map(|hop| hop.backlog_bytes).sum();
             let oldest = flow.hops.iter().filter_map(|hop| hop.oldest).min();
             let hops = flow.hops.iter().map(|hop| hop.state.word());
             vec![
