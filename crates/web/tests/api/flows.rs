@@ -67,7 +67,9 @@ fn files_go_on_through_all_hops_and_idle_runs_leave_no_jobs() {
         }
     };
     wait_for(&client, through(1));
-    std::fs::write(at("data/raw/two"), "22").unwrap();
+    // A run never meets half a file.
+    std::fs::write(at("data/two"), "22").unwrap();
+    std::fs::rename(at("data/two"), at("data/raw/two")).unwrap();
     let seen = wait_for(&client, through(2));
     assert_eq!(seen["hops"][1]["bytes"], 3, "{seen}");
     for (name, content) in [("one", "1"), ("two", "22")] {
