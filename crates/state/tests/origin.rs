@@ -5,14 +5,13 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, Actor, AuditEntry, AuditFilter, AuditOutcome, Change, Command,
-    CommandError, FEATURE_LEVEL, Invite, JobOp, Join, LEVEL_PROVEN, LEVEL_SCHEDULE_OWNERS, Limit,
-    LimitScope, NewFamily, NewJob, NewPassword, Node, Op, Outcome, PROPOSE, ProvenToken,
-    RevokeTokens, Role, Schedule, Secret, User,
+    CommandError, Invite, JobOp, Join, LEVEL_PROVEN, LEVEL_SCHEDULE_OWNERS, Limit, LimitScope,
+    NewPassword, Node, Op, PROPOSE, ProvenToken, RevokeTokens, Role, Schedule, Secret, User,
 };
 use serde_json::Value;
 use support::nodes::{actor, denied, done, job, node, say, submit, three, token, two_nodes, user};
 use support::state::State;
-use support::{at, finish, nightly, place, runner};
+use support::{at, finish, nightly, runner};
 
 fn rule(id: &str, of: Option<&str>) -> Op {
     Op::Access(Change::Put(AccessRule {
@@ -288,76 +287,6 @@ fn a_node_acts_as_itself_and_makes_neither_users_nor_tokens() {
         time_zone: "UTC".to_owned(),
     }));
     denied(&mut state, node("site:gw1-x"), limit, "limit.put");
-}
-
-#[test]
-fn a_node_submits_a_relay_between_destinations_of_one_job_and_no_other_job() {
-    let mut state = two_nodes();
-    for row in [node("a", 1), node("b", 2)] {
-        let level = FEATURE_LEVEL;
-        let row = Op::Node(Change::Put(Node { level, ..row }));
-        state.op(0, row).expect("a node");
-    }
-    let level = Op::Level(FEATURE_LEVEL);
-    state.op(0, level).expect("all know it");
-    let to = |id: &str, path: &str| NewJob {
-        destination: place("siteB", path),
-        ..job(id, "otto")
-    };
-    let family = NewFamily {
-        parent: to("f0", "/in/1"),
-        children: vec![to("f1", "/in/1"), to("f2", "/in/2")],
-    };
-    let family = Op::SubmitFamily(Box::new(family));
-    done(&mut state, actor("otto", Some(Role::Operator), 2), family);
-    let relay = |key: &str, from: &str, to: &str| {
-        Op::Submit(Box::new(NewJob {
-            sources: vec![place("siteB", from)],
-            destination: place("siteB", to),
-            idempotency_key: Some(key.to_owned()),
-            ..job("r", "otto")
-        }))
-    };
-    let good = || relay("relay:f2:f1", "/in/1/run/.", "/in/2/run/");
-    let by = || actor("b", None, 2);
-    denied(&mut state, by(), good(), "job.submit");
-    let claim = JobOp::Claim {
-        runner: runner("a", "first"),
-        seen: 0,
-    };
-    for op in [claim, finish(1, Outcome::Complete)] {
-        done(
-            &mut state,
-            actor("a", None, 1),
-            Op::Job("f1".to_owned(), op),
-        );
-    }
-    for wrong in [
-        relay("night", "/in/1", "/in/2"),
-        relay("relay:f1:f2", "/in/2", "/in/1"),
-        relay("relay:f2:f9", "/in/1", "/in/2"),
-        relay("relay:f2:f1", "/in/10", "/in/2"),
-        relay("relay:f2:f1", "/in/1", "/in/2/../3"),
-        relay("relay:f2:f1", "/in/1", "/in"),
-    ] {
-        denied(&mut state, by(), wrong, "job.submit");
-    }
-    let Op::Submit(of_ada) = good() else {
-        unreachable!("it is a submission");
-    };
-    let of_ada = Op::Submit(Box::new(NewJob {
-        owner: "ada".to_owned(),
-        ..*of_ada
-    }));
-    denied(&mut state, by(), of_ada, "job.submit");
-    done(&mut state, by(), good());
-    // It steers the relay alone.
-    let cancel = || JobOp::Cancel { comment: None };
-    let of = |id: &str, op| Op::Job(id.to_owned(), op);
-    denied(&mut state, by(), of("f2", cancel()), "job.cancel");
-    denied(&mut state, by(), of("r", JobOp::Pause), "job.pause");
-    done(&mut state, by(), of("r", cancel()));
-    done(&mut state, by(), of("r", JobOp::Retry));
 }
 
 #[test]

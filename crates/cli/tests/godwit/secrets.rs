@@ -50,7 +50,7 @@ fn a_certificate_key_that_others_can_read_is_refused() {
     rig.end_daemon(Signal::TERM);
     // Others could put the key of another machine there.
     rig.make_dirs("shared");
-    let shared = file("shared/key.pem");
+    let shared = rig.path("shared/key.pem").display().to_string();
     fs::copy(&key, &shared).expect("made");
     set_mode(&rig.path("shared"), 0o777);
     let moved = [

@@ -79,7 +79,7 @@ fn a_site_has_a_bounded_number_of_nodes_one_after_the_other() {
     };
     let mut all = HashSet::new();
     for _ in 0..10 {
-        let nodes = site.nodes_of(&peer("known")).expect("an answer");
+        let nodes = site.nodes_of(&peer("known")).expect("an answer").nodes;
         assert!(nodes.iter().any(|node| node.identity == "known"));
         all.extend(nodes.into_iter().map(|node| node.identity));
     }

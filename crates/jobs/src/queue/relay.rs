@@ -4,7 +4,7 @@
 
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
-use godwit_api::rest::{Divide, NewJob, Place, ProgressView, Relay};
+use godwit_api::rest::{Divide, Merge, NewJob, Place, ProgressView, Relay};
 use godwit_state::{Actor, Agreed, Job, JobOp, JobState, Op, ProposeError, Reader, Reason, Role};
 
 use super::family::invalid;
@@ -305,6 +305,7 @@ fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
         destination: to.to_string(),
         more_destinations: Vec::new(),
         gather: false,
+        merge: Merge::BySite,
         label: clip(format!("{} (relay to job {})", taker.label, taker.id).trim()),
         settings: carried
             .map(|(name, values)| (name.clone(), values.clone()))
