@@ -9,7 +9,10 @@ use godwit_model::millis;
 
 use super::prune::Prune;
 use super::{
-    AccessRule, Actor, AuditOutcome, FailureGroup, Flow, FlowRun, Invite, JobState, Join, Limit, Moved, NewFamily, NewPassword, Node, Object, Outcome, Peer, ProvenToken, Reason, RetryPolicy, RevokeTokens, Route, Runner, Schedule, Setting, Share, Site, StoredPlace, Timestamp, Token, User, Webhook, WorkOp,
+    AccessRule, Actor, AuditOutcome, FailureGroup, Flow, FlowRun, Invite, JobState, Join, Limit,
+    Moved, NewFamily, NewPassword, Node, Object, Outcome, Peer, ProvenToken, Reason, RetryPolicy,
+    RevokeTokens, Route, Runner, Schedule, Setting, Share, Site, StoredPlace, Timestamp, Token,
+    User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
