@@ -114,7 +114,7 @@ pub(crate) fn fire(
         let (job, children, reason) = match job_of(&queue.admission, &schedule, at) {
             Ok((job, children)) => {
                 let now = Instant::now();
-                queue.ticks.add(&schedule.owner, children.len(), now);
+                queue.paces.ticks.add(&schedule.owner, children.len(), now);
                 (Some(Box::new(job)), children, None)
             }
             Err(error) => {

@@ -1,11 +1,14 @@
 //! Decides whether a flow makes sense: the jobs of its hops, and that the hops lead from place to place and never back.
 //! Stores nothing.
 
+use std::time::Instant;
+
 use godwit_api::failure::FailureCode;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{Agreed, HOPS_MAX, LEVEL_FLOWS, Role};
 
+use crate::asking::overlaps;
 use crate::basis::apart::Apart;
 use crate::basis::error::JobsError;
 use crate::queue::submit::{self, Admission};
@@ -40,10 +43,14 @@ pub(crate) fn check(
         formed.push(new);
     }
     let reader = admission.this.reader();
+    let until = Instant::now() + overlaps::WITHIN;
     let apart = Apart {
         reader: &reader,
         cluster: &admission.rights.cluster,
         exported: &*admission.exported,
+        elsewhere: &|site, paths| {
+            overlaps::of_site(&admission.asking, site, paths, until, &|| true)
+        },
     };
     let places: Vec<&Place> = way.iter().collect();
     // A place inside another one would send its files round and round.

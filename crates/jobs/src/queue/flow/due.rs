@@ -184,7 +184,7 @@ mod tests {
             let at_source = usize::try_from(second)
                 .ok()
                 .and_then(|second| files.get(second));
-            let first = at_source.or(files.last()).copied().unwrap_or(0);
+            let first = at_source.or_else(|| files.last()).copied().unwrap_or(0);
             for number in 0..hops.len() {
                 let before = number.checked_sub(1).map(|before| hops[before].clone());
                 let source = before.as_ref().map_or(first, |before| before.moved);
