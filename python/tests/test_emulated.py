@@ -39,26 +39,43 @@ idle_below = 1.1
 
 def left_over() -> set[str]:
     """Namespaces of evaluations that run no more."""
-    names = re.findall(r"^(godwit-(\d+)-[ab])\b", "\n".join(path.name for path in Path("/run/netns").iterdir()), re.MULTILINE)
+    known = Path("/run/netns")
+    found = known.iterdir() if known.is_dir() else []
+    names = re.findall(r"^(godwit-(\d+)-[ab])\b", "\n".join(path.name for path in found), re.MULTILINE)
     return {name for name, pid in names if not Path(f"/proc/{pid}").exists()}
 
 
-def needs_namespaces() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("it needs root: it makes network namespaces")
+def privileged() -> list[str]:
+    """The words before a command that makes network namespaces: those of a namespace of users for any but root."""
+    own = 'mount -t tmpfs none /run && exec "$@"'
+    words = ["unshare", "--user", "--map-root-user", "--mount", "--net", "sh", "-c", own, "sh"] if os.geteuid() else []
     probe = f"godwit-probe-{os.getpid()}"
-    done = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True, check=False)
+    add = [*words, "sh", "-c", f"ip netns add {probe} && ip netns del {probe}"]
+    done = subprocess.run(add, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"it needs network namespaces: {done.stderr.strip()}")
-    subprocess.run(["ip", "netns", "del", probe], check=False)
+    return words
 
 
-def evaluate(root: Path, plan: str, *more: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    needs_namespaces()
+def without_tc(folder: Path) -> dict[str, str]:
+    """An environment in which tc makes nothing, so that the program `wanlink` is the line."""
+    program = BINARY.with_name("wanlink")
+    if not program.exists() or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip(f"it needs {program} and /dev/net/tun")
+    tc = folder / "tc"
+    tc.write_text("#!/bin/sh\nexit 1\n")
+    tc.chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def evaluate(
+    root: Path, plan: str, *more: str, check: bool = True, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     ends = ["--source-directory", str(root / "near"), "--destination-directory", str(root / "far")]
+    program = Path(sys.executable).with_name("godwit-evaluate")
     done = subprocess.run(
-        [Path(sys.executable).with_name("godwit-evaluate"), plan, *ends, "--out", root / "out", "--yes", "--busy", *more],
-        env={**os.environ, "GODWIT": str(BINARY)},
+        [*privileged(), program, plan, *ends, "--out", root / "out", "--yes", "--busy", *more],
+        env={**os.environ, "GODWIT": str(BINARY), **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -111,7 +128,7 @@ def test_a_machine_is_described_without_modules_of_the_working_directory(tmp_pat
 
 
 def test_an_evaluation_that_is_stopped_removes_its_path_and_goes_on_later():
-    needs_namespaces()
+    before_it = privileged()
     with directory() as made:
         root, before = Path(made), left_over()
         (root / "plan.toml").write_text(TINY.replace("repetitions = 1", "repetitions = 3"))
@@ -123,7 +140,7 @@ def test_an_evaluation_that_is_stopped_removes_its_path_and_goes_on_later():
             "--out",
             str(root / "out"),
         ]
-        words = [Path(sys.executable).with_name("godwit-evaluate"), root / "plan.toml", *ends]
+        words = [*before_it, Path(sys.executable).with_name("godwit-evaluate"), root / "plan.toml", *ends]
         words += ["--yes", "--busy", "--emulate", "200Mbit/s"]
         environment = {**os.environ, "GODWIT": str(BINARY)}
         running = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
@@ -138,8 +155,9 @@ def test_an_evaluation_that_is_stopped_removes_its_path_and_goes_on_later():
         # Until then, the tables have what there is.
         done = len(runs(root))
         assert pl.read_parquet(root / "out" / "runs.parquet").height == done < 6
-        again = subprocess.run([words[0], *shlex.split(told[1])], env=environment, capture_output=True, text=True, check=True)
-        assert f"{6 - done} runs of" in again.stderr and len(runs(root)) == 6
+        again = [*words[: len(before_it) + 1], *shlex.split(told[1])]
+        said = subprocess.run(again, env=environment, capture_output=True, text=True, check=True).stderr
+        assert f"{6 - done} runs of" in said and len(runs(root)) == 6
 
 
 def test_a_path_that_cannot_be_made_leaves_nothing():
@@ -175,12 +193,14 @@ def test_a_fixed_buffer_is_for_an_emulated_path_alone():
     assert "tcp_buffer is for an emulated path" in str(refused.value)
 
 
-def test_more_interfaces_carry_more():
+@pytest.mark.parametrize("line", ["tc", "wanlink"])
+def test_more_interfaces_carry_more(line, tmp_path):
+    environment = without_tc(tmp_path) if line == "wanlink" else {}
     plan = TINY.replace('tcp_buffer = ["default", "128KiB"]', "interfaces = [1, 2]").replace("repetitions = 1", "repetitions = 2")
     with directory() as made:
         root, before = Path(made), left_over()
         (root / "plan.toml").write_text(plan)
-        evaluate(root, str(root / "plan.toml"), "--emulate", "100Mbit/s")
+        evaluate(root, str(root / "plan.toml"), "--emulate", "100Mbit/s", environment=environment)
         assert left_over() <= before
         found = runs(root)
         assert len(found) == 4
@@ -211,6 +231,11 @@ def test_a_number_of_interfaces_is_for_an_emulated_path_alone(path, values, said
 def test_units_of_a_path():
     assert emulated._twice("2.5ms") == "5ms" and emulated._twice("") == "0ms"
     assert emulated._rate_of_tc("1Gbit/s") == "1gbit"
+
+
+def test_without_tc_the_kernel_can_neither_delay_nor_limit(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not emulated._can("none", emulated._DELAYING) and not emulated._can("none", emulated._LIMITING)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,9 @@ _SIGN = {"near": "a", FAR: "b"}
 # At once, as many as a plan may want.
 _JOBS = "64"
 _BUFFERS = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+# Queueing disciplines that delay or lose packets, and that hold them to a rate.
+_DELAYING = ("netem", "delay", "0ms")
+_LIMITING = ("tbf", "rate", "1gbit", "burst", "256kb", "latency", "50ms")
 
 
 class Emulated:
@@ -121,7 +124,7 @@ class Emulated:
         """By tc where the kernel can delay, else by the program `wanlink`."""
         near, far, device = self.namespaces["near"], self.namespaces[FAR], f"c{cable}"
         rate, delay, loss = (str(self._path.get(name, "")) for name in ("rate", "delay", "loss"))
-        if (delay or loss) and not _can_delay(near):
+        if not ((_can(near, _DELAYING) or not (delay or loss)) and (_can(near, _LIMITING) or not rate)):
             self._wanlink(cable, rate, delay, loss)
             return
         _run("ip", "link", "add", device, "netns", near, "type", "veth", "peer", "name", device, "netns", far)
@@ -134,13 +137,13 @@ class Emulated:
                 _run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "handle", "1:", "netem", "limit", "100000", *words)
                 above = ("parent", "1:")
             if rate:
-                bucket = ("tbf", "rate", _rate_of_tc(rate), "burst", "256kb", "latency", "50ms")
-                _run("tc", "-n", name, "qdisc", "add", "dev", device, *above, *bucket)
+                bucket = ("rate", _rate_of_tc(rate), "burst", "256kb", "latency", "50ms")
+                _run("tc", "-n", name, "qdisc", "add", "dev", device, *above, "tbf", *bucket)
 
     def _wanlink(self, cable: int, rate: str, delay: str, loss: str) -> None:
         program = _beside("wanlink")
         if program is None:
-            raise SetupError("usage", "the kernel has no netem, and the program wanlink is not beside godwit: nothing can delay")
+            raise SetupError("usage", "tc has not both netem and tbf, and the program wanlink is not beside godwit")
         left, right = (f"{name}:{_address(end, cable)}/24" for end, name in self.namespaces.items())
         words = ["--left", left, "--right", right, "--offload", "on", "--device", f"c{cable}"]
         words += (
@@ -209,9 +212,13 @@ def _address(end: str, cable: int) -> str:
     return f"10.213.{77 + cable}.{_LAST[end]}"
 
 
-def _can_delay(namespace: str) -> bool:
-    probe = ("tc", "-n", namespace, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "0ms")
-    if subprocess.run(probe, capture_output=True, check=False).returncode:  # noqa: S603
+def _can(namespace: str, discipline: Sequence[str]) -> bool:
+    """Whether tc is there, and the kernel has a queueing discipline."""
+    probe = ("tc", "-n", namespace, "qdisc", "add", "dev", "lo", "root", *discipline)
+    try:
+        if subprocess.run(probe, capture_output=True, check=False).returncode:  # noqa: S603
+            return False
+    except OSError:
         return False
     _run("tc", "-n", namespace, "qdisc", "del", "dev", "lo", "root")
     return True
