@@ -37,6 +37,22 @@ idle_below = 1.1
 """
 
 
+NODES = """
+ends = ["memory"]
+
+[[data]]
+name = "memory"
+memory = "1GiB"
+
+[factors]
+nodes = [1, 2]
+
+[run]
+repetitions = 1
+idle_below = 1.1
+"""
+
+
 def left_over() -> set[str]:
     """Namespaces of evaluations that run no more."""
     known = Path("/run/netns")
@@ -215,17 +231,101 @@ def test_more_interfaces_carry_more(line, tmp_path):
         assert rates["1"] < 13e6 and rates["1"] < rates["2"] < 26e6, rates
 
 
+def test_more_nodes_carry_more():
+    with directory() as made:
+        root, before = Path(made), left_over()
+        (root / "plan.toml").write_text(NODES)
+        # Each node has an interface of this rate.
+        evaluate(root, str(root / "plan.toml"), "--emulate", "400Mbit/s")
+        assert left_over() <= before
+        found = {run["factors"]["nodes"]: run for run in runs(root)}
+        assert {run["state"] for run in found.values()} == {"complete"}
+        # One node of each end is a lone pair, and its job is not divided.
+        assert found["1"]["nodes"] == [] and len(found["2"]["nodes"]) == 2, found
+        assert "near2" in {one["name"] for one in found["2"]["nodes"]}
+        one, two = (found[count]["bytes_per_second"] for count in "12")
+        # Other work on the machine may let less through, and nothing lets more.
+        assert one < 52e6 and one < two < 104e6, (one, two)
+        page = (root / "out" / "report.html").read_text()
+        assert "Rate against nodes" in page and "Evenness against nodes" in page
+
+
+PATH = {"rate": "1Gbit/s"}
+
+
 @pytest.mark.parametrize(
-    ("path", "values", "said"), [(None, [1, 2], "for an emulated path"), ({"rate": "1Gbit/s"}, [0, 9], "1 to 8")]
+    ("path", "factors", "said"),
+    [
+        (None, {"interfaces": [1, 2]}, "interfaces is for an emulated path"),
+        (None, {"nodes": [1, 2]}, "nodes is for an emulated path"),
+        (PATH, {"interfaces": [0, 9]}, "interfaces: write numbers from 1 to 8"),
+        (PATH, {"nodes": ["two"]}, "nodes: write numbers from 1 to 8"),
+        (PATH, {"nodes": [1, 2], "interfaces": [2]}, "write interfaces or nodes"),
+    ],
 )
-def test_a_number_of_interfaces_is_for_an_emulated_path_alone(path, values, said):
-    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": {"interfaces": values}}
+def test_numbers_of_interfaces_and_of_nodes_are_for_an_emulated_path_alone(path, factors, said):
+    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": factors}
     places = {"source": "here:/a", "destination": "b:/c"}
     if path:
         document["path"], places = path, {"source_directory": "/a", "destination_directory": "/b"}
     with pytest.raises(godwit.SetupError) as refused:
         plans.parse("x", document, places)
     assert said in str(refused.value)
+
+
+class Nodes:
+    """Clusters of three nodes, by the sockets of their nodes. A drained node needs two looks until it runs nothing more."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, dict[str, str]] = {}
+        self.here: dict[str, str] = {}
+        self.cluster = self
+        self.changed: list[str] = []
+        self.fails_at = ""
+
+    def __call__(self, socket: Path, **_: object) -> Nodes:
+        end = socket.parent.parent.name.rstrip("23")
+        self.here = self.states.setdefault(end, {end: "up", f"{end}2": "up", f"{end}3": "up"})
+        return self
+
+    def __enter__(self) -> Nodes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def change_node(self, name: str, body: dict[str, bool]) -> None:
+        if name == self.fails_at:
+            raise godwit.GodwitError("no_majority", "for a moment")
+        self.changed.append(f"{name} {body['draining']}")
+        self.here[name] = ("drained" if self.here[name] == "drained" else "draining") if body["draining"] else "up"
+
+    def get(self) -> dict[str, Any]:
+        seen = [{"state": state} for state in self.here.values()]
+        self.here.update({name: "drained" for name, state in self.here.items() if state == "draining"})
+        return {"nodes": seen}
+
+
+def test_a_number_of_nodes_is_that_of_the_nodes_that_take_work(monkeypatch, tmp_path):
+    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": {"nodes": [1, 2, 3]}, "path": PATH}
+    plan = plans.parse("x", document, {"source_directory": "/a", "destination_directory": "/b"})
+    nodes = Nodes()
+    monkeypatch.setattr(emulated, "Client", nodes)
+    path = emulated.Emulated(plan)
+    path._homes = {f"{end}{number}": tmp_path / f"{end}{number}" for end in ("near", "far") for number in ("", 2, 3)}
+    path.set_factors({"nodes": "3"})
+    assert nodes.changed == []
+    path.set_factors({"nodes": "1"})
+    assert nodes.states == {end: {end: "up", f"{end}2": "drained", f"{end}3": "drained"} for end in ("near", "far")}
+    # After a change that failed half-way, the same number is set again.
+    nodes.fails_at = "far2"
+    with pytest.raises(godwit.GodwitError):
+        path.set_factors({"nodes": "2"})
+    nodes.fails_at = ""
+    path.set_factors({"nodes": "1"})
+    assert [*nodes.states["near"].values()] == ["up", "drained", "drained"]
+    path.set_factors({"nodes": "2"})
+    assert [*nodes.states["far"].values()] == ["up", "up", "drained"]
 
 
 def test_units_of_a_path():

@@ -190,6 +190,23 @@ def test_a_job_is_divided_as_the_factor_says(monkeypatch, sites, client, tmp_pat
     assert "there are always, auto, never" in str(refused.value)
 
 
+def test_factors_of_an_emulated_path_are_no_settings_of_a_job():
+    asked: list[Any] = []
+
+    class Refusing:
+        def submit(self, *_: object, **options: Any) -> Any:
+            asked.append(options["settings"])
+            raise godwit.GodwitError("refused", "no job is taken")
+
+    factors = {"nodes": [2], "tcp_buffer": ["1MiB"], "streams": [4]}
+    document = {"data": [{"name": "m", "memory": "1MB"}], "ends": ["memory"], "factors": factors, "path": {"rate": "1Gbit/s"}}
+    tried = plans.parse("x", document, {"source_directory": "/a", "destination_directory": "/b"})
+    client: Any = Refusing()
+    with pytest.raises(godwit.GodwitError):
+        measure.measure(client, tried, tried.runs()[0], measure.Size(1, 1), Sampler({}), Throttling({}))
+    assert asked == [{"streams": "4"}]
+
+
 def test_a_job_that_fails_is_a_run_that_does_not_count_and_leaves_no_data(sites, client, tmp_path):
     tried = plan(sites, tmp_path, "refused", variants={"none": {"encryption": "none"}})
     row = one(client, tried)

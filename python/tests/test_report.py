@@ -196,6 +196,23 @@ def test_the_evenness_of_nodes_and_of_interfaces():
     assert "No job had more than one path" in part(page, "Evenness of interfaces")
 
 
+def test_the_evenness_against_the_number_of_nodes():
+    pair = [{"name": "n1", "share": 0.75}, {"name": "n2", "share": 0.25}]
+    three = [{"name": f"n{number}", "share": 1 / 3} for number in range(3)]
+    made = runs(
+        {"factors": {"nodes": "1", "streams": "4"}},
+        {"factors": {"nodes": "2", "streams": "4"}, "nodes": pair},
+        {"factors": {"nodes": "3", "streams": "4"}, "nodes": three},
+    )
+    page = report.page(ABOUT, made, [])
+    text = part(page, "Evenness of nodes")
+    assert "Evenness against nodes" in text and text.count("<svg") == 1 and "a disk tls streams=4" in text
+    assert "0.800" in text and "1.000" in text
+    assert "<svg" in part(page, "Rate against nodes")
+    # Elsewhere, the plan varies no number of nodes.
+    assert "against nodes" not in report.page(ABOUT, runs({"nodes": pair}), [])
+
+
 def test_the_peak_beside_the_average():
     text = part(report.page(ABOUT, runs({}), []), "Peak beside average")
     assert "average" in text and "peak" in text and "<svg" in text

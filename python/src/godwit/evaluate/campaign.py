@@ -14,10 +14,10 @@ from ..errors import GodwitError, SetupError
 from ..progress import size as told_size
 from . import machine, sets
 from .cgroups import Throttling
-from .emulated import FAR, Emulated
+from .emulated import FAR, NEAR, Emulated
 from .idle import Connect, Idle
 from .measure import STEAL_MAX, TIMEOUT, Size, failed, measure, places
-from .plan import BUFFER_FACTOR, INTERFACES_FACTOR, Data, Plan, Run
+from .plan import Data, Plan, Run
 from .probes import Probes, timed_by
 from .results import Results
 from .sampler import Sampler
@@ -88,7 +88,7 @@ class Campaign:
         about: Dict[str, Any] = {"plan": self.plan.text, "scale": self.plan.scale, "title": self.plan.title}
         about["source"], about["destination"] = self.plan.source, self.plan.destination
         about["cold"], about["path"], about["idle_below"] = self.plan.cold, self.plan.path, self.plan.idle_below
-        about["machine"] = machine.here() if self._path is None else self._path.machine("near")
+        about["machine"] = machine.here() if self._path is None else self._path.machine(NEAR)
         about["node"] = machine.node(self._client)
         if self._path is not None:
             about["far_machine"] = self._path.machine(FAR)
@@ -273,8 +273,7 @@ class Campaign:
         for attempt in range(1, self.plan.tries + 1):
             busy = self._wait_until_idle(run)
             if self._path is not None:
-                self._path.set_buffers(dict(run.factors).get(BUFFER_FACTOR, "default"))
-                self._path.set_interfaces(int(dict(run.factors).get(INTERFACES_FACTOR, "1")))
+                self._path.set_factors(dict(run.factors))
             row, samples = measure(self._client, self.plan, run, self._size(run), self._sampler, self._throttling)
             row["tries"] = attempt
             row["busy_before"], row["idle_of"] = max(busy.values(), default=0.0), sorted(busy)

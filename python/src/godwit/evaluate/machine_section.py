@@ -25,8 +25,8 @@ def machines(about: Mapping[str, Any]) -> str:
         "A site that [[watch]] does not name is missing, because only a client of its node may ask for its description.",
     ]
     if about.get("path") is not None:
-        said.append(f"Both nodes ran on this machine, joined by an emulated path: {json.dumps(about['path'])}.")
-        said.append("Interfaces and sysctls of the network are those of the namespaces of both nodes.")
+        said.append(f"Both sites ran on this machine, joined by an emulated path: {json.dumps(about['path'])}.")
+        said.append("Interfaces and sysctls of the network are those of the namespaces of both sites.")
     parts = {"machine": here, "node": about["node"], "watched": about.get("watched", {}), "machines": others}
     if "far_machine" in about:
         parts["far_machine"] = about["far_machine"]

@@ -28,7 +28,15 @@ _PATH = {"rate", "delay", "loss"}
 BUFFER_FACTOR = "tcp_buffer"
 # Another one: the number of interfaces in use at each end of an emulated path.
 INTERFACES_FACTOR = "interfaces"
-# Each takes a network of its path.
+# Another one: the number of nodes that take work at each end of an emulated path. Each of them has one interface.
+NODES_FACTOR = "nodes"
+# These are of an emulated path alone. Elsewhere, something else decides.
+OF_THE_PATH = {
+    BUFFER_FACTOR: "the sysctls of each end decide",
+    INTERFACES_FACTOR: "the addresses of each node decide",
+    NODES_FACTOR: "all nodes of a site that are not drained take work",
+}
+# Each interface takes a network of its path.
 _INTERFACES_MAX = 8
 # Another one: whether a job is divided among the nodes of its sites.
 DIVIDE_FACTOR = "divide"
@@ -224,23 +232,24 @@ def _bounded(name: str, plan: Plan) -> None:
         )
     if not plan.repetitions and not plan.within:
         raise SetupError("usage", f"{name}: run: it has no end: give repetitions, or within")
-    if BUFFER_FACTOR in plan.factors and plan.path is None:
-        raise SetupError(
-            "usage",
-            f"{name}: factors: {BUFFER_FACTOR} is for an emulated path: elsewhere, the sysctls of each end decide",
-        )
-    interfaces = plan.factors.get(INTERFACES_FACTOR, ())
-    if interfaces and plan.path is None:
-        raise SetupError(
-            "usage",
-            f"{name}: factors: {INTERFACES_FACTOR} is for an emulated path: elsewhere, the addresses of each node decide",
-        )
-    if not {str(one) for one in interfaces} <= {str(number) for number in range(1, _INTERFACES_MAX + 1)}:
-        raise SetupError("usage", f"{name}: factors: {INTERFACES_FACTOR}: write numbers from 1 to {_INTERFACES_MAX}")
-    if not {str(one) for one in plan.factors.get(DIVIDE_FACTOR, ())} <= _DIVIDE:
-        raise SetupError("usage", f"{name}: factors: {DIVIDE_FACTOR}: there are {', '.join(sorted(_DIVIDE))}")
+    _check_factors(name, plan)
     if plan.fit and not plan.seconds:
         raise SetupError("usage", f"{name}: run: fit needs seconds")
+
+
+def _check_factors(name: str, plan: Plan) -> None:
+    """The factors that are no settings of a job: a node checks the others."""
+    for factor, why in OF_THE_PATH.items():
+        if factor in plan.factors and plan.path is None:
+            raise SetupError("usage", f"{name}: factors: {factor} is for an emulated path: elsewhere, {why}")
+    counts = {str(number) for number in range(1, _INTERFACES_MAX + 1)}
+    for factor in (INTERFACES_FACTOR, NODES_FACTOR):
+        if not {str(one) for one in plan.factors.get(factor, ())} <= counts:
+            raise SetupError("usage", f"{name}: factors: {factor}: write numbers from 1 to {_INTERFACES_MAX}")
+    if {INTERFACES_FACTOR, NODES_FACTOR} <= {*plan.factors}:
+        raise SetupError("usage", f"{name}: factors: write interfaces or nodes: each of several nodes has one interface")
+    if not {str(one) for one in plan.factors.get(DIVIDE_FACTOR, ())} <= _DIVIDE:
+        raise SetupError("usage", f"{name}: factors: {DIVIDE_FACTOR}: there are {', '.join(sorted(_DIVIDE))}")
 
 
 def _emulated(name: str, path: Mapping[str, Any], where: Mapping[str, Any], sites: Sequence[str]) -> None:

@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..progress import size
 from . import figures, markup, stats
-from .hosts import Hosts, Runs, counts, factors, medians, numeric
+from .hosts import Hosts, Points, Runs, counts, factors, medians, numeric
+from .plan import NODES_FACTOR
 
 
 def peaks(runs: Runs) -> str:
@@ -109,8 +110,22 @@ def evenness(runs: Runs, hosts: Hosts) -> str:
     made = ""
     for title, found, why in parts:
         lines = [[setting, f"{_even(one):.3f}", _told(one)] for setting, one in sorted(found.items())]
-        made += markup.section(title, markup.rows(["setting", "evenness", "shares"], lines) if lines else markup.missing(why))
+        drawn = _against_nodes(runs, found) if found is nodes else ""
+        table = markup.rows(["setting", "evenness", "shares"], lines) if lines else markup.missing(why)
+        made += markup.section(title, drawn + table)
     return made
+
+
+def _against_nodes(runs: Runs, shares: Mapping[str, Mapping[str, float]]) -> str:
+    """The evenness against the number of nodes, if the plan varies it."""
+    series: Dict[str, Points] = {}
+    for setting, run in {str(run["setting"]): run for run in runs if counts(run)}.items():
+        value = run["factors"].get(NODES_FACTOR)
+        if setting in shares and numeric(value):
+            others = [word for word in setting.split(" ") if word != f"{NODES_FACTOR}={value}"]
+            series.setdefault(" ".join(others), []).append((float(value), _even(shares[setting])))
+    series = dict(sorted(series.items())[:_LINES])
+    return markup.figure("Evenness against nodes", figures.lines(series, NODES_FACTOR, "evenness")) if series else ""
 
 
 def _shares(runs: Runs, name: str, figure: str) -> Dict[str, Dict[str, float]]:
