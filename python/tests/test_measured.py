@@ -303,6 +303,25 @@ def test_samples_of_the_other_end_are_kept_under_its_site():
     assert found["siteB", "host_interrupts_per_second"] == 7.0
 
 
+def test_samples_of_each_node_of_a_divided_job_are_kept_under_its_name():
+    def node(name: str, to: str, switches: float, other: dict[str, float]) -> dict[str, Any]:
+        host = {"context_switches_per_second": switches}
+        one = {"node": name, "to": to, "host": host, "other_host": other, "stages": {"write_busy": 0.5}}
+        return {**one, "bytes_per_second": 10 * switches, "streams": 2}
+
+    received = {"interface_eth0_received_bytes_per_second": 3.0}
+    nodes = [node("n1", "m1", 1.0, {}), node("n2", "m1", 2.0, received), node("n3", "", 4.0, received)]
+    sample = {"at": "2026-01-01T00:00:00Z", "bytes": 1, "bytes_per_second": 70.0, "host": {"cpu_user": 0.5}, "nodes": nodes}
+    report: Any = {"job": {"sources": ["here:/a"], "destination": "siteB:/b"}, "samples": [sample]}
+    found = [(one.site, one.figure, one.value) for one in measure.own_samples(report)]
+    assert ("here", "host_cpu_user", 0.5) in found and ("here: n1", "stage_write_busy", 0.5) in found
+    switches = {site: value for site, name, value in found if name == "host_context_switches_per_second"}
+    assert switches == {"here: n1": 1.0, "here: n2": 2.0, "here: n3": 4.0}
+    assert ("here: n2", "bytes_per_second", 20.0) in found
+    # Of the node that receives from two, the figures of a time are kept once.
+    assert [one for one in found if one[0].startswith("siteB")] == [("siteB: m1", f"host_{name}", 3.0) for name in received]
+
+
 def test_a_known_value_is_kept(tmp_path):
     results = Results(tmp_path)
     results.begin({"plan": "p", "scale": 1, "source": "s", "destination": "d"})

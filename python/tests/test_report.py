@@ -171,6 +171,10 @@ def test_each_interface_over_time_at_the_receiving_side():
     assert "eno9" not in text and "far, a disk tls" in text
     text = part(report.page(ABOUT, made, []), title)
     assert "<svg" not in text and "Not sampled" in text
+    # Of a divided job, the samples name the nodes of the site.
+    taken = [one for node in ("m1", "m2") for one in samples(made[0], f"far: {node}", LABELS % "ens1", 1e6, 2e6)]
+    text = part(report.page(ABOUT, made, taken), title)
+    assert "m1 ens1 received" in text and "m2 ens1 received" in text
 
 
 def test_energy_for_each_cipher():

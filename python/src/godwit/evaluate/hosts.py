@@ -75,10 +75,19 @@ class Hosts:
 
     def interfaces(self, setting: str, site: str) -> Dict[str, Points]:
         """The bytes that each interface received and sent in the shown run of a setting."""
-        found = self._interfaces.get((setting, site), {})
+        found = self._interfaces.get((setting, site)) or self._of_nodes(setting, site)
         # A watched node says more than the samples of its job.
         found = {name: points for name, points in found.items() if not name.endswith(_OF_JOB)} or found
         return {name: points for name, points in sorted(found.items()) if len(points) > 1}
+
+    def _of_nodes(self, setting: str, site: str) -> Dict[str, Points]:
+        """The interfaces of the nodes of a site that worked on a divided job: each has the name of its node, too."""
+        return {
+            f"{place[len(site) + 2 :]} {name}": points
+            for (of, place), found in self._interfaces.items()
+            if of == setting and place.startswith(f"{site}: ")
+            for name, points in found.items()
+        }
 
     def lines(self, setting: str, site: str) -> Dict[str, Points]:
         """The figures of the whole host over time."""

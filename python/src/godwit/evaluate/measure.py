@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..api.schemas import JobReport
+from ..api.schemas import JobReport, NodeProgress
 from ..client import Client
 from ..errors import GodwitError, RefusedError, StillRunningError
 from ..job import Job
@@ -243,7 +243,24 @@ def own_samples(report: JobReport) -> List[Sample]:
         # The node names the host at the other end by no site: it is the one of the job's two that did not measure.
         elsewhere = {f"host_{name}": value for name, value in sample.get("other_host", {}).items()}
         found += [Sample(_other(report, site), at, name, value) for name, value in elsewhere.items()]
+        for place, name, value in _of_nodes(report, sample.get("nodes") or (), site):
+            found.append(Sample(place, at, name, value))
     return found
+
+
+def _of_nodes(report: JobReport, nodes: Sequence[NodeProgress], site: str) -> Iterator[Tuple[str, str, float]]:
+    """The figures of each node of a divided job at one time, and of each that receives, with its site and name."""
+    heard = set()
+    for node in nodes:
+        place = f"{site}: {node['node']}"
+        yield place, "bytes_per_second", node["bytes_per_second"]
+        yield from ((place, f"host_{name}", value) for name, value in node["host"].items())
+        yield from ((place, f"stage_{name}", value) for name, value in node["stages"].items())
+        receives, other = node["to"], node.get("other_host") or {}
+        # Several nodes may send to one.
+        if receives and other and receives not in heard:
+            heard.add(receives)
+            yield from ((f"{_other(report, site)}: {receives}", f"host_{name}", value) for name, value in other.items())
 
 
 def _other(report: JobReport, site: str) -> str:
