@@ -229,6 +229,15 @@ def test_the_peak_beside_the_average():
     assert "peak" in heads and "median" in heads
 
 
+def test_the_table_of_rates_has_percentiles():
+    made = runs(*({"bytes_per_second": 1e6 * rate} for rate in range(1, 102)))
+    text = part(report.page(ABOUT, made, []), "Rates of each setting")
+    heads, cells = (re.findall(f"<{tag}>(.*?)</{tag}>", text) for tag in ("th", "td"))
+    found = dict(zip(heads, cells))
+    assert (found["5th percentile"], found["median"], found["95th percentile"]) == ("6.0 MB/s", "51.0 MB/s", "96.0 MB/s")
+    assert len(heads) == len(cells) and heads.index("5th percentile") < heads.index("median") < heads.index("95th percentile")
+
+
 def test_the_error_of_the_forecast():
     title = "Error of the forecast after a tenth"
     text = part(report.page(ABOUT, runs({"forecast_error": 0.25}, {"forecast_error": 0.05}), []), title)

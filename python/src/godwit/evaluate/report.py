@@ -113,9 +113,11 @@ def _table(summaries: Mapping[str, stats.Summary], peaks: Mapping[str, float]) -
         "setting",
         "n",
         "minimum",
+        "5th percentile",
         "quartile",
         "median",
         "quartile",
+        "95th percentile",
         "maximum",
         "mean",
         "deviation",
@@ -124,7 +126,7 @@ def _table(summaries: Mapping[str, stats.Summary], peaks: Mapping[str, float]) -
     ]
     rows = []
     for name, one in summaries.items():
-        told = [one.minimum, one.quartile1, one.median, one.quartile3, one.maximum, one.mean, one.deviation]
+        told = [one.minimum, one.p05, one.quartile1, one.median, one.quartile3, one.p95, one.maximum, one.mean, one.deviation]
         peak = f"{size(peaks[name])}/s" if name in peaks else "-"
         between = f"{size(one.low)} to {size(one.high)}"
         rows.append([name, str(one.count), *[f"{size(value)}/s" for value in told], peak, between])
