@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("polars", reason="the extra `evaluate` is not installed")
 
-from godwit.evaluate import figures, report
+from godwit.evaluate import figures, machine, report
 from godwit.evaluate.main import main
 from godwit.evaluate.results import Results
 
@@ -295,6 +295,12 @@ def test_another_machine_describes_itself_for_the_report(tmp_path, capsys):
     # It stays in the results.
     main(["report", str(out)])
     assert kernel in (out / "report.html").read_text()
+
+
+def test_the_description_of_a_machine_has_file_systems_of_each_kind():
+    kept = ["/dev/sda1 / ext4 rw", "10.0.0.1@tcp:/fs /lustre lustre rw", "gpfs0 /gpfs gpfs rw", "tank /tank zfs rw"]
+    left = ["proc /proc proc rw 0 0", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0", ""]
+    assert machine.mounts("\n".join([*left, *kept])) == kept
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,30 @@ _SYSCTLS = (
     "vm/dirty_ratio",
     "vm/dirty_background_ratio",
 )
+# File systems that hold no data of users.
+_OF_THE_KERNEL = {
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tracefs",
+}
 
 
 def here() -> Dict[str, Any]:
@@ -39,7 +63,7 @@ def here() -> Dict[str, Any]:
         "governor": _read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         "interfaces": _interfaces(),
         "interrupts": _interrupts(),
-        "mounts": [line for line in _read(Path("/proc/mounts")).splitlines() if line.startswith("/") or " nfs" in line],
+        "mounts": mounts(_read(Path("/proc/mounts"))),
         "sysctl": {name.replace("/", "."): _read(Path("/proc/sys") / name) for name in _SYSCTLS},
     }
 
@@ -70,6 +94,11 @@ def described(words: Sequence[str]) -> Dict[str, Any]:
 
 def _changed(client: Client) -> Dict[str, Any]:
     return {one["name"]: one["value"] for one in client.node.settings() if one.get("origin") not in (None, "default")}
+
+
+def mounts(text: str) -> List[str]:
+    """The file systems in the text of /proc/mounts that may hold data. Sources of parallel ones have names of all kinds."""
+    return [line for line in text.splitlines() if len(line.split()) > 2 and line.split()[2] not in _OF_THE_KERNEL]
 
 
 def _interfaces() -> List[Dict[str, str]]:
