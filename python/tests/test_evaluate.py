@@ -189,7 +189,7 @@ def test_the_commands_and_the_plan_of_the_pages_are_accepted(tmp_path):
 def test_each_set_of_a_ready_made_plan_can_be_made(tmp_path):
     places = {"source": "here:/data", "destination": "siteB:/data", "source_directory": str(tmp_path)}
     specs = {data.spec for name in plans.names() for data in plans.load(name, places).data if data.spec}
-    assert {"zx-mixed", "memznet-1GB"} <= specs
+    assert {"zx-mixed", "memznet-1GB", "zx-200GiB", "zx-20GiB"} <= specs
     for number, spec in enumerate(sorted(specs)):
         # So small that only its files are made, and few of them.
         command = [os.environ["GODWIT"], "gen", spec, tmp_path / str(number), "--scale", "1e-9"]
