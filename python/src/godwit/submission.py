@@ -44,7 +44,19 @@ def description(sources: Union[str, Sequence[str]], destination: str, options: O
     if unknown:
         raise SetupError("usage", f"no such option of a job: {', '.join(sorted(unknown))}")
     made = NewJob(sources=[sources] if isinstance(sources, str) else [*sources], destination=destination)
-    for name in ("kind", "label", "limit", "priority", "selection", "list", "manifest", "retries_max", "divide", "gather", "merge"):
+    for name in (
+        "kind",
+        "label",
+        "limit",
+        "priority",
+        "selection",
+        "list",
+        "manifest",
+        "retries_max",
+        "divide",
+        "gather",
+        "merge",
+    ):
         if name in options:
             made[name] = options[name]
     for name in ("deadline", "not_before"):

@@ -287,6 +287,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/flows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the flows, with what their hops are like now. */
+        get: operations["get_flows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/flows/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Adds or replaces a flow. The caller owns a new one and its jobs. The places of existing hops stay. */
+        put: operations["put_flows_id"];
+        post?: never;
+        /** Removes a flow. Its jobs stay, and those that run go on. */
+        delete: operations["delete_flows_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs": {
         parameters: {
             query?: never;
@@ -1681,6 +1716,66 @@ export interface components {
             /** @description Why these entries failed. */
             reason: components["schemas"]["Reason"];
         };
+        /**
+         * @description State of a hop.
+         * @enum {string}
+         */
+        FlowHopState: "running" | "waiting" | "paused" | "refused" | "failed";
+        /** @description A hop of a flow: from one place to the next. */
+        FlowHopView: {
+            /**
+             * Format: int64
+             * @description Bytes that are known to wait at the source of the hop.
+             */
+            backlog_bytes: number;
+            /**
+             * Format: int64
+             * @description Files that are known to wait at the source of the hop.
+             */
+            backlog_files: number;
+            /**
+             * Format: int64
+             * @description Bytes that the hop has moved since the flow was added.
+             */
+            bytes: number;
+            /**
+             * Format: double
+             * @description Rate of the last seconds, in bytes per second; null while no data moves.
+             */
+            bytes_per_second?: number | null;
+            /**
+             * Format: int64
+             * @description Files that the hop has moved since the flow was added.
+             */
+            files: number;
+            job?: components["schemas"]["NewJob"] | null;
+            next?: components["schemas"]["Timestamp"] | null;
+            oldest?: components["schemas"]["Timestamp"] | null;
+            reason?: components["schemas"]["Reason"] | null;
+            /** @description Id of the job of the latest run. */
+            run?: string | null;
+            /** @description State of the hop. */
+            state: components["schemas"]["FlowHopState"];
+        };
+        /** @description A flow: files go on from place to place, each as soon as it is whole. */
+        FlowView: {
+            /** @description Free text. */
+            comment: string;
+            created?: components["schemas"]["Timestamp"] | null;
+            /**
+             * Format: int32
+             * @description A hop looks for new files again after so many seconds at the latest.
+             */
+            every_seconds: number;
+            /** @description The hops, in the order of the data. */
+            hops: components["schemas"]["FlowHopView"][];
+            /** @description Id. */
+            id: string;
+            /** @description Owner of the jobs. */
+            owner: string;
+            /** @description The flow is suspended: no run starts. */
+            paused: boolean;
+        };
         /** @description The forecast that the job gave after a tenth of its bytes, beside its end. */
         ForecastReview: {
             /**
@@ -2052,6 +2147,20 @@ export interface components {
              * @example here:/data/new
              */
             place: string;
+        };
+        /** @description A flow to add or replace. */
+        NewFlow: {
+            /** @description Free text. */
+            comment?: string;
+            /**
+             * Format: int32
+             * @description A hop looks for new files again after so many seconds at the latest.
+             */
+            every_seconds?: number;
+            /** @description The job of each hop, in the order of the data. Each has one source, a directory: the destination of the hop before. */
+            hops: components["schemas"]["NewJob"][];
+            /** @description The flow is suspended: no run starts. */
+            paused?: boolean;
         };
         /** @description An invitation to make. */
         NewInvite: {
@@ -4121,6 +4230,177 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ExportView"][];
                 };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_flows: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowView"][];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_flows_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewFlow"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is invalid. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry out the request now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_flows_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The caller has not proven who it is. */
             401: {

@@ -8,6 +8,7 @@ from . import (
     buffer,
     cluster,
     exports,
+    flows,
     jobs,
     limits,
     node,
@@ -32,6 +33,7 @@ class Groups:
         self.buffer = buffer.Buffer(sender)
         self.cluster = cluster.Cluster(sender)
         self.exports = exports.Exports(sender)
+        self.flows = flows.Flows(sender)
         self.jobs = jobs.Jobs(sender)
         self.limits = limits.Limits(sender)
         self.node = node.Node(sender)
@@ -54,6 +56,7 @@ class AsyncGroups:
         self.buffer = buffer.AsyncBuffer(sender)
         self.cluster = cluster.AsyncCluster(sender)
         self.exports = exports.AsyncExports(sender)
+        self.flows = flows.AsyncFlows(sender)
         self.jobs = jobs.AsyncJobs(sender)
         self.limits = limits.AsyncLimits(sender)
         self.node = node.AsyncNode(sender)

@@ -12,6 +12,8 @@ Divide = Literal["auto", "always", "never"]
 """Whether a job is divided among several nodes."""
 EntryKind = Literal["file", "directory", "symlink", "fifo", "socket", "char_device", "block_device", "other"]
 """The kind of an entry."""
+FlowHopState = Literal["running", "waiting", "paused", "refused", "failed"]
+"""State of a hop."""
 JobState = Literal[
     "queued", "scheduled", "scanning", "running", "paused", "verifying", "complete", "partial", "failed", "cancelled"
 ]
@@ -487,6 +489,47 @@ class FailureGroup(TypedDict):
     """Why these entries failed."""
 
 
+class FlowHopView(TypedDict):
+    """A hop of a flow: from one place to the next."""
+
+    backlog_bytes: int
+    """Bytes that are known to wait at the source of the hop."""
+    backlog_files: int
+    """Files that are known to wait at the source of the hop."""
+    bytes: int
+    """Bytes that the hop has moved since the flow was added."""
+    bytes_per_second: NotRequired[Optional[float]]
+    """Rate of the last seconds, in bytes per second; null while no data moves."""
+    files: int
+    """Files that the hop has moved since the flow was added."""
+    job: NotRequired[Optional[NewJob]]
+    next: NotRequired[Optional[Timestamp]]
+    oldest: NotRequired[Optional[Timestamp]]
+    reason: NotRequired[Optional[Reason]]
+    run: NotRequired[Optional[str]]
+    """Id of the job of the latest run."""
+    state: FlowHopState
+    """State of the hop."""
+
+
+class FlowView(TypedDict):
+    """A flow: files go on from place to place, each as soon as it is whole."""
+
+    comment: str
+    """Free text."""
+    created: NotRequired[Optional[Timestamp]]
+    every_seconds: int
+    """A hop looks for new files again after so many seconds at the latest."""
+    hops: List[FlowHopView]
+    """The hops, in the order of the data."""
+    id: str
+    """Id."""
+    owner: str
+    """Owner of the jobs."""
+    paused: bool
+    """The flow is suspended: no run starts."""
+
+
 class ForecastReview(TypedDict):
     """The forecast that the job gave after a tenth of its bytes, beside its end."""
 
@@ -801,6 +844,19 @@ class NewDirectory(TypedDict):
     """Also makes missing parent directories, and accepts an existing directory."""
     place: str
     """Place of the directory, as `SITE:/EXPORT/PATH`."""
+
+
+class NewFlow(TypedDict):
+    """A flow to add or replace."""
+
+    comment: NotRequired[str]
+    """Free text."""
+    every_seconds: NotRequired[int]
+    """A hop looks for new files again after so many seconds at the latest."""
+    hops: List[NewJob]
+    """The job of each hop, in the order of the data. Each has one source, a directory: the destination of the hop before."""
+    paused: NotRequired[bool]
+    """The flow is suspended: no run starts."""
 
 
 class NewInvite(TypedDict):
