@@ -220,25 +220,6 @@ fn merged() -> State {
     state
 }
 
-/// A scheduler reads a bounded number of jobs of each owner.
-#[test]
-fn merged_sources_that_wait_keep_no_later_job_of_their_owner_out() {
-    let mut state = merged();
-    let later = Op::Submit(Box::new(new_job("later")));
-    state.op(2, later).expect("submitted");
-    let due = |state: &State, each: u32, limit: usize| -> Vec<String> {
-        let due = JobQueue(&state.reader).due(at(20), each, limit);
-        due.expect("read").into_iter().map(|job| job.id).collect()
-    };
-    assert_eq!(due(&state, 2, 10), ["f1", "f2"]);
-    change(&mut state, "f1", claim(0)).expect("claimed");
-    assert_eq!(due(&state, 1, 10), ["later"]);
-    assert_eq!(due(&state, 3, 1), ["later"]);
-    assert_eq!(due(&state, 3, 10), ["later", "f2", "f3"]);
-    change(&mut state, "f1", finish(1, Outcome::Complete)).expect("ended");
-    assert_eq!(due(&state, 3, 10), ["f2", "f3", "later"]);
-}
-
 #[test]
 fn children_with_one_destination_run_one_after_another() {
     let mut state = merged();

@@ -3,9 +3,49 @@
 
 mod support;
 
-use godwit_state::{FEATURE_LEVEL, JobOp, NewFamily, NewJob, Op, Outcome};
+use godwit_state::{FEATURE_LEVEL, JobOp, JobQueue, NewFamily, NewJob, Op, Outcome};
 use support::state::State;
-use support::{backoff, command, finish, job_command, new_job, place, runner};
+use support::{at, backoff, claim, command, finish, job_command, new_job, place, runner};
+
+/// A state with three sources that are merged into one directory, none of which has begun.
+fn waiting() -> State {
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    let child = |number: u8| NewJob {
+        sources: vec![place(&format!("site{number}"), "/raw/.")],
+        destination: place("here", "/archive/"),
+        ..new_job(&format!("f{number}"))
+    };
+    let new = NewFamily {
+        parent: child(0),
+        children: (1..=3).map(child).collect(),
+    };
+    let submit = Op::SubmitFamily(Box::new(new));
+    state.op(1, submit).expect("submitted");
+    state
+}
+
+/// A scheduler reads a bounded number of jobs of each owner.
+#[test]
+fn merged_sources_that_wait_keep_no_later_job_of_their_owner_out() {
+    let mut state = waiting();
+    let later = Op::Submit(Box::new(new_job("later")));
+    state.op(2, later).expect("submitted");
+    let due = |state: &State, each: u32, limit: usize| -> Vec<String> {
+        let due = JobQueue(&state.reader).due(at(20), each, limit);
+        due.expect("read").into_iter().map(|job| job.id).collect()
+    };
+    let change = |state: &mut State, op: JobOp| {
+        state.apply(&job_command(3, "f1", op)).expect("changed");
+    };
+    assert_eq!(due(&state, 2, 10), ["f1", "f2"]);
+    change(&mut state, claim(0));
+    assert_eq!(due(&state, 1, 10), ["later"]);
+    assert_eq!(due(&state, 3, 1), ["later"]);
+    assert_eq!(due(&state, 3, 10), ["later", "f2", "f3"]);
+    change(&mut state, finish(1, Outcome::Complete));
+    assert_eq!(due(&state, 3, 10), ["f2", "f3", "later"]);
+}
 
 /// A node learns later than the state that a user has stopped a job, or that its jobs have moved.
 #[test]
@@ -15,19 +55,7 @@ fn another_node_claims_a_merged_source_once_the_earlier_attempt_must_have_stoppe
         seen,
     };
     let merged = || {
-        let mut state = State::new();
-        state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
-        let child = |number: u8| NewJob {
-            sources: vec![place(&format!("site{number}"), "/raw/.")],
-            destination: place("here", "/archive/"),
-            ..new_job(&format!("f{number}"))
-        };
-        let new = NewFamily {
-            parent: child(0),
-            children: (1..=3).map(child).collect(),
-        };
-        let submit = Op::SubmitFamily(Box::new(new));
-        state.op(1, submit).expect("submitted");
+        let mut state = waiting();
         let claimed = job_command(1_000, "f1", by("node1", 0));
         state.apply(&claimed).expect("claimed");
         state

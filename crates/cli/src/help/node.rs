@@ -404,13 +404,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "flow",
-        &[
-            example(
-                "godwit flow add night --from telescope:/raw --to centre:/archive --then partners:/in",
-                "pass each file on as soon as it is whole",
-            ),
-            example("godwit flow list", "what waits, and for how long"),
-        ],
+        &[example("godwit flow list", "files that wait, and how long")],
     ),
     (
         "flow add",
@@ -427,7 +421,7 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "flow list",
-        &[example("godwit flow list", "what waits, and for how long")],
+        &[example("godwit flow list", "files that wait, and how long")],
     ),
     (
         "flow show",

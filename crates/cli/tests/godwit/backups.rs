@@ -163,7 +163,7 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     assert!(!home.join("restore.draft").exists() && !home.join("backup.draft").exists());
 }
 
-/// Another user puts a backup of its own, or parts of one, in place of root's: it would decide who may do what at the node.
+/// Another user puts another backup, or parts of one, in place of root's: it would decide who may do what at the node.
 #[test]
 fn a_backup_that_another_user_could_have_changed_is_not_restored() {
     const OTHER: u32 = 12_345;

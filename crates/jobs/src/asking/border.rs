@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn times_and_amounts_of_progress_are_bounded() {
         for at in [i64::MIN, i64::MAX] {
-            let mut untrusted = ProgressView {
+            let mut got = ProgressView {
                 at: Timestamp(at),
                 bytes_total: Some(u64::MAX),
                 files_total: u64::MAX,
@@ -461,17 +461,10 @@ mod tests {
                 failed: u64::MAX,
                 ..ProgressView::default()
             };
-            progress(&mut untrusted, By::Site("siteB"));
-            assert!(
-                (TIMES.start..=TIMES.end).contains(&untrusted.at.0),
-                "{untrusted:?}"
-            );
-            assert_eq!(untrusted.bytes_total, Some(AMOUNT_MAX));
-            let amounts = [
-                untrusted.files_total,
-                untrusted.files_settled,
-                untrusted.failed,
-            ];
+            progress(&mut got, By::Site("siteB"));
+            assert!((TIMES.start..=TIMES.end).contains(&got.at.0), "{got:?}");
+            assert_eq!(got.bytes_total, Some(AMOUNT_MAX));
+            let amounts = [got.files_total, got.files_settled, got.failed];
             assert_eq!(amounts, [AMOUNT_MAX; 3]);
         }
     }

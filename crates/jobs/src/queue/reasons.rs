@@ -49,7 +49,7 @@ impl<'a> Now<'a> {
         self.view_of(job, details)
     }
 
-    /// The jobs for the API, in their order. What they have besides their rows is read for all together.
+    /// The jobs for the API, in their order. Their details are read for all together.
     pub(crate) fn views(&self, jobs: Vec<Job>) -> Result<Vec<JobView>, JobsError> {
         let ids = jobs.iter().map(|job| job.id.as_str());
         let mut details = JobDetails(&self.this.reader()).of(ids)?;

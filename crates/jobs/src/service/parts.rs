@@ -95,16 +95,8 @@ impl Parts {
             pace: Pace::default(),
             turns: Arc::clone(&turns),
         });
-        let asking = Arc::new(Asking {
-            this: Arc::clone(&this),
-            sites: Arc::new(Bordered::new(config.sites, Arc::clone(&config.is_member))),
-            elsewhere: RemoteProgress::default(),
-            abroad: Abroad::default(),
-            others: Others::default(),
-            reaching: RecentDials::default(),
-            hosts: Hosts::default(),
-            learn_pace: LearnPace::default(),
-        });
+        let sites = Bordered::new(config.sites, Arc::clone(&config.is_member));
+        let asking = Arc::new(asking(&this, sites));
         let live = Arc::new(Live::default());
         let divided = Arc::new(divided::Context {
             this: Arc::clone(&this),
@@ -213,5 +205,19 @@ fn runner_of(node: &str) -> Runner {
     Runner {
         node: node.to_owned(),
         instance: random_text(),
+    }
+}
+
+/// The questions to other nodes, none of which has been asked.
+fn asking(this: &Arc<ThisNode>, sites: Bordered) -> Asking {
+    Asking {
+        this: Arc::clone(this),
+        sites: Arc::new(sites),
+        elsewhere: RemoteProgress::default(),
+        abroad: Abroad::default(),
+        others: Others::default(),
+        reaching: RecentDials::default(),
+        hosts: Hosts::default(),
+        learn_pace: LearnPace::default(),
     }
 }

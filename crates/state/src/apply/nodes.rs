@@ -8,7 +8,7 @@ use super::objects::{self, Objects};
 use super::sites::Sites;
 use super::{Context, Stop, claims, history, knows_origin};
 use crate::model::{
-    AuditOutcome, Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, LEVEL_MEMBERS,
+    Actor, AuditOutcome, Change, CommandError, Effect, Invite, Join, LEVEL_LEFT, LEVEL_MEMBERS,
     LEVEL_NAMED, Names, Node, Object, Op, Timestamp, User, check_node, level_trouble,
     stands_for_account,
 };
@@ -132,7 +132,7 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
             Ok(effect)
         }
         Change::Remove(name) => {
-            check_left(context, name)?;
+            check_left(context.db, context.actor, name)?;
             claims::lost(context, name, false)?;
             if knows_origin(context.db)? {
                 Invites(context).burn(name)?;
@@ -146,11 +146,11 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
 }
 
 /// Refuses the removal of the last row by a user. Two admins may remove the other node of two at the same time, and each may read both rows.
-fn check_left(context: &Context<'_>, name: &str) -> Result<(), Stop> {
-    if context.actor.role.is_none() || !has_bounds(context.db)? {
+fn check_left(db: &Connection, by: &Actor, name: &str) -> Result<(), Stop> {
+    if by.role.is_none() || !has_bounds(db)? {
         return Ok(());
     }
-    let rows = objects::all::<Node>(context.db)?;
+    let rows = objects::all::<Node>(db)?;
     match rows.as_slice() {
         [last] if last.name == name => {
             let what = format!(

@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::model::{Child, JobState, Moved, Object as _};
 use crate::seal::select_objects;
 
-/// What the state has of a job besides its row.
+/// Facts of a job that are not in its row.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Details {
     /// The kind of the job according to its description; `None` if the description has none.

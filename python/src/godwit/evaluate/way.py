@@ -63,7 +63,7 @@ def _shared(directory: Path) -> Optional[str]:
 
 
 def _weakness(path: Path, links: int) -> Optional[str]:
-    """How another user could replace what is at a path or in it; None if none can. What is missing stands in what is there."""
+    """How another user could replace what is at a path or in it; None if none can. A missing place stands in one that is there."""
     for place in [*[*path.parents][::-1], path]:
         try:
             found = place.lstat()
