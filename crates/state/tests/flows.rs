@@ -4,8 +4,9 @@
 mod support;
 
 use godwit_state::{
-    Amount, Change, CommandError, Effect, FEATURE_LEVEL, FailureCode, Finish, Flow, FlowRun,
-    HOPS_MAX, Hop, Job, JobFilter, JobOp, JobState, NewJob, Node, Op, Outcome, Reason, Role, User,
+    Actor, Amount, Change, Command, CommandError, Effect, FEATURE_LEVEL, FailureCode, Finish, Flow,
+    FlowRun, HOPS_MAX, Hop, Job, JobFilter, JobOp, JobState, NewJob, Node, Op, Outcome, Reason,
+    Role, User,
 };
 use proptest::prelude::*;
 use support::nodes::{actor, denied, done, node, two_nodes};
@@ -178,6 +179,43 @@ fn a_changed_flow_keeps_its_runs_whatever_the_change_names() {
         .expect("removed");
     assert_eq!(job(&state, "b0").expect("there").state, JobState::Queued);
     run(&mut state, 60, 0, "a0").expect_err("no flow");
+}
+
+/// The request of each user saw no flow of the id.
+#[test]
+fn the_first_of_two_users_gets_the_id_of_a_flow() {
+    let mut state = state();
+    let by = |name: &str, role: Role, change: Change<Flow>| {
+        let by = Actor {
+            name: name.to_owned(),
+            role: Some(role),
+            ..Actor::default()
+        };
+        Command::new(at(5), by, Op::Flow(change))
+    };
+    let of = |owner: &str| {
+        Change::Put(Flow {
+            owner: owner.to_owned(),
+            every: 9,
+            ..night()
+        })
+    };
+    let remove = Change::Remove("night".to_owned());
+    for refused in [
+        by("bob", Role::Operator, of("bob")),
+        by("bob", Role::Operator, of("alice")),
+        by("bob", Role::Operator, remove.clone()),
+        by("ada", Role::Admin, of("ada")),
+        by("alice", Role::Operator, of("bob")),
+    ] {
+        let refused = state.apply(&refused).expect_err("of another user");
+        assert_eq!(refused.to_string(), "flow \"night\" belongs to alice");
+    }
+    assert_eq!(flow(&state).every, 60);
+    let kept = by("ada", Role::Admin, of("alice"));
+    state.apply(&kept).expect("an admin keeps the owner");
+    let removed = by("alice", Role::Operator, remove);
+    state.apply(&removed).expect("the owner");
 }
 
 #[test]

@@ -8,7 +8,8 @@ use super::objects::{self, Objects};
 use super::{Context, Stop, history, jobs};
 use crate::bounds::RUNS_KEPT;
 use crate::model::{
-    Amount, Change, CommandError, Effect, Flow, FlowRun, Hop, Job, JobState, Object as _, Topic,
+    Amount, Change, CommandError, Effect, Flow, FlowRun, Hop, Job, JobState, Object as _, Role,
+    Topic,
 };
 use crate::read::{job_by_id, moved_of, object_by_id};
 
@@ -19,6 +20,7 @@ pub(super) struct Flows<'a>(pub(super) &'a Context<'a>);
 impl Flows<'_> {
     /// A changed flow keeps the runs of its hops, so no hop runs twice at once.
     pub(super) fn change(&self, change: &Change<Flow>) -> Result<Effect, Stop> {
+        self.check_owner(change)?;
         let with_runs = |flow: &Flow| -> Result<Flow, Stop> {
             let earlier = object_by_id::<Flow>(self.0.db, &flow.id)?;
             let created = earlier.as_ref().and_then(|earlier| earlier.created);
@@ -41,6 +43,26 @@ impl Flows<'_> {
             Change::Remove(id) => Change::Remove(id.clone()),
         };
         Objects(self.0).change(&change)
+    }
+
+    /// Refuses the change of another user's flow, unless an admin makes it and keeps the owner. Two users may make flows of one id at the
+    /// same time, and the request of each may have seen none.
+    fn check_owner(&self, change: &Change<Flow>) -> Result<(), Stop> {
+        let (id, owner) = match change {
+            Change::Create(new) | Change::Put(new) => (&new.id, Some(&new.owner)),
+            Change::Remove(id) => (id, None),
+        };
+        let Some(row) = object_by_id::<Flow>(self.0.db, id)? else {
+            return Ok(());
+        };
+        let actor = self.0.actor;
+        let is_admin = actor.role.is_none_or(|role| role == Role::Admin);
+        let may_change = is_admin || actor.name == row.owner;
+        if may_change && owner.is_none_or(|owner| *owner == row.owner) {
+            return Ok(());
+        }
+        let what = format!("flow {id:?} belongs to {}", row.owner);
+        Err(CommandError::denied(what).into())
     }
 
     /// Submits the job of a hop whose latest run has ended, and remembers the run.
