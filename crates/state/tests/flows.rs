@@ -121,6 +121,27 @@ fn a_hop_has_one_run_at_a_time_and_hops_run_beside_each_other() {
 }
 
 #[test]
+fn files_that_a_run_left_behind_still_wait() {
+    let mut state = state();
+    let waited = |state: &State| flow(state).hops.swap_remove(1).waited;
+    state.op(10, run_of(1, "b0", 5)).expect("runs");
+    assert_eq!(waited(&state), amount(5));
+    end(&mut state, "b0", Outcome::Failed, 2);
+    state.op(100, run_of(1, "b1", 6)).expect("runs");
+    assert_eq!(
+        waited(&state),
+        amount(4),
+        "three of the five, and a new one"
+    );
+    end(&mut state, "b1", Outcome::Failed, 0);
+    state.op(200, run_of(1, "b2", 6)).expect("runs");
+    assert_eq!(waited(&state), amount(4));
+    end(&mut state, "b2", Outcome::Complete, 1);
+    state.op(300, run_of(1, "b3", 8)).expect("runs");
+    assert_eq!(waited(&state), amount(2), "b2 left nothing behind");
+}
+
+#[test]
 fn a_run_that_found_nothing_leaves_no_job_behind() {
     let mut state = state();
     for number in 0..5 {

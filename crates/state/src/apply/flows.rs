@@ -80,21 +80,23 @@ impl Flows<'_> {
         let number = usize::try_from(run.hop).unwrap_or(usize::MAX);
         let hop = (flow.hops.get_mut(number))
             .ok_or_else(|| CommandError::not_found("hop", &run.hop.to_string()))?;
-        self.settle(hop)?;
+        let left = self.settle(hop)?;
         hop.runs.push(run.job.id.clone());
         hop.started = Some(self.0.at);
+        hop.waited = left.plus(run.seen.minus(hop.seen));
         hop.seen = run.seen;
         Objects(self.0).put(&flow)?;
         jobs::submit(self.0, &run.job, None)
     }
 
     /// Adds the amount of the latest run of a hop. Deletes that run if it moved nothing, and runs beyond those that are kept.
-    fn settle(&self, hop: &mut Hop) -> Result<(), Stop> {
+    /// Returns the amount that the run is known to have left behind.
+    fn settle(&self, hop: &mut Hop) -> Result<Amount, Stop> {
         let latest = match hop.runs.last() {
             Some(id) => job_by_id(self.0.db, id)?,
             None => None,
         };
-        let mut gone = Vec::new();
+        let (mut gone, mut left) = (Vec::new(), Amount::default());
         if let Some(job) = latest {
             if !job.state.ended() {
                 return Err(CommandError::Forbidden {
@@ -112,6 +114,8 @@ impl Flows<'_> {
             hop.moved = hop.moved.plus(moved);
             if job.state == JobState::Complete {
                 hop.clear = hop.started;
+            } else {
+                left = hop.waited.minus(moved);
             }
             if is_idle(&job, moved) {
                 gone.extend(hop.runs.pop());
@@ -120,7 +124,8 @@ impl Flows<'_> {
         while hop.runs.len() >= RUNS_KEPT {
             gone.push(hop.runs.remove(0));
         }
-        self.delete(&gone)
+        self.delete(&gone)?;
+        Ok(left)
     }
 
     /// Deletes those of these jobs that have ended. A user may have started an earlier run again.

@@ -52,6 +52,9 @@ pub struct Hop {
     /// Amount that the hop before had moved at that time. The state sets this field.
     #[serde(default)]
     pub seen: Amount,
+    /// Amount that was known to wait when the latest run was submitted. The state sets this field.
+    #[serde(default)]
+    pub waited: Amount,
     /// Amount that all runs before the latest one moved. The state sets this field.
     #[serde(default)]
     pub moved: Amount,

@@ -50,10 +50,11 @@ pub(crate) fn read(
         };
         let running = progress.as_ref().map(|progress| progress.moved);
         let latest = ended.plus(running.unwrap_or_default());
-        let moved = hop.moved.plus(Amount {
+        let latest = Amount {
             files: latest.files,
             bytes: latest.bytes,
-        });
+        };
+        let moved = hop.moved.plus(latest);
         let before = hops.last();
         let facts = Facts {
             latest: latest_of(hop, job.as_ref()),
@@ -62,10 +63,14 @@ pub(crate) fn read(
             seen: hop.seen,
             every: i64::from(flow.every) * 1_000,
         };
-        let backlog = backlog(hop, progress.as_ref(), facts.arrived);
         let is_through = job
             .as_ref()
             .is_some_and(|job| job.state == JobState::Complete);
+        let left = match &job {
+            Some(_) if !is_through => hop.waited.minus(latest),
+            _ => Amount::default(),
+        };
+        let backlog = backlog(hop, progress.as_ref(), left, facts.arrived);
         let clear = if is_through { hop.started } else { hop.clear };
         hops.push(HopNow {
             oldest: (!backlog.is_none())
@@ -105,7 +110,13 @@ fn latest_of(hop: &Hop, job: Option<&Job>) -> Latest {
 }
 
 /// Amount that is known to wait: what the running scan has found and the run has not done yet, and what has arrived since the run began.
-fn backlog(hop: &Hop, progress: Option<&ProgressView>, arrived: Option<Amount>) -> Amount {
+/// Until the scan has ended, `left` may be more than it has found: what was known to wait when the run began, without what it moved.
+fn backlog(
+    hop: &Hop,
+    progress: Option<&ProgressView>,
+    left: Amount,
+    arrived: Option<Amount>,
+) -> Amount {
     let since = arrived.map_or_else(Amount::default, |arrived| arrived.minus(hop.seen));
     let found = progress.map_or_else(Amount::default, |progress| Amount {
         files: progress.files_total.saturating_sub(progress.files_settled),
@@ -113,7 +124,8 @@ fn backlog(hop: &Hop, progress: Option<&ProgressView>, arrived: Option<Amount>) 
             .bytes_total
             .map_or(0, |total| total.saturating_sub(progress.bytes)),
     });
-    since.plus(found)
+    let is_scanned = progress.is_some_and(|progress| progress.bytes_total.is_some());
+    since.plus(if is_scanned { found } else { found.max(left) })
 }
 
 #[cfg(test)]
@@ -133,20 +145,26 @@ mod tests {
             seen: amount(5),
             ..Hop::default()
         };
-        assert_eq!(backlog(&hop, None, None), amount(0), "a first hop at rest");
-        assert_eq!(backlog(&hop, None, Some(amount(8))), amount(3));
+        let none = amount(0);
+        assert_eq!(backlog(&hop, None, none, None), none, "a first hop at rest");
+        assert_eq!(backlog(&hop, None, none, Some(amount(8))), amount(3));
         // History may have deleted the runs of the hop before.
-        assert_eq!(backlog(&hop, None, Some(amount(4))), amount(0));
+        assert_eq!(backlog(&hop, None, none, Some(amount(4))), none);
+        // A run that failed has left some behind.
+        let failed = backlog(&hop, None, amount(5), Some(amount(8)));
+        assert_eq!(failed, amount(8));
         let mut progress = ProgressView {
             bytes: 200,
             files_total: 9,
             files_settled: 2,
             ..ProgressView::default()
         };
-        let found = backlog(&hop, Some(&progress), None);
+        let found = backlog(&hop, Some(&progress), none, None);
         assert_eq!(found, Amount { files: 7, bytes: 0 }, "the scan goes on");
+        let known = backlog(&hop, Some(&progress), amount(9), None);
+        assert_eq!(known, amount(9), "the scan has not found all of it yet");
         progress.bytes_total = Some(900);
-        let all = backlog(&hop, Some(&progress), Some(amount(8)));
+        let all = backlog(&hop, Some(&progress), amount(9), Some(amount(8)));
         assert_eq!(all, amount(10));
     }
 
