@@ -24,7 +24,7 @@ use crate::rights::{Rights, asker};
 pub(crate) use own::OwnRights;
 pub(crate) use rule::JOB_RULE;
 pub use rule::{grant_of, rule_of};
-pub(crate) use there::{RightsAtStart, There, is_dry, may_there};
+pub(crate) use there::{RightsAtStart, There, deletes, is_dry, may_there};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {

@@ -6,11 +6,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
+use godwit_api::failure::FailureCode;
 use godwit_run::local::{Access, DestinationPlace, ExportedFiles, LocalError, LocalSource};
 use godwit_run::{Control, Env};
 use godwit_state::{
-    Actor, Change, Command, Effect, FEATURE_LEVEL, Flow, Hop, JobFilter, JobOp, NewJob, Op,
-    Options, Replica, RetryPolicy, Role, Schedule, Site, StoredPlace, Timestamp, User,
+    Actor, Amount, Change, Command, Effect, FEATURE_LEVEL, Finish, Flow, FlowRun, Hop, JobFilter,
+    JobOp, NewJob, Op, Options, Outcome, Reason, Replica, RetryPolicy, Role, Schedule, Site,
+    StoredPlace, Timestamp, User,
 };
 use godwit_worlds::Nowhere;
 
@@ -96,6 +98,40 @@ fn schedule(id: &str) -> Op {
     }))
 }
 
+/// A job of otto.
+fn new_job(id: &str) -> NewJob {
+    let place = |path: &str| StoredPlace {
+        site: "here".to_owned(),
+        path: path.to_owned(),
+    };
+    NewJob {
+        id: id.to_owned(),
+        label: String::new(),
+        owner: "otto".to_owned(),
+        spec: r#"{"sources":["here:/data/x"],"destination":"here:/data/y"}"#.to_owned(),
+        sources: vec![place("/data/x")],
+        destination: place("/data/y"),
+        priority: 0,
+        limit: None,
+        not_before: None,
+        deadline: None,
+        retry: RetryPolicy::default(),
+        idempotency_key: None,
+    }
+}
+
+/// Claims a job for this node; returns the epoch of the claim.
+fn claim(queue: &Queue, job: &str) -> u64 {
+    let claim = JobOp::Claim {
+        runner: queue.runner.clone(),
+        seen: 0,
+    };
+    let Effect::Job { epoch, .. } = propose(queue, Op::Job(job.to_owned(), claim)) else {
+        panic!("the job is claimed");
+    };
+    epoch
+}
+
 #[test]
 fn a_node_that_stops_handles_no_further_ticks() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -133,32 +169,8 @@ fn a_job_without_rights_ends_before_the_ticks_of_schedules() {
         disabled: false,
     };
     propose(&queue, Op::User(Change::Create(user)));
-    let place = |path: &str| StoredPlace {
-        site: "here".to_owned(),
-        path: path.to_owned(),
-    };
-    let job = NewJob {
-        id: "j".to_owned(),
-        label: String::new(),
-        owner: "otto".to_owned(),
-        spec: r#"{"sources":["here:/data/x"],"destination":"here:/data/y"}"#.to_owned(),
-        sources: vec![place("/data/x")],
-        destination: place("/data/y"),
-        priority: 0,
-        limit: None,
-        not_before: None,
-        deadline: None,
-        retry: RetryPolicy::default(),
-        idempotency_key: None,
-    };
-    propose(&queue, Op::Submit(Box::new(job)));
-    let claim = JobOp::Claim {
-        runner: queue.runner.clone(),
-        seen: 0,
-    };
-    let Effect::Job { epoch, .. } = propose(&queue, Op::Job("j".to_owned(), claim)) else {
-        panic!("the job is claimed");
-    };
+    propose(&queue, Op::Submit(Box::new(new_job("j"))));
+    let epoch = claim(&queue, "j");
     let control = Control::default();
     let claim = Claim { epoch, stops: 0 };
     let attempt = Attempt {
@@ -285,6 +297,61 @@ fn a_flow_starts_nothing_that_its_owner_may_not_submit_now() {
         reason.text.contains("may not read siteS:/raw/"),
         "{reason:?}"
     );
+}
+
+/// Runs the first hop of a flow once, which moves one file.
+fn run_first(queue: &Queue, flow: &str, id: &str, outcome: Outcome) {
+    let run = FlowRun {
+        flow: flow.to_owned(),
+        hop: 0,
+        job: new_job(id),
+        seen: Amount::default(),
+    };
+    propose(queue, Op::FlowRun(Box::new(run)));
+    let epoch = claim(queue, id);
+    let finish = Finish {
+        epoch,
+        outcome,
+        reason: (outcome != Outcome::Complete)
+            .then(|| Reason::new(FailureCode::NoSpace, "A test.")),
+        summary: "{}".to_owned(),
+        bytes: 1,
+        files: 1,
+        failures: Vec::new(),
+    };
+    propose(
+        queue,
+        Op::Job(id.to_owned(), JobOp::Finish(Box::new(finish))),
+    );
+}
+
+/// Compared with a part of the files, the others at the last place would be extra ones.
+#[test]
+fn a_hop_that_deletes_waits_for_a_complete_run_of_the_hop_before() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (parts, queue) = parts(directory.path(), Arc::new(|_: &str| {}));
+    propose(&queue, Op::Level(FEATURE_LEVEL));
+    otto_and_site(&queue, Role::Admin, "siteS");
+    otto_and_site(&queue, Role::Admin, "siteD");
+    let first = r#"{"sources":["siteS:/raw/."],"destination":"siteD:/in/"}"#;
+    let keeps = r#"{"kind":"sync","sources":["siteD:/in/."],"destination":"siteS:/out/"}"#;
+    let deletes = r#"{"kind":"sync","sources":["siteD:/in/."],"destination":"siteS:/out/","settings":{"delete":["true"]}}"#;
+    propose(&queue, flow_of("keeps", &[first, keeps]));
+    propose(&queue, flow_of("deletes", &[first, deletes]));
+    let reader = queue.this.reader();
+    let second = |flow: &str| {
+        let flow: Flow = reader.object(flow).expect("read").expect("there");
+        let hop = parts_of(&parts).hops(&flow).expect("read").remove(1);
+        (hop.state.word(), hop.next.is_some())
+    };
+    assert_eq!(second("keeps"), ("waiting", false));
+    assert_eq!(second("deletes"), ("waiting", false));
+    run_first(&queue, "keeps", "k", Outcome::Partial);
+    run_first(&queue, "deletes", "d1", Outcome::Partial);
+    assert_eq!(second("keeps"), ("waiting", true));
+    assert_eq!(second("deletes"), ("waiting", false));
+    run_first(&queue, "deletes", "d2", Outcome::Complete);
+    assert_eq!(second("deletes"), ("waiting", true));
 }
 
 /// The questions of flows to these parts.

@@ -6,7 +6,9 @@ use godwit_state::{Flow, Hop, Job, JobState, Reader, Timestamp};
 
 use super::due::{self, Facts, Latest, Next};
 use crate::basis::error::JobsError;
+use crate::basis::spec;
 use crate::queue::reasons::Now;
+use crate::rights::access;
 
 /// A hop as it is now.
 pub(crate) struct HopNow {
@@ -58,7 +60,7 @@ pub(crate) fn read(
         let before = hops.last();
         let facts = Facts {
             latest: latest_of(hop, job.as_ref()),
-            has_source: before.is_none_or(HopNow::has_given),
+            has_source: before.is_none_or(|before| before.has_given(hop)),
             arrived: before.map(|before| before.moved),
             seen: hop.seen,
             every: i64::from(flow.every) * 1_000,
@@ -89,10 +91,17 @@ pub(crate) fn read(
 }
 
 impl HopNow {
-    /// Whether the next hop has something to read.
-    fn has_given(&self) -> bool {
-        !self.moved.is_none() || self.clear.is_some()
+    /// Whether the next hop has something to read. The first run of one that deletes needs all of it: compared with a part, files at its
+    /// destination are extra ones.
+    fn has_given(&self, next: &Hop) -> bool {
+        let takes_part = || next.started.is_some() || !deletes(next);
+        self.clear.is_some() || (self.moved.files > 0 && takes_part())
     }
+}
+
+/// Whether the job of a hop deletes. One that cannot be read does not start.
+fn deletes(hop: &Hop) -> bool {
+    spec::parse(&hop.template).is_ok_and(|new| access::deletes(&new))
 }
 
 /// The latest run. A job whose row history has deleted has ended; its end is not known.

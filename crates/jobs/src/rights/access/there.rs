@@ -107,9 +107,14 @@ pub(crate) fn is_dry(new: &NewJob) -> bool {
     is_on(new, "dry-run")
 }
 
+/// Whether a job removes entries that its source does not have.
+pub(crate) fn deletes(new: &NewJob) -> bool {
+    is_on(new, "delete") || is_on(new, "delete-before")
+}
+
 /// Whether a job removes entries that exist only at another site.
 fn deletes_elsewhere(new: &NewJob) -> bool {
-    is_elsewhere(new) && (is_on(new, "delete") || is_on(new, "delete-before"))
+    is_elsewhere(new) && deletes(new)
 }
 
 fn is_elsewhere(new: &NewJob) -> bool {
