@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{FlowHopView, FlowView, NewFlow, NewJob, Place};
 use godwit_jobs::Seen;
@@ -17,6 +18,7 @@ use super::Problems;
 use crate::app::App;
 use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::{Body, Path};
+use crate::long_answer::until_gone;
 use crate::problem::ApiError;
 
 /// Flows of one owner: the state has room for those of ten such owners.
@@ -30,17 +32,17 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// Lists the flows, with what their hops are like now.
 #[utoipa::path(get, path = "/flows", tag = "flows", responses((status = 200, body = Vec<FlowView>), Problems))]
-async fn flows(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Vec<FlowView>>, ApiError> {
-    app.run(move |app| {
-        let seen = app.seen(&caller)?;
-        let flows = app.reader().objects::<Flow>()?.into_iter();
-        flows.map(|flow| view(app, &seen, flow)).collect()
-    })
-    .await
-    .map(Json)
+async fn flows(Viewer(caller): Viewer, State(app): State<Arc<App>>) -> Result<Response, ApiError> {
+    // The jobs of all flows take some megabytes.
+    let turn = app.long_answers.turn().await?;
+    let flows: Vec<FlowView> = app
+        .run(move |app| {
+            let seen = app.seen(&caller)?;
+            let flows = app.reader().objects::<Flow>()?.into_iter();
+            flows.map(|flow| view(app, &seen, flow)).collect()
+        })
+        .await?;
+    Ok(until_gone(Json(flows).into_response(), turn))
 }
 
 /// Adds or replaces a flow. The caller owns a new one and its jobs. The places of existing hops stay.

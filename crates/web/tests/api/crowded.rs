@@ -135,7 +135,7 @@ fn one_user_leaves_few_long_answers_unread_and_others_have_theirs() {
         .collect();
     let by_vera = || world.client().token(&vera);
     std::thread::scope(|scope| {
-        for path in [&*path, "/api/v1/rates", "/metrics"] {
+        for path in [&*path, "/api/v1/rates", "/metrics", "/api/v1/flows"] {
             scope.spawn(|| by_vera().get(path).expect_problem(503, "busy"));
         }
     });
