@@ -9,7 +9,8 @@ use axum::http::StatusCode;
 use godwit_api::failure::FailureCode;
 use godwit_api::rest::{NewUser, UserView};
 use godwit_state::{
-    Agreed, Change, JobFilter, LEVEL_KEPT_PASSWORD, Op, ProposeError, RevokeTokens, Schedule, User,
+    Agreed, Change, Flow, JobFilter, LEVEL_KEPT_PASSWORD, Op, ProposeError, RevokeTokens, Schedule,
+    User,
 };
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -111,8 +112,8 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Refuses a name under which another user had schedules or jobs: the new user would get them, with their reports and logs. The state
-/// checks again; this message says what to do.
+/// Refuses a name under which another user had schedules, flows or jobs: the new user would get them, with their reports and logs. The
+/// state checks again; this message says what to do.
 fn check_fresh(app: &App, name: &str) -> Result<(), ApiError> {
     let of_name = JobFilter {
         owner: Some(name.to_owned()),
@@ -130,6 +131,14 @@ fn check_fresh(app: &App, name: &str) -> Result<(), ApiError> {
         return taken(format!(
             "the schedule {:?} of an earlier user {name:?} is still here, and would belong to the new one; remove the schedules of that \
              user, or choose another name",
+            left.id
+        ));
+    }
+    let flows = app.reader().objects::<Flow>()?;
+    if let Some(left) = flows.iter().find(|one| one.owner == name) {
+        return taken(format!(
+            "the flow {:?} of an earlier user {name:?} is still here, and would belong to the new one; remove the flows of that user, or \
+             choose another name",
             left.id
         ));
     }

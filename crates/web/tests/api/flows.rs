@@ -133,7 +133,7 @@ fn the_owner_needs_the_rights_of_each_hop_at_each_moment() {
         "{flows}"
     );
     let again = admin.json("PUT", "/api/v1/users/otto", &json!({"role": "operator"}));
-    let again = again.expect_problem(422, "invalid");
+    let again = again.expect_problem(409, "name_taken");
     assert!(again["detail"].to_string().contains("night"), "{again}");
 }
 
