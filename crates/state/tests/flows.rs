@@ -179,6 +179,34 @@ fn the_last_runs_that_moved_something_stay() {
 }
 
 #[test]
+fn history_leaves_the_latest_run_of_a_hop() {
+    let mut state = state();
+    for (millis, id) in [(10, "a0"), (100, "a1")] {
+        run(&mut state, millis, 0, id).expect("runs");
+        end(&mut state, id, Outcome::Complete, 2);
+    }
+    let prune = || {
+        Op::Prune(Prune {
+            jobs_before: Some(at(9_000)),
+            audit_before: None,
+            deliveries_before: None,
+            tokens_before: None,
+            of_owners: vec![("alice".to_owned(), at(9_000))],
+        })
+    };
+    state.op(9_000, prune()).expect("pruned");
+    assert_eq!(job(&state, "a0"), None);
+    run(&mut state, 9_100, 0, "a2").expect("runs");
+    let hop = flow(&state).hops.swap_remove(0);
+    assert_eq!((hop.moved, hop.clear), (amount(4), Some(at(100))));
+    // Without its flow it is a job as any other.
+    let removed = Op::Flow(Change::Remove("night".to_owned()));
+    state.op(9_200, removed).expect("removed");
+    state.op(9_300, prune()).expect("pruned");
+    assert_eq!(job(&state, "a1"), None);
+}
+
+#[test]
 fn a_changed_flow_keeps_its_runs_whatever_the_change_names() {
     let mut state = state();
     run(&mut state, 10, 1, "b0").expect("runs");

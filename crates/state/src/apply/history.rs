@@ -22,6 +22,17 @@ const TEXT_SHOWN_MAX: usize = 320;
 /// Every line about another site whose number is a multiple of this also removes the site's surplus lines.
 const LINES_EACH: i64 = 100;
 
+/// Jobs that history may delete: they have ended, have no parent, and are not the latest run of a hop, whose amount the flow does not know
+/// yet.
+macro_rules! deletable {
+    () => {
+        "ended IS NOT NULL \
+         AND NOT EXISTS (SELECT 1 FROM objects WHERE kind = 'child' AND objects.id = jobs.id) \
+         AND jobs.id NOT IN (SELECT run FROM (SELECT json_extract(hop.value, '$.runs[#-1]') AS run \
+         FROM objects, json_each(objects.body, '$.hops') AS hop WHERE objects.kind = 'flow') WHERE run IS NOT NULL)"
+    };
+}
+
 /// Appends the line of a command.
 pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect, Stop> {
     bounds::name("action", &entry.action)?;
@@ -149,10 +160,11 @@ fn rows(db: &Connection, delete: &str, before: Option<Timestamp>) -> Result<u64,
 
 fn prune_jobs(db: &Connection, before: Timestamp) -> Result<u64, Stop> {
     let ids: Vec<String> = db
-        .prepare_cached(
-            "SELECT id FROM jobs WHERE ended IS NOT NULL AND ended < ?1 AND NOT EXISTS (\
-             SELECT 1 FROM objects WHERE kind = 'child' AND objects.id = jobs.id) ORDER BY ended, id LIMIT ?2",
-        )?
+        .prepare_cached(concat!(
+            "SELECT id FROM jobs WHERE ended < ?1 AND ",
+            deletable!(),
+            " ORDER BY ended, id LIMIT ?2"
+        ))?
         .query_map(params![before.0, PRUNE_ROWS_MAX], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     delete_jobs(db, &ids)
@@ -164,10 +176,11 @@ fn prune_owners(db: &Connection, owners: &[(String, Timestamp)]) -> Result<u64, 
     for (owner, before) in owners {
         let left = PRUNE_ROWS_MAX - sql(deleted);
         let ids: Vec<String> = db
-            .prepare_cached(
-                "SELECT id FROM jobs WHERE owner = ?1 AND created <= ?2 AND ended IS NOT NULL AND NOT EXISTS (\
-                 SELECT 1 FROM objects WHERE kind = 'child' AND objects.id = jobs.id) ORDER BY created, id LIMIT ?3",
-            )?
+            .prepare_cached(concat!(
+                "SELECT id FROM jobs WHERE owner = ?1 AND created <= ?2 AND ",
+                deletable!(),
+                " ORDER BY created, id LIMIT ?3"
+            ))?
             .query_map(params![owner, before.0, left], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         deleted += delete_jobs(db, &ids)?;
