@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::judge::{assert_identical_to_rsync, assert_no_temporaries};
 use super::rig::Rig;
@@ -188,6 +188,13 @@ fn files_reach_the_partner_while_a_large_one_is_on_its_way_to_the_centre() {
     told(centre, &["flow", "pause", "night"]);
     wait(centre, |flow| all_are(flow, "paused"));
     assert_no_temporaries(&world.partner.export);
+    // A change does not start a paused flow.
+    world.add(&["--comment", "later"]);
+    let changed = shown(centre).expect("a flow");
+    assert_eq!(
+        (&changed["paused"], &changed["comment"]),
+        (&json!(true), &json!("later"))
+    );
     told(centre, &["flow", "remove", "night"]);
     assert!(told(centre, &["flow", "list"]).contains("there are no flows"));
     world.assert_all_arrive();

@@ -60,16 +60,18 @@ fn add(matches: &ArgMatches, client: &Client) -> Result<FlowView, Failure> {
     for word in texts(matches, "hop")? {
         set(&mut hops, &word)?;
     }
+    let every = optional(matches, "every")?;
+    let every = every.map(|text| seconds(&text)).transpose()?;
+    let (id, flows) = (text(matches, "id")?, Flows::of(client));
+    // A change of a paused flow does not start it.
+    let paused = (flows.list()?.iter()).any(|flow| flow.id == id && flow.paused);
     let flow = NewFlow {
         hops,
-        every_seconds: match optional(matches, "every")? {
-            Some(text) => seconds(&text)?,
-            None => NewFlow::EVERY_SECONDS,
-        },
-        paused: false,
+        every_seconds: every.unwrap_or(NewFlow::EVERY_SECONDS),
+        paused,
         comment: optional(matches, "comment")?.unwrap_or_default(),
     };
-    Ok(Flows::of(client).put(&text(matches, "id")?, &flow)?)
+    Ok(flows.put(&id, &flow)?)
 }
 
 /// Seconds of a duration, at least one.
