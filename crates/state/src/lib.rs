@@ -63,6 +63,7 @@ mod schema;
 mod seal;
 mod store;
 
+pub use apply::check_job;
 pub use bounds::{
     ATTEMPTS_MAX, AUDIT_OF_SITE_MAX, DESTINATIONS_MAX, FLOW_BYTES_MAX, FLOWS_MAX, HOPS_MAX,
     JOBS_OF_SITE_MAX, PAGE_BYTES, RULES_OF_ASKER_MAX, RULES_OF_JOBS_MAX, SOURCES_MAX,

@@ -8,8 +8,12 @@ mod refused;
 
 use std::time::{Duration, Instant};
 
+use godwit_api::failure::FailureCode;
 use godwit_api::job::Rule;
-use godwit_state::{Flow, FlowRun, Hop, NewJob as Submitted, Op, ProposeError, Reader, Timestamp};
+use godwit_api::rest::{NewJob, Place};
+use godwit_state::{
+    Flow, FlowRun, Hop, NewJob as Submitted, Op, ProposeError, Reader, Timestamp, check_job,
+};
 
 use crate::basis::error::JobsError;
 use crate::basis::spec;
@@ -147,7 +151,22 @@ fn job_of(
     let (there, who) = (access::There::of(&new), (owner, flow.role));
     access::check_owner(&admission.rights, who, there, &checked.0, &checked.1)?;
     submit::check_room(admission, owner)?;
-    Ok(submit::build(at, owner, &new, text, &checked, None))
+    built(at, owner, &new, text, &checked)
+}
+
+/// The job of a run, if the state takes such a job: its refusal of each run would be seen nowhere.
+fn built(
+    at: Timestamp,
+    owner: &str,
+    new: &NewJob,
+    text: String,
+    checked: &(Vec<Place>, Place),
+) -> Result<Submitted, JobsError> {
+    let job = submit::build(at, owner, new, text, checked, None);
+    match check_job(&job, at) {
+        Ok(()) => Ok(job),
+        Err(error) => Err(JobsError::invalid(FailureCode::Invalid, error.to_string())),
+    }
 }
 
 fn later(at: Timestamp, span: Duration) -> Timestamp {

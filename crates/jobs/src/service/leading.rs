@@ -299,6 +299,26 @@ fn a_flow_starts_nothing_that_its_owner_may_not_submit_now() {
     );
 }
 
+#[test]
+fn a_hop_whose_job_the_state_would_refuse_says_so() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (parts, queue) = parts(directory.path(), Arc::new(|_: &str| {}));
+    propose(&queue, Op::Level(FEATURE_LEVEL));
+    otto_and_site(&queue, Role::Admin, "siteS");
+    otto_and_site(&queue, Role::Admin, "siteD");
+    let template = r#"{"sources":["siteS:/raw/."],"destination":"siteD:/in/","limit":0}"#;
+    propose(&queue, flow_of("night", &[template]));
+    let reader = queue.this.reader();
+    let next = flow::run(&queue, &reader, NOW).expect("a pass");
+    let soon = NOW.after(5_000);
+    assert!(next.is_some_and(|next| next > soon), "{next:?}");
+    let flow: Flow = reader.object("night").expect("read").expect("there");
+    let hop = parts_of(&parts).hops(&flow).expect("read").remove(0);
+    let reason = hop.reason.expect("a reason");
+    assert_eq!(hop.state.word(), "refused", "{reason:?}");
+    assert!(reason.text.contains("limit"), "{reason:?}");
+}
+
 /// Runs the first hop of a flow once, which moves one file.
 fn run_first(queue: &Queue, flow: &str, id: &str, outcome: Outcome) {
     let run = FlowRun {

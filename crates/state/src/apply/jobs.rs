@@ -23,7 +23,7 @@ pub(super) fn submit(
     new: &NewJob,
     schedule: Option<&str>,
 ) -> Result<Effect, Stop> {
-    check(new, context.at)?;
+    check_job(new, context.at)?;
     if let Some(request) = &context.actor.request {
         bounds::name("request", request)?;
     }
@@ -277,7 +277,11 @@ fn check_limit(limit: Option<u64>) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn check(new: &NewJob, at: Timestamp) -> Result<(), CommandError> {
+/// Whether the state takes a job that is submitted at this time, as far as the job alone decides.
+///
+/// # Errors
+/// Names the field at fault.
+pub fn check_job(new: &NewJob, at: Timestamp) -> Result<(), CommandError> {
     bounds::name("id", &new.id)?;
     bounds::name("owner", &new.owner)?;
     bounds::text("label", &new.label)?;

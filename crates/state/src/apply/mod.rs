@@ -17,6 +17,7 @@ mod tokens;
 mod users;
 mod work;
 
+pub use jobs::check_job;
 pub(crate) use origin::SITE;
 
 use rusqlite::{Connection, ErrorCode};

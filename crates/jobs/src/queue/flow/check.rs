@@ -8,6 +8,7 @@ use godwit_api::job::JobKind;
 use godwit_api::rest::{NewJob, Place};
 use godwit_state::{Agreed, HOPS_MAX, LEVEL_FLOWS, Role};
 
+use super::built;
 use crate::asking::overlaps;
 use crate::basis::apart::Apart;
 use crate::basis::error::JobsError;
@@ -74,16 +75,11 @@ fn check_hop(
             "sources: {from} is not {before}, to which the hop before leads"
         )));
     }
-    let (sources, destination) = submit::check(&admission.this, &new)?;
+    let checked = submit::check(&admission.this, &new)?;
+    let (sources, destination) = &checked;
     let there = access::There::of(&new);
-    access::check_places(
-        &admission.rights,
-        owner,
-        role,
-        there,
-        &sources,
-        &destination,
-    )?;
+    access::check_places(&admission.rights, owner, role, there, sources, destination)?;
+    built(admission.this.now(), owner, &new, "{}".to_owned(), &checked)?;
     Ok((new, from, to))
 }
 
