@@ -160,11 +160,14 @@ fn a_flow_that_leads_back_or_nowhere_is_refused() {
     late["deadline"] = json!("2100-01-01T00:00:00Z");
     let mut still = hop("here:/data/raw", "here:/archive/mid");
     still["limit"] = json!(0);
+    let mut relayed = hop("here:/data/raw", "here:/archive/mid");
+    relayed["relay"] = json!("auto");
     for (hops, word) in [
         (json!(ring), "inside the other"),
         (json!(gap), "hop 2: sources"),
         (json!([late]), "hop 1: not_before, deadline"),
         (json!([still]), "hop 1: limit"),
+        (json!([relayed]), "hop 1: relay"),
         (json!([]), "1 to 8 hops"),
         (json!([hop("here:/none/x", "here:/data/out")]), "no export"),
     ] {

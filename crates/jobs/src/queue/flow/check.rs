@@ -12,6 +12,7 @@ use super::built;
 use crate::asking::overlaps;
 use crate::basis::apart::Apart;
 use crate::basis::error::JobsError;
+use crate::queue::relay;
 use crate::queue::submit::{self, Admission};
 use crate::rights::access;
 
@@ -67,6 +68,7 @@ fn check_hop(
     before: Option<&Place>,
 ) -> Result<(NewJob, Place, Place), JobsError> {
     check_form(new)?;
+    relay::check_form(new)?;
     let (new, from, to) = formed(new)?;
     if let Some(before) = before
         && (&before.site, &before.export, &before.path) != (&from.site, &from.export, &from.path)
