@@ -127,6 +127,7 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
     assert_eq!(one(&rig)["disabled"], false);
     told(&rig, &["schedule", "remove", "night"]);
     let ages = ["--newer", "2d"];
+    let way = ["--from", "here:/data/a", "--to", "here:/data/b"];
     for (line, words) in [
         (
             vec!["schedule", "enable", "night"],
@@ -139,7 +140,11 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
         ),
         (
             [&["schedule", "add", "n", "0 22 * * *"], &places[..], &ages].concat(),
-            "--newer: a schedule cannot use an age",
+            "--newer: a schedule or a flow cannot use an age",
+        ),
+        (
+            [&["flow", "add", "n"], &way[..], &ages].concat(),
+            "--newer: a schedule or a flow cannot use an age",
         ),
     ] {
         refused(&rig, &line, words);

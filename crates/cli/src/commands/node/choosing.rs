@@ -21,13 +21,13 @@ pub(super) fn read(matches: &ArgMatches) -> Result<Choice, Failure> {
     choice(&settings(matches)?)
 }
 
-/// The same for a schedule. A schedule accepts only dates, because an age would count from the start of each of its jobs.
+/// The same for a schedule or a flow, which accept only dates, because an age would count from the start of each job.
 pub(super) fn read_lasting(matches: &ArgMatches) -> Result<Choice, Failure> {
     let settings = settings(matches)?;
     for (name, when) in [("newer", &settings.newer), ("older", &settings.older)] {
         if matches!(when, Some(When::Ago(_))) {
             return Err(Failure::usage(format!(
-                "--{name}: a schedule cannot use an age, because the age would count from now and not from the start of each job; write a date"
+                "--{name}: a schedule or a flow cannot use an age, because the age would count from now and not from the start of each job; write a date"
             )));
         }
     }
