@@ -76,3 +76,57 @@ fn a_node_submits_a_relay_between_destinations_of_one_job_and_no_other_job() {
     done(&mut state, by(), of("r", cancel()));
     done(&mut state, by(), of("r", JobOp::Retry));
 }
+
+#[test]
+fn a_destination_waits_for_one_relay_at_a_time() {
+    let mut state = two_nodes();
+    for row in [node("a", 1), node("b", 2)] {
+        let level = FEATURE_LEVEL;
+        let row = Op::Node(Change::Put(Node { level, ..row }));
+        state.op(0, row).expect("a node");
+    }
+    let level = Op::Level(FEATURE_LEVEL);
+    state.op(0, level).expect("all know it");
+    let to = |id: &str, path: &str| NewJob {
+        destination: place("siteB", path),
+        ..job(id, "otto")
+    };
+    let family = NewFamily {
+        parent: to("f0", "/in/1"),
+        children: vec![to("f1", "/in/1"), to("f2", "/in/2"), to("f3", "/in/3")],
+    };
+    let family = Op::SubmitFamily(Box::new(family));
+    done(&mut state, actor("otto", Some(Role::Operator), 2), family);
+    let of = |id: &str, op| Op::Job(id.to_owned(), op);
+    let claim = || JobOp::Claim {
+        runner: runner("a", "first"),
+        seen: 0,
+    };
+    for id in ["f1", "f2"] {
+        for op in [claim(), finish(1, Outcome::Complete)] {
+            done(&mut state, actor("a", None, 1), of(id, op));
+        }
+    }
+    let by = || actor("b", None, 2);
+    let relay = |id: &str, giver: &str| {
+        Op::Submit(Box::new(NewJob {
+            sources: vec![place("siteB", &format!("/in/{giver}"))],
+            destination: place("siteB", "/in/3"),
+            idempotency_key: Some(format!("relay:f3:f{giver}")),
+            ..job(id, "otto")
+        }))
+    };
+    done(&mut state, by(), relay("r1", "1"));
+    // Two would write to the same place.
+    denied(&mut state, by(), relay("r2", "2"), "job.submit");
+    let cancel = || JobOp::Cancel { comment: None };
+    done(&mut state, by(), of("r1", cancel()));
+    done(&mut state, by(), relay("r2", "2"));
+    denied(&mut state, by(), of("r1", JobOp::Retry), "job.retry");
+    done(&mut state, by(), of("r2", cancel()));
+    done(&mut state, by(), of("r1", JobOp::Retry));
+    done(&mut state, by(), of("r1", cancel()));
+    // The source is sending to the destination.
+    done(&mut state, actor("a", None, 1), of("f3", claim()));
+    denied(&mut state, by(), of("r1", JobOp::Retry), "job.retry");
+}

@@ -76,34 +76,63 @@ pub(super) fn submit(
 }
 
 /// Whether a new job is a relay: it brings data from a complete child to another child of the same parent and owner, and has no place outside
-/// of theirs.
+/// of theirs. That child waits, and for no other relay.
 pub(super) fn is_relay(db: &Connection, new: &NewJob) -> Result<bool, Stop> {
-    let key = new.idempotency_key.as_deref();
-    let ids = key.and_then(|key| key.strip_prefix(RELAY_KEY)?.split_once(':'));
-    let Some((taker, giver)) = ids.filter(|(taker, giver)| taker != giver) else {
+    let Some((taker, giver)) = ends_of(new.idempotency_key.as_deref()) else {
         return Ok(false);
     };
-    if committed_level(db)? < LEVEL_DESTINATIONS {
+    if committed_level(db)? < LEVEL_DESTINATIONS || !may_begin(db, (taker, giver))? {
         return Ok(false);
     }
     let (Some(taker), Some(giver)) = (job_by_id(db, taker)?, job_by_id(db, giver)?) else {
         return Ok(false);
     };
-    let parent = parent_of(db, &taker.id)?;
-    let are_kin = parent.is_some() && parent == parent_of(db, &giver.id)?;
     let is_of_owner = taker.owner == new.owner && giver.owner == new.owner;
     let mut sources = new.sources.iter();
-    Ok(are_kin
-        && is_of_owner
+    Ok(is_of_owner
         && giver.state == JobState::Complete
         && sources.all(|source| is_below(source, &giver.destination))
         && is_below(&new.destination, &taker.destination))
 }
 
-/// Whether a job has the key of a relay.
-pub(super) fn has_relay_key(job: &Job) -> bool {
-    let key = job.idempotency_key.as_deref();
-    key.is_some_and(|key| key.starts_with(RELAY_KEY))
+/// Whether a node may cancel a job, or start it again, without its owner: it is a relay. One begins again only for a child that waits for no
+/// other relay.
+pub(super) fn is_steered(db: &Connection, job: &Job, op: &JobOp) -> Result<bool, Stop> {
+    let Some(ends) = ends_of(job.idempotency_key.as_deref()) else {
+        return Ok(false);
+    };
+    match op {
+        JobOp::Cancel { .. } => Ok(true),
+        JobOp::Retry => may_begin(db, ends),
+        _ => Ok(false),
+    }
+}
+
+/// The ids in the key of a relay: the child that gets data, and the one that gives it.
+fn ends_of(key: Option<&str>) -> Option<(&str, &str)> {
+    let ids = key.and_then(|key| key.strip_prefix(RELAY_KEY)?.split_once(':'));
+    ids.filter(|(taker, giver)| taker != giver)
+}
+
+/// Whether a relay between these children may begin: the one that gets data waits, and no other relay writes to its place.
+fn may_begin(db: &Connection, (taker, giver): (&str, &str)) -> Result<bool, Stop> {
+    let parent = parent_of(db, taker)?;
+    let (Some(parent), true) = (&parent, parent == parent_of(db, giver)?) else {
+        return Ok(false);
+    };
+    let Some(job) = job_by_id(db, taker)?.filter(|job| job.state.waits()) else {
+        return Ok(false);
+    };
+    let mut open = db.prepare_cached(
+        "SELECT 1 FROM jobs WHERE owner = ?1 AND idempotency_key = ?2 AND ended IS NULL",
+    )?;
+    for other in children_of(db, parent)? {
+        let key = format!("{RELAY_KEY}{taker}:{}", other.id);
+        if other.id != giver && open.exists(params![job.owner, key])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether the inner place is the outer one, or is inside it.

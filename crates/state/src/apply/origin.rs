@@ -335,9 +335,10 @@ fn as_node(db: &Connection, node: &Node, op: &Op, at: Timestamp) -> Result<bool,
                 || (committed_level(db)? >= LEVEL_EARLIER_AMOUNTS && runs(db, id, node)?)
         }
         Op::Submit(job) => families::is_relay(db, job)?,
-        Op::Job(id, JobOp::Retry | JobOp::Cancel { .. }) => {
-            job_by_id(db, id)?.is_none_or(|job| families::has_relay_key(&job))
-        }
+        Op::Job(id, op @ (JobOp::Retry | JobOp::Cancel { .. })) => match job_by_id(db, id)? {
+            Some(job) => families::is_steered(db, &job, op)?,
+            None => true,
+        },
         Op::Job(_, op) => !op.by_user(),
         // Access rules for jobs.
         Op::Access(Change::Create(rule) | Change::Put(rule)) => is_of_job(rule, at),
