@@ -60,4 +60,6 @@ pub(crate) struct Queue {
     pub(crate) kept_ticks: Arc<schedule::KeptTicks>,
     /// Looks for room at exports.
     pub(crate) rooms: rooms::Rooms,
+    /// Relays that could not be submitted, as far as the log has them.
+    pub(crate) told: relay::Told,
 }

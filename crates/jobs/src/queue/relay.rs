@@ -2,6 +2,8 @@
 //! owner, with the owner's rights at both places and no others. The destination waits for it, and then compares with the source as ever.
 //! Checks no data (`attempt::relay`), and moves none.
 
+mod again;
+
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, Merge, NewJob, Place, ProgressView, Relay};
@@ -15,9 +17,17 @@ use crate::basis::relay::{self, CARRIED, EXCLUDED, Pair};
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::rights::access;
+pub(crate) use again::Told;
+use again::{is_failure, is_spent, may_try_again, waits_since};
 
 /// How long a relay waits for the node that has the digests of its giver.
 const PATIENCE_MS: i64 = 60_000;
+
+/// How long a destination waits for the node that has the digests of a giver, and has not submitted the relay yet.
+const SUBMITS_WITHIN_MS: i64 = 5_000;
+
+/// How long a relay may wait for a node or for a place among the running jobs. Then the source is next.
+const WAITS_MAX_MS: i64 = 600_000;
 
 /// A relay that may be submitted.
 struct Plan {
@@ -80,7 +90,7 @@ pub(crate) fn sift(
                 ends_stray(queue, reader, &job)?
                     || is_for_another(queue, reader, nodes, (&job, &pair))?
             }
-            None => keeps_waiting(queue, reader, &job)?,
+            None => keeps_waiting(queue, reader, nodes, &job)?,
         };
         if !waits {
             kept.push(job);
@@ -98,13 +108,15 @@ pub(crate) fn ends_stray(queue: &Queue, reader: &Reader, job: &Job) -> Result<bo
     if taker.is_some_and(|taker| taker.state.waits()) {
         return Ok(false);
     }
-    let comment = format!("job {} does not wait for its data any more", pair.taker);
-    let cancel = JobOp::Cancel {
-        comment: Some(comment),
-    };
-    // A refusal means that the job was changed meanwhile.
-    drop(queue.this.propose_for(&job.id, cancel));
+    let why = format!("job {} does not wait for its data any more", pair.taker);
+    cancel(queue, job, why);
     Ok(true)
+}
+
+fn cancel(queue: &Queue, relay: &Job, why: String) {
+    let cancel = JobOp::Cancel { comment: Some(why) };
+    // A refusal means that the job was changed meanwhile.
+    drop(queue.this.propose_for(&relay.id, cancel));
 }
 
 /// Whether another node has the digests for a relay, and may take it soon.
@@ -118,49 +130,112 @@ fn is_for_another(
     if waited >= PATIENCE_MS {
         return Ok(false);
     }
-    let attempts = reader.attempts(&pair.giver)?;
+    let giver = reader.job(&pair.giver)?;
+    giver.map_or(Ok(false), |giver| {
+        digests_are_elsewhere(queue, reader, nodes, &giver)
+    })
+}
+
+/// Whether another node, which takes jobs, ran the last attempt of a giver.
+fn digests_are_elsewhere(
+    queue: &Queue,
+    reader: &Reader,
+    nodes: &Nodes,
+    giver: &Job,
+) -> Result<bool, JobsError> {
+    let attempts = reader.attempts(&giver.id)?;
     let last = attempts.last().map(|last| last.node.as_str());
     Ok(last.is_some_and(|node| node != queue.this.name && nodes.takes(node)))
 }
 
 /// Whether a destination waits for a relay, which is submitted if necessary. The job says so. After each failed attempt there is one relay at
 /// most; then the source is next.
-fn keeps_waiting(queue: &Queue, reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+fn keeps_waiting(
+    queue: &Queue,
+    reader: &Reader,
+    nodes: &Nodes,
+    job: &Job,
+) -> Result<bool, JobsError> {
     if job.attempts == 0 {
         return Ok(false);
     }
-    let mut pairs = Vec::new();
-    for giver in relay::siblings(reader, job)?.unwrap_or_default() {
-        let relay = relay::between(reader, job, &giver)?;
-        pairs.push((giver, relay));
+    let pairs = pairs(reader, job)?;
+    if is_on_its_way(queue, job, &pairs) {
+        return Ok(true);
     }
-    for (giver, relay) in &pairs {
-        if let Some(relay) = relay.as_ref().filter(|relay| !relay.state.ended()) {
-            explain(queue, job, giver, &relay.id);
-            return Ok(true);
-        }
-    }
-    let is_over = |relay: &Job| {
-        relay.state == JobState::Complete || relay.ended.is_some_and(|ended| ended >= job.since)
-    };
     let mut relays = pairs.iter().filter_map(|(_, relay)| relay.as_ref());
-    if relays.any(is_over) {
+    if relays.any(|relay| is_spent(job, relay)) || !has_failed(reader, job)? {
         return Ok(false);
     }
-    for (giver, relay) in &pairs {
+    let givers = pairs
+        .iter()
+        .filter(|(_, relay)| relay.as_ref().is_none_or(may_try_again));
+    for (giver, relay) in givers.clone() {
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(id)) => {
                 explain(queue, job, giver, &id);
                 return Ok(true);
             }
-            Ok(None) => {}
-            Err(error) => queue.this.log(&format!(
+            Err(error) if queue.told.is_new(job, giver) => queue.this.log(&format!(
                 "job {}: its data does not come from job {}: {error}",
                 job.id, giver.id
             )),
+            Ok(None) | Err(_) => {}
+        }
+    }
+    // A refusal may mean that another node was first.
+    if is_on_its_way(queue, job, &self::pairs(reader, job)?) {
+        return Ok(true);
+    }
+    if waits_since(job, queue.this.now().0) >= SUBMITS_WITHIN_MS {
+        return Ok(false);
+    }
+    for (giver, _) in givers {
+        if giver.state == JobState::Complete && digests_are_elsewhere(queue, reader, nodes, giver)?
+        {
+            return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// The other destinations of a job, each with its relay to the job if there was any. Those that were tried least are first.
+fn pairs(reader: &Reader, job: &Job) -> Result<Vec<(Job, Option<Job>)>, JobsError> {
+    let mut pairs = Vec::new();
+    for giver in relay::siblings(reader, job)?.unwrap_or_default() {
+        let relay = relay::between(reader, job, &giver)?;
+        pairs.push((giver, relay));
+    }
+    pairs.sort_by_key(|(_, relay)| relay.as_ref().map_or(0, |relay| relay.attempts));
+    Ok(pairs)
+}
+
+/// Whether a relay to a destination has not ended; the job says so. A relay that waits for too long is cancelled.
+fn is_on_its_way(queue: &Queue, job: &Job, pairs: &[(Job, Option<Job>)]) -> bool {
+    let mut all = pairs
+        .iter()
+        .filter_map(|(giver, relay)| Some((giver, relay.as_ref()?)));
+    let Some((giver, relay)) = all.find(|(_, relay)| !relay.state.ended()) else {
+        return false;
+    };
+    let waited = queue.this.now().0.saturating_sub(relay.since.0);
+    if relay.state.waits() && waited >= WAITS_MAX_MS {
+        let why = format!(
+            "it did not begin in time, and the source is next for job {}",
+            job.id
+        );
+        cancel(queue, relay, why);
+    } else {
+        explain(queue, job, giver, &relay.id);
+    }
+    true
+}
+
+/// Whether the last attempt of a job failed.
+fn has_failed(reader: &Reader, job: &Job) -> Result<bool, JobsError> {
+    let attempts = reader.attempts(&job.id)?;
+    let outcome = attempts.last().and_then(|last| last.outcome.as_ref());
+    Ok(outcome.is_some_and(is_failure))
 }
 
 /// Returns a running job to the queue that is far behind the others, if one of those can give it the data. It does so once, because that
@@ -177,11 +252,19 @@ pub(crate) fn leaves(queue: &Queue, reader: &Reader, job: &Job) -> Result<bool, 
     if job.retries > 0 || job.retry.retries_max == Some(0) {
         return Ok(false);
     }
-    for giver in relay::siblings(reader, job)?.unwrap_or_default() {
-        if plan(queue, reader, (job, &giver)).is_ok_and(|plan| plan.is_some()) {
+    let pairs = pairs(reader, job)?;
+    let mut relays = pairs.iter().filter_map(|(_, relay)| relay.as_ref());
+    if relays.any(|relay| relay.state == JobState::Complete) {
+        return Ok(false);
+    }
+    let givers = pairs
+        .iter()
+        .filter(|(_, relay)| relay.as_ref().is_none_or(may_try_again));
+    for (giver, _) in givers {
+        if plan(queue, reader, (job, giver)).is_ok_and(|plan| plan.is_some()) {
             let text = format!(
                 "The destination is behind the others, and takes its data from {}.",
-                relay::words(&giver)
+                relay::words(giver)
             );
             let backoff = JobOp::Backoff {
                 epoch: job.epoch,
@@ -341,73 +424,4 @@ fn explain(queue: &Queue, job: &Job, giver: &Job, relay: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn new(change: impl Fn(&mut Value)) -> NewJob {
-        let mut new = json!({
-            "sources": ["here:/data/run"], "destination": "b:/in", "more_destinations": ["c:/in"], "relay": "auto",
-        });
-        change(&mut new);
-        serde_json::from_value(new).expect("a job")
-    }
-
-    #[test]
-    fn a_job_relays_if_digests_of_its_source_vouch_for_each_copy() {
-        check_form(&new(|_| {})).expect("good");
-        let refused = |change: &dyn Fn(&mut Value), word: &str| {
-            let why = check_form(&new(change)).expect_err(word).to_string();
-            assert!(why.contains(word), "{why}");
-        };
-        refused(&|new| new["more_destinations"] = json!([]), "several");
-        refused(&|new| new["gather"] = json!(true), "several");
-        refused(&|new| new["list"] = json!(["a"]), "list");
-        refused(&|new| new["divide"] = json!("always"), "divide");
-        refused(
-            &|new| new["sources"] = json!(["a:/data/run"]),
-            "another site",
-        );
-        for name in EXCLUDED {
-            refused(&|new| new["settings"] = json!({name: ["true"]}), name);
-        }
-        // Without a relay, all of these are allowed.
-        let plain = new(|new| {
-            new["relay"] = json!("never");
-            new["settings"] = json!({"update": ["true"]});
-        });
-        check_form(&plain).expect("good");
-    }
-
-    #[test]
-    fn digests_cannot_be_forged_unless_the_owner_chose_others() {
-        let mut job = new(|_| {});
-        harden(&mut job);
-        assert_eq!(job.settings["digest"], [Text::from("blake3")]);
-        let mut job = new(|new| new["settings"] = json!({"digest": ["crc64-nvme"]}));
-        harden(&mut job);
-        assert_eq!(job.settings["digest"], [Text::from("crc64-nvme")]);
-        let mut job = new(|new| new["relay"] = json!("never"));
-        harden(&mut job);
-        assert_eq!(job.settings.get("digest"), None);
-    }
-
-    #[test]
-    fn a_relay_copies_contents_and_deletes_nothing() {
-        let taker = crate::queue::order::tests::job("2zq", "alice", "c");
-        let of = new(|new| {
-            new["kind"] = json!("sync");
-            new["settings"] = json!({"delete": ["true"], "xattrs": ["true"]});
-        });
-        let place = |text: &str| -> Place { text.parse().expect("a place") };
-        let (from, to) = (place("b:/in/run"), place("c:/in/run"));
-        let relay = describe(&taker, &of, (&from, &to));
-        assert_eq!(relay.kind, JobKind::Copy);
-        assert_eq!(relay.sources, ["b:/in/run/."]);
-        assert_eq!(relay.destination, "c:/in/run/");
-        let settings: Vec<&str> = relay.settings.keys().map(String::as_str).collect();
-        assert_eq!(settings, ["xattrs"]);
-        assert!(relay.label.contains("2zq"), "{}", relay.label);
-    }
-}
+mod tests;
