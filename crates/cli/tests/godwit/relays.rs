@@ -46,11 +46,16 @@ impl World {
     /// Submits a job to both sites while the second one is away, and starts that one after the end; the id of the job.
     #[track_caller]
     fn half(&mut self, more: &[&str]) -> String {
+        self.half_of("here:/data/run42", more)
+    }
+
+    #[track_caller]
+    fn half_of(&mut self, source: &str, more: &[&str]) -> String {
         self.c.kill_daemon();
         let line = [
             "job",
             "submit",
-            "here:/data/run42",
+            source,
             "--to",
             "siteB:/data/copy",
             "--to",
@@ -163,6 +168,61 @@ fn a_copy_that_was_changed_since_is_not_passed_on() {
     assert_eq!(relays[0]["state"], "failed", "{relays:?}");
     assert_eq!(relays[0]["reason"]["code"], "relay_changed", "{relays:?}");
     assert_eq!(relays[0]["moved"]["bytes"], 0, "{relays:?}");
+}
+
+#[test]
+fn a_file_that_only_looks_right_is_replaced_and_the_giver_is_not_blamed() {
+    let mut world = World::new(&["--read", "--write"]);
+    let id = world.half_of("here:/data/run42/.", &["--relay", "auto"]);
+    // The same size and time as at the source.
+    let right = world.here.export.join("run42/d0/f3");
+    let time = fs::metadata(&right).and_then(|found| found.modified());
+    fs::create_dir_all(world.c.export.join("copy/d0")).expect("made");
+    let wrong = world.c.export.join("copy/d0/f3");
+    fs::write(&wrong, vec![99; BYTES]).expect("written");
+    let file = fs::File::options().append(true).open(&wrong).expect("open");
+    file.set_modified(time.expect("a time")).expect("set");
+    world.told(&["job", "retry", &id]);
+    world.ends(&id, "complete");
+    let relays = world.relays();
+    assert_eq!(relays.len(), 1, "{relays:?}");
+    assert_eq!(relays[0]["state"], "complete", "{relays:?}");
+    world.assert_identical();
+}
+
+#[test]
+fn a_paused_destination_goes_on_where_it_was() {
+    let world = World::new(&["--read", "--write"]);
+    let line = [
+        "job",
+        "submit",
+        "here:/data/run42",
+        "--to",
+        "siteB:/data/copy",
+        "--to",
+        "siteC:/data/copy",
+        "--relay",
+        "auto",
+        "--limit",
+        "8MB/s",
+        "--setting",
+        "memory=8MiB",
+    ];
+    let id = world.told(&line).trim().to_owned();
+    let child = |number: usize| {
+        let child = world.child(&id, number)["id"].clone();
+        child.as_str().expect("an id").to_owned()
+    };
+    let (first, second) = (child(0), child(1));
+    wait_for(&world.here, &second, |job| {
+        job["progress"]["bytes"].as_u64() > Some(0)
+    });
+    world.told(&["job", "pause", &second]);
+    world.ends(&first, "complete");
+    world.told(&["job", "resume", &second]);
+    world.ends(&id, "complete");
+    world.assert_identical();
+    assert_eq!(world.relays(), Vec::<Value>::new());
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Checks<'_> {
             None => Ok(()),
             Some(first) => Err(Failure::new(
                 FailureCode::RelayChanged,
-                format!("{giver} no longer has exactly what the source sent it: {first}"),
+                format!("{giver} does not have exactly what the source sent it: {first}"),
             )),
         }
     }
@@ -234,7 +234,7 @@ impl Checks<'_> {
 
     /// Refuses a taker whose site does not let this node check the copy later. The first answer is enough.
     fn check_answer(&self, ends: &Ends) -> Result<(), Failure> {
-        let answered = Arc::new(Answered::default());
+        let answered = Arc::new(Answered::of(self.control));
         let events: Arc<dyn EventSink> = Arc::clone(&answered) as Arc<dyn EventSink>;
         match self.compare(ends, (&ends.to, false), &events, &answered.ends) {
             // The site has looked at the right before it found nothing.
@@ -327,15 +327,25 @@ impl Checks<'_> {
     }
 }
 
-/// Ends a check at its first difference, such as a missing entry.
-#[derive(Default)]
+/// Ends a check at its first difference, such as a missing entry, and with its job.
 struct Answered {
     ends: Control,
+    job: Control,
+}
+
+impl Answered {
+    fn of(job: &Control) -> Self {
+        Self {
+            ends: Control::default(),
+            job: job.clone(),
+        }
+    }
 }
 
 impl EventSink for Answered {
     fn tell(&self, event: Event) {
-        if matches!(event, Event::Different(_)) {
+        // A check tells its progress twice a second.
+        if matches!(event, Event::Different(_)) || self.job.is_cancelled() {
             self.ends.cancel();
         }
     }
@@ -372,5 +382,23 @@ impl EventSink for First {
         if first.is_none() {
             *first = Some(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_api::event::Progress;
+
+    use super::*;
+
+    #[test]
+    fn a_check_that_finds_no_difference_ends_with_its_job() {
+        let job = Control::default();
+        let answered = Answered::of(&job);
+        answered.tell(Event::Progress(Progress::default()));
+        assert!(!answered.ends.is_cancelled());
+        job.cancel();
+        answered.tell(Event::Progress(Progress::default()));
+        assert!(answered.ends.is_cancelled());
     }
 }

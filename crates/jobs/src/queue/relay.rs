@@ -4,6 +4,8 @@
 
 mod again;
 
+use std::collections::BTreeMap;
+
 use godwit_api::failure::FailureCode;
 use godwit_api::job::{JobKind, Text};
 use godwit_api::rest::{Divide, Merge, NewJob, Place, ProgressView, Relay};
@@ -373,6 +375,11 @@ fn gave_wrong_data(reader: &Reader, giver: &Job) -> Result<bool, JobsError> {
 fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
     let carried = of.settings.iter();
     let carried = carried.filter(|(name, _)| CARRIED.contains(&name.as_str()));
+    let mut settings: BTreeMap<String, Vec<Text>> = carried
+        .map(|(name, values)| (name.clone(), values.clone()))
+        .collect();
+    // A file that has the size and time of the right one, and other contents, would look like wrong data from the giver.
+    settings.insert("checksum".to_owned(), vec![Text::from("true")]);
     let from = Place {
         directory: true,
         contents: true,
@@ -390,9 +397,7 @@ fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
         gather: false,
         merge: Merge::BySite,
         label: clip(format!("{} (relay to job {})", taker.label, taker.id).trim()),
-        settings: carried
-            .map(|(name, values)| (name.clone(), values.clone()))
-            .collect(),
+        settings,
         selection: None,
         list: Vec::new(),
         manifest: false,

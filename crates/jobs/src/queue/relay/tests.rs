@@ -66,6 +66,6 @@ fn a_relay_copies_contents_and_deletes_nothing() {
     assert_eq!(relay.sources, ["b:/in/run/."]);
     assert_eq!(relay.destination, "c:/in/run/");
     let settings: Vec<&str> = relay.settings.keys().map(String::as_str).collect();
-    assert_eq!(settings, ["xattrs"]);
+    assert_eq!(settings, ["checksum", "xattrs"]);
     assert!(relay.label.contains("2zq"), "{}", relay.label);
 }
