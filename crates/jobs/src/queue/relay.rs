@@ -88,13 +88,25 @@ pub(crate) fn sift(
     let mut kept = Vec::with_capacity(due.len());
     for job in due {
         let waits = match Pair::of(&job) {
-            Some(pair) => {
-                ends_stray(queue, reader, &job)?
-                    || is_for_another(queue, reader, nodes, (&job, &pair))?
-            }
+            Some(pair) => is_for_another(queue, reader, nodes, (&job, &pair))?,
             None => keeps_waiting(queue, reader, nodes, &job)?,
         };
         if !waits {
+            kept.push(job);
+        }
+    }
+    Ok(kept)
+}
+
+/// The due jobs without relays whose takers do not wait for them any more. Those end, even if no node can run them.
+pub(crate) fn without_strays(
+    queue: &Queue,
+    reader: &Reader,
+    due: Vec<Job>,
+) -> Result<Vec<Job>, JobsError> {
+    let mut kept = Vec::with_capacity(due.len());
+    for job in due {
+        if !ends_stray(queue, reader, &job)? {
             kept.push(job);
         }
     }

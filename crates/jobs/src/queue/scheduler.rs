@@ -175,6 +175,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     let (live, site) = (&attempts.reports.live, &attempts.site);
     due.retain(|job| !live.contains(&job.id) && !site.notices.is_asking(&job.id));
     due.retain(|job| !site.unseen.contains(&job.id));
+    let mut due = relay::without_strays(queue, reader, due)?;
     if leads {
         explain_nobody(this, &due, &nodes)?;
     }

@@ -11,8 +11,8 @@ use godwit_run::local::{Access, DestinationPlace, ExportedFiles, LocalError, Loc
 use godwit_run::{Control, Env};
 use godwit_state::{
     Actor, Amount, Change, Command, Effect, FEATURE_LEVEL, Finish, Flow, FlowRun, Hop, JobFilter,
-    JobOp, NewJob, Op, Options, Outcome, Reason, Replica, RetryPolicy, Role, Schedule, Site,
-    StoredPlace, Timestamp, User,
+    JobOp, JobState, NewJob, Op, Options, Outcome, Reason, Replica, RetryPolicy, Role, Schedule,
+    Site, StoredPlace, Timestamp, User,
 };
 use godwit_worlds::Nowhere;
 
@@ -194,6 +194,28 @@ fn a_job_without_rights_ends_before_the_ticks_of_schedules() {
         found.unwrap_or_else(|| panic!("no {change} in {events:?}"))
     };
     assert!(at("job.finish") < at("schedule.fired"), "{events:?}");
+}
+
+#[test]
+fn a_relay_that_no_node_can_run_ends_once_its_destination_does_not_wait() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_parts, queue) = parts(directory.path(), Arc::new(|_: &str| {}));
+    propose(&queue, Op::Submit(Box::new(new_job("taker"))));
+    let relay = NewJob {
+        idempotency_key: Some("relay:taker:giver".to_owned()),
+        ..new_job("relay")
+    };
+    propose(&queue, Op::Submit(Box::new(relay)));
+    let reader = queue.this.reader();
+    let passed = || {
+        scheduler::pass(&queue, &reader, &mut Seen::default()).expect("a pass");
+        let relay = reader.job("relay").expect("read").expect("there");
+        relay.state
+    };
+    assert_eq!(passed(), JobState::Queued);
+    let cancel = JobOp::Cancel { comment: None };
+    propose(&queue, Op::Job("taker".to_owned(), cancel));
+    assert_eq!(passed(), JobState::Cancelled);
 }
 
 /// A user, and a site.
