@@ -53,6 +53,16 @@ pub(crate) fn clip(text: &str) -> String {
     text
 }
 
+/// Whether this node judges the ends of a relay by this code. A site that gets data could name the giver falsely.
+pub(crate) fn is_of_relay(code: &Code) -> bool {
+    code.is_one_of(&[
+        FailureCode::Relaying,
+        FailureCode::Relayed,
+        FailureCode::RelayChanged,
+        FailureCode::RelayWrong,
+    ])
+}
+
 /// Whether the text of a reason with this code is the program's own, and names no entry. Another site may not give such a code.
 pub(crate) fn is_plain_reason(code: &Code) -> bool {
     code.is_one_of(&PLAIN_REASONS)
