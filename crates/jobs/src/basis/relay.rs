@@ -183,13 +183,15 @@ pub(crate) fn plain(place: &Place) -> Place {
     }
 }
 
-/// Settings after which a copy need not be the source, or no manifest has its digests. A job with one of them relays nothing.
-pub(crate) const EXCLUDED: [&str; 7] = [
+/// Settings after which a copy need not be the source, no manifest has its digests, or the source could not replace what a relay brought. A
+/// job with one of them relays nothing.
+pub(crate) const EXCLUDED: [&str; 8] = [
     "delete-before",
     "dry-run",
     "existing",
     "force",
     "ignore-existing",
+    "no-replace",
     "size-only",
     "update",
 ];

@@ -63,7 +63,7 @@ pub(super) fn check_form(new: &NewJob) -> Result<(), JobsError> {
                 .to_owned()
         }
         Some(name) => format!(
-            "with the setting {name} no digests of the source vouch for a copy; leave one of them out"
+            "with the setting {name} a copy need not become what the source has; leave relay or {name} out"
         ),
         None => return Ok(()),
     };

@@ -28,6 +28,8 @@ fn a_job_relays_if_digests_of_its_source_vouch_for_each_copy() {
         &|new| new["sources"] = json!(["a:/data/run"]),
         "another site",
     );
+    // A relay would replace what the owner wants to keep.
+    assert!(EXCLUDED.contains(&"no-replace"));
     for name in EXCLUDED {
         refused(&|new| new["settings"] = json!({name: ["true"]}), name);
     }
