@@ -187,7 +187,7 @@ fn keeps_waiting(
     for (giver, relay) in givers.clone() {
         match begin(queue, reader, (job, giver), relay.as_ref()) {
             Ok(Some(id)) => {
-                explain(queue, job, giver, &id);
+                explain(queue, job, &told_of(giver, &id, false));
                 return Ok(true);
             }
             Err(error) if queue.told.is_new(job, giver) => queue.this.log(&format!(
@@ -240,7 +240,8 @@ fn is_on_its_way(queue: &Queue, job: &Job, pairs: &[(Job, Option<Job>)]) -> bool
         );
         cancel(queue, relay, why);
     } else {
-        explain(queue, job, giver, &relay.id);
+        let is_paused = relay.state == JobState::Paused;
+        explain(queue, job, &told_of(giver, &relay.id, is_paused));
     }
     true
 }
@@ -423,13 +424,20 @@ fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
     }
 }
 
+/// Where the data of a waiting destination comes from.
+fn told_of(giver: &Job, relay: &str, is_paused: bool) -> String {
+    let giver = relay::words(giver);
+    match is_paused {
+        false => format!("The data comes from {giver}, by job {relay}."),
+        true => format!(
+            "The data is to come from {giver}, by job {relay}, which is paused: resume that job, or cancel it to use the source."
+        ),
+    }
+}
+
 /// Has a waiting destination say where its data comes from.
-fn explain(queue: &Queue, job: &Job, giver: &Job, relay: &str) {
-    let text = format!(
-        "The data comes from {}, by job {relay}.",
-        relay::words(giver)
-    );
-    let reason = Reason::new(FailureCode::Relaying, clip(&text));
+fn explain(queue: &Queue, job: &Job, text: &str) {
+    let reason = Reason::new(FailureCode::Relaying, clip(text));
     if job.reason.as_ref() != Some(&reason) {
         let explain = JobOp::Explain {
             seen: job.epoch,

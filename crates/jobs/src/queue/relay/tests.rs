@@ -71,3 +71,16 @@ fn a_relay_copies_contents_and_deletes_nothing() {
     assert_eq!(settings, ["checksum", "xattrs"]);
     assert!(relay.label.contains("2zq"), "{}", relay.label);
 }
+
+#[test]
+fn a_destination_says_that_its_relay_is_paused() {
+    let giver = crate::queue::order::tests::job("1zq", "alice", "b");
+    let [moves, paused] = [false, true].map(|is_paused| told_of(&giver, "3zq", is_paused));
+    for text in [&moves, &paused] {
+        assert!(
+            text.contains("job 1zq") && text.contains("job 3zq"),
+            "{text}"
+        );
+    }
+    assert!(!moves.contains("paused") && paused.contains("paused"));
+}
