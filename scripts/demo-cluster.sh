@@ -38,8 +38,8 @@ start_node() {
     GODWIT_HOME=$work/$node "$godwit" serve --listen 127.0.0.1:0 --export "data=$work/data-$site" "$@" >"$log" 2>&1 &
     pids[$node]=$!
     for _ in $(seq 600); do
-        if at "$node" node status >/dev/null 2>&1; then
-            addresses[$node]=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
+        addresses[$node]=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
+        if [ -n "${addresses[$node]}" ] && at "$node" node status >/dev/null 2>&1; then
             return
         fi
         if ! kill -0 "${pids[$node]}" 2>/dev/null; then

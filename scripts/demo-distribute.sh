@@ -43,8 +43,8 @@ start_node() {
     GODWIT_HOME=$work/$site/home "$godwit" serve --listen "$listen" --export "data=$work/$site/data" "$@" >"$log" 2>&1 &
     pids[$site]=$!
     for _ in $(seq 600); do
-        if at "$site" node status >/dev/null 2>&1; then
-            addresses[$site]=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
+        addresses[$site]=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
+        if [ -n "${addresses[$site]}" ] && at "$site" node status >/dev/null 2>&1; then
             return
         fi
         if ! kill -0 "${pids[$site]}" 2>/dev/null; then

@@ -39,8 +39,8 @@ start_node() {
     pid=$!
     pids+=("$pid")
     for _ in $(seq 600); do
-        if at "$site" node status >/dev/null 2>&1; then
-            address=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
+        address=$(sed -n 's/^listening on \([^ ]*\) as .*/\1/p' "$log")
+        if [ -n "$address" ] && at "$site" node status >/dev/null 2>&1; then
             return
         fi
         if ! kill -0 "$pid" 2>/dev/null; then
