@@ -23,16 +23,13 @@ use super::{AttemptEvents, MakeEnv};
 use crate::asking::{Asking, reached};
 use crate::basis::ends::place_at;
 use crate::basis::error::JobsError;
-use crate::basis::relay::{self, Pair};
+use crate::basis::relay::{self, Pair, RETRY_FOR};
 use crate::basis::spec::{self, Prepared};
 use crate::basis::stored::Stored;
 use crate::rights::{Rights, access};
 
 /// How long the site of the taker may take to look for one entry.
 const WITHIN: Duration = Duration::from_secs(10);
-
-/// How long a check outlives the loss of its connection. The source can bring the data in any case.
-const RETRY_FOR: &str = "30s";
 
 /// The parts for the checks of one attempt.
 pub(super) struct Checks<'a> {

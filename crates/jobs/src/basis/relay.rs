@@ -196,8 +196,12 @@ pub(crate) const EXCLUDED: [&str; 8] = [
     "update",
 ];
 
+/// How long a relay and its checks outlive the loss of a connection, whatever the owner chose for the source: a relay has no second attempt. The
+/// source can bring the data in any case.
+pub(crate) const RETRY_FOR: &str = "30s";
+
 /// Settings of a destination that hold for a relay to it, too: the metadata to keep, and how the data travels.
-pub(crate) const CARRIED: [&str; 23] = [
+pub(crate) const CARRIED: [&str; 22] = [
     "acls",
     "archive",
     "block-size",
@@ -214,7 +218,6 @@ pub(crate) const CARRIED: [&str; 23] = [
     "owner",
     "priority",
     "readers",
-    "retry-for",
     "specials",
     "stall-deadline",
     "streams",

@@ -15,7 +15,7 @@ use super::family::invalid;
 use super::nodes::Nodes;
 use super::{Queue, submit};
 use crate::basis::error::JobsError;
-use crate::basis::relay::{self, CARRIED, EXCLUDED, Pair};
+use crate::basis::relay::{self, CARRIED, EXCLUDED, Pair, RETRY_FOR};
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::rights::access;
@@ -393,6 +393,7 @@ fn describe(taker: &Job, of: &NewJob, (from, to): (&Place, &Place)) -> NewJob {
         .collect();
     // A file that has the size and time of the right one, and other contents, would look like wrong data from the giver.
     settings.insert("checksum".to_owned(), vec![Text::from("true")]);
+    settings.insert("retry-for".to_owned(), vec![Text::from(RETRY_FOR)]);
     let from = Place {
         directory: true,
         contents: true,

@@ -59,7 +59,7 @@ fn a_relay_copies_contents_and_deletes_nothing() {
     let taker = crate::queue::order::tests::job("2zq", "alice", "c");
     let of = new(|new| {
         new["kind"] = json!("sync");
-        new["settings"] = json!({"delete": ["true"], "xattrs": ["true"]});
+        new["settings"] = json!({"delete": ["true"], "xattrs": ["true"], "retry-for": ["0s"]});
     });
     let place = |text: &str| -> Place { text.parse().expect("a place") };
     let (from, to) = (place("b:/in/run"), place("c:/in/run"));
@@ -68,7 +68,9 @@ fn a_relay_copies_contents_and_deletes_nothing() {
     assert_eq!(relay.sources, ["b:/in/run/."]);
     assert_eq!(relay.destination, "c:/in/run/");
     let settings: Vec<&str> = relay.settings.keys().map(String::as_str).collect();
-    assert_eq!(settings, ["checksum", "xattrs"]);
+    assert_eq!(settings, ["checksum", "retry-for", "xattrs"]);
+    // Its only attempt outlives the loss of a connection.
+    assert_eq!(relay.settings["retry-for"], [Text::from(RETRY_FOR)]);
     assert!(relay.label.contains("2zq"), "{}", relay.label);
 }
 
