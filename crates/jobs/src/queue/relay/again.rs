@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_about_a_waiting_job_is_told_once() {
+    fn a_complaint_about_a_waiting_job_is_logged_once() {
         let told = Told::default();
         let (mut taker, giver) = (job("2", "alice", "c"), job("1", "alice", "b"));
         assert!(told.is_new(&taker, &giver));
