@@ -5,8 +5,8 @@ mod support;
 
 use godwit_state::{
     Actor, Amount, Change, Command, CommandError, Effect, FEATURE_LEVEL, FailureCode, Finish, Flow,
-    FlowRun, HOPS_MAX, Hop, Job, JobFilter, JobOp, JobState, NewJob, Node, Op, Outcome, Reason,
-    Role, User,
+    FlowRun, HOPS_MAX, Hop, Job, JobFilter, JobOp, JobState, NewJob, Node, Op, Outcome, Prune,
+    Reason, Role, User,
 };
 use proptest::prelude::*;
 use support::nodes::{actor, denied, done, node, two_nodes};

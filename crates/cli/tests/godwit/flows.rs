@@ -160,10 +160,10 @@ fn files_reach_the_partner_while_a_large_one_is_on_its_way_to_the_centre() {
     let flow = shown(centre).expect("a flow");
     assert!(!centre.export.join("archive/large").exists(), "{flow}");
     assert_eq!(flow["hops"][0]["state"], "running", "{flow}");
-    assert!(
-        flow["hops"][0]["backlog_bytes"].as_u64() > Some(0),
-        "{flow}"
-    );
+    // The scan has ended, and the node has had its sum.
+    let flow = wait(centre, |flow| {
+        flow["hops"][0]["backlog_bytes"].as_u64() > Some(0)
+    });
     assert!(flow["hops"][0]["oldest"].is_string(), "{flow}");
     let list = told(centre, &["flow", "list"]);
     assert!(
