@@ -26,10 +26,11 @@ const LINES_EACH: i64 = 100;
 /// yet.
 macro_rules! deletable {
     () => {
-        "ended IS NOT NULL \
-         AND NOT EXISTS (SELECT 1 FROM objects WHERE kind = 'child' AND objects.id = jobs.id) \
-         AND jobs.id NOT IN (SELECT run FROM (SELECT json_extract(hop.value, '$.runs[#-1]') AS run \
-         FROM objects, json_each(objects.body, '$.hops') AS hop WHERE objects.kind = 'flow') WHERE run IS NOT NULL)"
+        concat!(
+            "ended IS NOT NULL AND NOT EXISTS (SELECT 1 FROM objects WHERE kind = 'child' AND objects.id = jobs.id)",
+            " AND jobs.id NOT IN (SELECT run FROM (SELECT json_extract(hop.value, '$.runs[#-1]') AS run ",
+            "FROM objects, json_each(objects.body, '$.hops') AS hop WHERE objects.kind = 'flow') WHERE run IS NOT NULL)"
+        )
     };
 }
 
