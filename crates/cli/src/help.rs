@@ -5,6 +5,7 @@
 
 mod cluster;
 mod node;
+mod rules;
 
 use clap::Command;
 
@@ -20,7 +21,7 @@ const fn example(line: &'static str, meaning: &'static str) -> Example {
     Example { line, meaning }
 }
 
-/// Examples by command, in no order; `node` and `cluster` have the examples of commands that talk to a node.
+/// Examples by command, in no order; `node`, `rules` and `cluster` have the examples of commands that talk to a node.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "godwit",
@@ -324,6 +325,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static [Example])> {
     EXAMPLES
         .iter()
         .chain(node::EXAMPLES)
+        .chain(rules::EXAMPLES)
         .chain(cluster::EXAMPLES)
 }
 

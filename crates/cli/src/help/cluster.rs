@@ -47,8 +47,11 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "cluster drain",
         &[
-            example("godwit cluster drain dtn2", "before stopping the machine"),
-            example("godwit cluster drain dtn2 --undo", "machine is back"),
+            example(
+                "godwit cluster drain dtn2",
+                "before maintenance of the machine",
+            ),
+            example("godwit cluster drain dtn2 --undo", "after the maintenance"),
         ],
     ),
     (
