@@ -130,7 +130,7 @@ fn submit(make: Make) -> Command {
             value(
                 "merge",
                 "RULE",
-                "Where gathered sources go: by-site (each below its name), or into DESTINATION itself with refuse or newest",
+                "Where gathered sources go: by-site (each below its site's name), or into DESTINATION itself with refuse or newest",
             )
             .requires("from")
             .hide_short_help(true),
@@ -164,7 +164,7 @@ pub(super) fn transfer_options(command: Command) -> Command {
             value(
                 "relay",
                 "WHEN",
-                "Repair a destination from a complete one: never (default), or auto (after a failure, checked by digests)",
+                "Repair a destination from a complete one: never (default), or auto (after a failure, checked by digests; sources are here:)",
             )
             .hide_short_help(true),
         )

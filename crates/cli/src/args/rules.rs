@@ -64,14 +64,16 @@ pub(super) fn schedule(make: Make) -> Command {
         .arg(time_zone("The time zone of CRON, such as Europe/Berlin"))
         .arg(value("comment", "TEXT", "Free text"))
         .arg(positional("id", "NAME", "Name of the schedule"))
-        .arg(positional("cron", "CRON", "When"));
+        .arg(positional("cron", "CRON", "The times, as five fields"));
     family("schedule", "Make a node submit jobs at set times").subcommands([
         job_options(make, add),
         Command::new("list").about("List schedules: the job, its times, and the next time"),
         Command::new("disable")
             .about("Disable: submit no jobs until enabled again")
             .arg(id()),
-        Command::new("enable").about("Submit again").arg(id()),
+        Command::new("enable")
+            .about("Enable: submit jobs again")
+            .arg(id()),
         Command::new("remove")
             .about("Remove a schedule; its jobs stay")
             .arg(id()),
@@ -90,7 +92,7 @@ pub(super) fn flow(make: Make) -> Command {
         _ => FLOWING.to_owned(),
     };
     let add = Command::new("add")
-        .about("Pass files on from place to place; a flow of the same name is replaced")
+        .about("Pass files on from place to place, or change the settings of a flow")
         .override_usage("godwit flow add [OPTIONS] NAME --from PLACE --to PLACE [--then PLACE]...")
         .after_help(notes)
         .arg(value("from", "PLACE", "Where the files come from").required(true))
@@ -99,7 +101,7 @@ pub(super) fn flow(make: Make) -> Command {
         .arg(value(
             "every",
             "TIME",
-            "Look for new files again after so long at the latest [default: 60s]",
+            "Longest time between two looks for new files [default: 60s]",
         ))
         .arg(
             value(
@@ -119,9 +121,11 @@ pub(super) fn flow(make: Make) -> Command {
             .about("Show the hops of a flow: state, rate, backlog, and why one does not move")
             .arg(id()),
         Command::new("pause")
-            .about("Pause: start no run until resumed; runs at work go on to their end")
+            .about("Pause: start no further run until resumed; running jobs continue")
             .arg(id()),
-        Command::new("resume").about("Start runs again").arg(id()),
+        Command::new("resume")
+            .about("Resume: start runs again")
+            .arg(id()),
         Command::new("remove")
             .about("Remove a flow; its jobs and all files stay")
             .arg(id()),
