@@ -100,7 +100,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         applies_to: CHOOSING,
-        help: "Include only files modified after this time, or after this file was modified",
+        help: "Include only files modified after this time, or after the time of this file",
         detail: "A time is `2026-01-31`, `2026-01-31T12:30:05`, `2026-01-31T12:30+02:00` (UTC unless an offset is given), `@SECONDS` since 1970, or a duration before now, such as `2d`. Any other text is the name of a file. Directories are always included.",
     },
     Setting {
@@ -112,7 +112,7 @@ pub(super) const CHOICES: &[Setting] = &[
         heading: Heading::Choosing,
         obeyed_by: ObeyedBy::Rules,
         applies_to: CHOOSING,
-        help: "Include only files modified before this time, or before this file was modified",
+        help: "Include only files modified before this time, or before the time of this file",
         detail: "",
     },
     Setting {
