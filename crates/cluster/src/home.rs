@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use godwit_api::ask::KnownNode;
 use serde::{Deserialize, Serialize};
 
-/// Name of a node that never had another one beside it.
+/// Name of a node that has always been alone.
 pub const NODE_ALONE: &str = "node1";
 
 /// Number of the first node of a cluster.

@@ -21,7 +21,7 @@ const KEPT_MAX: usize = 64_000;
 /// Different exports that the log names in a row. A node may name others each second.
 const LINES_IN_A_ROW: u32 = 100;
 
-/// Interval of further lines, as for other lines that a peer causes.
+/// Interval of further log lines; all lines that a peer causes have it.
 const LINE_EACH: Duration = Duration::from_secs(2);
 
 /// Longest time until the thread notices that it must stop.

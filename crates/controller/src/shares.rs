@@ -77,7 +77,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// With a report that was asked for at this time.
+    /// The answers, after one more report that was asked for at this time.
     fn heard(before: Option<Self>, at: Duration) -> Self {
         match before {
             Some(Self { from, last }) if at <= last + ANSWERS_WITHIN => Self {
@@ -97,9 +97,9 @@ struct Known {
     since: Duration,
     answers: Option<Answers>,
     holds: bool,
-    /// When it last held items.
+    /// Time at which the node last held items.
     worked: Duration,
-    /// It no longer works on the job, but holds items.
+    /// Whether the node has left the job, but still holds items.
     has_left: bool,
     peak: Peak,
 }

@@ -41,13 +41,13 @@ pub struct Traffic {
     pub node: String,
     /// Time since the node was asked.
     pub age: Duration,
-    /// Identity of the node of the destination that it sends to; empty where that is not known.
+    /// Identity of the destination's node that receives from this node; empty if unknown.
     pub to: String,
     /// Rate of the last seconds.
     pub bytes_per_second: f64,
-    /// Bytes that passed over its paths in this transfer.
+    /// Bytes that passed over the paths of this node in this transfer.
     pub passed_bytes: u64,
-    /// Bytes that it sent again in this transfer.
+    /// Bytes that this node sent again in this transfer.
     pub resent_bytes: u64,
     /// Streams attached.
     pub streams: u32,

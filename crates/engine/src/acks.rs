@@ -37,7 +37,7 @@ pub struct Acks {
 struct Inner {
     queue: VecDeque<AckRange>,
     faults: VecDeque<EntryFailed>,
-    /// Bytes of their names and messages.
+    /// Bytes of the names and messages of `faults`.
     faults_waiting_bytes: usize,
     /// Acknowledgements sent before, which are repeated after the loss of a stream.
     durable: SeqSet,

@@ -12,7 +12,7 @@ use crate::{
 /// Patience below this is none: a wait of this length gains nothing.
 const PATIENCE_LEAST: Duration = Duration::from_millis(20);
 
-/// A lane that has not asked for so long counts no more: its thread may have ended.
+/// A lane without a request for this time does not count: its thread may have ended.
 const LANE_LASTS: Duration = Duration::from_secs(2);
 
 /// A set of destinations, one bit each.

@@ -21,7 +21,7 @@ const IGNORED: [&str; 3] = [".DS_Store", "ascmhl", "ascmhl/"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     pub(crate) size: Option<u64>,
-    /// The first digest of each kind. The first of all is the original.
+    /// The first digest of each kind. The first one in the list is the original.
     pub(crate) digests: Vec<(Format, Digest)>,
 }
 

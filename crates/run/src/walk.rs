@@ -38,13 +38,13 @@ const SCAN_BYTES: u64 = 64 << 20;
 /// Limits of one walk.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
-    /// Number of small files after which no more directories are entered.
+    /// Number of small files after which the walk enters no more directories.
     pub files: usize,
-    /// Bytes of small files after which no more directories are entered, and beyond which a directory is left in shares.
+    /// Bytes of small files after which the walk enters no more directories. It divides a directory with more bytes into shares.
     pub bytes: u64,
-    /// Number of names beyond which a directory is left in shares.
+    /// Most names of a directory that is not divided into shares.
     pub names: usize,
-    /// Bytes of paths after which no more directories are entered, and beyond which a directory is left in shares.
+    /// Bytes of paths after which the walk enters no more directories. It divides a directory with more bytes into shares.
     pub paths: usize,
     /// Files with more bytes are large.
     pub large: u64,

@@ -119,7 +119,7 @@ impl EndCounters {
         Source::of(self.source.as_ref()?, self.sent_per_second())
     }
 
-    /// Content bytes a second that left the source. A peer does not report the bytes it sent, and bytes it read may still wait.
+    /// Content bytes a second that left the source. A remote source does not report sent bytes, so the received bytes count, too.
     fn sent_per_second(&self) -> f64 {
         let rate = |side: &Option<Snapshot>, bytes: fn(&Snapshot) -> u64| {
             side.as_ref()

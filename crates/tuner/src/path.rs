@@ -238,7 +238,7 @@ impl Reading {
                 100.0 * self.loss
             ),
             Room::None => format!(
-                "a queue of {} stands on the way",
+                "a queue of {} stands in the path",
                 shown_time(self.round_trip.saturating_sub(self.round_trip_min))
             ),
             Room::Unknown => format!("each moves {each} at a round trip of {at}"),

@@ -26,7 +26,7 @@ pub(super) struct File {
     pub(super) is_superseded: bool,
     /// The extents that can be found, by offset.
     pub(super) extents: BTreeMap<u64, Place>,
-    /// Slots that name this file, found or not.
+    /// Slots that name this file, also those of extents that cannot be found.
     slots: u32,
 }
 

@@ -17,7 +17,7 @@ pub struct FileView {
     pub keep: Keep,
     /// Bytes that can be served now.
     pub bytes: u64,
-    /// Whether slow storage lacks some of them.
+    /// Whether slow storage lacks some bytes of the file.
     pub is_dirty: bool,
 }
 

@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use godwit_api::settings::{ConfigFile, Scope, resolve};
 
-/// Documents beside those below `docs`.
+/// Documents outside `docs`.
 const DOCUMENTS: [&str; 1] = ["README.md"];
 
 /// A command of a document: the words after a prompt, and its line.

@@ -110,7 +110,7 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
     } else if hello.capabilities & capability::EXAMINE == 0 {
         report_path(&path, findings);
         let message = format!(
-            "{} cannot be asked further",
+            "{} is too old to be examined",
             hello.software.escape_default()
         );
         findings.note("version", message, Some("update it there".to_owned()));

@@ -107,7 +107,7 @@ fn examine(
     };
     if theirs.capabilities & capability::EXAMINE == 0 {
         let message = format!(
-            "{} cannot be asked further",
+            "{} is too old to be examined",
             theirs.software.escape_default()
         );
         findings.note("version", message, Some("update it there".to_owned()));

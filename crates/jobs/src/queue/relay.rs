@@ -349,7 +349,7 @@ fn plan(
     let Some(takes) = relay::root(&to.new, into(taker)?, gives.into) else {
         return Ok(None);
     };
-    // The name of a site may belong to another identity by now than for the two jobs.
+    // Since the two jobs were submitted, the name of a site may have got another identity.
     for (stored, place) in [(&from, &gives.place), (&to, &takes.place)] {
         if !place.is_here() {
             stored.site(reader, &place.site)?;

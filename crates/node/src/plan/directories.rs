@@ -1,7 +1,7 @@
 //! Looks at the directory of each export before the node uses it, each on one thread: a file system may hang.
 //! Decides nothing about the directory's place: `apart` does.
 //!
-//! A look that comes too late keeps its export closed until it ends, and for good if the directory does not fit.
+//! While a look hangs, its export stays closed. If the look then finds an unsuitable directory, the export stays closed for good.
 
 use std::fs;
 use std::path::{Path, PathBuf};

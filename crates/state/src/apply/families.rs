@@ -1,5 +1,5 @@
 //! Owns jobs with several destinations or gathered sources: their submission, and the state of a parent, which follows from its children.
-//! Changes a child only as `jobs` does.
+//! Changes a child only by the commands that `jobs` applies to any job.
 //!
 //! A parent moves while any child does, waits or is paused while any child does, and ends with the last one. It is complete if all
 //! children are. Texts of a parent name children by number and id, because a viewer may not know their places.
@@ -45,7 +45,11 @@ pub(super) fn submit(
         return Err(CommandError::invalid("children", what).into());
     }
     if !children.is_sorted_by(|one, next| one.id < next.id) {
-        return Err(CommandError::invalid("children", "their ids are in order").into());
+        return Err(CommandError::invalid(
+            "children",
+            "the children are not in the order of their ids",
+        )
+        .into());
     }
     // Deadlines end the children, and so the parent.
     let own = NewJob {

@@ -29,7 +29,7 @@ pub(crate) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         owner: row.get(2)?,
         label: row.get(3)?,
         state: JobState::from_name(&state)
-            .ok_or_else(|| bad(4, format!("no state of a job: {state:?}").into()))?,
+            .ok_or_else(|| bad(4, format!("not a state of a job: {state:?}").into()))?,
         reason: reason(row.get(5)?, row.get(6)?),
         since: Timestamp(row.get(7)?),
         next_attempt: time(row, 8)?,

@@ -16,7 +16,7 @@ const GROUP_BYTES: usize = 1 << 20;
 /// Most bytes that a record shares with the previous one.
 const SHARED_MAX: usize = u16::MAX as usize;
 
-/// A list of byte records. Its file has no name.
+/// A list of byte records, in a file without a name.
 #[derive(Debug)]
 pub struct SpillList {
     /// Bytes at the beginning of each record that are never shared, such as its number.

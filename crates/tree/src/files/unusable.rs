@@ -18,8 +18,8 @@ impl Unusable {
     }
 
     /// Records an error that prevents a directory. For the directory of a whole source it ends the transfer, because all its contents
-    /// would fail for the same reason. Lack of space does not end the transfer, nor does a name that another entry has in `sync`. If
-    /// there are several sources, only an error that would affect the others too ends it. Any other error fails only its entry.
+    /// would fail for the same reason. Lack of space does not end the transfer, nor does a name that another entry has in `sync`. With
+    /// several sources, the transfer ends only if the error would affect all of them. Any other error fails only its entry.
     pub(crate) fn note(
         &self,
         target: &Target,

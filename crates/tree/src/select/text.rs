@@ -17,7 +17,7 @@ pub enum RuleError {
         error: PatternError,
     },
     /// A `!` alone.
-    #[error("a lone ! has no meaning here; rules that came before cannot be forgotten")]
+    #[error("a lone ! has no meaning here: all earlier rules stay in force")]
     Reset,
     /// The rule is longer than [`PATTERN_BYTES_MAX`].
     #[error("a pattern of {0} bytes is longer than the limit of {PATTERN_BYTES_MAX}")]

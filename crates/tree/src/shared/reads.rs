@@ -69,7 +69,7 @@ impl Key {
         }
     }
 
-    /// Memory of the block beside its description.
+    /// Memory of the block, and of the part of its path that exceeds the usual length.
     fn weight(&self) -> u64 {
         (self.bytes + self.file.path.len().saturating_sub(NAME_BYTES)) as u64
     }

@@ -228,7 +228,7 @@ impl Verifier {
         self.shared.stop(false);
     }
 
-    /// Whether a checking thread has panicked. Its entry is never reported, and nothing more is checked.
+    /// Whether a checking thread has panicked. Then the entry of that thread is never reported, and the verification stops.
     pub fn has_failed(&self) -> bool {
         lock(&self.shared.state).failed
     }

@@ -87,7 +87,7 @@ impl Own {
         }
         // Made by an earlier version, without an end.
         if is_good(now + GOOD_FOR + DAY) {
-            return Some("was good for too long".to_owned());
+            return Some("was valid for too long".to_owned());
         }
         let lacking = self.names.iter().find(|name| !has_name(certificate, name));
         lacking.map(|name| format!("was not for {name}"))

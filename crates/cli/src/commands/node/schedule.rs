@@ -84,7 +84,7 @@ fn description(schedule: &ScheduleView, clock: &Clock) -> String {
             "the schedule {name} submits its next job at {}",
             clock.show(next)
         ),
-        (false, None) => format!("the schedule {name} does not come due"),
+        (false, None) => format!("the schedule {name} has no next time, so it submits no job"),
     }
 }
 

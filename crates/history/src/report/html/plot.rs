@@ -38,7 +38,7 @@ const HOSTS_MAX: usize = 32;
 /// Lines of interfaces in a plot: another site chooses their names.
 const INTERFACES_MAX: usize = 16;
 
-/// A sample this many times later than usual leaves a gap.
+/// Silence, in usual intervals of samples, that leaves a gap in a line.
 const GAP: f64 = 4.0;
 
 /// Title of a plot, form of its values, and each line with its figure.

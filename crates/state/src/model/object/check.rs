@@ -39,7 +39,8 @@ impl Object for Site {
             .independent()
             .all(|node| identities.insert(&node.peer.identity))
         {
-            let what = "each independent node has an identity that no other node of the site has";
+            let what =
+                "two independent nodes of a site have one identity; name the identity of each node";
             return Err(CommandError::invalid("nodes", what));
         }
         text("comment", &self.comment)
