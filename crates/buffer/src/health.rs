@@ -124,8 +124,8 @@ impl Watch {
             return None;
         }
         match self.health {
-            Health::Well if self.recent > usual * SLOW_FROM => self.turn(Health::Slow),
-            Health::Slow if self.recent < usual * WELL_BELOW => self.turn(Health::Well),
+            Health::Well if self.recent > usual * SLOW_FROM => self.change_to(Health::Slow),
+            Health::Slow if self.recent < usual * WELL_BELOW => self.change_to(Health::Well),
             _ => None,
         }
     }
@@ -151,7 +151,7 @@ impl Watch {
         self.is_probing = false;
         self.probe_wait = PROBE_FIRST;
         self.probe_at = now.saturating_add(PROBE_FIRST);
-        self.turn(Health::Out(cause))
+        self.change_to(Health::Out(cause))
     }
 
     /// Whether to probe now. The caller then owes a [`Self::handle_probed`].
@@ -190,10 +190,10 @@ impl Watch {
             health: self.health,
             ..Self::default()
         };
-        self.turn(Health::Well)
+        self.change_to(Health::Well)
     }
 
-    fn turn(&mut self, to: Health) -> Option<Health> {
+    fn change_to(&mut self, to: Health) -> Option<Health> {
         (self.health != to).then(|| {
             self.health = to;
             to

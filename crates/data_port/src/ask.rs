@@ -296,7 +296,7 @@ fn answer(
             let granted = granted.as_ref();
             granted.is_none_or(|granted| granted.somewhere(export, right))
         };
-        return Ok(Answer::Exports(shared.here.rooms(&may)));
+        return Ok(Answer::Exports(shared.here.exports_with_room(&may)));
     }
     if let Question::Nodes { path, of } = &question {
         return nodes(shared, path, of.as_deref(), &may);

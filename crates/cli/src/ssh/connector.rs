@@ -194,7 +194,7 @@ impl SshConnector {
             if live.process.ended().is_some() {
                 Refusal::Gone(message)
             } else {
-                later(login, message)
+                temporary_failure(login, message)
             }
         };
         match answer {
@@ -234,7 +234,7 @@ impl SshConnector {
             if look() == Look::DialOnly {
                 Refusal::Gone(format!("the connection to {login} is lost"))
             } else if reach.has_worked() || look() == Look::Stop {
-                later(login, error.to_string())
+                temporary_failure(login, error.to_string())
             } else {
                 Refusal::Unreachable(format!(
                     "{}, or send all data through ssh with --via-ssh",
@@ -416,7 +416,7 @@ impl Live {
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A temporary failure.
-pub(super) fn later(login: &Login, message: String) -> Refusal {
+pub(super) fn temporary_failure(login: &Login, message: String) -> Refusal {
     Refusal::Daemon {
         peer: login.to_string(),
         code: ErrorCode::SSH,

@@ -98,7 +98,7 @@ impl Here {
             Question::Exports {} => {
                 let root = RelPath::root();
                 let may = |export: &str, right| may(export, &root, right).is_ok();
-                Ok(Answer::Exports(self.rooms(&may)))
+                Ok(Answer::Exports(self.exports_with_room(&may)))
             }
             Question::List(wish) => {
                 let found = self.find(&wish.path, Right::List, may)?;
@@ -186,7 +186,7 @@ impl Here {
     }
 
     /// The exports in which the asker has any right, with their free space.
-    pub(super) fn rooms(&self, may: &dyn Fn(&str, Right) -> bool) -> Vec<ExportRoom> {
+    pub(super) fn exports_with_room(&self, may: &dyn Fn(&str, Right) -> bool) -> Vec<ExportRoom> {
         let rooms = self.exports.iter().map(|export| {
             let room = export.room();
             ExportRoom {

@@ -38,7 +38,7 @@ const FOLDED: u8 = b'/';
 
 /// Whether a directory treats the two cases of an ASCII letter as equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Folds {
+enum CaseFolding {
     /// Not examined yet.
     Unknown,
     No,
@@ -50,12 +50,12 @@ enum Folds {
 struct Known {
     /// Whether the directory's name, and the names above it, are spelled exactly as announced. If not, it is another directory.
     is_exact: bool,
-    folds: Folds,
+    folds: CaseFolding,
 }
 
 const NOTHING: Known = Known {
     is_exact: true,
-    folds: Folds::Unknown,
+    folds: CaseFolding::Unknown,
 };
 
 /// The directory of the last query, which usually is the directory of the next entry too.
@@ -93,7 +93,7 @@ impl LastDirectory {
             rest => rest,
         };
         last.known.is_exact
-            && last.known.folds == Folds::No
+            && last.known.folds == CaseFolding::No
             && name.is_some_and(|name| name.is_ascii() && !name.contains(&b'/'))
     }
 }
@@ -162,7 +162,8 @@ impl Spelling {
             } => Ok(false),
             _ if !found => Ok(true),
             Known {
-                folds: Folds::No, ..
+                folds: CaseFolding::No,
+                ..
             } if name.is_ascii() => Ok(true),
             _ => self.compare(path, &mut last.known.folds, &mut last.names),
         }
@@ -196,7 +197,7 @@ impl Spelling {
                 known.is_exact =
                     self.compare(&directory, &mut known.folds, &mut Listed::default())?;
             }
-            known.folds = Folds::Unknown;
+            known.folds = CaseFolding::Unknown;
             self.remember(path, known);
         }
         Ok(Some(known))
@@ -231,7 +232,7 @@ impl Spelling {
     fn compare(
         &self,
         path: &RelPath,
-        folds: &mut Folds,
+        folds: &mut CaseFolding,
         names: &mut Listed,
     ) -> Result<bool, StoreError> {
         let Some((parent, name)) = path.split() else {
@@ -242,7 +243,7 @@ impl Spelling {
         }
         let Listed { listing, again } = names;
         let mut listing = || Arc::clone(listing.get_or_insert_with(|| self.listing(parent)));
-        if *folds == Folds::Unknown
+        if *folds == CaseFolding::Unknown
             && let Some(other) = in_other_case(path)
         {
             *folds = self.probe(path, &other, &mut listing)?;
@@ -257,7 +258,9 @@ impl Spelling {
         }
         match self.lists(&listing(), again, parent, name, *folds) {
             // If the directory cannot be listed, the look decides, unless the directory is known to fold case.
-            Err(error) if error.kind == StoreErrorKind::Permission && *folds != Folds::Yes => {
+            Err(error)
+                if error.kind == StoreErrorKind::Permission && *folds != CaseFolding::Yes =>
+            {
                 Ok(true)
             }
             listed => listed,
@@ -271,23 +274,27 @@ impl Spelling {
         path: &RelPath,
         other: &RelPath,
         listing: &mut dyn FnMut() -> Listing,
-    ) -> Result<Folds, StoreError> {
+    ) -> Result<CaseFolding, StoreError> {
         if self.storage.stat(other).is_ok_and(|found| found.is_none()) {
-            return Ok(Folds::No);
+            return Ok(CaseFolding::No);
         }
         let (Some((parent, one)), Some((_, other))) = (path.split(), other.split()) else {
-            return Ok(Folds::Yes);
+            return Ok(CaseFolding::Yes);
         };
         // There may be two entries, or one with both names.
         let listing = listing();
         let mut listing = lock(&listing);
         let path = RelPath::parse(parent).unwrap_or_default();
-        let names = listing.insert(self.list(&path, Folds::Yes)?);
+        let names = listing.insert(self.list(&path, CaseFolding::Yes)?);
         let both = names
             .contains(one)
             .and_then(|there| Ok(there && names.contains(other)?))
             .map_err(|error| unreadable_listing(&path, &error))?;
-        Ok(if both { Folds::No } else { Folds::Yes })
+        Ok(if both {
+            CaseFolding::No
+        } else {
+            CaseFolding::Yes
+        })
     }
 
     /// Whether the entry that a survey found at `path` may be an announced entry in another spelling. True if its directory folds case, or
@@ -298,14 +305,14 @@ impl Spelling {
         };
         let known = self.remembered(parent).unwrap_or(NOTHING);
         match (known.folds, in_other_case(path)) {
-            (Folds::Yes, _) => true,
-            (Folds::No, _) | (Folds::Unknown, None) => false,
-            (Folds::Unknown, Some(other)) => {
+            (CaseFolding::Yes, _) => true,
+            (CaseFolding::No, _) | (CaseFolding::Unknown, None) => false,
+            (CaseFolding::Unknown, Some(other)) => {
                 let Ok(folds) = self.probe(path, &other, &mut || self.listing(parent)) else {
                     return true;
                 };
                 self.remember(parent, Known { folds, ..known });
-                folds == Folds::Yes
+                folds == CaseFolding::Yes
             }
         }
     }
@@ -317,7 +324,7 @@ impl Spelling {
         again: &mut u32,
         parent: &[u8],
         name: &[u8],
-        folds: Folds,
+        folds: CaseFolding,
     ) -> Result<bool, StoreError> {
         let path = RelPath::parse(parent).unwrap_or_default();
         let failed = |error: io::Error| unreadable_listing(&path, &error);
@@ -327,7 +334,7 @@ impl Spelling {
                 return Ok(true);
             }
             // Another spelling was listed: only this program could have changed its case since, and it does not.
-            if folds == Folds::Yes && names.contains(&folded(name)).map_err(failed)? {
+            if folds == CaseFolding::Yes && names.contains(&folded(name)).map_err(failed)? {
                 return Ok(false);
             }
             // The name may have been added since.
@@ -340,7 +347,7 @@ impl Spelling {
         names.contains(name).map_err(failed)
     }
 
-    fn list(&self, path: &RelPath, folds: Folds) -> Result<SeenSet, StoreError> {
+    fn list(&self, path: &RelPath, folds: CaseFolding) -> Result<SeenSet, StoreError> {
         let mut names = SeenSet::with_memory(&self.spill, LISTING_KEYS);
         let mut failure = None;
         self.storage.names_in(path, &mut |name| {
@@ -348,7 +355,7 @@ impl Spelling {
                 return;
             }
             let mut noted = names.insert(name);
-            if folds == Folds::Yes && noted.is_ok() {
+            if folds == CaseFolding::Yes && noted.is_ok() {
                 noted = names.insert(&folded(name));
             }
             failure = noted.err();
@@ -371,17 +378,17 @@ impl Spelling {
 }
 
 /// Whether a name in such a directory matches no other spelling.
-fn has_one_spelling(name: &[u8], folds: Folds) -> bool {
+fn has_one_spelling(name: &[u8], folds: CaseFolding) -> bool {
     match folds {
-        Folds::No => name.is_ascii(),
+        CaseFolding::No => name.is_ascii(),
         // Names without letters have no other case, but some file systems ignore characters at the end.
-        Folds::Unknown => {
+        CaseFolding::Unknown => {
             !matches!(name.last(), Some(b'.' | b' '))
                 && name
                     .iter()
                     .all(|byte| byte.is_ascii() && !byte.is_ascii_alphabetic())
         }
-        Folds::Yes => false,
+        CaseFolding::Yes => false,
     }
 }
 
