@@ -97,7 +97,7 @@ pub(crate) fn process(settings: &ServeSettings, buffer: Option<&Buffer>) -> Proc
 fn make_missing(path: &Path, bytes: u64, identity: &str) -> Result<(), String> {
     let kind = make::kind(path).map_err(|error| error.to_string())?;
     if kind != Kind::Directory {
-        return Err("this is no directory; a device belongs into buffer-device".to_owned());
+        return Err("this is not a directory; name a device in buffer-device".to_owned());
     }
     if path.join("log").exists() {
         return Ok(());

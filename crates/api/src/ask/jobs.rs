@@ -39,7 +39,7 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A node of the destination could not write items that another node of it then took.
+/// A node of the destination could not write items, and another node of the destination then took them.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct NodeFault {
     /// Its identity.

@@ -42,7 +42,7 @@ pub(super) const BY_SSH: &[Setting] = &[
         heading: Heading::Network,
         obeyed_by: ObeyedBy::Here,
         applies_to: SSH_ONLY,
-        help: "Carry this program to a machine in HOST:PATH that has none",
+        help: "If HOST in HOST:PATH has no godwit, carry this program there by ssh",
         detail: "It goes through the same ssh into the home of the user there, `~/.cache/godwit/VERSION/godwit`, and later runs find it there. A terminal asks without this flag. The machine must have the same operating system and kind of processor.",
     },
     Setting {

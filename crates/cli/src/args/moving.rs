@@ -65,8 +65,8 @@ fn each(make: Make) -> Arg {
             .help_heading(Heading::Safety.text())
             .long_help(
                 "The first path is the source, on this machine, and each other path is a destination. The source is read once for all: \
-                 no destination waits for a slower one for more than 3 % of the time, and a destination that falls behind reads again by \
-                 itself. Each destination scans the source for itself, and has its own progress, retries and summary; --limit \
+                 no destination waits for a slower one for more than 3 % of the time, and a destination that falls behind reads again alone. \
+                 Each destination scans the source separately. It has a progress line, retries and a summary; --limit \
                  holds for each. Half of --memory keeps shared blocks; the destinations divide the rest, 8 MiB each at least. --manifest FILE and --failed FILE become FILE.1, FILE.2 and so on. \
                  The exit code is the worst of all.",
             ),

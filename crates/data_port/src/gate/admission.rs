@@ -18,7 +18,7 @@ pub(super) struct Bounds {
     pub(super) per_address: usize,
     /// Most for one known address: all streams of a client may connect at once.
     pub(super) per_known_address: usize,
-    /// Most for all unknown addresses, and as many for all known ones.
+    /// Most for all unknown addresses together. The limit for all known addresses is the same.
     pub(super) all: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Checks every few seconds whether the sites of waiting jobs are back: one connection for each site. A site that is back wakes its jobs, as
-//! an export of this node does that is usable again.
+//! Checks every few seconds whether the sites of waiting jobs are back: one connection for each site. The jobs of such a site may then begin
+//! at once, as when an export of this node is usable again.
 //! Starts no job (`scheduler`), and asks a site nothing: a site is back when it proves its identity.
 //!
 //! A job that waits for a passing reason has a time for its next attempt, minutes away after some attempts. A site that was away and

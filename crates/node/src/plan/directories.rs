@@ -90,7 +90,9 @@ fn wait(
             }
             Err(RecvTimeoutError::Timeout) => return late(name, named, real, steps, began),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err("the look at it ended early".to_owned());
+                return Err(
+                    "the check of it ended early; see the log, and start the node again".to_owned(),
+                );
             }
         }
     }

@@ -247,7 +247,7 @@ fn processor_advice(side: &Snapshot, name: &str, chosen: &Chosen) -> Option<Stri
     // The cost of digests and encryption depends on the bytes, the cost of names on their number.
     let moved = side.bytes_sent.max(side.bytes_received);
     let by_byte = share(moved, side.cpu_ns) * 1e9 > BYTES_FOR_A_SECOND;
-    let others = format!("fewer other programs at the {name} leave it more");
+    let others = format!("run fewer other programs at the {name}");
     let waits = share(
         side.cpu_waiting_ns,
         side.cpu_ns.saturating_add(side.cpu_waiting_ns),
