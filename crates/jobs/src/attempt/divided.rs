@@ -347,7 +347,7 @@ impl Workers {
         }
         for (id, (work, job)) in wanted {
             let pair = work.pairs.iter().find(|pair| pair.node == shared.this.name);
-            // Without a pair it finishes its lease as fast as before.
+            // Without a pair the node finishes its lease at the earlier rate.
             let limit = pair.map(|pair| pair.limit);
             if !workers.contains_key(&id) {
                 // By the rights of its beginning, and no wider ones later.

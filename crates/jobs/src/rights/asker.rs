@@ -46,7 +46,7 @@ pub(crate) fn acts_for<'a>(
     Err(Refusal::new(code::NOT_LET_IN, message))
 }
 
-/// Refuses a node that had this job of the cluster run elsewhere and is no member any more. The job continues with the access that this
+/// Refuses a node that sent this job of the cluster to another site and then left the cluster. The job continues with the access that the
 /// node gave as a member, and the other members give and revoke access from then on.
 pub(crate) fn check_left(rights: &Rights, asker: &str, job: &str) -> Result<(), Refusal> {
     let noted = Agreed(&rights.this.reader()).asker(job);

@@ -118,7 +118,7 @@ fn kept(reader: &Reader, job: &Job, site: &Site) -> Result<Option<Peer>, JobsErr
         None => Err(JobsError::invalid(
             FailureCode::SiteChanged,
             format!(
-                "the node that has the job is no longer a node of site {}; if it runs there no more, submit the job again",
+                "the node that has the job is no longer a node of site {}; once the job no longer runs there, submit it again",
                 site.name
             ),
         )),
