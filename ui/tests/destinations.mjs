@@ -91,7 +91,7 @@ try {
     const command = 'godwit job submit --from here:/data/run --from siteB:/data/one --to here:/data/all';
     await page.getByText(command).waitFor();
     await page.getByText('2 sources, and a job for each.').waitFor();
-    await page.getByLabel('Sources').selectOption('newest');
+    await page.getByRole('combobox', { name: /^Sources/ }).selectOption('newest');
     await page.getByText(`${command} --merge newest`).waitFor();
     await accessible(page, 'several sources in the form');
     await page.getByRole('button', { name: 'Submit the job' }).click();

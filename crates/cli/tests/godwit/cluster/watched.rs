@@ -65,8 +65,9 @@ fn the_dashboards_are_true_for_a_divided_job_that_is_paused_and_loses_its_node()
     let line = ["--limit", "1MB", "--divide", "always"];
     let id = submit(&from.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     let panels = asked();
-    // No node has a transfer buffer.
-    let of_all = |one: &&Asked| !one.query.contains("godwit_buffer_");
+    // There is neither a transfer buffer nor a flow.
+    let others = ["godwit_buffer_", "godwit_flow_"];
+    let of_all = |one: &&Asked| !others.iter().any(|other| one.query.contains(other));
     for one in panels.iter().filter(of_all) {
         assert_found(&prometheus, one);
     }

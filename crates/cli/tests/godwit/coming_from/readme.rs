@@ -14,7 +14,7 @@ use super::world::{Machines, Place, World};
 
 /// All sections with commands, and the number of commands in each.
 const SECTIONS: [(&str, usize); 4] = [
-    ("Install", 6),
+    ("Install", 7),
     ("First copy", 8),
     ("First site", 8),
     ("First cluster", 3),
