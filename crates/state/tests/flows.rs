@@ -293,25 +293,32 @@ fn a_paused_flow_and_a_stranger_start_nothing() {
 
 #[test]
 fn a_removed_user_starts_nothing_and_its_name_stays_taken() {
-    let mut state = state();
-    let alice = User {
-        name: "alice".to_owned(),
+    let mut state = State::new();
+    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
+    // An account may become the user of its name, and alice proposes these commands.
+    let made = || {
+        Op::Flow(Change::Create(Flow {
+            owner: "otto".to_owned(),
+            ..night()
+        }))
+    };
+    state.op(1, made()).expect("made");
+    let otto = User {
+        name: "otto".to_owned(),
         role: Role::Operator,
         password: None,
         disabled: false,
     };
-    let refused = state.op(10, Op::User(Change::Create(alice.clone())));
+    let refused = state.op(10, Op::User(Change::Create(otto.clone())));
     let refused = refused.expect_err("a flow is left").to_string();
     assert!(refused.contains("\"night\""), "{refused}");
     state
         .op(20, Op::Flow(Change::Remove("night".to_owned())))
         .expect("removed");
-    state.op(30, Op::User(Change::Create(alice))).expect("made");
+    state.op(30, Op::User(Change::Create(otto))).expect("made");
+    state.op(40, made()).expect("made");
     state
-        .op(40, Op::Flow(Change::Create(night())))
-        .expect("made");
-    state
-        .op(50, Op::User(Change::Remove("alice".to_owned())))
+        .op(50, Op::User(Change::Remove("otto".to_owned())))
         .expect("removed");
     assert!(flow(&state).paused);
     run(&mut state, 60, 0, "a0").expect_err("paused");

@@ -63,7 +63,7 @@ def _shared(directory: Path) -> Optional[str]:
 
 
 def _weakness(path: Path, links: int) -> Optional[str]:
-    """How another user could replace what is at a path or in it; None if none can. A missing place stands in one that is there."""
+    """How another user could replace the entry at a path; None if none can. A missing entry counts as its directory does."""
     for place in [*[*path.parents][::-1], path]:
         try:
             found = place.lstat()
