@@ -11,7 +11,7 @@ use godwit_state::{
 use proptest::prelude::*;
 use support::nodes::{actor, denied, done, node, two_nodes};
 use support::state::State;
-use support::{at, claim, job_command, new_job};
+use support::{alice, at, claim, job_command, new_job};
 
 /// Jobs of the last runs that stay for each hop.
 const KEPT: usize = 16;
@@ -293,33 +293,32 @@ fn a_paused_flow_and_a_stranger_start_nothing() {
 
 #[test]
 fn a_removed_user_starts_nothing_and_its_name_stays_taken() {
-    let mut state = State::new();
-    state.op(0, Op::Level(FEATURE_LEVEL)).expect("alone");
-    // An account may become the user of its name, and alice proposes these commands.
-    let made = || {
-        Op::Flow(Change::Create(Flow {
-            owner: "otto".to_owned(),
-            ..night()
-        }))
-    };
-    state.op(1, made()).expect("made");
-    let otto = User {
-        name: "otto".to_owned(),
+    let mut state = state();
+    let user = User {
+        name: "alice".to_owned(),
         role: Role::Operator,
         password: None,
         disabled: false,
     };
-    let refused = state.op(10, Op::User(Change::Create(otto.clone())));
+    // An account may become the user of its name, so another one proposes.
+    let by_vera = |state: &mut State, millis: i64, op: Op| {
+        let vera = Actor {
+            name: "vera".to_owned(),
+            ..alice()
+        };
+        state.apply(&Command::new(at(millis), vera, op))
+    };
+    let create = Op::User(Change::Create(user));
+    let refused = by_vera(&mut state, 10, create.clone());
     let refused = refused.expect_err("a flow is left").to_string();
     assert!(refused.contains("\"night\""), "{refused}");
-    state
-        .op(20, Op::Flow(Change::Remove("night".to_owned())))
-        .expect("removed");
-    state.op(30, Op::User(Change::Create(otto))).expect("made");
-    state.op(40, made()).expect("made");
-    state
-        .op(50, Op::User(Change::Remove("otto".to_owned())))
-        .expect("removed");
+    let remove = Op::Flow(Change::Remove("night".to_owned()));
+    state.op(20, remove).expect("removed");
+    by_vera(&mut state, 30, create).expect("made");
+    let again = Op::Flow(Change::Create(night()));
+    state.op(40, again).expect("made");
+    let remove = Op::User(Change::Remove("alice".to_owned()));
+    by_vera(&mut state, 50, remove).expect("removed");
     assert!(flow(&state).paused);
     run(&mut state, 60, 0, "a0").expect_err("paused");
 }
