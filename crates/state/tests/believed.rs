@@ -115,7 +115,7 @@ fn the_operator_alone_names_independent_nodes() {
     for twice in [["first", "second"], ["second", "second"]] {
         let error = state.op(1, put(twice.map(independent).to_vec()));
         let error = error.expect_err("named twice").to_string();
-        assert!(error.contains("no other node"), "{error}");
+        assert!(error.contains("have one identity"), "{error}");
     }
     state.op(2, put(vec![independent("second")])).expect("put");
     for named in [true, false] {
