@@ -61,5 +61,5 @@ pub(crate) struct Queue {
     /// Looks for room at exports.
     pub(crate) rooms: rooms::Rooms,
     /// Relays that could not be submitted, as far as the log has them.
-    pub(crate) told: relay::Told,
+    pub(crate) complaints: relay::Complaints,
 }

@@ -19,7 +19,7 @@ use crate::basis::relay::{self, CARRIED, EXCLUDED, Pair, RETRY_FOR};
 use crate::basis::stored::Stored;
 use crate::basis::words::clip;
 use crate::rights::access;
-pub(crate) use again::Told;
+pub(crate) use again::Complaints;
 use again::{is_failure, is_spent, may_try_again, waits_since};
 
 /// How long a relay waits for the node that has the digests of its giver.
@@ -190,7 +190,7 @@ fn keeps_waiting(
                 explain(queue, job, &told_of(giver, &id, false));
                 return Ok(true);
             }
-            Err(error) if queue.told.is_new(job, giver) => queue.this.log(&format!(
+            Err(error) if queue.complaints.is_new(job, giver) => queue.this.log(&format!(
                 "job {}: its data does not come from job {}: {error}",
                 job.id, giver.id
             )),

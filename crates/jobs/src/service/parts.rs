@@ -34,7 +34,7 @@ use crate::basis::turns::Turns;
 use crate::queue::probe::{self, Woken};
 use crate::queue::reasons;
 use crate::queue::records::{self, Records};
-use crate::queue::relay::Told;
+use crate::queue::relay::Complaints;
 use crate::queue::rooms::Rooms;
 use crate::queue::schedule::KeptTicks;
 use crate::queue::submit::Admission;
@@ -156,7 +156,7 @@ impl Parts {
             paces: Paces::default(),
             kept_ticks: Arc::clone(&kept_ticks),
             rooms: Rooms::default(),
-            told: Told::default(),
+            complaints: Complaints::default(),
         };
         let parts = Self {
             records: Arc::new(Records::new(Arc::clone(&this), live, divided)),

@@ -10,22 +10,22 @@ use godwit_state::{AttemptOutcome, Job, JobState};
 const TRIES_MAX: u32 = 3;
 
 /// Complaints that are remembered.
-const TOLD_MAX: usize = 1_024;
+const COMPLAINTS_MAX: usize = 1_024;
 
 /// The complaints that are in the log, by the job and its giver, with the time since when the job waits. A job that waits is looked at in each
 /// pass.
 #[derive(Default)]
-pub(crate) struct Told(Mutex<HashMap<(String, String), i64>>);
+pub(crate) struct Complaints(Mutex<HashMap<(String, String), i64>>);
 
-impl Told {
+impl Complaints {
     /// Whether a complaint about a waiting job and its giver is new.
     pub(super) fn is_new(&self, job: &Job, giver: &Job) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= TOLD_MAX {
-            told.clear();
+        let mut complaints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if complaints.len() >= COMPLAINTS_MAX {
+            complaints.clear();
         }
         let key = (job.id.clone(), giver.id.clone());
-        told.insert(key, job.since.0) != Some(job.since.0)
+        complaints.insert(key, job.since.0) != Some(job.since.0)
     }
 }
 
@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn a_complaint_about_a_waiting_job_is_logged_once() {
-        let told = Told::default();
+        let complaints = Complaints::default();
         let (mut taker, giver) = (job("2", "alice", "c"), job("1", "alice", "b"));
-        assert!(told.is_new(&taker, &giver));
-        assert!(!told.is_new(&taker, &giver));
+        assert!(complaints.is_new(&taker, &giver));
+        assert!(!complaints.is_new(&taker, &giver));
         taker.since = Timestamp(200);
-        assert!(told.is_new(&taker, &giver));
-        assert!(!told.is_new(&taker, &giver));
+        assert!(complaints.is_new(&taker, &giver));
+        assert!(!complaints.is_new(&taker, &giver));
     }
 }
