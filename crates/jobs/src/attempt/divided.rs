@@ -7,6 +7,7 @@ pub(crate) mod flights;
 mod listed;
 mod progress;
 mod settled;
+mod summary;
 mod wish;
 
 use std::collections::BTreeMap;
@@ -14,15 +15,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, RunningJob};
-use godwit_api::event::{Event, EventSink as _, Summary};
+use godwit_api::event::{EventSink as _, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::grant::Mandate;
 use godwit_api::job::JobKind;
 use godwit_api::rest::{NodeProgress, ProgressView};
-use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control, notes, summed};
+use godwit_controller::{Base, End, Mate, Node, Order, Worker, census, control};
 use godwit_run::Control;
 use godwit_run::walk::PART_BYTES;
-use godwit_state::{FailureGroup, Job, JobState, Op, Reader, Reason, Site, Work, WorkOp, Works};
+use godwit_state::{Job, JobState, Op, Reader, Site, Work, WorkOp, Works};
 
 use crate::asking::{Asking, hosts, manifest, reached};
 use crate::attempt::askers::askers;
@@ -62,7 +63,7 @@ pub(crate) fn carry_out(
     events: &AttemptEvents,
     steering: &Control,
 ) -> Option<Result<Summary, Failure>> {
-    let mandate = wish.mandate.as_ref();
+    let (began, mandate) = (Instant::now(), wish.mandate.as_ref());
     let node = node(shared, &prepared.sites, job, mandate, wish.at_start);
     let own = match (shared.make_env)(&[]).home.identity() {
         Ok(identity) => Mate {
@@ -159,7 +160,12 @@ pub(crate) fn carry_out(
                 events.note(&late);
                 events.lock().late = Some(late);
             }
-            Some(Ok(ended(&work, &order.base, events)))
+            Some(Ok(summary::ended(
+                &work,
+                &order.base,
+                began.elapsed(),
+                events,
+            )))
         }
     }
 }
@@ -190,45 +196,6 @@ impl AskSites for Mandated {
 /// Tells why a job is not divided that was to be.
 pub(crate) fn whole(events: &AttemptEvents, why: &str) {
     events.note(&format!("{WHOLE}: {why}"));
-}
-
-fn ended(work: &Work, base: &Base, events: &AttemptEvents) -> Summary {
-    let (mut summary, mut groups) = summed(work);
-    let counts = &work.counts;
-    events.note(&format!(
-        "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were done at the end, in {} closes",
-        counts.scans,
-        counts.parts,
-        counts.assembled,
-        counts.leases,
-        counts.parts_left,
-        counts.files_left,
-        counts.scans_failed,
-        counts.closes.max(work.closed.len() as u64)
-    ));
-    notes(work).iter().for_each(|note| events.note(note));
-    if let Some(group) = undeleted(counts.scans_failed, base) {
-        groups.push(group);
-        summary.status = godwit_api::event::Status::Partial;
-        summary.failed += counts.scans_failed;
-    }
-    let mut heard = events.lock();
-    heard.add_groups(groups);
-    heard.sums_up();
-    drop(heard);
-    let summary = Summary::Transfer(Box::new(summary));
-    events.tell(Event::Summary(summary.clone()));
-    summary
-}
-
-/// The failure of a job that was to delete, and did not.
-fn undeleted(scans_failed: u64, base: &Base) -> Option<FailureGroup> {
-    let text = "nothing more was deleted, because a directory of the source could not be read";
-    (scans_failed > 0 && base.deletes).then(|| FailureGroup {
-        reason: Reason::new(FailureCode::NotDeleted, text),
-        count: scans_failed,
-        examples: Vec::new(),
-    })
 }
 
 fn base(prepared: &Prepared) -> Base {

@@ -226,8 +226,7 @@ def done(report: JobReport) -> float:
     """When the transfer of a job was done. A job that another site runs is heard of only once a second, so its summary counts."""
     job = report["job"]
     ended, seconds = moment(job.get("ended") or report["made"]), (job.get("summary") or {}).get("seconds")
-    # The summary of a divided job has the time of its close alone.
-    if seconds is None or not job.get("started") or report.get("nodes"):
+    if seconds is None or not job.get("started"):
         return ended
     return min(ended, moment(str(job["started"])) + float(seconds))
 

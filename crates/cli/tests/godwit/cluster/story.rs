@@ -2,6 +2,7 @@
 //! See `divided` for the arrived files.
 
 use std::fs;
+use std::time::Instant;
 
 use godwit_api::rest::Timestamp;
 use serde_json::Value;
@@ -187,7 +188,7 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     let limit = LIMIT.to_string();
     let line = ["--limit", limit.as_str(), "--divide", "always"];
     let asked = &from.nodes[1];
-    let carried_before = carried();
+    let (carried_before, submitted) = (carried(), Instant::now());
     let id = submit(asked, "here:/data/set", "siteB:/data/copy", &line);
     let all = counted(&set);
     // Everything is known once the scans are done and all nodes report.
@@ -326,6 +327,12 @@ fn a_job_of_three_nodes_and_three_tells_the_whole_story() {
     assert!(
         number(&report["bytes_moved"]) / seconds < 1.15 * LIMIT as f64,
         "{seconds} s"
+    );
+    // The summary has the time of the whole attempt, and no more than the clock.
+    let of_summary = number(&ended["summary"]["seconds"]);
+    assert!(
+        of_summary >= 0.8 * seconds && of_summary <= submitted.elapsed().as_secs_f64(),
+        "{of_summary} of {seconds} s: {ended}"
     );
     let samples = report["samples"].as_array().expect("samples");
     let most = samples

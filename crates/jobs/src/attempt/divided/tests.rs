@@ -5,6 +5,7 @@ use godwit_api::rest::NewJob;
 use godwit_state::LEVEL_CLOSES;
 use serde_json::{Value, json};
 
+use super::summary::undeleted;
 use super::wish::hindrance;
 use super::*;
 

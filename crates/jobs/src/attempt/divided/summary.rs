@@ -1,0 +1,111 @@
+//! Makes the summary of a divided job, from the counts of the state and the time of its attempt.
+//! Reports no end: `ending` does.
+
+use std::time::Duration;
+
+use godwit_api::event::{Event, EventSink as _, Status, Summary, TransferSummary};
+use godwit_api::failure::FailureCode;
+use godwit_controller::{Base, notes, summed};
+use godwit_state::{FailureGroup, Reason, Work};
+
+use crate::attempt::AttemptEvents;
+
+/// Reports the end of all work to the events of the attempt. The attempt took this long.
+pub(super) fn ended(work: &Work, base: &Base, took: Duration, events: &AttemptEvents) -> Summary {
+    let counts = &work.counts;
+    events.note(&format!(
+        "divided: {} scans, {} parts and {} assembled files in {} batches; {} parts, {} files and {} scans were done at the end, in {} closes",
+        counts.scans,
+        counts.parts,
+        counts.assembled,
+        counts.leases,
+        counts.parts_left,
+        counts.files_left,
+        counts.scans_failed,
+        counts.closes.max(work.closed.len() as u64)
+    ));
+    notes(work).iter().for_each(|note| events.note(note));
+    let (summary, groups) = whole(work, base, took);
+    let mut heard = events.lock();
+    heard.add_groups(groups);
+    heard.sums_up();
+    drop(heard);
+    let summary = Summary::Transfer(Box::new(summary));
+    events.tell(Event::Summary(summary.clone()));
+    summary
+}
+
+/// The summary of all nodes and the failures. The seconds are those of the attempt: a close is only its last part.
+fn whole(work: &Work, base: &Base, took: Duration) -> (TransferSummary, Vec<FailureGroup>) {
+    let (mut summary, mut groups) = summed(work);
+    // In whole milliseconds, as in the summary of one transfer.
+    summary.seconds = (took.as_secs_f64() * 1_000.0).round() / 1_000.0;
+    if let Some(group) = undeleted(work.counts.scans_failed, base) {
+        groups.push(group);
+        summary.status = Status::Partial;
+        summary.failed += work.counts.scans_failed;
+    }
+    (summary, groups)
+}
+
+/// The failure of a job that was to delete, and did not.
+pub(super) fn undeleted(scans_failed: u64, base: &Base) -> Option<FailureGroup> {
+    let text = "nothing more was deleted, because a directory of the source could not be read";
+    (scans_failed > 0 && base.deletes).then(|| FailureGroup {
+        reason: Reason::new(FailureCode::NotDeleted, text),
+        count: scans_failed,
+        examples: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use godwit_api::job::JobKind;
+    use godwit_state::{Closed, WorkCounts, WorkTargets};
+
+    use super::*;
+
+    #[test]
+    fn the_seconds_are_those_of_the_attempt_and_not_those_of_its_closes() {
+        let closed = |seconds| Closed {
+            root: 0,
+            files: 0,
+            bytes: 0,
+            summary: serde_json::to_string(&Summary::Transfer(Box::new(TransferSummary {
+                status: Status::Complete,
+                bytes: Some(3),
+                seconds,
+                ..TransferSummary::default()
+            })))
+            .expect("text"),
+            failures: Vec::new(),
+        };
+        let work = Work {
+            job: "j".to_owned(),
+            epoch: 1,
+            claim: String::new(),
+            roots: Vec::new(),
+            pairs: Vec::new(),
+            targets: WorkTargets::default(),
+            trouble: None,
+            closed: vec![closed(0.25), closed(0.5)],
+            open: 0,
+            closes: 0,
+            counts: WorkCounts::default(),
+        };
+        let base = Base {
+            deletes: false,
+            kind: JobKind::Copy,
+            settings: BTreeMap::new(),
+            selection: None,
+            manifest: None,
+            retry_for: Duration::ZERO,
+        };
+        let took = Duration::from_micros(12_345_600);
+        let (summary, groups) = whole(&work, &base, took);
+        assert_eq!((summary.seconds, summary.bytes), (12.346, Some(6)));
+        assert_eq!(groups.len(), 0);
+    }
+}
