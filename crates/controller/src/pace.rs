@@ -10,7 +10,12 @@ use godwit_run::walk::PART_BYTES;
 /// Number of scans in the first lease, and in the largest lease. Each lease costs one transfer.
 const SIZE_FIRST: u32 = 1;
 const SIZE_MAX: u32 = 16;
-/// A lease is as much as the node moves in this time, and at most twice the one before. No node may hold much while others wait.
+/// Number of scans in the largest lease of a node that sends alone: no other node waits for its items.
+const SIZE_ALONE_MAX: u32 = 64;
+/// A lease is at most this many times the one before: beside other nodes, and alone.
+const GROWS: u32 = 2;
+const GROWS_ALONE: u32 = 4;
+/// A lease is as much as the node moves in this time. No node may hold much while others wait, or may join.
 const TAKES: Duration = Duration::from_secs(10);
 /// Near the end a lease is no less than what the node moves in this time.
 const TAKES_LEAST: Duration = Duration::from_secs(2);
@@ -64,6 +69,8 @@ pub(crate) struct Took {
 /// How fast a node and the others settle items.
 pub(crate) struct Pace {
     size: u32,
+    /// No other node could lease when this node leased last.
+    is_alone: bool,
     /// Seconds that an item takes this node; None before the first one.
     own_seconds: Option<f64>,
     /// Bytes that this node moves in a second; None before the first lease with some.
@@ -83,6 +90,7 @@ impl Pace {
     pub(crate) const fn new() -> Self {
         Self {
             size: SIZE_FIRST,
+            is_alone: false,
             own_seconds: None,
             own_rate: None,
             own_settled: 0,
@@ -120,8 +128,12 @@ impl Pace {
         if lease.bytes >= TELLS_BYTES {
             self.own_rate = mean(self.own_rate, float(lease.bytes) / seconds);
         }
-        let most = self.within(TAKES).min(SIZE_MAX);
-        self.size = (self.size * 2).min(most).max(1);
+        let (grows, size_max) = match self.is_alone {
+            true => (GROWS_ALONE, SIZE_ALONE_MAX),
+            false => (GROWS, SIZE_MAX),
+        };
+        let most = self.within(TAKES).min(size_max);
+        self.size = (self.size * grows).min(most).max(1);
     }
 
     /// Items that this node settles in this time.
@@ -136,11 +148,17 @@ impl Pace {
     }
 
     /// How much is leased now; None leaves all to others for the time being.
-    pub(crate) fn next(&self, now: Duration, left: Left) -> Option<Take> {
+    pub(crate) fn next(&mut self, now: Duration, left: Left) -> Option<Take> {
+        self.is_alone = left.others == 0;
         let most = self.bytes_within(TAKES).unwrap_or(u64::MAX);
+        let scans = match self.is_alone {
+            true => self.size,
+            // Another node has joined.
+            false => self.size.min(SIZE_MAX),
+        };
         let all = Take {
-            scans: self.size,
-            part_bytes: (u64::from(self.size) * PART_BYTES).min(most),
+            scans,
+            part_bytes: (u64::from(scans) * PART_BYTES).min(most),
         };
         let Some(own_seconds) = self.own_seconds else {
             return Some(all);
@@ -383,6 +401,55 @@ mod tests {
             part_bytes: 160 << 20,
         };
         assert_eq!(take, Some(expected));
+    }
+
+    #[test]
+    fn a_lone_node_leases_more_until_another_one_joins() {
+        let mut pace = Pace::new();
+        let at = Duration::from_secs;
+        let alone = |pace: &mut Pace| pace.next(at(1), Left::default()).map(|take| take.scans);
+        let mut sizes = Vec::new();
+        for _ in 0..5 {
+            let scans = alone(&mut pace).expect("a lease");
+            sizes.push(scans);
+            let items = u64::from(scans);
+            let lease = Took {
+                items,
+                settled: items,
+                files: 4_096 * items,
+                bytes: 0,
+            };
+            pace.took(lease, Duration::from_millis(100 * items));
+        }
+        assert_eq!(sizes, [1, 4, 16, 64, 64]);
+        let left = Left {
+            ready: 1_000,
+            others: 1,
+            ..Left::default()
+        };
+        let beside = pace.next(at(2), left).map(|take| take.scans);
+        assert_eq!(beside, Some(SIZE_MAX));
+        // 10 s of it, and no more.
+        let lease = Took {
+            items: 16,
+            settled: 16,
+            files: 65_536,
+            bytes: 0,
+        };
+        for _ in 0..8 {
+            alone(&mut pace);
+            pace.took(lease, at(16));
+        }
+        assert_eq!(alone(&mut pace), Some(10));
+    }
+
+    #[test]
+    fn a_lone_node_begins_few_leases() {
+        let (each, rate) = (64_u64 << 20, 335e6);
+        let best = float(560 * each) / rate;
+        let (took, longest) = settle(560, Items::Scans(each), &[rate]);
+        assert!(took < best + 25.0 * LEASE_SECONDS, "{took} s of {best} s");
+        assert!(longest <= 11.0, "{longest}");
     }
 
     #[test]
