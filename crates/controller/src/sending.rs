@@ -41,7 +41,7 @@ pub(crate) const SLOW_TRIES_MAX: u32 = 2;
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The transfer of one lease.
-pub(crate) struct Sending<'a> {
+pub(crate) struct LeaseTransfer<'a> {
     pub(crate) node: &'a Node,
     pub(crate) job: &'a str,
     pub(crate) epoch: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) at_fault: &'a AtFault,
 }
 
-impl Sending<'_> {
+impl LeaseTransfer<'_> {
     fn goes_on(&self) -> bool {
         self.steering.goes_on()
     }

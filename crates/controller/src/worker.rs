@@ -31,7 +31,7 @@ use godwit_state::{
 
 use crate::batch::{Base, BatchOutcome, ItemTransfer, To, item_of, settlements};
 use crate::pace::{Left, Pace, Took};
-use crate::sending::{AtFault, Flight, Sending, Steering};
+use crate::sending::{AtFault, Flight, LeaseTransfer, Steering};
 use crate::{Node, measure};
 pub(crate) use count::found_by;
 use leased::{LeaseOutcome, Leased, back, is_paced, trouble};
@@ -368,8 +368,8 @@ impl JobContext<'_> {
         })
     }
 
-    fn sending(&self) -> Sending<'_> {
-        Sending {
+    fn sending(&self) -> LeaseTransfer<'_> {
+        LeaseTransfer {
             node: self.node,
             job: self.job,
             epoch: self.epoch,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamMeasure, StreamMeter, TcpInfo};
-use godwit_proto::Sending;
+use godwit_proto::SendingStream;
 
 use crate::lock;
 use crate::{Counters, PathSample};
@@ -31,7 +31,7 @@ pub struct StreamFigures {
     pub measure: StreamMeasure,
     /// The connection according to the kernel of the **sending** end: measured here if this end sends, otherwise from
     /// the sender's latest report. `None` if it is not TCP, or no report has arrived yet.
-    pub sending: Option<Sending>,
+    pub sending: Option<SendingStream>,
 }
 
 impl StreamFigures {
@@ -69,7 +69,7 @@ struct Row {
     carries_blocks: bool,
     attached: Instant,
     meter: Arc<StreamMeter>,
-    told: Option<Sending>,
+    told: Option<SendingStream>,
     counted_time: Duration,
     counted: StreamMeasure,
 }
@@ -115,7 +115,7 @@ impl StreamTable {
     }
 
     /// Stores the sender's report on a stream.
-    pub(crate) fn tell(&self, id: u64, sending: Sending) {
+    pub(crate) fn tell(&self, id: u64, sending: SendingStream) {
         if let Some(row) = lock(&self.rows).get_mut(&id) {
             row.told = Some(sending);
         }
@@ -319,9 +319,9 @@ impl Gauges {
 }
 
 /// A sending stream's report for the other end; `None` if it is not TCP.
-pub(crate) fn sending(measure: &StreamMeasure) -> Option<Sending> {
+pub(crate) fn sending(measure: &StreamMeasure) -> Option<SendingStream> {
     let tcp = measure.tcp?;
-    Some(Sending {
+    Some(SendingStream {
         round_trip_ns: nanoseconds(tcp.round_trip),
         round_trip_min_ns: nanoseconds(tcp.round_trip_min),
         delivery_bytes_per_second: tcp.delivery_bytes_per_second,

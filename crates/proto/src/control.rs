@@ -40,7 +40,7 @@ pub use member::Member;
 pub use preserve::Preserve;
 pub use retire::{Retire, Retired};
 pub use selection::{Moment, Rule, Selection};
-pub use sending::Sending;
+pub use sending::SendingStream;
 pub use setup::{Open, Opened};
 pub use sharing::{Limit, Sharing, priority};
 pub use sources::PartialOpen;

@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::block::{self, BlockHeader, Range};
 use crate::control::{
     Ask, Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Limit, Open, Opened,
-    Ping, Pong, Reply, Retire, Retired, Sending, Status,
+    Ping, Pong, Reply, Retire, Retired, SendingStream, Status,
 };
 use crate::error::WireError;
 use crate::fault::EntryFailed;
@@ -94,7 +94,7 @@ frames! {
     EXAMINED => Examined,
     RETIRE => Retire,
     RETIRED => Retired,
-    SENDING => Sending,
+    SENDING => SendingStream,
     LIMIT => Limit,
     ASK => Ask,
     REPLY => Reply,
@@ -134,7 +134,7 @@ impl Frame {
             Self::Status(frame) => frame.encode(out),
             Self::Retire(frame) => frame.encode(out),
             Self::Retired(frame) => frame.encode(out),
-            Self::Sending(frame) => frame.encode(out),
+            Self::SendingStream(frame) => frame.encode(out),
             Self::Limit(frame) => frame.encode(out),
             Self::Notices(frame) => return frame.encode(out),
             Self::Examine(frame) => return frame.encode(out),

@@ -35,7 +35,7 @@ pub use control::{
     Announced, Ask, Beacon, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Earlier, Error,
     ErrorCode, Examine, Examined, Finish, Finished, Ground, Join, Joined, Judge, Limit,
     MachineSeen, Mandate, Mapping, Member, Moment, Open, Opened, PartialOpen, PathSeen, Ping, Pong,
-    Preserve, Reply, Retire, Retired, Rule, Selection, Sending, Sharing, Status, StorageSeen,
+    Preserve, Reply, Retire, Retired, Rule, Selection, SendingStream, Sharing, Status, StorageSeen,
     Tuned, Verification, priority,
 };
 pub use error::WireError;

@@ -95,7 +95,7 @@ pub struct Trees {
 }
 
 /// Settings that only a sending end needs.
-pub struct Sending<'a> {
+pub struct SenderSettings<'a> {
     /// Memory for blocks.
     pub pool_bytes: usize,
     /// Names of the sources in messages.
@@ -168,7 +168,11 @@ pub fn receiver(end: EndConfig, writers: Bounds, sinks: Sinks) -> io::Result<Arc
 ///
 /// # Errors
 /// The digest is unknown, or a thread is not available.
-pub fn sender(end: EndConfig, sending: Sending<'_>, sources: Sources) -> io::Result<Arc<Sender>> {
+pub fn sender(
+    end: EndConfig,
+    sending: SenderSettings<'_>,
+    sources: Sources,
+) -> io::Result<Arc<Sender>> {
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
         Sources::Memory(memory) => (Box::new(memory), Arc::new(memory)),
         Sources::Pipe(pipe, work) => (work, Arc::new(pipe)),

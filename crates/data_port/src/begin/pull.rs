@@ -7,7 +7,7 @@ use godwit_engine::names::{NameQueue, Names, QueueNames};
 use godwit_engine::session::Engine;
 use godwit_net::check_congestion;
 use godwit_proto::ErrorCode;
-use godwit_run::build::{self, Sending, Sources, Trees};
+use godwit_run::build::{self, SenderSettings, Sources, Trees};
 use godwit_run::local::Access;
 use godwit_store::Kind;
 use godwit_tree::select::Select;
@@ -56,7 +56,7 @@ impl<'a> Beginning<'a, '_> {
             shared.streams_max,
             shared.config.readers.most,
         );
-        let sending = Sending {
+        let sending = SenderSettings {
             pool_bytes: shared.config.pool_bytes,
             root_names: request.sources.clone(),
             limit: request.limit_bytes_per_second,

@@ -9,7 +9,7 @@ use crate::prelude::FrameKind;
 
 /// The stream that carries this message, according to the kernel of the sending end.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
-pub struct Sending {
+pub struct SendingStream {
     /// Smoothed RTT.
     #[prost(uint64, tag = "1")]
     pub round_trip_ns: u64,
@@ -60,7 +60,7 @@ pub struct Sending {
     pub blocked_ns: u64,
 }
 
-impl Sending {
+impl SendingStream {
     /// Appends the frame's head image to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode(self, FrameKind::SENDING, out);

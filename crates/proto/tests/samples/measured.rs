@@ -62,7 +62,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         ),
         (
             "sending",
-            Frame::Sending(Sending {
+            Frame::SendingStream(SendingStream {
                 round_trip_ns: 1000,
                 round_trip_min_ns: 2000,
                 delivery_bytes_per_second: 3000,

@@ -95,8 +95,8 @@ fn tuned() -> impl Strategy<Value = Vec<Tuned>> {
     prop::collection::vec(one, 0..=limits::TUNED_MAX)
 }
 
-pub(crate) fn sending() -> impl Strategy<Value = Sending> {
-    any::<([u64; 15], bool)>().prop_map(|(n, delivery_app_limited)| Sending {
+pub(crate) fn sending() -> impl Strategy<Value = SendingStream> {
+    any::<([u64; 15], bool)>().prop_map(|(n, delivery_app_limited)| SendingStream {
         round_trip_ns: n[0],
         round_trip_min_ns: n[1],
         delivery_bytes_per_second: n[2],

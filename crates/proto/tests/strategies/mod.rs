@@ -466,7 +466,7 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
         examine,
         examined,
         measured::status().prop_map(Frame::Status),
-        measured::sending().prop_map(Frame::Sending),
+        measured::sending().prop_map(Frame::SendingStream),
         Just(Frame::Retire(Retire {})),
         Just(Frame::Retired(Retired {})),
         any::<(u64, u32)>().prop_map(|(bytes_per_second, priority)| Frame::Limit(Limit {

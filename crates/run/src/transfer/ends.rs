@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
+use crate::build::{self, EndConfig, SenderSettings, Sinks, Sources, Trees};
 use crate::local::LocalSource;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Started;
@@ -399,7 +399,7 @@ impl<'a> Ends<'a> {
                 items: self.job.items.clone(),
             }),
         };
-        let sending = Sending {
+        let sending = SenderSettings {
             pool_bytes: self.job.memory_bytes(),
             root_names,
             limit: self

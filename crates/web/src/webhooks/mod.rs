@@ -52,7 +52,7 @@ pub(crate) struct Webhooks {
 
 /// The deliveries in progress, and whose turn it is.
 #[derive(Default)]
-struct Sending {
+struct DeliveryTurns {
     /// The webhook of each delivery in progress.
     webhooks: HashMap<u64, String>,
     /// The turn that each webhook with due deliveries had last.
@@ -75,7 +75,7 @@ impl Webhooks {
         let own = Arc::new(self);
         let mut newest = own.app.hub.newest.clone();
         let mut running: JoinSet<u64> = JoinSet::new();
-        let mut sending = Sending::default();
+        let mut sending = DeliveryTurns::default();
         loop {
             newest.mark_unchanged();
             let pause = match own.look().await {
@@ -209,7 +209,7 @@ impl Webhooks {
     }
 }
 
-impl Sending {
+impl DeliveryTurns {
     /// The deliveries to send now. The webhook that has waited longest has the next turn, so slow receivers do not take all places for
     /// themselves.
     fn choose(&mut self, due: Vec<PendingDelivery>) -> Vec<PendingDelivery> {
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn slow_receivers_leave_a_place_for_a_later_one() {
-        let mut sending = Sending::default();
+        let mut sending = DeliveryTurns::default();
         let slow: Vec<String> = (0..20).map(|n| format!("slow{n:02}")).collect();
         let of_slow = || {
             let each = slow.iter().zip((0..).step_by(100));
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn one_receiver_has_no_more_than_its_places() {
-        let mut sending = Sending::default();
+        let mut sending = DeliveryTurns::default();
         let chosen = sending.choose(due("slow", 0..4));
         assert_eq!(chosen.len(), AT_ONCE_EACH_MAX);
         assert!(sending.choose(due("slow", 0..4)).is_empty());

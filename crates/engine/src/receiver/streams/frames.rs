@@ -83,7 +83,7 @@ impl StreamLoop<'_> {
                 state.answered = state.answered.max(pong.nonce.min(state.asked));
                 Ok(())
             }
-            Frame::Sending(sending) => {
+            Frame::SendingStream(sending) => {
                 self.shared.counters.table.tell(self.id, sending);
                 Ok(())
             }
