@@ -1,7 +1,7 @@
 //! Owns the library that implements the consensus: its types, the log, the state machine, the
 //! network. It is private to this crate; `replica` is its interface.
 
-mod hearing;
+mod consensus_receiver;
 mod incoming;
 mod log;
 mod machine;
@@ -19,7 +19,7 @@ use openraft::type_config::alias::{LogIdOf, StoredMembershipOf, VoteOf};
 use crate::model::{Applied, Command};
 use crate::store::Position;
 
-pub(crate) use hearing::Hearing;
+pub(crate) use consensus_receiver::ConsensusReceiver;
 pub(crate) use incoming::{Incoming, STOPPED_AFTER};
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;

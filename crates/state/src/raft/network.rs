@@ -1,5 +1,5 @@
 //! Owns the messages of the consensus to other voters, which a carrier delivers.
-//! Opens no connection: `Peers` does. The answers of a voter are in `hearing`.
+//! Opens no connection: `Peers` does. The answers of a voter are in `consensus_receiver`.
 
 use std::fmt::Debug;
 use std::future::Future;

@@ -1,5 +1,5 @@
 //! Owns the bounds of terms and indexes in messages and answers of other nodes. The library trusts these numbers: one that cannot grow any
-//! more would end the consensus of this node for good. Does not check the sender; `hearing` does.
+//! more would end the consensus of this node for good. Does not check the sender; `consensus_receiver` does.
 
 use std::io;
 

@@ -37,7 +37,9 @@ use self::directory::Directory;
 use self::handover::Handover;
 use crate::fault::Fault;
 use crate::model::{Command, Effect};
-use crate::raft::{Guard, Hearing, Incoming, Log, Machine, Network, Raft, STOPPED_AFTER, Types};
+use crate::raft::{
+    ConsensusReceiver, Guard, Incoming, Log, Machine, Network, Raft, STOPPED_AFTER, Types,
+};
 use crate::read::Reader;
 use crate::store::{Store, copy_into};
 
@@ -80,7 +82,7 @@ pub struct Replica {
     applied: watch::Receiver<u64>,
     permits: Arc<Semaphore>,
     directory: Directory,
-    hearing: Hearing,
+    receiver: ConsensusReceiver,
     /// Records which other voters answer.
     answering: LastContacts,
     admission: Admission,
@@ -159,7 +161,7 @@ impl Replica {
             reader,
             applied,
             permits: Arc::new(Semaphore::new(PROPOSALS_MAX)),
-            hearing: Hearing::new(incoming),
+            receiver: ConsensusReceiver::new(incoming),
             directory,
             options,
         })
@@ -308,7 +310,7 @@ impl Replica {
         self.options.gate.check_message()?;
         self.readiness.contacted(from);
         self.handle().block_on(async {
-            if let Some(answer) = self.hearing.hear(&self.raft, from, kind, message).await {
+            if let Some(answer) = self.receiver.hear(&self.raft, from, kind, message).await {
                 if kind == crate::raft::APPEND && answer.is_ok() {
                     self.readiness.led();
                 }

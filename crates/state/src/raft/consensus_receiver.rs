@@ -15,11 +15,11 @@ use super::{Raft, Types, network};
 
 /// Answers messages for one voter.
 #[derive(Debug)]
-pub(crate) struct Hearing {
+pub(crate) struct ConsensusReceiver {
     incoming: Incoming,
 }
 
-impl Hearing {
+impl ConsensusReceiver {
     pub(crate) const fn new(incoming: Incoming) -> Self {
         Self { incoming }
     }
