@@ -14,15 +14,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Keeps handles for reuse.
-pub(crate) trait KeepsHandles: Send + Sync {
+pub(crate) trait HandleCache: Send + Sync {
     /// Closes the kept handles.
     fn close_kept(&self);
 }
 
-static KEEPERS: Mutex<Vec<Weak<dyn KeepsHandles>>> = Mutex::new(Vec::new());
+static KEEPERS: Mutex<Vec<Weak<dyn HandleCache>>> = Mutex::new(Vec::new());
 
 /// Registers `keeper`, whose handles are closed when the process has too many.
-pub(crate) fn register(keeper: Weak<dyn KeepsHandles>) {
+pub(crate) fn register(keeper: Weak<dyn HandleCache>) {
     let mut keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner);
     keepers.retain(|known| known.strong_count() > 0);
     keepers.push(keeper);
@@ -30,7 +30,7 @@ pub(crate) fn register(keeper: Weak<dyn KeepsHandles>) {
 
 /// Closes the kept handles of all storages of this process.
 pub fn close_kept_handles() {
-    let keepers: Vec<Arc<dyn KeepsHandles>> = {
+    let keepers: Vec<Arc<dyn HandleCache>> = {
         let keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner);
         keepers.iter().filter_map(Weak::upgrade).collect()
     };

@@ -8,7 +8,7 @@ use super::root::RootDirectory;
 use super::syncs::{Member, Syncs};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
-use crate::handles::{self, KeepsHandles, with_room};
+use crate::handles::{self, HandleCache, with_room};
 use crate::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
@@ -175,7 +175,7 @@ struct Device {
     member: Option<Arc<Member>>,
 }
 
-impl KeepsHandles for Mutex<Kept<Arc<Directory>>> {
+impl HandleCache for Mutex<Kept<Arc<Directory>>> {
     fn close_kept(&self) {
         lock(self).clear();
     }
