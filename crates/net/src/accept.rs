@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::buffer::InBuffer;
 use crate::connection::{Connection, Layer};
-use crate::handshake::{HandshakeError, LooksLike, handshake};
+use crate::handshake::{ApparentProtocol, HandshakeError, handshake};
 use crate::identity::IdentityId;
 use crate::limits::HANDSHAKE_DEADLINE;
 use crate::session::Session;
@@ -57,7 +57,7 @@ pub enum AcceptError {
         /// The client.
         peer: String,
         /// The protocol that the client seems to use.
-        looks_like: LooksLike,
+        looks_like: ApparentProtocol,
     },
     /// The client asked for another protocol over TLS.
     #[error("{peer}: a TLS client, but not of godwit (it does not offer ALPN godwit-data/1)")]
@@ -117,7 +117,7 @@ pub fn accept(
     let mut incoming = InBuffer::new();
     let deadline = Instant::now() + options.deadline;
     if let Err(error) = handshake(&mut socket, &mut session, &mut incoming, deadline) {
-        if let HandshakeError::NotTls(LooksLike::Http) = error {
+        if let HandshakeError::NotTls(ApparentProtocol::Http) = error {
             refuse_http(&mut socket);
         }
         return Err(explain(peer, options.deadline, error));

@@ -13,7 +13,7 @@ use crate::address::PeerAddress;
 use crate::buffer::InBuffer;
 use crate::connect::connect;
 use crate::connection::{Connection, Layer};
-use crate::handshake::{HandshakeError, LooksLike, handshake};
+use crate::handshake::{ApparentProtocol, HandshakeError, handshake};
 use crate::identity::IdentityId;
 use crate::limits::{DIAL_DEADLINE, HANDSHAKE_DEADLINE};
 use crate::session::Session;
@@ -246,10 +246,10 @@ fn explain(
     let address = address.clone();
     match error {
         HandshakeError::Deadline => DialError::Deadline { address },
-        HandshakeError::NotTls(LooksLike::Http) => {
+        HandshakeError::NotTls(ApparentProtocol::Http) => {
             not_godwit(&address, "an HTTP server answers there")
         }
-        HandshakeError::NotTls(LooksLike::Ssh) => {
+        HandshakeError::NotTls(ApparentProtocol::Ssh) => {
             not_godwit(&address, "an ssh server answers there")
         }
         HandshakeError::NotTls(other) => not_godwit(&address, format!("it sent {other}")),

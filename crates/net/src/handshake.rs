@@ -20,7 +20,7 @@ pub(crate) enum HandshakeError {
     #[error("the peer closed the connection before the handshake was complete")]
     Closed,
     #[error("the peer does not speak TLS: it sent {0}")]
-    NotTls(LooksLike),
+    NotTls(ApparentProtocol),
     #[error("{0}")]
     Tls(rustls::Error),
     #[error("{0}")]
@@ -34,7 +34,7 @@ pub(crate) enum HandshakeError {
 
 /// The protocol that a peer without TLS seems to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LooksLike {
+pub enum ApparentProtocol {
     /// A request or a response of HTTP.
     Http,
     /// The banner of an ssh server or client.
@@ -45,7 +45,7 @@ pub enum LooksLike {
     Unknown,
 }
 
-impl std::fmt::Display for LooksLike {
+impl std::fmt::Display for ApparentProtocol {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Http => "an HTTP message",
@@ -210,7 +210,7 @@ fn sniff(
     Err(HandshakeError::NotTls(looks_like(incoming.filled())))
 }
 
-fn looks_like(bytes: &[u8]) -> LooksLike {
+fn looks_like(bytes: &[u8]) -> ApparentProtocol {
     let starts = |with: &[&str]| with.iter().any(|with| bytes.starts_with(with.as_bytes()));
     if starts(&[
         "GET ",
@@ -225,16 +225,16 @@ fn looks_like(bytes: &[u8]) -> LooksLike {
         "PRI * HTTP/",
         "HTTP/",
     ]) {
-        LooksLike::Http
+        ApparentProtocol::Http
     } else if starts(&["SSH-"]) {
-        LooksLike::Ssh
+        ApparentProtocol::Ssh
     } else if bytes
         .iter()
         .all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\r' | b'\n'))
     {
-        LooksLike::Text
+        ApparentProtocol::Text
     } else {
-        LooksLike::Unknown
+        ApparentProtocol::Unknown
     }
 }
 
@@ -250,12 +250,12 @@ mod tests {
     #[test]
     fn knows_common_protocols_by_their_first_bytes() {
         for (bytes, expected) in [
-            (&b"GET / HTTP/1.1\r\n"[..], LooksLike::Http),
-            (b"HTTP/1.1 400 Bad Request\r\n", LooksLike::Http),
-            (b"SSH-2.0-OpenSSH_9.6\r\n", LooksLike::Ssh),
-            (b"EHLO there\r\n", LooksLike::Text),
-            (b"GETAWAY", LooksLike::Text),
-            (b"\x00\xff\x01", LooksLike::Unknown),
+            (&b"GET / HTTP/1.1\r\n"[..], ApparentProtocol::Http),
+            (b"HTTP/1.1 400 Bad Request\r\n", ApparentProtocol::Http),
+            (b"SSH-2.0-OpenSSH_9.6\r\n", ApparentProtocol::Ssh),
+            (b"EHLO there\r\n", ApparentProtocol::Text),
+            (b"GETAWAY", ApparentProtocol::Text),
+            (b"\x00\xff\x01", ApparentProtocol::Unknown),
         ] {
             assert_eq!(looks_like(bytes), expected, "{bytes:?}");
         }

@@ -46,7 +46,7 @@ pub use godwit_sys::interfaces::{
 };
 pub use godwit_sys::listening::{Unheard, listen};
 pub use godwit_sys::tcp_info::TcpInfo;
-pub use handshake::LooksLike;
+pub use handshake::ApparentProtocol;
 pub use hello::{Wants, client_wants};
 pub use home::HomeError;
 pub use identity::{Identity, IdentityError, IdentityId, IdentityIdError};

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use godwit_net::{
-    AcceptError, AcceptOptions, Cipher, DialError, DialOptions, Expect, LooksLike, PeerAddress,
-    accept, dial,
+    AcceptError, AcceptOptions, ApparentProtocol, Cipher, DialError, DialOptions, Expect,
+    PeerAddress, accept, dial,
 };
 use rustix::net::{AddressFamily, SocketType};
 
@@ -102,7 +102,7 @@ fn an_http_client_is_told_where_it_is() {
     assert!(matches!(
         error,
         AcceptError::NotGodwit {
-            looks_like: LooksLike::Http,
+            looks_like: ApparentProtocol::Http,
             ..
         }
     ));
