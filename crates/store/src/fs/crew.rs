@@ -43,7 +43,7 @@ pub(super) trait Looker: Send + Sync {
 
 /// A scan by several threads: helpers, and the calling thread, which looks at names while no results are ready. A directory is returned
 /// before its contents.
-pub(super) struct Crew<L: Looker + 'static> {
+pub(super) struct ParallelScan<L: Looker + 'static> {
     shared: Arc<Shared<L>>,
     tools: Tools<L>,
     /// The rest of the portion that the calling thread took.
@@ -94,7 +94,7 @@ impl<L: Looker> Tools<L> {
     }
 }
 
-impl<L: Looker + 'static> Crew<L> {
+impl<L: Looker + 'static> ParallelScan<L> {
     /// A crew without a start; `enter` sets the start. Finds that exceed the memory bound go to `spill`.
     pub(super) fn new(
         directories: &Arc<Directories>,
@@ -221,7 +221,7 @@ enum Asked {
     End,
 }
 
-impl<L: Looker + 'static> Drop for Crew<L> {
+impl<L: Looker + 'static> Drop for ParallelScan<L> {
     fn drop(&mut self) {
         // The panic has already been printed, and this scan is no longer used.
         let _ = self.shared.stop();

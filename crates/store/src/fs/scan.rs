@@ -1,7 +1,7 @@
 //! Owns the scan of a tree: looks at each name that a walk finds, and returns the names of one file together. Does not decide how the
 //! entries are used.
 
-use super::crew::{Crew, Finds, Looker};
+use super::crew::{Finds, Looker, ParallelScan};
 use super::directories::Directories;
 use super::look::{look, look_chosen};
 use super::walk::{Found, errno_of};
@@ -25,7 +25,7 @@ pub(super) struct FsScan {
     start: RelPath,
     /// The start of the scan, until it is returned.
     first: Option<ScanItem>,
-    crew: Crew<Eyes>,
+    crew: ParallelScan<Eyes>,
     links: Links,
     /// Reads the attributes of entries, if they are requested.
     reader: Option<Reader>,
@@ -118,7 +118,7 @@ impl FsScan {
             look(directory, name, reader.as_mut(), true)
         })?;
         let entry = entry.at(start.clone());
-        let crew = Crew::new(directories, eyes, spill, spill_bytes);
+        let crew = ParallelScan::new(directories, eyes, spill, spill_bytes);
         if entry.meta.kind == Kind::Directory {
             crew.enter(start)?;
         }

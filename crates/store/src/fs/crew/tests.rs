@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
-use super::{Crew, Directories, Finds, Found, HELPERS_BUSY_MAX, LOOK_WAITED, Looker};
+use super::{Directories, Finds, Found, HELPERS_BUSY_MAX, LOOK_WAITED, Looker, ParallelScan};
 use crate::fs::Syncs;
 use crate::fs::root::RootDirectory;
 use crate::path::RelPath;
@@ -55,7 +55,7 @@ impl Looker for Busy {
 }
 
 /// Looks at `names` files, and returns the crew in its final state.
-fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> Crew<L> {
+fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> ParallelScan<L> {
     let place = tempfile::tempdir().unwrap();
     for name in 0..names {
         std::fs::write(place.path().join(name.to_string()), "").unwrap();
@@ -63,7 +63,7 @@ fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> Crew<L> {
     let root = RootDirectory::followed(place.path()).unwrap();
     let directories = Directories::below(root, true, 16, Syncs::default(), [].into());
     let directories = directories.unwrap().into();
-    let mut crew = Crew::new(&directories, looker, place.path(), 1 << 20);
+    let mut crew = ParallelScan::new(&directories, looker, place.path(), 1 << 20);
     crew.enter(&RelPath::root()).unwrap();
     while crew.next_batch(&mut Vec::new()) {}
     crew
