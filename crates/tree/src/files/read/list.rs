@@ -18,7 +18,7 @@ use godwit_store::{Extended, Kind, Lost, Meta, RelPath, Scan, ScanEntry, ScanIte
 use crate::files::plan::choice::Selecting;
 use crate::files::read::items::WorkItem;
 use crate::files::read::keeper::Keeper;
-use crate::files::read::offer::{Offering, source_fault};
+use crate::files::read::offer::{OfferMaker, source_fault};
 use crate::files::read::own_files::OwnFiles;
 use crate::files::read::source::TreeRoot;
 use crate::files::read::wanted::{Filled, Wanted, clean, refused};
@@ -29,7 +29,7 @@ const LINKS_BYTES: usize = 1 << 20;
 /// Offers each entry of a list once, at most a batch at a time.
 pub struct ListWork {
     pub(crate) root: TreeRoot,
-    pub(crate) offering: Offering,
+    pub(crate) offering: OfferMaker,
     /// Parts of files, and files to assemble, which are offered before the names.
     pub(crate) portions: VecDeque<WorkItem>,
     recursive: bool,
@@ -70,7 +70,7 @@ impl ListWork {
             root,
             portions: VecDeque::new(),
             recursive: selecting.select.is_recursive(),
-            offering: Offering::new(selecting),
+            offering: OfferMaker::new(selecting),
             names,
             ended: false,
             waiting: Vec::new(),

@@ -15,7 +15,7 @@ use crate::files::read::own_files::OwnFiles;
 use crate::files::read::source::TreeRoot;
 
 /// The selection rules, the metadata to keep, and the files that are left out.
-pub(crate) struct Offering {
+pub(crate) struct OfferMaker {
     pub(crate) selecting: Selecting,
     pub(crate) keeper: Arc<Keeper>,
     /// The files that are left out.
@@ -48,7 +48,7 @@ impl FirstNames {
     }
 }
 
-impl Offering {
+impl OfferMaker {
     pub(crate) fn new(selecting: Selecting) -> Self {
         Self {
             selecting,

@@ -16,7 +16,7 @@ use godwit_store::{
 use crate::files::plan::choice::Selecting;
 use crate::files::read::buffered::{BufferedTree, Buffering};
 use crate::files::read::keeper::Keeper;
-use crate::files::read::offer::{Offering, source_fault};
+use crate::files::read::offer::{OfferMaker, source_fault};
 use crate::files::read::own_files::OwnFiles;
 
 /// One source argument of a transfer: a path in a storage, and everything below it.
@@ -240,7 +240,7 @@ const SEVERAL_MAX: usize = 64 << 10;
 /// Scans some roots, one after the other.
 pub struct TreeWork {
     roots: Vec<FoundRoot>,
-    offering: Offering,
+    offering: OfferMaker,
     next: usize,
     scan: Option<(u16, Box<dyn Scan>)>,
     /// Files with several names, by device and inode: the root in which each was found first. Only used with several roots.
@@ -265,7 +265,7 @@ impl TreeWork {
     pub fn found(roots: Vec<FoundRoot>, selecting: Selecting) -> Self {
         Self {
             roots,
-            offering: Offering::new(selecting),
+            offering: OfferMaker::new(selecting),
             next: 0,
             scan: None,
             several: HashMap::new(),
