@@ -140,7 +140,7 @@ const GRANT_AGAIN: Duration = Duration::from_secs(100);
 const GRANT_REFUSED: Duration = Duration::from_secs(30);
 
 /// Answers that the asking threads heard.
-enum Asked {
+enum TargetAnswer {
     Claim(String, Ask, Result<(), Refusal>),
     Nodes(Result<Listed, Refusal>),
     /// The nodes that let the mate in, and those that do not.
@@ -262,7 +262,7 @@ impl Driver<'_> {
     fn follow(
         &self,
         asking: &Asking,
-        heard: &Receiver<Asked>,
+        heard: &Receiver<TargetAnswer>,
         picture: &mut Picture,
         roots: &[WorkRoot],
         limit: &dyn Fn() -> u64,

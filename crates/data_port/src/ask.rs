@@ -72,7 +72,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
 }
 
 /// A question that may be answered.
-struct Asked {
+struct AdmittedQuestion {
     who: Who,
     question: Question,
     /// The place of a long document among the questions.
@@ -85,7 +85,7 @@ fn read(
     peer: IdentityId,
     known: Known,
     document: &[u8],
-) -> Result<Asked, Refusal> {
+) -> Result<AdmittedQuestion, Refusal> {
     let is_long = document.len() > SMALL_BYTES;
     let (place, question) = match known {
         Known::Member => (None, Question::parse_of_member(document)?),
@@ -95,7 +95,7 @@ fn read(
         ),
     };
     let mandate = Question::mandate_of(document)?;
-    Ok(Asked {
+    Ok(AdmittedQuestion {
         who: Who { peer, mandate },
         question,
         place,
@@ -191,12 +191,12 @@ fn reply(
     stream: &mut dyn Stream,
     peer: IdentityId,
     number: u64,
-    asked: Result<Asked, Refusal>,
+    asked: Result<AdmittedQuestion, Refusal>,
 ) -> Option<()> {
     let answer = asked.and_then(|asked| match shared.only {
         Some(_) => {
             let mut signs = Signs::new(shared, stream, number);
-            let Asked { who, question, .. } = &asked;
+            let AdmittedQuestion { who, question, .. } = &asked;
             user_files::answer(shared, who, question, &mut |done| signs.go_on(done))
         }
         None => answer(shared, stream, number, asked),
@@ -238,9 +238,9 @@ fn answer(
     shared: &Shared,
     stream: &mut dyn Stream,
     number: u64,
-    asked: Asked,
+    asked: AdmittedQuestion,
 ) -> Result<Answer, Refusal> {
-    let Asked {
+    let AdmittedQuestion {
         who,
         question,
         place,

@@ -22,7 +22,7 @@ pub struct Hold<K, B, E> {
     pub(crate) slots: HashMap<K, Slot>,
     pub(crate) blocks: Blocks<K, B>,
     pub(crate) reads: BTreeMap<u64, Reading<K>>,
-    pub(crate) asks: BTreeMap<AskId, Asked<K, E>>,
+    pub(crate) asks: BTreeMap<AskId, BlockQuestion<K, E>>,
     /// Questions that wait for room, in their order, and those that wait for storage.
     pub(crate) for_room: BTreeSet<AskId>,
     pub(crate) for_storage: BTreeSet<AskId>,
@@ -63,7 +63,7 @@ pub(crate) struct Reading<K> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Asked<K, E> {
+pub(crate) struct BlockQuestion<K, E> {
     pub(crate) from: Lane,
     pub(crate) key: K,
     pub(crate) bytes: u64,
@@ -122,7 +122,7 @@ impl<K: Clone + Eq + Hash, B: Clone, E: Clone> Hold<K, B, E> {
     pub fn ask(&mut self, now: Duration, from: Lane, key: &K, bytes: u64) -> Answer<B, E> {
         settle(self, now);
         self.destinations.note_ask(now, from.0, from.1);
-        let asked = Asked {
+        let asked = BlockQuestion {
             from,
             key: key.clone(),
             bytes,
@@ -238,7 +238,7 @@ fn remove_ask<K: Eq + Hash, B, E>(
     hold: &mut Hold<K, B, E>,
     now: Duration,
     id: AskId,
-) -> Option<Asked<K, E>> {
+) -> Option<BlockQuestion<K, E>> {
     hold.for_room.remove(&id);
     hold.for_storage.remove(&id);
     let asked = hold.asks.remove(&id)?;
@@ -255,7 +255,7 @@ fn remove_ask<K: Eq + Hash, B, E>(
 fn answer<K: Clone + Eq + Hash, B: Clone, E: Clone>(
     hold: &mut Hold<K, B, E>,
     now: Duration,
-    asked: Asked<K, E>,
+    asked: BlockQuestion<K, E>,
     id: Option<AskId>,
 ) -> Answer<B, E> {
     let who = asked.from.0;
@@ -308,7 +308,7 @@ fn answer<K: Clone + Eq + Hash, B: Clone, E: Clone>(
             },
         ),
         Room::Wait(awaited, until) => {
-            let id = wait(hold, now, Asked { awaited, ..asked }, id);
+            let id = wait(hold, now, BlockQuestion { awaited, ..asked }, id);
             hold.for_room.insert(id);
             Answer::Wait(id, until)
         }
@@ -337,7 +337,7 @@ fn take<K: Clone + Eq + Hash, B: Clone, E>(
 fn wait<K: Eq + Hash, B, E>(
     hold: &mut Hold<K, B, E>,
     now: Duration,
-    asked: Asked<K, E>,
+    asked: BlockQuestion<K, E>,
     id: Option<AskId>,
 ) -> AskId {
     let Lane(who, lane) = asked.from;
@@ -353,7 +353,7 @@ fn wait<K: Eq + Hash, B, E>(
 fn begin<K: Clone + Eq + Hash, B, E>(
     hold: &mut Hold<K, B, E>,
     now: Duration,
-    asked: Asked<K, E>,
+    asked: BlockQuestion<K, E>,
     manner: Manner,
 ) -> Answer<B, E> {
     hold.next += 1;

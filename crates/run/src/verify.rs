@@ -200,7 +200,7 @@ fn check(
             manifest.shown
         ));
     }
-    let asked = Asked {
+    let asked = CheckInputs {
         settings: &settings,
         env,
         findings: &findings,
@@ -263,14 +263,14 @@ fn conclude(findings: &Findings, finished: bool, expected: u64) -> Result<Summar
 }
 
 /// The inputs of all kinds of checks.
-struct Asked<'a> {
+struct CheckInputs<'a> {
     settings: &'a VerifySettings,
     env: &'a Env,
     findings: &'a Findings,
     control: &'a Control,
 }
 
-impl Asked<'_> {
+impl CheckInputs<'_> {
     /// Reports progress; returns false once the verification must stop.
     fn goes_on(&self) -> bool {
         self.findings.progress(Instant::now());

@@ -21,7 +21,7 @@ fn directory() -> PathBuf {
 }
 
 /// A query of a panel, and the legend of each of its series.
-pub(crate) struct Asked {
+pub(crate) struct PanelQuery {
     /// Titles of the dashboard and of the panel.
     pub(crate) panel: String,
     pub(crate) query: String,
@@ -40,7 +40,7 @@ fn has_energy() -> bool {
 }
 
 /// All queries of all dashboards that can find something on this machine, as Grafana sends them.
-pub(crate) fn asked() -> Vec<Asked> {
+pub(crate) fn asked() -> Vec<PanelQuery> {
     let has_energy = has_energy();
     let files = fs::read_dir(directory()).expect("dashboards");
     let files = files.map(|file| file.expect("an entry").path());
@@ -61,7 +61,7 @@ pub(crate) fn asked() -> Vec<Asked> {
                 if text("expr").contains("godwit_host_energy_") && !has_energy {
                     continue;
                 }
-                all.push(Asked {
+                all.push(PanelQuery {
                     panel: format!("{title}: {}", panel["title"].as_str().expect("a title")),
                     query: text("expr")
                         .replace("$instance", ".*")
@@ -108,8 +108,8 @@ fn labels_of(legend: &str) -> Vec<&str> {
 
 /// Waits until a query finds series, which have the labels that the legend names.
 #[track_caller]
-pub(crate) fn assert_found(prometheus: &Prometheus, asked: &Asked) {
-    let Asked {
+pub(crate) fn assert_found(prometheus: &Prometheus, asked: &PanelQuery) {
+    let PanelQuery {
         panel,
         query,
         legend,

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use godwit_api::ask::Peer;
 
-use super::{Asked, Mate, Picture};
+use super::{Mate, Picture, TargetAnswer};
 use crate::questions::Destination;
 
 /// Threads that ask.
 pub(super) struct Asking {
-    pub(super) tell: SyncSender<Asked>,
+    pub(super) tell: SyncSender<TargetAnswer>,
     pub(super) destination: Arc<Destination>,
 }
 
@@ -32,7 +32,7 @@ impl Asking {
                     true => site.reached(&peer),
                     false => site.ask(&peer, &question).map(drop),
                 };
-                Asked::Claim(peer.identity, ask, answer)
+                TargetAnswer::Claim(peer.identity, ask, answer)
             });
         }
         let now = Instant::now();
@@ -44,7 +44,7 @@ impl Asking {
             (picture.nodes_at, picture.asked) = (None, picture.asked + 1);
             let peer = ready[picture.asked % ready.len()].clone();
             let site = Arc::clone(&destination.site);
-            self.spawn(peer, move |peer| Asked::Nodes(site.nodes_of(&peer)));
+            self.spawn(peer, move |peer| TargetAnswer::Nodes(site.nodes_of(&peer)));
         }
         let is_lone = !destination.site.believed.independent.is_empty();
         let gates: Vec<Peer> = match is_lone {
@@ -63,7 +63,7 @@ impl Asking {
             let (destination, gates) = (Arc::clone(destination), gates.clone());
             self.spawn(first.clone(), move |_| {
                 let answer = destination.let_in(&gates, &mate);
-                Asked::Access(mate, answer)
+                TargetAnswer::Access(mate, answer)
             });
         }
     }
@@ -75,7 +75,7 @@ fn is_new(asked: &HashSet<String>, gates: &[Peer]) -> bool {
 }
 
 impl Asking {
-    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Asked + Send + 'static) {
+    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> TargetAnswer + Send + 'static) {
         let tell = self.tell.clone();
         let ask = Builder::new()
             .name("gw-ask".to_owned())

@@ -7,7 +7,7 @@ use godwit_api::ask::{Peer, Refusal, code};
 use godwit_api::failure::FailureCode;
 use godwit_state::TARGETS_MAX;
 
-use super::{Asked, Driver, GRANT_AGAIN, GRANT_REFUSED, NODES_EVERY, Picture};
+use super::{Driver, GRANT_AGAIN, GRANT_REFUSED, NODES_EVERY, Picture, TargetAnswer};
 use crate::questions::LetIn;
 use crate::watch::Traffic;
 
@@ -39,22 +39,22 @@ impl Driver<'_> {
         }
     }
 
-    pub(super) fn hear(&self, picture: &mut Picture, heard: Asked) {
+    pub(super) fn hear(&self, picture: &mut Picture, heard: TargetAnswer) {
         let now = Instant::now();
         match heard {
-            Asked::Claim(identity, ask, answer) => {
+            TargetAnswer::Claim(identity, ask, answer) => {
                 picture
                     .claims
                     .answered(picture.now(), &identity, ask, answer);
             }
-            Asked::Nodes(answer) => {
+            TargetAnswer::Nodes(answer) => {
                 picture.nodes_at = Some(now + NODES_EVERY);
                 if let Ok(listed) = answer {
                     self.note_shut(picture, &listed.refused);
                     picture.claims.serving(picture.now(), listed.nodes);
                 }
             }
-            Asked::Access(mate, answer) => {
+            TargetAnswer::Access(mate, answer) => {
                 let found = picture
                     .members
                     .iter_mut()

@@ -94,7 +94,7 @@ fn a_claim_is_renewed_while_no_place_for_a_long_question_is_free() {
     let who = Who::itself(*identity.id());
     let mut asked = |question| {
         let (who, place) = (who.clone(), None);
-        let asked = Asked {
+        let asked = AdmittedQuestion {
             who,
             question,
             place,

@@ -9,14 +9,14 @@ use crate::limits;
 
 /// Requests to the sender, and the state that the sender reports.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct SenderRequests {
     limit: Option<u64>,
     background: Option<bool>,
     said: Option<Instant>,
     obeyed: Option<(u64, Option<bool>)>,
 }
 
-impl Asked {
+impl SenderRequests {
     pub(super) fn ask_limit(&mut self, limit: u64) {
         (self.limit, self.said) = (Some(limit), None);
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn it_is_said_until_it_is_obeyed() {
-        let mut asked = Asked::default();
+        let mut asked = SenderRequests::default();
         let now = Instant::now();
         let later = now + SAY_EVERY;
         asked.hear(7, priority::NORMAL);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_limit_stays_as_it_is_where_only_the_priority_changes() {
-        let mut asked = Asked::default();
+        let mut asked = SenderRequests::default();
         let now = Instant::now();
         asked.ask_background(false);
         assert_eq!(asked.poll_limit(now), None, "the limit is not known yet");

@@ -28,7 +28,7 @@ use godwit_net::Stream;
 use godwit_proto::{Comparison, DigestKind, ErrorCode, TransferId};
 
 use self::answer::Answerer;
-use self::asked::Asked;
+use self::asked::SenderRequests;
 use self::shared::{Shared, State};
 use self::streams::Streams;
 use self::writers::Writers;
@@ -153,7 +153,7 @@ impl Receiver {
     }
 
     /// The requests to the sender, and the state that the sender reports.
-    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+    pub(crate) fn asked(&self) -> MutexGuard<'_, SenderRequests> {
         self.streams.asked()
     }
 

@@ -15,7 +15,7 @@ use godwit_proto::{Limit, Status};
 
 use self::stream_loop::StreamLoop;
 use super::answer::Answerer;
-use super::asked::Asked;
+use super::asked::SenderRequests;
 use super::closing::Closing;
 use super::peer::Peer;
 use super::shared::Shared;
@@ -33,7 +33,7 @@ pub(super) struct Streams {
     feed: OnceLock<Arc<NameFeed>>,
     /// When one of the streams must send the next STATUS.
     status_due: Mutex<Instant>,
-    asked: Mutex<Asked>,
+    asked: Mutex<SenderRequests>,
 }
 
 impl Streams {
@@ -96,7 +96,7 @@ impl Streams {
     }
 
     /// The requests to the sender.
-    pub(super) fn asked(&self) -> MutexGuard<'_, Asked> {
+    pub(super) fn asked(&self) -> MutexGuard<'_, SenderRequests> {
         lock(&self.asked)
     }
 

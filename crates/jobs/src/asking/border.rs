@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use crate::basis::cluster::IsMember;
 use crate::basis::documents::summary_of_program;
 use crate::basis::words::{clip, is_of_relay, is_plain_reason};
-use asked::{Asked, Named};
+use asked::{Named, NamedNodeAnswers};
 
 /// The largest number of bytes or files that a site may report: 2⁵³, which is 8 PiB. A larger number counts as this one.
 const AMOUNT_MAX: u64 = 1 << 53;
@@ -71,7 +71,7 @@ const TIMES: std::ops::Range<i64> = 0..253_402_214_400_000;
 pub(crate) struct Bordered {
     sites: Arc<dyn AskSites>,
     is_member: Arc<IsMember>,
-    asked: Asked,
+    asked: NamedNodeAnswers,
 }
 
 /// The source of an answer, for the names of the nodes in it.
@@ -88,7 +88,7 @@ impl Bordered {
         Self {
             sites,
             is_member,
-            asked: Asked::default(),
+            asked: NamedNodeAnswers::default(),
         }
     }
 

@@ -109,13 +109,13 @@ impl Hosts {
 }
 
 /// One question to a node. Its end, of whatever kind, permits the next one.
-struct Asked {
+struct HostQuestion {
     asking: Arc<Asking>,
     node: Peer,
     figures: Option<Figures>,
 }
 
-impl Drop for Asked {
+impl Drop for HostQuestion {
     fn drop(&mut self) {
         let hosts = &self.asking.hosts;
         hosts.answered(&self.node.identity, self.figures.take());
@@ -128,7 +128,7 @@ pub(crate) fn of_other(asking: &Arc<Asking>, node: &Peer) -> Figures {
     let hosts = &asking.hosts;
     let (figures, is_due) = hosts.known(&node.identity, Instant::now());
     if is_due {
-        let mut asked = Asked {
+        let mut asked = HostQuestion {
             asking: Arc::clone(asking),
             node: node.clone(),
             figures: None,

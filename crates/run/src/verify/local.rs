@@ -9,7 +9,7 @@ use godwit_store::{Confine, FsOptions, FsStorage, RelPath};
 use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Checked, Expected, ExtraError, Finding, Verifier, VerifierConfig};
 
-use super::{Asked, Checklist};
+use super::{CheckInputs, Checklist};
 use crate::Home;
 use godwit_api::failure::{Failure, FailureCode};
 
@@ -50,12 +50,12 @@ pub fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
 
 /// Checks the copy at `root`; messages contain `path`. Returns false if it was interrupted.
 pub(super) fn check(
-    asked: &Asked<'_>,
+    asked: &CheckInputs<'_>,
     mut checklist: Checklist,
     root: TreeRoot,
     path: &Path,
 ) -> Result<bool, Failure> {
-    let Asked {
+    let CheckInputs {
         settings,
         env,
         findings,

@@ -9,18 +9,18 @@ use godwit_engine::session::{Client, Expectations, Refusal, VerifyEnd, run_verif
 use godwit_engine::tuner::Bounds;
 use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
-use super::{Asked, Checklist};
+use super::{CheckInputs, Checklist};
 use crate::env::SshTarget;
 use crate::transfer::reach::{Reach, reach};
 use crate::transfer::{refusal_of, refused, ssh_client};
 
 /// Checks a copy on a machine that ssh reaches. Returns false if it was interrupted.
 pub(super) fn check_by_ssh(
-    asked: &Asked<'_>,
+    asked: &CheckInputs<'_>,
     checklist: Checklist,
     place: &SshPlace,
 ) -> Result<bool, Failure> {
-    let Asked {
+    let CheckInputs {
         settings,
         env,
         control,
@@ -59,7 +59,7 @@ pub(super) fn check_by_ssh(
 
 /// Checks a copy at a node. Returns false if it was interrupted.
 pub(super) fn check(
-    asked: &Asked<'_>,
+    asked: &CheckInputs<'_>,
     checklist: Checklist,
     remote: &Remote,
 ) -> Result<bool, Failure> {
@@ -83,7 +83,7 @@ pub(super) fn check(
 }
 
 fn ask(
-    asked: &Asked<'_>,
+    asked: &CheckInputs<'_>,
     checklist: Checklist,
     client: &Client,
     path: Vec<u8>,
@@ -114,7 +114,7 @@ fn ask(
 
 struct Asking<'a> {
     checklist: Checklist,
-    asked: &'a Asked<'a>,
+    asked: &'a CheckInputs<'a>,
 }
 
 impl Expectations for Asking<'_> {

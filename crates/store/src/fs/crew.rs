@@ -159,9 +159,9 @@ impl<L: Looker + 'static> ParallelScan<L> {
             let task = match self.own.take() {
                 Some(portion) => Task::Look(portion),
                 None => match self.next_task(&mut finds) {
-                    Asked::Task(task) => task,
-                    Asked::Enough => break true,
-                    Asked::End => break false,
+                    NextStep::Task(task) => task,
+                    NextStep::Enough => break true,
+                    NextStep::End => break false,
                 },
             };
             self.perform(task, &mut finds);
@@ -183,24 +183,24 @@ impl<L: Looker + 'static> ParallelScan<L> {
         self.shared.wake_helpers(&inner);
     }
 
-    fn next_task(&self, finds: &mut Finds) -> Asked {
+    fn next_task(&self, finds: &mut Finds) -> NextStep {
         let mut inner = self.shared.lock();
         loop {
             // These results go first: nothing below a directory may be returned before the directory.
             inner.state.give(finds);
             self.shared.wake_helpers(&inner);
             if finds.is_full() {
-                return Asked::Enough;
+                return NextStep::Enough;
             }
             if inner.broken {
                 drop(inner);
                 self.shared.end();
-                return Asked::End;
+                return NextStep::End;
             }
             match inner.state.take() {
-                Ok(Some(task)) => return Asked::Task(task),
-                Ok(None) if inner.state.busy == 0 => return Asked::End,
-                Ok(None) if finds.len() > 0 => return Asked::Enough,
+                Ok(Some(task)) => return NextStep::Task(task),
+                Ok(None) if inner.state.busy == 0 => return NextStep::End,
+                Ok(None) if finds.len() > 0 => return NextStep::Enough,
                 Ok(None) => {
                     inner.asking_waits = true;
                     inner = wait(&self.shared.found, inner);
@@ -213,7 +213,7 @@ impl<L: Looker + 'static> ParallelScan<L> {
 }
 
 /// The next step of the calling thread.
-enum Asked {
+enum NextStep {
     Task(Task),
     /// No work at the moment, but results to return.
     Enough,

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::super::grafana::{Asked, asked, assert_found};
+use super::super::grafana::{PanelQuery, asked, assert_found};
 use super::super::judge::assert_identical_to_rsync;
 use super::super::process::wait_until;
 use super::super::prometheus::Prometheus;
@@ -15,7 +15,7 @@ use super::{Site, runner};
 
 /// The query of a panel.
 #[track_caller]
-fn query_of<'a>(all: &'a [Asked], panel: &str) -> &'a str {
+fn query_of<'a>(all: &'a [PanelQuery], panel: &str) -> &'a str {
     let found = all.iter().find(|one| one.panel == panel);
     &found.unwrap_or_else(|| panic!("no panel {panel}")).query
 }
@@ -67,7 +67,7 @@ fn the_dashboards_are_true_for_a_divided_job_that_is_paused_and_loses_its_node()
     let panels = asked();
     // There is neither a transfer buffer nor a flow.
     let others = ["godwit_buffer_", "godwit_flow_"];
-    let of_all = |one: &&Asked| !others.iter().any(|other| one.query.contains(other));
+    let of_all = |one: &&PanelQuery| !others.iter().any(|other| one.query.contains(other));
     for one in panels.iter().filter(of_all) {
         assert_found(&prometheus, one);
     }

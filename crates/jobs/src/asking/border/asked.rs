@@ -22,7 +22,7 @@ const NOT_AGAIN_FOR: Duration = Duration::from_secs(60);
 
 /// Answers of the nodes that other sites have named.
 #[derive(Default)]
-pub(super) struct Asked(Mutex<HashMap<String, Site>>);
+pub(super) struct NamedNodeAnswers(Mutex<HashMap<String, Site>>);
 
 /// A node that a site has named, and the identity under which it counts.
 pub(super) struct Named<'a> {
@@ -53,7 +53,7 @@ impl<'a> Named<'a> {
     }
 }
 
-impl Asked {
+impl NamedNodeAnswers {
     /// Whether the node may be asked now.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ mod tests {
     }
 
     /// Asks whether the node is of the site; returns whether the question was let through.
-    fn is_asked(asked: &Asked, number: u32, good: bool, now: Instant) -> bool {
+    fn is_asked(asked: &NamedNodeAnswers, number: u32, good: bool, now: Instant) -> bool {
         let question = Question::Nodes {
             path: Text::from("data"),
             of: Some("gw1-known".to_owned()),
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_site_that_is_asked_again_and_again_has_few_of_its_addresses_tried() {
-        let (asked, start) = (Asked::default(), Instant::now());
+        let (asked, start) = (NamedNodeAnswers::default(), Instant::now());
         let mut tried = 0;
         for second in 0..600_u32 {
             let now = start + Duration::from_secs(second.into());
@@ -222,7 +222,7 @@ mod tests {
     /// A known node that refused may have left its site. A node that was not reached has not.
     #[test]
     fn a_node_that_refused_is_named_as_one_that_refused() {
-        let (asked, now) = (Asked::default(), Instant::now());
+        let (asked, now) = (NamedNodeAnswers::default(), Instant::now());
         for number in 0..=IN_A_ROW / 2 {
             assert!(is_asked(&asked, number, false, now));
         }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn nodes_that_answer_cost_nothing_and_those_that_do_not_are_left_alone_for_a_time() {
-        let (asked, start) = (Asked::default(), Instant::now());
+        let (asked, start) = (NamedNodeAnswers::default(), Instant::now());
         for number in 0..1_000 {
             assert!(is_asked(&asked, number, true, start));
         }

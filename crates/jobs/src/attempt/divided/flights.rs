@@ -78,9 +78,9 @@ impl From<RunningJob> for ReportedJob {
 }
 
 /// A node that is being asked, until this is dropped.
-struct Asked(Arc<Flights>, String);
+struct NodeQuestion(Arc<Flights>, String);
 
-impl Drop for Asked {
+impl Drop for NodeQuestion {
     fn drop(&mut self) {
         self.0.lock().asked.remove(&self.1);
     }
@@ -229,7 +229,7 @@ impl Flights {
         if !self.lock().asked.insert(node.name.clone()) {
             return;
         }
-        let asked = Asked(Arc::clone(self), node.name.clone());
+        let asked = NodeQuestion(Arc::clone(self), node.name.clone());
         let (own, shared) = (Arc::clone(self), Arc::clone(shared));
         // If no thread starts, the node is asked next time.
         let _ = thread::Builder::new()
