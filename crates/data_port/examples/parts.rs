@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use godwit_api::event::Status;
 use godwit_api::job::{Item, JobSpec};
-use godwit_worlds::Running;
+use godwit_worlds::BegunTransfer;
 
 use world::World;
 
@@ -72,7 +72,7 @@ fn four_parts(world: &World) -> (f64, f64) {
         bytes: PART_BYTES,
         generation,
     };
-    let begun: Vec<(Item, Running)> = (0..PARTS)
+    let begun: Vec<(Item, BegunTransfer)> = (0..PARTS)
         .map(|number| {
             let node = usize::try_from(number % 2).expect("few");
             let mut spec = world.member(node, vec![part(number)], &[]);

@@ -15,7 +15,7 @@ use godwit_engine::usage;
 use godwit_net::Identity;
 use godwit_run::{Env, Home, Process};
 use godwit_worlds::{
-    DEADLINE, Running, TREE_FILES, begin, contents, copy, data_port, export, node_home,
+    BegunTransfer, DEADLINE, TREE_FILES, begin, contents, copy, data_port, export, node_home,
     surroundings, tree, trust,
 };
 
@@ -128,7 +128,7 @@ impl World {
 /// A transfer, and the number of its tree.
 struct Numbered {
     number: usize,
-    running: Running,
+    running: BegunTransfer,
 }
 
 fn has_begun(event: &Event) -> bool {

@@ -4,7 +4,7 @@
 use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
-use crate::digest::{Digest, Format, Running};
+use crate::digest::{Digest, DigestState, Format};
 use crate::place::open_file;
 use crate::write::{self, escaped};
 use crate::{Error, read};
@@ -50,7 +50,7 @@ pub(crate) fn store(folder: &Path, links: &[Link]) -> Result<(), Error> {
 /// The C4 digest of a file.
 pub(crate) fn digest_of(path: &Path) -> Result<Digest, Error> {
     let mut file = open_file(path).map_err(Error::io(path))?;
-    let mut running = Running::new(Format::C4);
+    let mut running = DigestState::new(Format::C4);
     let mut buffer = vec![0; 1 << 20];
     loop {
         let count = io::Read::read(&mut file, &mut buffer).map_err(Error::io(path))?;

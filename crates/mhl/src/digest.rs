@@ -91,7 +91,7 @@ pub struct Digest(Vec<u8>);
 impl Digest {
     /// The digest of the bytes.
     pub(crate) fn of(format: Format, bytes: &[u8]) -> Self {
-        let mut running = Running::new(format);
+        let mut running = DigestState::new(format);
         running.update(bytes);
         running.finish()
     }
@@ -102,7 +102,7 @@ impl Digest {
 }
 
 /// A digest that is being computed.
-pub(crate) enum Running {
+pub(crate) enum DigestState {
     Library(Context),
     Md5(Md5),
     Xxh128(Box<XxHash3_128>),
@@ -110,7 +110,7 @@ pub(crate) enum Running {
     Xxh64(Box<XxHash64>),
 }
 
-impl Running {
+impl DigestState {
     pub(crate) fn new(format: Format) -> Self {
         match format {
             Format::C4 => Self::Library(Context::new(&SHA512)),

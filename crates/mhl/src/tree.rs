@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use ignore::gitignore::Gitignore;
 
-use crate::digest::{Digest, Format, Running};
+use crate::digest::{Digest, DigestState, Format};
 use crate::history::History;
 use crate::place::open_file;
 use crate::write::is_writable;
@@ -177,7 +177,12 @@ fn digests(
     watch: &Watch<'_>,
 ) -> io::Result<Vec<Digest>> {
     let mut file = open_file(path)?;
-    let mut running: Vec<Running> = entry.formats.iter().copied().map(Running::new).collect();
+    let mut running: Vec<DigestState> = entry
+        .formats
+        .iter()
+        .copied()
+        .map(DigestState::new)
+        .collect();
     let mut bytes = 0;
     loop {
         let count = file.read(buffer)?;
@@ -195,5 +200,5 @@ fn digests(
         return Err(io::Error::other("it was changed while it was read"));
     }
     entry.size = bytes;
-    Ok(running.into_iter().map(Running::finish).collect())
+    Ok(running.into_iter().map(DigestState::finish).collect())
 }

@@ -13,7 +13,7 @@ use godwit_api::job::{JobKind, JobSpec, ListForm, Selection};
 use godwit_engine::governor::{Governor, Resources};
 use godwit_run::{Control, Env, Home, Process, Runner};
 use godwit_worlds::{
-    DEADLINE, Heard, Running, TREE_FILES, begin, contents, copy, surroundings, tree,
+    BegunTransfer, DEADLINE, Heard, TREE_FILES, begin, contents, copy, surroundings, tree,
 };
 
 /// Slow: a megabyte takes a quarter of an hour.
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// Copies the tree of this number, below the base directory of `Env`.
-    fn begin(&self, number: u8, settings: &[(&str, &str)]) -> Running {
+    fn begin(&self, number: u8, settings: &[(&str, &str)]) -> BegunTransfer {
         let spec = copy(&format!("tree{number}"), &format!("copy{number}"), settings);
         begin(spec, self.env())
     }
@@ -92,7 +92,7 @@ fn jobs_of_one_process_do_not_disturb_each_other() {
     let cancelled = world.begin(0, &[("limit", SLOW)]);
     let limited = world.begin(1, &[("limit", SLOW)]);
     let paused = world.begin(2, &[("limit", SLOW)]);
-    let free: Vec<Running> = (3..8).map(|number| world.begin(number, &[])).collect();
+    let free: Vec<BegunTransfer> = (3..8).map(|number| world.begin(number, &[])).collect();
     for slow in [&cancelled, &limited, &paused] {
         slow.heard.wait_for(has_begun);
     }

@@ -35,12 +35,12 @@ pub fn copy(source: &str, destination: &str, settings: &[(&str, &str)]) -> JobSp
 
 /// Starts a transfer.
 #[must_use]
-pub fn begin(spec: JobSpec, env: Env) -> Running {
+pub fn begin(spec: JobSpec, env: Env) -> BegunTransfer {
     let (heard, control) = (Arc::new(Heard::default()), Control::default());
     let events = Arc::clone(&heard) as Arc<dyn EventSink>;
     let steered = control.clone();
     let thread = thread::spawn(move || Runner::run(&spec, &env, &events, &steered));
-    Running {
+    BegunTransfer {
         heard,
         control,
         thread,
@@ -48,7 +48,7 @@ pub fn begin(spec: JobSpec, env: Env) -> Running {
 }
 
 /// A transfer that runs in a thread of the test.
-pub struct Running {
+pub struct BegunTransfer {
     /// The events that it has sent.
     pub heard: Arc<Heard>,
     /// Steers it.
@@ -56,7 +56,7 @@ pub struct Running {
     thread: JoinHandle<Result<Summary, Failure>>,
 }
 
-impl Running {
+impl BegunTransfer {
     /// Waits for the end of the transfer.
     ///
     /// # Panics

@@ -44,7 +44,7 @@ struct Copy {
 }
 
 /// The transfer to one destination.
-struct Running {
+struct DestinationTransfer {
     name: String,
     control: Control,
     thread: Option<JoinHandle<Done>>,
@@ -238,7 +238,7 @@ fn begin(
     number: usize,
     copy: Copy,
     output: Output,
-) -> Result<Running, Failure> {
+) -> Result<DestinationTransfer, Failure> {
     let control = Control::default();
     let Copy {
         name,
@@ -276,7 +276,7 @@ fn begin(
             Done::of(ended, full.failure())
         })
         .map_err(|error| Failure::local(format!("{name}: no thread can be started: {error}")))?;
-    Ok(Running {
+    Ok(DestinationTransfer {
         name,
         control,
         thread: Some(thread),
@@ -284,7 +284,7 @@ fn begin(
 }
 
 /// Waits until all transfers have ended, and stops them when the user asks for it.
-fn wait(mut running: Vec<Running>, signalled: &AtomicBool) -> Vec<(String, Done)> {
+fn wait(mut running: Vec<DestinationTransfer>, signalled: &AtomicBool) -> Vec<(String, Done)> {
     let mut done: Vec<Option<Done>> = Vec::new();
     done.resize_with(running.len(), || None);
     while done.iter().any(Option::is_none) {

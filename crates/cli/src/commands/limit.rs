@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
 use crate::output::{print, print_data, printable};
-use crate::running::{self, Found, Running};
+use crate::running::{self, Found, TransferStatus};
 
 /// Lists the transfers, or sets a limit.
 pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
@@ -69,7 +69,7 @@ fn parse(rate: &str) -> Result<u64, Failure> {
 /// The transfer whose id begins with `name`, whose process has this number, or that writes to this destination.
 fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
     let mut fitting = found.iter().filter(|one| {
-        let Running {
+        let TransferStatus {
             transfer,
             pid,
             destination,
@@ -98,7 +98,7 @@ fn set(home: &Home, found: &Found, limit: u64, json: bool) -> Result<(), Failure
     Ok(())
 }
 
-fn tell(running: &Running, json: bool) {
+fn tell(running: &TransferStatus, json: bool) {
     if json {
         // Plain fields always become JSON.
         print_data(&serde_json::to_string(running).unwrap_or_default());

@@ -38,7 +38,7 @@ struct Question {
 
 /// The answer of a transfer.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Running {
+pub(crate) struct TransferStatus {
     /// In hexadecimal digits.
     pub(crate) transfer: String,
     pub(crate) pid: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Running {
 
 /// A transfer that was found.
 pub(crate) struct Found {
-    pub(crate) running: Running,
+    pub(crate) running: TransferStatus,
     name: std::ffi::OsString,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
 }
 
 /// Sets the limit of a transfer; returns its state once the sending end obeys.
-pub(crate) fn set_limit(home: &Home, found: &Found, limit: u64) -> Result<Running, Failure> {
+pub(crate) fn set_limit(home: &Home, found: &Found, limit: u64) -> Result<TransferStatus, Failure> {
     let question = Question { limit: Some(limit) };
     let answered = ask(&home.running()?, &found.name, &question).map_err(|error| {
         Failure::new(
@@ -113,7 +113,11 @@ pub(crate) fn set_limit(home: &Home, found: &Found, limit: u64) -> Result<Runnin
     }
 }
 
-fn ask(directory: &Path, name: &std::ffi::OsStr, question: &Question) -> std::io::Result<Running> {
+fn ask(
+    directory: &Path,
+    name: &std::ffi::OsStr,
+    question: &Question,
+) -> std::io::Result<TransferStatus> {
     let mut socket = UnixStream::connect(listener::short(directory)?.path(name))?;
     socket.set_read_timeout(Some(ANSWER_DEADLINE))?;
     socket.set_write_timeout(Some(ANSWER_DEADLINE))?;

@@ -9,7 +9,7 @@ use godwit_api::event::{ConnectionLost, Event, EventSink, Started};
 use godwit_run::{Control, Unconfirmed};
 
 use super::listener::Listener;
-use super::{CONFIRM_DEADLINE, Question, Running, read_line, write_line};
+use super::{CONFIRM_DEADLINE, Question, TransferStatus, read_line, write_line};
 use crate::home::Home;
 use crate::output::lost_time;
 
@@ -27,7 +27,7 @@ pub(crate) struct Steered {
 
 struct Shared {
     control: Control,
-    running: Mutex<Running>,
+    running: Mutex<TransferStatus>,
     /// Since when the other end is out of reach, and whether connections are open nevertheless.
     lost: Mutex<Option<(Instant, bool)>>,
 }
@@ -123,7 +123,7 @@ impl Shared {
             let error = question.limit.and_then(|limit| self.set_limit(limit));
             let figures = self.control.figures();
             let lost = *self.lost.lock().unwrap_or_else(PoisonError::into_inner);
-            let answer = Running {
+            let answer = TransferStatus {
                 limit: figures.limit,
                 bytes: figures.bytes,
                 lost_seconds: lost.map(|(since, _)| since.elapsed().as_secs_f64().round()),
@@ -150,7 +150,7 @@ impl Shared {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Running> {
+    fn lock(&self) -> MutexGuard<'_, TransferStatus> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use godwit_api::job::{ClaimId, HeldPart, Item, JobSpec, Member};
 use godwit_data_port::{Asker, Here};
 use godwit_net::{Cipher, ClientTls, Identity};
 use godwit_store::{Confine, FsStorage, RelPath, Storage};
-use godwit_worlds::{Running, begin, copy, surroundings};
+use godwit_worlds::{BegunTransfer, begin, copy, surroundings};
 use rustix::process::Signal;
 
 use super::rig::Rig;
@@ -51,7 +51,7 @@ impl Client<'_> {
         Asker::new(here, tls).ask(Some(&peer), &question, &mut |_| true)
     }
 
-    fn begin(&self, node: &Rig, items: Vec<Item>, settings: &[(&str, &str)]) -> Running {
+    fn begin(&self, node: &Rig, items: Vec<Item>, settings: &[(&str, &str)]) -> BegunTransfer {
         let spec = JobSpec {
             sources: vec![Endpoint::Local(self.rig.path("from"))],
             member: Some(Member {

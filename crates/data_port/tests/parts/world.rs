@@ -18,7 +18,7 @@ use godwit_run::local::ExportedFiles;
 use godwit_run::{Env, Home};
 use godwit_store::{Confine, FsStorage, RelPath, Storage};
 use godwit_worlds::{
-    DEADLINE, Ended, Running, begin, copy, data_port, export, node_home, surroundings, trust,
+    BegunTransfer, DEADLINE, Ended, begin, copy, data_port, export, node_home, surroundings, trust,
 };
 
 /// The minimum length of a part.
@@ -177,12 +177,12 @@ impl World {
         }
     }
 
-    pub(crate) fn begin(&self, spec: JobSpec) -> Running {
+    pub(crate) fn begin(&self, spec: JobSpec) -> BegunTransfer {
         self.begin_with(spec, None)
     }
 
     /// A job of the first node itself, between its exports.
-    pub(crate) fn begin_own(&self) -> Running {
+    pub(crate) fn begin_own(&self) -> BegunTransfer {
         let exports = ["from", "to"].map(|name| export(name, &self.path(name)));
         let spill = self.path("node0/spill");
         let exported = Exported::new(exports.to_vec(), spill, Default::default());
@@ -195,7 +195,7 @@ impl World {
         self.begin_with(spec, Some(Arc::new(exported)))
     }
 
-    fn begin_with(&self, spec: JobSpec, exports: Option<Arc<dyn ExportedFiles>>) -> Running {
+    fn begin_with(&self, spec: JobSpec, exports: Option<Arc<dyn ExportedFiles>>) -> BegunTransfer {
         let env = Env {
             base: Some(self.directory.path().to_owned()),
             exports,
@@ -269,7 +269,7 @@ impl World {
     #[track_caller]
     pub(crate) fn bring(&self, name: &str, settings: &[(&str, &str)]) -> Vec<(Item, PartDigest)> {
         let parts = self.parts(name);
-        let begun: Vec<Running> = (0..self.nodes.len())
+        let begun: Vec<BegunTransfer> = (0..self.nodes.len())
             .map(|node| {
                 let mine = parts.iter().skip(node).step_by(self.nodes.len());
                 self.begin(self.member(node, mine.cloned().collect(), settings))

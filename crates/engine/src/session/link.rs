@@ -68,13 +68,13 @@ struct LinkState {
 }
 
 /// A stream that is, or will be, attached to the engine.
-pub(super) struct Running {
+pub(super) struct LinkedStream {
     connection: Connection,
     // Dropped after the connection, so that a thread that waits for this drop finds the connection closed.
     link: Arc<Link>,
 }
 
-impl Drop for Running {
+impl Drop for LinkedStream {
     fn drop(&mut self) {
         lock(&self.link.state).running -= 1;
         self.link.changed.notify_all();
@@ -82,8 +82,8 @@ impl Drop for Running {
 }
 
 /// Main function of a thread that keeps one stream running, over one channel, until the transfer ends.
-fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Option<Running>) {
-    let carries = |stream: &Running| stream.connection.carries_blocks();
+fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Option<LinkedStream>) {
+    let carries = |stream: &LinkedStream| stream.connection.carries_blocks();
     let mut thread = stream
         .as_ref()
         .is_none_or(carries)
@@ -206,14 +206,14 @@ impl Link {
     }
 
     /// Attaches a stream to the engine; `None` if the transfer has ended.
-    pub(super) fn begin(self: &Arc<Self>, connection: Connection) -> Option<Running> {
+    pub(super) fn begin(self: &Arc<Self>, connection: Connection) -> Option<LinkedStream> {
         let mut state = lock(&self.state);
         if state.stopping {
             return None;
         }
         state.running += 1;
         drop(state);
-        Some(Running {
+        Some(LinkedStream {
             connection,
             link: Arc::clone(self),
         })
@@ -228,7 +228,7 @@ impl Link {
         self: &Arc<Self>,
         engine: &Engine,
         bounds: Bounds,
-        mut first: Option<Running>,
+        mut first: Option<LinkedStream>,
     ) -> std::io::Result<()> {
         let known = self.channels();
         let channels = self.connector.channels().min(CHANNELS_MAX);
@@ -265,7 +265,7 @@ impl Link {
         self: &Arc<Self>,
         engine: &Engine,
         channel: u32,
-        stream: Option<Running>,
+        stream: Option<LinkedStream>,
     ) -> std::io::Result<()> {
         // A stream that carries no blocks does not count for the channel.
         let counts = stream

@@ -13,7 +13,7 @@ use crate::basis::ends::{needs, reaches, sites_of};
 use crate::basis::error::JobsError;
 use crate::basis::pages::each_job;
 use crate::queue::kin::{Kin, Kinship};
-use crate::queue::order::Running;
+use crate::queue::order::ActiveJob;
 
 /// A node waits this long for each job that it runs more than the node with the fewest.
 const STEP: Duration = Duration::from_millis(250);
@@ -39,7 +39,7 @@ pub(crate) struct Nodes {
     own: String,
     exports: Vec<String>,
     /// Jobs that the other nodes run.
-    others: Vec<(String, Running)>,
+    others: Vec<(String, ActiveJob)>,
 }
 
 impl Nodes {
@@ -69,7 +69,7 @@ impl Nodes {
             let sites = sites_of(&job);
             let runner = job.runner.filter(|runner| runner.node != own);
             if let Some(runner) = runner {
-                let running = Running {
+                let running = ActiveJob {
                     owner: job.owner,
                     sites,
                 };
@@ -81,7 +81,7 @@ impl Nodes {
     }
 
     /// Jobs that the other nodes run.
-    pub(crate) fn elsewhere(&self) -> impl Iterator<Item = &Running> {
+    pub(crate) fn elsewhere(&self) -> impl Iterator<Item = &ActiveJob> {
         self.others.iter().map(|(_, running)| running)
     }
 
@@ -278,7 +278,7 @@ pub(crate) mod tests {
             others: others
                 .iter()
                 .map(|name| {
-                    let running = Running {
+                    let running = ActiveJob {
                         owner: String::new(),
                         sites: Vec::new(),
                     };

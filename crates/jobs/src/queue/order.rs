@@ -35,7 +35,7 @@ pub(crate) struct Rules {
 
 /// A job that runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Running {
+pub(crate) struct ActiveJob {
     pub(crate) owner: String,
     pub(crate) sites: Vec<String>,
 }
@@ -192,8 +192,8 @@ fn waits_for(of: &str, kept: Kept) -> String {
 /// Chooses. `waiting` has the jobs of each owner in their order; `elsewhere` are the running jobs of other nodes of the cluster.
 pub(crate) fn choose(
     waiting: Vec<Job>,
-    running: &[Running],
-    elsewhere: &[Running],
+    running: &[ActiveJob],
+    elsewhere: &[ActiveJob],
     rules: &Rules,
 ) -> Plan {
     let mut counts = Counts::default();

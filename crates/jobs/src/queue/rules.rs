@@ -7,7 +7,7 @@ use godwit_state::{Limit, LimitScope, Reader, Share, Timestamp};
 
 use crate::basis::error::JobsError;
 use crate::basis::zone::zone;
-use crate::queue::order::{Rules, Running, rate};
+use crate::queue::order::{ActiveJob, Rules, rate};
 
 /// Limits and shares at one moment.
 pub(crate) struct Policy {
@@ -68,7 +68,7 @@ impl Policy {
         own: Option<u64>,
         owner: &str,
         sites: &[String],
-        running: &[Running],
+        running: &[ActiveJob],
     ) -> u64 {
         let own = own.or_else(|| self.rate_of(LimitScope::JobDefault, None));
         let of_owner = running.iter().filter(|job| job.owner == owner).count();
@@ -99,7 +99,7 @@ impl Policy {
         own: Option<u64>,
         owner: &str,
         sites: &[String],
-        running: &[Running],
+        running: &[ActiveJob],
     ) -> Vec<(Timestamp, u64)> {
         if self.limits.iter().all(|limit| limit.windows.is_empty()) {
             return Vec::new();
@@ -174,7 +174,7 @@ mod tests {
             // A Wednesday, at midnight.
             at: Timestamp(1_795_564_800_000),
         };
-        let running = [Running {
+        let running = [ActiveJob {
             owner: "ada".to_owned(),
             sites: Vec::new(),
         }];

@@ -26,7 +26,7 @@ use crate::queue::flow;
 use crate::queue::kin;
 use crate::queue::merging;
 use crate::queue::nodes::{NO_NODE, Nodes, Seen};
-use crate::queue::order::{self, Rules, Running};
+use crate::queue::order::{self, ActiveJob, Rules};
 use crate::queue::prune::Pruner;
 use crate::queue::relay;
 use crate::queue::rules::Policy;
@@ -185,7 +185,7 @@ pub(crate) fn pass(queue: &Queue, reader: &Reader, seen: &mut Seen) -> Result<Du
     let due = relay::sift(queue, reader, &nodes, parted.free)?;
     let kinship = kin::read(reader, &this.name, &due)?;
     let (due, again) = seen.sift(due, &nodes, (&kinship, running.len()), Instant::now());
-    let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
+    let elsewhere: Vec<ActiveJob> = nodes.elsewhere().cloned().collect();
     let rules = Rules {
         parents: parted.parents,
         ..policy.rules(queue.jobs_max)
@@ -281,7 +281,7 @@ fn follow_up(
     reader: &Reader,
     policy: &Policy,
     nodes: &Nodes,
-) -> Result<Vec<Running>, JobsError> {
+) -> Result<Vec<ActiveJob>, JobsError> {
     let mut running = Vec::new();
     let mut claimed: Vec<(Job, RightsAtStart)> = Vec::new();
     let reports = &queue.attempts.reports;
@@ -299,13 +299,13 @@ fn follow_up(
             }
         }
         // An attempt that is stopping keeps its place until it has stopped.
-        running.push(Running {
+        running.push(ActiveJob {
             owner: attempt.owner,
             sites: attempt.sites,
         });
     }
     // Limits apply to the whole cluster.
-    let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
+    let all: Vec<ActiveJob> = running.iter().chain(nodes.elsewhere()).cloned().collect();
     let is_led = queue.this.replica.readiness().is_led_within(CUT_OFF);
     for (job, at_start) in claimed {
         // It may have been stopped, and the other nodes wait for a time only.
@@ -357,7 +357,7 @@ pub(crate) fn end(
 }
 
 /// Claims a job and starts its attempt.
-fn start(queue: &Queue, job: Job, policy: &Policy, running: &[Running]) -> Result<(), JobsError> {
+fn start(queue: &Queue, job: Job, policy: &Policy, running: &[ActiveJob]) -> Result<(), JobsError> {
     let claim = JobOp::Claim {
         runner: queue.runner.clone(),
         seen: job.epoch,
@@ -371,7 +371,7 @@ fn start(queue: &Queue, job: Job, policy: &Policy, running: &[Running]) -> Resul
     };
     let sites = sites_of(&job);
     let mut with = running.to_vec();
-    with.push(Running {
+    with.push(ActiveJob {
         owner: job.owner.clone(),
         sites: sites.clone(),
     });

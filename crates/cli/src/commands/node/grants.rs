@@ -30,13 +30,13 @@ pub(super) fn run(sub: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
 }
 
 /// The running node of a home, as far as it answers.
-struct Running {
+struct NodeRules {
     client: Client,
     /// Rules of the node; None if no node runs with this home.
     rules: Option<Result<Vec<AccessView>, ClientError>>,
 }
 
-impl Running {
+impl NodeRules {
     fn ask(home: &Home) -> Result<Self, Failure> {
         let client = Client::local(home.path().to_owned())?;
         let rules = match client.access().list() {
@@ -118,7 +118,7 @@ fn list(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         .iter()
         .map(|grant| AccessView::of(grant, None, clock.present()))
         .collect();
-    let node = Running::ask(home)?;
+    let node = NodeRules::ask(home)?;
     let of_state = node.of_state().unwrap_or_default();
     views.extend(of_state.into_iter().cloned());
     if matches.get_flag("json") {
@@ -189,7 +189,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         .transpose()?;
     let comment = optional(matches, "comment")?.unwrap_or_default();
     home.make()?;
-    let node = Running::ask(home)?;
+    let node = NodeRules::ask(home)?;
     check_exports(&places, &node, home)?;
     let is_at_sites = places.iter().any(|(site, _)| site.is_some());
     check_sites(is_at_sites, &subject, &node)?;
@@ -226,7 +226,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
 }
 
 /// Refuses rules at sites, unless they are for users and a running node keeps them.
-fn check_sites(is_at_sites: bool, subject: &Subject, node: &Running) -> Result<(), Failure> {
+fn check_sites(is_at_sites: bool, subject: &Subject, node: &NodeRules) -> Result<(), Failure> {
     if !is_at_sites {
         return Ok(());
     }
@@ -244,7 +244,7 @@ fn check_sites(is_at_sites: bool, subject: &Subject, node: &Running) -> Result<(
 }
 
 /// Prints which home was written to, and its reader.
-fn tell_place(home: &Home, node: &Running) {
+fn tell_place(home: &Home, node: &NodeRules) {
     let file = home.path().join("grants");
     let file = file.display();
     let system = super::connect::system_home();
@@ -263,7 +263,7 @@ fn tell_place(home: &Home, node: &Running) {
 }
 
 /// Refuses an unknown export, if the exports are known.
-fn check_exports(places: &[Where], node: &Running, home: &Home) -> Result<(), Failure> {
+fn check_exports(places: &[Where], node: &NodeRules, home: &Home) -> Result<(), Failure> {
     let named = places.iter().filter_map(|(site, area)| match area {
         Area::Export { name, .. } if site.is_none() => Some(name),
         _ => None,
@@ -299,7 +299,7 @@ fn check_exports(places: &[Where], node: &Running, home: &Home) -> Result<(), Fa
 }
 
 /// The exports of the running node, or those of its configuration, with a name for their origin.
-fn known_exports(node: &Running, home: &Home) -> Result<(Vec<String>, String), String> {
+fn known_exports(node: &NodeRules, home: &Home) -> Result<(Vec<String>, String), String> {
     if node.rules.is_some() {
         let exports = node.client.exports().map_err(|error| error.to_string())?;
         let names = exports.into_iter().map(|export| export.name).collect();
@@ -344,7 +344,7 @@ fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     for (_, area) in places.iter().filter(|(site, _)| site.is_none()) {
         removed.extend(file.remove(&subject, Some(area)).map_err(file_error)?);
     }
-    let node = Running::ask(home)?;
+    let node = NodeRules::ask(home)?;
     let mut left = file.list().map_err(file_error)?;
     for rule in node.of_state().unwrap_or_default() {
         let (Some(grant), Some(id)) = (rule.grant(), &rule.id) else {

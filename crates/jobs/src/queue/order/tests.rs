@@ -180,8 +180,8 @@ fn jobs_of_other_sites_leave_places_to_those_of_this_site() {
     }
 }
 
-fn running_of(jobs: &[Job], number: usize) -> Vec<Running> {
-    let running = jobs.iter().take(number).map(|job| Running {
+fn running_of(jobs: &[Job], number: usize) -> Vec<ActiveJob> {
+    let running = jobs.iter().take(number).map(|job| ActiveJob {
         sites: sites_of(job),
         owner: job.owner.clone(),
     });
@@ -207,7 +207,7 @@ fn a_heavier_share_gets_more_turns() {
 
 #[test]
 fn a_job_that_waits_for_a_full_site_does_not_delay_other_jobs() {
-    let running = [Running {
+    let running = [ActiveJob {
         owner: "alice".to_owned(),
         sites: vec!["siteB".to_owned()],
     }];

@@ -33,7 +33,7 @@ pub(super) struct Surroundings<'a> {
 }
 
 /// A running flow.
-pub(super) struct Running<'a> {
+pub(super) struct RunningFlow<'a> {
     pub(super) flow: &'a Flow,
     /// The port of the flow's server.
     port: u16,
@@ -84,7 +84,7 @@ const SAID: [&str; 2] = ["said-by-client", "said-by-server"];
 /// Largest number of stored events of one flow.
 const EVENTS_MAX: usize = 2000;
 
-impl<'a> Running<'a> {
+impl<'a> RunningFlow<'a> {
     /// Starts the server, and prepares the client.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use super::super::place::{CableSpec, Place, PlaceSpec};
 use super::super::process::Side;
 use super::super::runner::STEAL_MAX;
 use super::super::world::World;
-use super::flow::{Running, Surroundings, Trace};
+use super::flow::{RunningFlow, Surroundings, Trace};
 use super::row::{Cut, Net, Row, Turn};
 use super::series::Series;
 use super::watch;
@@ -80,16 +80,16 @@ fn run_in(
             scratch: scratch.join(number.to_string()),
             set: set.filter(|_| super::flow::load(flow).is_some()),
         };
-        flows.push(Running::prepare(flow, &around).context(flow.title.clone())?);
+        flows.push(RunningFlow::prepare(flow, &around).context(flow.title.clone())?);
     }
     let before = Ticks::now()?;
     let line_before = place.line_cpu_seconds();
     let mut cables = BTreeMap::new();
     let mut cutting = turn.cut.map(Cutting::new);
     let started = Instant::now();
-    let over = |flows: &mut Vec<Running<'_>>, cables: &mut BTreeMap<_, _>| {
+    let over = |flows: &mut Vec<RunningFlow<'_>>, cables: &mut BTreeMap<_, _>| {
         let seen = watch::connections(place.at(Side::Source, command("ss")));
-        if let Some(pid) = flows.iter().find_map(Running::pid) {
+        if let Some(pid) = flows.iter().find_map(RunningFlow::pid) {
             watch::devices(pid, CABLE, started.elapsed().as_secs_f64(), cables);
         }
         let mut over = true;
