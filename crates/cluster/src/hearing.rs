@@ -209,7 +209,7 @@ fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, R
         live.hear(said, now);
         ages = live.ages(now);
     }
-    Ok(ClusterAnswer::Heard {
+    Ok(ClusterAnswer::Announced {
         leads,
         leader: shared.leader(),
         ages,

@@ -177,14 +177,14 @@ impl<'a> Announcing<'a> {
         let answer = sites.ask(Some(to), &self.question, &mut |_| Instant::now() < until)?;
         match answer {
             Answer::Cluster(answer) => match *answer {
-                ClusterAnswer::Heard {
+                ClusterAnswer::Announced {
                     leads: true, ages, ..
                 } => {
                     let leader = to.identity.clone();
                     self.note_ages(&leader, &ages);
                     Ok(None)
                 }
-                ClusterAnswer::Heard {
+                ClusterAnswer::Announced {
                     leader: Some(leader),
                     ..
                 } => Ok(Some(leader)),

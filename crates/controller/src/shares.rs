@@ -38,7 +38,7 @@ enum Load {
 
 /// The share that a node has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Given {
+struct GrantedShare {
     share: u64,
     /// The largest share that the node may follow, which is not less; none if that is not known.
     most: Option<u64>,
@@ -92,7 +92,7 @@ impl Answers {
 /// A node of the source.
 #[derive(Debug)]
 struct Known {
-    given: Given,
+    given: GrantedShare,
     /// When the state last had a larger share.
     since: Duration,
     answers: Option<Answers>,
@@ -107,7 +107,7 @@ struct Known {
 impl Known {
     fn new(now: Duration, in_force: Option<u64>) -> Self {
         Self {
-            given: Given {
+            given: GrantedShare {
                 share: in_force.unwrap_or(0),
                 // An earlier controller may have given more, a moment ago.
                 most: match in_force {
@@ -151,7 +151,7 @@ impl Known {
 
     /// Notes whether the node follows its share by now. `in_force` is the share that the state has.
     fn follow(&mut self, now: Duration, in_force: Option<u64>) {
-        let Given { share, most } = self.given;
+        let GrantedShare { share, most } = self.given;
         if most == Some(share) {
             return;
         }
@@ -250,7 +250,7 @@ impl Shares {
         for (node, known) in &mut self.nodes {
             if limit == 0 {
                 known.since = now;
-                known.given = Given {
+                known.given = GrantedShare {
                     share: 0,
                     most: None,
                 };
@@ -268,7 +268,7 @@ impl Shares {
         let mut here: Vec<&mut Known> = here.collect();
         let equal = limit / (here.len() as u64).max(1);
         let loads: Vec<Load> = here.iter().map(|known| known.load(now, equal)).collect();
-        let given: Vec<Given> = here.iter().map(|known| known.given).collect();
+        let given: Vec<GrantedShare> = here.iter().map(|known| known.given).collect();
         let shares = step(limit, kept, &given, &wanted(limit, &loads));
         for (known, share) in here.iter_mut().zip(shares) {
             known.give(now, share);
@@ -308,7 +308,7 @@ fn wanted(limit: u64, loads: &[Load]) -> Vec<u64> {
 }
 
 /// The shares of the next moment on the way to the wanted ones. `kept` is followed by nodes that have left.
-fn step(limit: u64, kept: u64, given: &[Given], wanted: &[u64]) -> Vec<u64> {
+fn step(limit: u64, kept: u64, given: &[GrantedShare], wanted: &[u64]) -> Vec<u64> {
     let each = given.iter().zip(wanted);
     let shares: Vec<u64> = each
         .map(|(given, wanted)| match (given.most, given.share) {
@@ -318,7 +318,7 @@ fn step(limit: u64, kept: u64, given: &[Given], wanted: &[u64]) -> Vec<u64> {
             (None, share) => share.min(*wanted),
         })
         .collect();
-    let most = |given: &Given| given.most.unwrap_or(u64::MAX);
+    let most = |given: &GrantedShare| given.most.unwrap_or(u64::MAX);
     let kept = given
         .iter()
         .fold(kept, |sum, given| sum.saturating_add(most(given)));

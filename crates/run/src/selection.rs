@@ -41,7 +41,7 @@ fn rules(sources: &[RuleSource], from0: bool) -> Result<Vec<job::Rule>, Failure>
     for source in sources {
         let flag = if source.include { "include" } else { "exclude" };
         match &source.from {
-            RuleText::Given(text) => {
+            RuleText::Inline(text) => {
                 let rule = parse_rule(text.as_encoded_bytes(), source.include)
                     .map_err(|error| Failure::usage(format!("--{flag}: {error}")))?;
                 rules.push(rule);

@@ -13,7 +13,7 @@ use godwit_api::job::{JobKind, JobSpec, ListForm, Selection};
 use godwit_engine::governor::{Governor, Resources};
 use godwit_run::{Control, Env, Home, Process, Runner};
 use godwit_worlds::{
-    BegunTransfer, DEADLINE, Heard, TREE_FILES, begin, contents, copy, surroundings, tree,
+    BegunTransfer, DEADLINE, EventLog, TREE_FILES, begin, contents, copy, surroundings, tree,
 };
 
 /// Slow: a megabyte takes a quarter of an hour.
@@ -221,7 +221,7 @@ fn destinations_of_one_process_share_the_syncs_of_their_file_system() {
 fn paths_of_a_job_begin_at_its_base() {
     let world = World::new();
     world.tree(0);
-    let (env, heard) = (world.env(), Arc::new(Heard::default()));
+    let (env, heard) = (world.env(), Arc::new(EventLog::default()));
     let events = Arc::clone(&heard) as Arc<dyn EventSink>;
     let spec = copy("tree0", "copy0", &[("manifest", "m"), ("failed", "f")]);
     let ended = Runner::run(&spec, &env, &events, &Control::default());
@@ -262,7 +262,7 @@ fn failed_entries_are_told_with_their_source_and_their_reason() {
         ],
         ..copy("tree0", "copies", &[("failed", "list")])
     };
-    let heard = Arc::new(Heard::default());
+    let heard = Arc::new(EventLog::default());
     let events = Arc::clone(&heard) as Arc<dyn EventSink>;
     let ended = Runner::run(&spec, &world.env(), &events, &Control::default());
     drop(sockets);
@@ -312,7 +312,7 @@ fn an_invalid_job_is_refused_before_any_file_is_made() {
             "the list is missing",
         ),
     ] {
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(EventLog::default());
         let events = Arc::clone(&heard) as Arc<dyn EventSink>;
         let ended = Runner::run(&spec, &world.env(), &events, &Control::default());
         let failure = ended.expect_err("refused");

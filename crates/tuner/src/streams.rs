@@ -422,7 +422,7 @@ impl StreamTuner {
         match result {
             Lowered::GoOn => return None,
             Lowered::Back => {}
-            Lowered::Keep | Lowered::Given => {
+            Lowered::Keep | Lowered::Shared => {
                 // If other transfers took a part, the series ends, because the part is not a loss.
                 self.learned.kept = (result == Lowered::Keep).then_some(lower.series);
                 if lower.why == Why::Queue {

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use nodes::{data_port, export, node_home, trust};
 pub use nowhere::Nowhere;
 pub use surroundings::surroundings;
-pub use transfers::{BegunTransfer, Ended, Heard, begin, copy};
+pub use transfers::{BegunTransfer, Ended, EventLog, begin, copy};
 pub use trees::{TREE_FILES, contents, tree};
 
 /// Limit of any wait. An expected event happens much sooner.

@@ -36,7 +36,7 @@ pub fn copy(source: &str, destination: &str, settings: &[(&str, &str)]) -> JobSp
 /// Starts a transfer.
 #[must_use]
 pub fn begin(spec: JobSpec, env: Env) -> BegunTransfer {
-    let (heard, control) = (Arc::new(Heard::default()), Control::default());
+    let (heard, control) = (Arc::new(EventLog::default()), Control::default());
     let events = Arc::clone(&heard) as Arc<dyn EventSink>;
     let steered = control.clone();
     let thread = thread::spawn(move || Runner::run(&spec, &env, &events, &steered));
@@ -50,7 +50,7 @@ pub fn begin(spec: JobSpec, env: Env) -> BegunTransfer {
 /// A transfer that runs in a thread of the test.
 pub struct BegunTransfer {
     /// The events that it has sent.
-    pub heard: Arc<Heard>,
+    pub heard: Arc<EventLog>,
     /// Steers it.
     pub control: Control,
     thread: JoinHandle<Result<Summary, Failure>>,
@@ -72,19 +72,19 @@ impl BegunTransfer {
 
 /// All events of a transfer.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct EventLog {
     events: Mutex<Vec<Event>>,
     more: Condvar,
 }
 
-impl EventSink for Heard {
+impl EventSink for EventLog {
     fn tell(&self, event: Event) {
         self.events().push(event);
         self.more.notify_all();
     }
 }
 
-impl Heard {
+impl EventLog {
     /// Waits for an event.
     ///
     /// # Panics

@@ -47,7 +47,7 @@ pub struct RuleSource {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RuleText {
     /// In the setting itself.
-    Given(OsString),
+    Inline(OsString),
     /// In a file, one rule per line.
     File(PathBuf),
 }
@@ -137,7 +137,7 @@ fn rules(values: &Values) -> Vec<RuleSource> {
             from: if is_file {
                 RuleText::File(text.into())
             } else {
-                RuleText::Given(text.clone())
+                RuleText::Inline(text.clone())
             },
         });
         if matches!(origin, Origin::Flag(_)) {
@@ -209,10 +209,10 @@ mod tests {
         let file = "exclude-from = 'f'\n";
         let rule = |include, from| RuleSource { include, from };
         let expected = [
-            rule(false, RuleText::Given("a".into())),
+            rule(false, RuleText::Inline("a".into())),
             rule(true, RuleText::File("b".into())),
-            rule(false, RuleText::Given("c".into())),
-            rule(true, RuleText::Given("d".into())),
+            rule(false, RuleText::Inline("c".into())),
+            rule(true, RuleText::Inline("d".into())),
             rule(false, RuleText::File("f".into())),
         ];
         assert_eq!(settings(&typed, file).expect("valid").rules, expected);

@@ -132,7 +132,10 @@ fn the_leader_takes_no_user_for_an_account_below_the_level_of_the_state() {
         };
         let question = ClusterQuestion::Announce(Box::new(said));
         let answer = cluster.answer("gw1-dtn2", question).expect("heard");
-        assert!(matches!(answer, ClusterAnswer::Heard { leads: true, .. }));
+        assert!(matches!(
+            answer,
+            ClusterAnswer::Announced { leads: true, .. }
+        ));
         beat(&cluster.shared).expect("a beat");
         let row: Option<Node> = replica.reader().object("dtn2").expect("read");
         assert_eq!(row.expect("a row").admins, admitted, "{reported:?}");

@@ -38,7 +38,7 @@ enum Links {
         merge: Box<SpillMerge>,
         first: Option<Box<ScanEntry>>,
     },
-    Given,
+    Returned,
 }
 
 /// How a scan looks at names.
@@ -134,14 +134,14 @@ impl FsScan {
 
     /// The next of the files with several names.
     fn next_link(&mut self) -> Option<ScanItem> {
-        let links = std::mem::replace(&mut self.links, Links::Given);
+        let links = std::mem::replace(&mut self.links, Links::Returned);
         let (mut merge, mut first) = match links {
             Links::Collecting => match self.crew.take_aside()?.finish() {
                 Ok(merge) => (Box::new(merge), None),
                 Err(error) => return Some(self.links_lost(&error)),
             },
             Links::Giving { merge, first } => (merge, first),
-            Links::Given => return None,
+            Links::Returned => return None,
         };
         let entry = match merge.next_record() {
             Ok(record) => decode(&record?),

@@ -39,7 +39,7 @@ pub(super) enum Lowered {
     /// Fewer streams are as fast.
     Keep,
     /// Fewer streams keep their share of a queue that other transfers use, and the others get the rest.
-    Given,
+    Shared,
     /// Fewer streams are not enough.
     Back,
 }
@@ -69,7 +69,7 @@ impl Lower {
         // or more. A part of the streams then keeps this share, because the others have as many as before.
         let part = f64::from(to) / f64::from(self.from);
         if is_queued && moved >= self.before * 2.0 * part / (1.0 + part) {
-            return Lowered::Given;
+            return Lowered::Shared;
         }
         if is_kept {
             return Lowered::Keep;

@@ -1,12 +1,12 @@
 // Owns one sentence for each event of a job's log. An event that it does not know is shown by its name.
 import { bytes, count, rate } from '../../lib/format';
 
-type Told = Record<string, unknown>;
+type LoggedEvent = Record<string, unknown>;
 
 const text = (value: unknown) => (value === null || value === undefined ? '' : String(value));
 const number = (value: unknown) => (typeof value === 'number' ? value : null);
 
-export function said(event: Told): string {
+export function said(event: LoggedEvent): string {
   switch (event['event']) {
     case 'started':
       return event['resumed'] ? 'The transfer resumes where it was.' : 'The transfer starts.';
@@ -27,7 +27,7 @@ export function said(event: Told): string {
     case 'paused':
       return 'The transfer is paused.';
     case 'channels': {
-      const channels = (event['channels'] as Told[] | undefined) ?? [];
+      const channels = (event['channels'] as LoggedEvent[] | undefined) ?? [];
       return channels
         .map((one) => `${text(one['name'])}: ${text(one['streams'])} streams, ${rate(number(one['bytes_per_second']))}`)
         .join('; ');
@@ -46,7 +46,7 @@ export function said(event: Told): string {
 }
 
 /** How an event is marked in the log. */
-export function kindOf(event: Told): 'bad' | 'warn' | 'plain' {
+export function kindOf(event: LoggedEvent): 'bad' | 'warn' | 'plain' {
   const name = event['event'];
   if (name === 'error' || name === 'failed') return 'bad';
   return name === 'connection_lost' || name === 'different' || name === 'extra' ? 'warn' : 'plain';

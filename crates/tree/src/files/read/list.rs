@@ -59,7 +59,7 @@ enum Links {
         merge: SpillMerge,
         first: Option<(Vec<u8>, RelPath)>,
     },
-    Given,
+    Returned,
 }
 
 impl ListWork {
@@ -284,9 +284,9 @@ impl ListWork {
 
     /// Offers some of the files with several names; false once there are none.
     fn give_links(&mut self, out: &mut Offers) -> bool {
-        let links = std::mem::replace(&mut self.links, Links::Given);
+        let links = std::mem::replace(&mut self.links, Links::Returned);
         let (mut merge, mut first) = match links {
-            Links::Given => return false,
+            Links::Returned => return false,
             Links::Giving { merge, first } => (merge, first),
             Links::Collecting(sorter) => match sorter.finish() {
                 Ok(merge) => (merge, None),

@@ -7,9 +7,9 @@ use godwit_testkit::MemoryStorage;
 use super::*;
 
 /// A list of some names that are there from the beginning.
-struct Given(Vec<u8>);
+struct NamesInMemory(Vec<u8>);
 
-impl Names for Given {
+impl Names for NamesInMemory {
     fn next(&mut self, out: &mut Vec<u8>, _: Duration) -> Supply {
         out.append(&mut self.0);
         Supply::End
@@ -62,7 +62,7 @@ fn the_directories_above_a_name_are_offered_in_bounded_batches() {
     names.push(0);
     let list = ListWork::new(
         root(),
-        Box::new(Given(names)),
+        Box::new(NamesInMemory(names)),
         Selecting::all(),
         spill.path(),
     );
@@ -74,7 +74,7 @@ fn the_directories_above_an_item_are_offered_in_bounded_batches() {
     let spill = tempfile::tempdir().unwrap();
     let file = deep().join(b"file").unwrap();
     let item = WorkItem::new(file.as_bytes().to_vec(), 1, &Portion::Whole).unwrap();
-    let none = Box::new(Given(Vec::new()));
+    let none = Box::new(NamesInMemory(Vec::new()));
     let list = ListWork::new(root(), none, Selecting::all(), spill.path()).with_items(vec![item]);
     assert_eq!(offered(list), with_those_above(&file));
 }
