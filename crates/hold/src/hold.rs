@@ -16,7 +16,7 @@ use crate::{Answer, AskId, Bound, Destination, Figures, Lane, Outcome, ReadId, T
 
 /// Blocks of one source that several destinations share. `K` is a key, `B` a cheap handle of contents, `E` a reason of failure.
 #[derive(Debug)]
-pub struct Hold<K, B, E> {
+pub struct ReadHold<K, B, E> {
     pub(crate) bound: Bound,
     pub(crate) destinations: Destinations,
     pub(crate) slots: HashMap<K, Slot>,
@@ -72,7 +72,7 @@ pub(crate) struct BlockQuestion<K, E> {
     pub(crate) failed: Option<E>,
 }
 
-impl<K: Clone + Eq + Hash, B: Clone, E: Clone> Hold<K, B, E> {
+impl<K: Clone + Eq + Hash, B: Clone, E: Clone> ReadHold<K, B, E> {
     /// An empty hold.
     #[must_use]
     pub fn new(bound: Bound) -> Self {
@@ -227,7 +227,7 @@ impl<K: Clone + Eq + Hash, B: Clone, E: Clone> Hold<K, B, E> {
 }
 
 /// Only a destination that sends nothing loses anything by waiting.
-fn settle<K, B, E>(hold: &mut Hold<K, B, E>, now: Duration) {
+fn settle<K, B, E>(hold: &mut ReadHold<K, B, E>, now: Duration) {
     let waiting = hold.for_room.iter().filter_map(|id| hold.asks.get(id));
     let held_up = waiting.filter(|ask| hold.destinations.is_held_up(now, ask.from.0));
     let awaited = held_up.fold(0, |all, ask| all | ask.awaited);
@@ -235,7 +235,7 @@ fn settle<K, B, E>(hold: &mut Hold<K, B, E>, now: Duration) {
 }
 
 fn remove_ask<K: Eq + Hash, B, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     now: Duration,
     id: AskId,
 ) -> Option<BlockQuestion<K, E>> {
@@ -253,7 +253,7 @@ fn remove_ask<K: Eq + Hash, B, E>(
 }
 
 fn answer<K: Clone + Eq + Hash, B: Clone, E: Clone>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     now: Duration,
     asked: BlockQuestion<K, E>,
     id: Option<AskId>,
@@ -316,7 +316,7 @@ fn answer<K: Clone + Eq + Hash, B: Clone, E: Clone>(
 }
 
 fn take<K: Clone + Eq + Hash, B: Clone, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     who: Destination,
     number: u64,
 ) -> Answer<B, E> {
@@ -335,7 +335,7 @@ fn take<K: Clone + Eq + Hash, B: Clone, E>(
 }
 
 fn wait<K: Eq + Hash, B, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     now: Duration,
     asked: BlockQuestion<K, E>,
     id: Option<AskId>,
@@ -351,7 +351,7 @@ fn wait<K: Eq + Hash, B, E>(
 }
 
 fn begin<K: Clone + Eq + Hash, B, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     now: Duration,
     asked: BlockQuestion<K, E>,
     manner: Manner,

@@ -21,7 +21,7 @@ mod tests;
 
 use std::time::Duration;
 
-pub use hold::Hold;
+pub use hold::ReadHold;
 
 /// Most destinations of one source: the bits of a mask.
 pub const DESTINATIONS_MAX: usize = 64;
@@ -78,11 +78,11 @@ pub struct Bound {
 /// The next act of an asker.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Answer<B, E> {
-    /// Copy the block, then call [`Hold::taken`].
+    /// Copy the block, then call [`ReadHold::taken`].
     Take(TakeId, B),
-    /// Read, then call [`Hold::finish`]. If the flag is false, the contents are not kept.
+    /// Read, then call [`ReadHold::finish`]. If the flag is false, the contents are not kept.
     Read(ReadId, bool),
-    /// Wait until woken, or until this time, then call [`Hold::again`].
+    /// Wait until woken, or until this time, then call [`ReadHold::again`].
     Wait(AskId, Option<Duration>),
     /// The destination that read for this asker has failed.
     Failed(E),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Destination;
 use crate::blocks::{Changed, Kept};
 use crate::destinations::{Mask, bit};
-use crate::hold::{Hold, Reading, Slot};
+use crate::hold::{ReadHold, Reading, Slot};
 use crate::seen::Seen;
 
 pub(crate) enum Room {
@@ -18,7 +18,7 @@ pub(crate) enum Room {
 
 /// Makes room for a block.
 pub(crate) fn room<K: Clone + Eq + Hash, B, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     now: Duration,
     bytes: u64,
     is_spare: bool,
@@ -55,7 +55,7 @@ pub(crate) fn room<K: Clone + Eq + Hash, B, E>(
 }
 
 pub(crate) fn keep<K: Clone + Eq + Hash, B, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     number: u64,
     read: &Reading<K>,
     content: B,
@@ -79,7 +79,7 @@ pub(crate) fn keep<K: Clone + Eq + Hash, B, E>(
 }
 
 pub(crate) fn change_block<K: Clone + Eq + Hash, B, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     number: u64,
     change: impl FnOnce(&mut Kept<K, B>),
 ) {
@@ -101,7 +101,7 @@ pub(crate) fn change_block<K: Clone + Eq + Hash, B, E>(
 }
 
 pub(crate) fn change_all<K: Clone + Eq + Hash, B, E>(
-    hold: &mut Hold<K, B, E>,
+    hold: &mut ReadHold<K, B, E>,
     change: impl Fn(&mut Kept<K, B>),
 ) {
     let current = hold.destinations.current();
@@ -114,23 +114,26 @@ pub(crate) fn change_all<K: Clone + Eq + Hash, B, E>(
     }
 }
 
-pub(crate) fn drop_block<K: Eq + Hash, B, E>(hold: &mut Hold<K, B, E>, block: &Kept<K, B>) {
+pub(crate) fn drop_block<K: Eq + Hash, B, E>(hold: &mut ReadHold<K, B, E>, block: &Kept<K, B>) {
     hold.slots.remove(&block.key);
     release(hold, block.bytes);
 }
 
-pub(crate) const fn release<K, B, E>(hold: &mut Hold<K, B, E>, bytes: u64) {
+pub(crate) const fn release<K, B, E>(hold: &mut ReadHold<K, B, E>, bytes: u64) {
     hold.held.0 = hold.held.0.saturating_sub(bytes + hold.bound.beside);
     hold.held.1 = hold.held.1.saturating_sub(1);
 }
 
-pub(crate) fn make_current<K: Clone + Eq + Hash, B, E>(hold: &mut Hold<K, B, E>, who: Destination) {
+pub(crate) fn make_current<K: Clone + Eq + Hash, B, E>(
+    hold: &mut ReadHold<K, B, E>,
+    who: Destination,
+) {
     if hold.destinations.make_current(who) {
         sort_all(hold);
     }
 }
 
-pub(crate) fn make_behind<K: Clone + Eq + Hash, B, E>(hold: &mut Hold<K, B, E>, of: Mask) {
+pub(crate) fn make_behind<K: Clone + Eq + Hash, B, E>(hold: &mut ReadHold<K, B, E>, of: Mask) {
     if of == 0 {
         return;
     }
@@ -140,21 +143,21 @@ pub(crate) fn make_behind<K: Clone + Eq + Hash, B, E>(hold: &mut Hold<K, B, E>, 
 }
 
 /// Without a destination that keeps up, all that are here begin again.
-pub(crate) fn renew_if_none_is_current<K, B, E>(hold: &mut Hold<K, B, E>) {
+pub(crate) fn renew_if_none_is_current<K, B, E>(hold: &mut ReadHold<K, B, E>) {
     if hold.destinations.current() == 0 {
         hold.destinations.make_all_current();
         hold.seen = Seen::default();
     }
 }
 
-pub(crate) fn sort_all<K: Clone + Eq + Hash, B, E>(hold: &mut Hold<K, B, E>) {
+pub(crate) fn sort_all<K: Clone + Eq + Hash, B, E>(hold: &mut ReadHold<K, B, E>) {
     change_all(hold, |_| {});
 }
 
-pub(crate) fn wake_for_room<K, B, E>(hold: &mut Hold<K, B, E>) {
+pub(crate) fn wake_for_room<K, B, E>(hold: &mut ReadHold<K, B, E>) {
     hold.woken.extend(&hold.for_room);
 }
 
-pub(crate) fn wake_for_storage<K, B, E>(hold: &mut Hold<K, B, E>) {
+pub(crate) fn wake_for_storage<K, B, E>(hold: &mut ReadHold<K, B, E>) {
     hold.woken.extend(&hold.for_storage);
 }

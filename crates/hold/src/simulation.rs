@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use godwit_seeded::Seeded;
 
-use crate::{Answer, AskId, Bound, Destination, Hold, Lane, Outcome, ReadId, TakeId};
+use crate::{Answer, AskId, Bound, Destination, Lane, Outcome, ReadHold, ReadId, TakeId};
 
 const BLOCK: u64 = 512 << 10;
 
@@ -87,7 +87,7 @@ enum Event {
 
 struct Run<'a> {
     world: &'a World,
-    hold: Hold<u64, u64, u64>,
+    hold: ReadHold<u64, u64, u64>,
     now: Duration,
     events: BinaryHeap<Reverse<(Duration, u64, Event)>>,
     number: u64,
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
         let count = world.links.len();
         let mut run = Self {
             world,
-            hold: Hold::new(world.bound),
+            hold: ReadHold::new(world.bound),
             now: Duration::ZERO,
             events: BinaryHeap::new(),
             number: 0,

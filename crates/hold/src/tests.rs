@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use crate::{Answer, Bound, Destination, Hold, Lane, Outcome, PATIENCE_FIRST, ReadId};
+use crate::{Answer, Bound, Destination, Lane, Outcome, PATIENCE_FIRST, ReadHold, ReadId};
 
 const A: Destination = Destination(0);
 const B: Destination = Destination(1);
 const C: Destination = Destination(2);
 
-type Small = Hold<&'static str, &'static str, &'static str>;
+type Small = ReadHold<&'static str, &'static str, &'static str>;
 
 fn hold(bytes: u64, of: &[Destination]) -> Small {
-    let mut hold = Hold::new(Bound {
+    let mut hold = ReadHold::new(Bound {
         bytes,
         blocks: 100,
         beside: 0,

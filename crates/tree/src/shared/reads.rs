@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::ReadError;
 use godwit_hold::{
-    Answer, AskId, Bound, Destination, Figures, Hold, Lane, Outcome, ReadId, TakeId,
+    Answer, AskId, Bound, Destination, Figures, Lane, Outcome, ReadHold, ReadId, TakeId,
 };
 use godwit_proto::{EntryId, Fault, Record};
 
@@ -82,7 +82,7 @@ enum Failure {
     Failed(Fault),
 }
 
-type KeyHold = Hold<Key, Arc<Contents>, Failure>;
+type KeyHold = ReadHold<Key, Arc<Contents>, Failure>;
 
 /// The reads of several destinations.
 pub(super) struct Reads {
@@ -105,7 +105,7 @@ impl Reads {
         };
         Self {
             state: Mutex::new(State {
-                hold: Hold::new(bound),
+                hold: ReadHold::new(bound),
                 waiting: HashMap::new(),
             }),
             began: Instant::now(),
