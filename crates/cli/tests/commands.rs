@@ -18,7 +18,7 @@ fn godwit<S: AsRef<OsStr>>(home: &Path, line: &[S]) -> Output {
 }
 
 /// Expects success; returns the output.
-fn told(home: &Path, line: &[&str]) -> String {
+fn output_of(home: &Path, line: &[&str]) -> String {
     let output = godwit(home, line);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{line:?}: {complaint}");
@@ -41,10 +41,10 @@ fn homes() -> (TempDir, TempDir) {
 fn an_identity_is_one_line_and_stays_the_same() {
     let (home, other) = homes();
     let inside = home.path().join("made/here");
-    let first = told(&inside, &["id"]);
+    let first = output_of(&inside, &["id"]);
     assert!(first.starts_with("gw1-") && first.ends_with('\n') && first.lines().count() == 1);
-    assert_eq!(told(&inside, &["id"]), first);
-    assert_ne!(told(other.path(), &["id"]), first);
+    assert_eq!(output_of(&inside, &["id"]), first);
+    assert_ne!(output_of(other.path(), &["id"]), first);
     let mode = fs::metadata(&inside).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
@@ -52,9 +52,9 @@ fn an_identity_is_one_line_and_stays_the_same() {
 #[test]
 fn grants_are_given_and_taken_back() {
     let (home, other) = homes();
-    let id = told(other.path(), &["id"]).trim().to_owned();
+    let id = output_of(other.path(), &["id"]).trim().to_owned();
     let grants = || fs::read_to_string(home.path().join("grants")).expect("written");
-    let allow = |more: &[&str]| told(home.path(), &[&["access", "allow", &id], more].concat());
+    let allow = |more: &[&str]| output_of(home.path(), &[&["access", "allow", &id], more].concat());
     allow(&["--export", "data"]);
     assert!(
         grants().contains(&format!("{id} data read\n")),
@@ -83,23 +83,23 @@ fn grants_are_given_and_taken_back() {
         complaint.contains("may still write all exports, by a wider grant"),
         "{complaint}"
     );
-    told(home.path(), &["access", "deny", &id]);
+    output_of(home.path(), &["access", "deny", &id]);
     assert!(!grants().contains(&id), "{}", grants());
-    told(home.path(), &["access", "deny", &id]);
+    output_of(home.path(), &["access", "deny", &id]);
 }
 
 #[test]
 fn a_node_is_trusted_by_its_address() {
     let (home, other) = homes();
-    let first = told(home.path(), &["id"]).trim().to_owned();
-    let second = told(other.path(), &["id"]).trim().to_owned();
-    told(home.path(), &["trust", "DTN2.example.org", &first]);
-    let text = told(home.path(), &["trust", "dtn2.example.org:7272", &second]);
+    let first = output_of(home.path(), &["id"]).trim().to_owned();
+    let second = output_of(other.path(), &["id"]).trim().to_owned();
+    output_of(home.path(), &["trust", "DTN2.example.org", &first]);
+    let text = output_of(home.path(), &["trust", "dtn2.example.org:7272", &second]);
     assert_eq!(
         text,
         format!("dtn2.example.org:7272 is trusted as {second}, no longer as {first}\n")
     );
-    told(home.path(), &["trust", "[::1]:9", &first]);
+    output_of(home.path(), &["trust", "[::1]:9", &first]);
     let known = fs::read_to_string(home.path().join("known_peers")).expect("written");
     assert!(
         known.contains(&format!("dtn2.example.org:7272 {second}\n")),
@@ -195,23 +195,23 @@ fn help_goes_to_standard_output() {
         &["help", "serve"],
         &["--version"],
     ] {
-        assert!(told(home.path(), line).contains("godwit"), "{line:?}");
+        assert!(output_of(home.path(), line).contains("godwit"), "{line:?}");
     }
-    assert!(told(home.path(), &["help", "cp"]).contains("GODWIT_RETRY_FOR"));
+    assert!(output_of(home.path(), &["help", "cp"]).contains("GODWIT_RETRY_FOR"));
 }
 
 #[test]
 fn the_short_help_fits_a_screen_and_the_long_one_has_all() {
     let (home, _) = homes();
     for command in ["cp", "sync"] {
-        let short = told(home.path(), &[command, "-h"]);
+        let short = output_of(home.path(), &[command, "-h"]);
         let (lines, columns) = (
             short.lines().count(),
             short.lines().map(|line| line.chars().count()).max(),
         );
         assert!(lines <= 50, "{lines} lines: {short}");
         assert!(columns <= Some(80), "{columns:?} columns: {short}");
-        let long = told(home.path(), &[command, "--help"]);
+        let long = output_of(home.path(), &[command, "--help"]);
         for text in [&short, &long] {
             for words in ["--exclude", "--limit", "Examples:", "[OPTIONS] SOURCE"] {
                 assert!(text.contains(words), "{words}: {text}");
@@ -233,9 +233,9 @@ fn the_short_help_fits_a_screen_and_the_long_one_has_all() {
         );
     }
     // A switch may still have a value beside the help.
-    assert!(told(home.path(), &["cp", "--verify=false", "--help"]).contains("Usage: godwit"));
+    assert!(output_of(home.path(), &["cp", "--verify=false", "--help"]).contains("Usage: godwit"));
     let usage = "Usage: godwit cp [OPTIONS] SOURCE... DESTINATION";
-    assert!(told(home.path(), &["cp", "-h"]).contains(usage));
+    assert!(output_of(home.path(), &["cp", "-h"]).contains(usage));
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_token_that_others_can_read_is_not_used_and_not_shown() {
 
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("set");
     let fingerprint = "ab".repeat(32);
-    told(
+    output_of(
         home.path(),
         &["node", "trust", "https://127.0.0.1:1", &fingerprint],
     );

@@ -19,7 +19,7 @@ fn godwit(line: &[&str]) -> Output {
 }
 
 /// The output of a command that needs no home.
-fn told(line: &[&str]) -> String {
+fn output_of(line: &[&str]) -> String {
     let output = godwit(line);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{line:?}: {complaint}");
@@ -29,11 +29,11 @@ fn told(line: &[&str]) -> String {
 /// Each command as it is typed, as `cp` or `job list`, with its long flags.
 fn commands() -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
-    let mut open = listed(&told(&["--help"]));
+    let mut open = listed(&output_of(&["--help"]));
     assert!(!open.is_empty(), "a list");
     while let Some(command) = open.pop() {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let help = told(&words);
+        let help = output_of(&words);
         open.extend(listed(&help).iter().map(|sub| format!("{command} {sub}")));
         found.insert(command, flags(&help));
     }
@@ -115,7 +115,7 @@ fn the_help_names_commands_and_flags() {
 fn the_short_help_of_each_command_fits_a_screen() {
     for command in commands().keys() {
         let words: Vec<&str> = command.split(' ').chain(["-h"]).collect();
-        let short = told(&words);
+        let short = output_of(&words);
         let lines = short.lines().count();
         assert!(lines <= 50, "{command}: {lines} lines: {short}");
     }
@@ -126,8 +126,8 @@ fn the_short_help_of_each_command_fits_a_screen() {
         (&["schedule", "add"], "--time-zone", "--min-size"),
     ];
     for (command, common, rare) in cases {
-        let short = told(&[command, &["-h"]].concat());
-        let long = told(&[command, &["--help"]].concat());
+        let short = output_of(&[command, &["-h"]].concat());
+        let long = output_of(&[command, &["--help"]].concat());
         let name = command.join(" ");
         assert!(
             short.contains(common) && !short.contains(rare),
@@ -146,7 +146,7 @@ fn the_short_help_of_each_command_fits_a_screen() {
 fn completions_are_valid_and_complete() {
     // Each judges a script without running it.
     for shell in ["bash", "zsh", "fish"] {
-        let script = told(&["completions", shell]);
+        let script = output_of(&["completions", shell]);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("completions");
         fs::write(&path, &script).expect("written");
@@ -167,7 +167,7 @@ fn completions_are_valid_and_complete() {
 
 #[test]
 fn bash_completes_a_flag_and_a_value() {
-    let script = told(&["completions", "bash"]);
+    let script = output_of(&["completions", "bash"]);
     for (line, expected) in [
         ("godwit do", "doctor"),
         ("godwit job submit --dead", "--deadline"),
@@ -192,11 +192,11 @@ fn bash_completes_a_flag_and_a_value() {
 fn man_pages_render_without_warnings_and_are_complete() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let target = directory.path().join("made/man1");
-    told(&["man", target.to_str().expect("text")]);
+    output_of(&["man", target.to_str().expect("text")]);
     let commands = commands();
     let first = rendered(&target.join("godwit.1"));
     assert_eq!(
-        told(&["man"]),
+        output_of(&["man"]),
         fs::read_to_string(target.join("godwit.1")).expect("there")
     );
     assert_eq!(
@@ -253,13 +253,13 @@ fn root_makes_the_pages_in_a_tree_of_another_user() {
 #[test]
 fn commands_for_programs_alone_are_in_no_document() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    told(&["man", directory.path().to_str().expect("text")]);
+    output_of(&["man", directory.path().to_str().expect("text")]);
     assert!(directory.path().join("godwit-cp.1").exists());
     assert!(!directory.path().join("godwit-agent.1").exists());
-    let shells = ["bash", "zsh", "fish"].map(|shell| told(&["completions", shell]));
+    let shells = ["bash", "zsh", "fish"].map(|shell| output_of(&["completions", shell]));
     let texts = shells
         .into_iter()
-        .chain([told(&["man"]), told(&["--help"])]);
+        .chain([output_of(&["man"]), output_of(&["--help"])]);
     for text in texts {
         for hidden in [
             "__agent",

@@ -238,8 +238,8 @@ mod tests {
         let node = HostPort::parse("dtn1", PORT_DEFAULT).expect("a host");
         for line in ["dtn1", "dtn1 abc", "a b c"] {
             fs::write(known.path(), format!("# ours\n{line}\n")).expect("written");
-            let told = known.find(&node).expect_err("refused").to_string();
-            assert!(told.contains("known_web:2: "), "{told}");
+            let reported = known.find(&node).expect_err("refused").to_string();
+            assert!(reported.contains("known_web:2: "), "{reported}");
         }
     }
 }

@@ -139,12 +139,12 @@ mod tests {
     fn a_stream_that_never_ends_an_event_is_refused() {
         let mut parser = Parser::default();
         let line = vec![b'x'; 1 << 20];
-        let told = (0..8).find_map(|_| parser.handle_bytes(&line).err());
-        assert_eq!(told, Some(Malformed::TooLong));
+        let reported = (0..8).find_map(|_| parser.handle_bytes(&line).err());
+        assert_eq!(reported, Some(Malformed::TooLong));
         let mut parser = Parser::default();
         let line = [&b"data: "[..], &line, b"\n"].concat();
-        let told = (0..8).find_map(|_| parser.handle_bytes(&line).err());
-        assert_eq!(told, Some(Malformed::TooLong));
+        let reported = (0..8).find_map(|_| parser.handle_bytes(&line).err());
+        assert_eq!(reported, Some(Malformed::TooLong));
         assert_eq!(
             Parser::default().handle_bytes(b"data: \xff\n"),
             Err(Malformed::NotText)

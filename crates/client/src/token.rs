@@ -95,17 +95,20 @@ mod tests {
         assert!(!format!("{token:?}").contains("gwt"));
         let long = vec![b'x'; 4097];
         for content in [&b""[..], b"\n", b"two words", b"two\nlines", b"\xff", &long] {
-            let told = with(content, 0o600);
-            assert!(matches!(told, Err(TokenError::Form { .. })), "{told:?}");
+            let reported = with(content, 0o600);
+            assert!(
+                matches!(reported, Err(TokenError::Form { .. })),
+                "{reported:?}"
+            );
         }
     }
 
     #[test]
     fn a_file_that_others_may_read_is_refused() {
         for mode in [0o644, 0o640, 0o604, 0o622] {
-            let told = with(b"gwt_abc", mode).expect_err("refused").to_string();
-            assert!(told.contains("chmod 600"), "{told}");
-            assert!(!told.contains("gwt_abc"), "{told}");
+            let reported = with(b"gwt_abc", mode).expect_err("refused").to_string();
+            assert!(reported.contains("chmod 600"), "{reported}");
+            assert!(!reported.contains("gwt_abc"), "{reported}");
         }
     }
 }

@@ -187,10 +187,10 @@ fn pages_are_followed_and_a_short_id_finds_its_job() {
     );
 
     let (_home, client, server) = serve(fitting(&["0ab1", "0ab2"]));
-    let told = client.jobs().find("0ab").expect_err("two");
+    let reported = client.jobs().find("0ab").expect_err("two");
     assert!(
-        matches!(&told, ClientError::Ambiguous { examples, .. } if examples.len() == 2),
-        "{told}"
+        matches!(&reported, ClientError::Ambiguous { examples, .. } if examples.len() == 2),
+        "{reported}"
     );
     server.join().expect("no panic");
 
@@ -292,19 +292,19 @@ fn waiting_for_events_has_an_end() {
 fn where_no_node_runs_the_home_is_named() {
     let home = tempfile::tempdir().expect("a directory");
     let client = Client::local(home.path().to_owned()).expect("a client");
-    let told = || {
+    let reported = || {
         let error = client.node().expect_err("none runs");
         assert!(matches!(error, ClientError::NotRunning { .. }), "{error}");
         error.to_string()
     };
-    assert!(told().contains(&format!(
+    assert!(reported().contains(&format!(
         "GODWIT_HOME={} godwit serve",
         home.path().display()
     )));
     // The socket that a killed node leaves behind.
     fs::create_dir(home.path().join("run")).expect("made");
     drop(UnixListener::bind(home.path().join("run/node.sock")).expect("bound"));
-    told();
+    reported();
 }
 
 /// A server with its own certificate that answers one request; the fingerprints do not depend on our code.

@@ -219,8 +219,8 @@ fn conclude(shared: &Shared, session: &Session, until: Option<Instant>) {
     session.engine.join();
     let claim = &session.claim;
     if let Some(end) = session.engine.end() {
-        let told = news::ended(&session.start, session.began, &session.engine, &end);
-        shared.operator.tell(&told);
+        let reported = news::ended(&session.start, session.began, &session.engine, &end);
+        shared.operator.tell(&reported);
     }
     match until {
         Some(until) if claim.holds_journal() => shared.table.hold(&claim.transfer, until),

@@ -70,11 +70,11 @@ fn run(
         threads,
     };
     let findings = Findings::new(stream.waker());
-    let told = findings.clone();
+    let reported = findings.clone();
     let verifier = Verifier::start(
         config,
         Arc::new(Counters::default()),
-        Box::new(move |checked| told.add(checked.number, checked.into_verdicts())),
+        Box::new(move |checked| reported.add(checked.number, checked.into_verdicts())),
     )
     .map_err(|error| internal(&error))?;
     let opened = Opened {
@@ -99,8 +99,8 @@ fn run(
     let since = news::now();
     shared.operator.tell(&TransferNews::Started(start.clone()));
     let served = serve_verification(stream, &opened, transfer, &verifier, &findings, &mut one);
-    let told = news::verified(start, since, (one.entries, one.failed), served);
-    shared.operator.tell(&told);
+    let reported = news::verified(start, since, (one.entries, one.failed), served);
+    shared.operator.tell(&reported);
     Ok(())
 }
 

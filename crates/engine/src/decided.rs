@@ -135,11 +135,11 @@ mod tests {
             said.push(here.latest());
         }
         // One decision was lost with its stream; others arrive late or twice.
-        let told: [(usize, &[u32]); 5] =
+        let statement: [(usize, &[u32]); 5] =
             [(0, &[]), (2, &[1, 2]), (1, &[]), (5, &[3, 4, 5]), (4, &[])];
-        for (at, told) in told {
+        for (at, statement) in statement {
             there.hear(&said[at], &far);
-            assert_eq!(far.take(), theirs(told.iter().copied()), "{at}");
+            assert_eq!(far.take(), theirs(statement.iter().copied()), "{at}");
         }
     }
 
@@ -174,11 +174,11 @@ mod tests {
         ];
         there.hear(&wrong, &far);
         assert_eq!(far.take(), theirs([]));
-        let mut told = 0;
+        let mut statement = 0;
         for number in 2..3 * NUMBER_MAX {
             there.hear(&[said(number, Tuned::READERS, 1)], &far);
-            told += far.take().len() as u64;
+            statement += far.take().len() as u64;
         }
-        assert_eq!(told, NUMBER_MAX - 1);
+        assert_eq!(statement, NUMBER_MAX - 1);
     }
 }

@@ -313,7 +313,7 @@ mod tests {
 
     /// The judgement of a receiving client, which knows the sender only from a STATUS; `change` modifies that
     /// STATUS.
-    fn told(change: fn(&mut Status)) -> crate::Finding {
+    fn reported(change: fn(&mut Status)) -> crate::Finding {
         let side = Snapshot {
             streams: 2,
             streams_ns: 20 * SECOND,
@@ -351,11 +351,11 @@ mod tests {
 
     #[test]
     fn a_client_that_receives_is_told_that_the_other_end_yields() {
-        let held = told(|_| ());
+        let held = reported(|_| ());
         let pace = "the pace of background transfers is 100 MB/s";
         assert!(held.figure.ends_with(pace), "{}", held.figure);
         // An older sender does not report its pace.
-        let old = told(|status| status.paced_bytes = 0);
+        let old = reported(|status| status.paced_bytes = 0);
         assert_eq!(old.stage, Bottleneck::Network);
         assert!(!old.figure.contains("pace"), "{}", old.figure);
     }

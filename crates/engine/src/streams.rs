@@ -69,7 +69,7 @@ struct Row {
     carries_blocks: bool,
     attached: Instant,
     meter: Arc<StreamMeter>,
-    told: Option<SendingStream>,
+    reported: Option<SendingStream>,
     counted_time: Duration,
     counted: StreamMeasure,
 }
@@ -85,7 +85,7 @@ impl StreamTable {
             carries_blocks: stream.carries_blocks(),
             attached: Instant::now(),
             meter,
-            told: None,
+            reported: None,
             counted_time: Duration::ZERO,
             counted,
         };
@@ -117,7 +117,7 @@ impl StreamTable {
     /// Stores the sender's report on a stream.
     pub(crate) fn tell(&self, id: u64, sending: SendingStream) {
         if let Some(row) = lock(&self.rows).get_mut(&id) {
-            row.told = Some(sending);
+            row.reported = Some(sending);
         }
     }
 
@@ -187,7 +187,7 @@ impl StreamTable {
                     carries_blocks: row.carries_blocks,
                     age: now.duration_since(row.attached),
                     measure,
-                    sending: row.told.or_else(|| sending(&measure)),
+                    sending: row.reported.or_else(|| sending(&measure)),
                 }
             })
             .collect()
@@ -360,7 +360,7 @@ mod tests {
             carries_blocks,
             attached: Instant::now(),
             meter: Arc::clone(&meter),
-            told: None,
+            reported: None,
             counted_time: Duration::ZERO,
             counted: StreamMeasure::default(),
         };

@@ -374,7 +374,7 @@ fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
             ..Status::default()
         }
     };
-    let told = |what: &str| [1, 2, 3].map(|to| format!("theirs: {what} 0 -> {to}: so"));
+    let reported = |what: &str| [1, 2, 3].map(|to| format!("theirs: {what} 0 -> {to}: so"));
 
     let seen = Arc::new(Seen::default());
     let (sender, mut hand, thread) = sender_of(&["x"], &seen);
@@ -389,7 +389,7 @@ fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
         ..Finished::default()
     }));
     assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
-    assert_eq!(seen.all(), told("writers"));
+    assert_eq!(seen.all(), reported("writers"));
     sender.join();
     thread.join().unwrap();
 
@@ -410,7 +410,7 @@ fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
         ..Finish::default()
     }));
     while !matches!(hand.hear(), Frame::Finished(_)) {}
-    assert_eq!(seen.all(), told("readers"));
+    assert_eq!(seen.all(), reported("readers"));
     drop(hand);
     thread.join().unwrap().unwrap();
     receiver.join();
@@ -433,7 +433,7 @@ fn hung_up(frames: &[Frame]) -> Flaky {
 
 #[test]
 fn a_last_error_of_the_peer_is_read_although_sending_fails() {
-    let told = Frame::Error(Error {
+    let reported = Frame::Error(Error {
         code: ErrorCode::LIMIT.0,
         message: "no way for data".to_owned(),
         retryable: false,
@@ -448,13 +448,13 @@ fn a_last_error_of_the_peer_is_read_although_sending_fails() {
     receiver
         .run_stream(&mut hung_up(&[
             Frame::Status(Status::default()),
-            told.clone(),
+            reported.clone(),
         ]))
         .unwrap();
     heard(receiver.end());
     receiver.join();
     let sender = idle_sender(&[("a", b"content")], &Arc::default());
-    sender.run_stream(&mut hung_up(&[told])).unwrap();
+    sender.run_stream(&mut hung_up(&[reported])).unwrap();
     heard(sender.end());
     sender.join();
     let receiver = null_receiver();

@@ -271,7 +271,7 @@ fn failed_entries_are_told_with_their_source_and_their_reason() {
     };
     assert_eq!((summary.status, summary.failed), (Status::Partial, 2));
     for root in [0, 1] {
-        let told = |event: &Event| match event {
+        let reported = |event: &Event| match event {
             Event::Failed(failed) => {
                 failed.root == Some(root)
                     && failed.path == format!("tree{root}/d/socket").into_bytes()
@@ -281,7 +281,7 @@ fn failed_entries_are_told_with_their_source_and_their_reason() {
             }
             _ => false,
         };
-        assert_eq!(heard.count(told), 1, "{root}");
+        assert_eq!(heard.count(reported), 1, "{root}");
     }
     let mut list = fs::read(world.path("list")).expect("written");
     list.pop();
@@ -318,8 +318,8 @@ fn an_invalid_job_is_refused_before_any_file_is_made() {
         let failure = ended.expect_err("refused");
         assert_eq!(failure.code, FailureCode::Usage, "{failure}");
         assert!(failure.message.contains(words), "{failure}");
-        let told = |event: &Event| matches!(event, Event::Error(error) if error.message == failure.message);
-        assert_eq!(heard.count(told), 1, "{failure}");
+        let reported = |event: &Event| matches!(event, Event::Error(error) if error.message == failure.message);
+        assert_eq!(heard.count(reported), 1, "{failure}");
         assert!(!world.path("copy0").exists());
     }
 }

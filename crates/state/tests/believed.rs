@@ -62,8 +62,8 @@ fn only_the_first_node_of_a_site_names_others_and_keeps_them_believed() {
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "2")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
     // Another node only updates addresses.
-    let told = vec![peer("second", "3"), peer("third", "4")];
-    state.op(20 * HOUR, learn(told, false)).expect("told");
+    let reported = vec![peer("second", "3"), peer("third", "4")];
+    state.op(20 * HOUR, learn(reported, false)).expect("told");
     assert_eq!(believed(&state, 25 * HOUR), [pair("second", "3")]);
     assert_eq!(believed(&state, 26 * HOUR), []);
     // Nodes that the first node reports are believed from then on. Nodes that it no longer reports stay believed for their remaining time.
@@ -119,7 +119,7 @@ fn the_operator_alone_names_independent_nodes() {
     }
     state.op(2, put(vec![independent("second")])).expect("put");
     for named in [true, false] {
-        let told = |name: &str| Peer {
+        let reported = |name: &str| Peer {
             name: "other".to_owned(),
             identity: format!("gw1-{name}"),
             addresses: vec!["elsewhere".to_owned()],
@@ -127,7 +127,7 @@ fn the_operator_alone_names_independent_nodes() {
         let learn = Op::Learn(Box::new(Learn {
             site: "siteB".to_owned(),
             identity: "gw1-first".to_owned(),
-            nodes: vec![told("first"), told("second")],
+            nodes: vec![reported("first"), reported("second")],
             named,
         }));
         state.op(3, learn).expect("told");

@@ -96,16 +96,16 @@ fn no_kill_loses_or_doubles_a_command() {
         } else {
             1 + next(&mut seed) % 60
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut line = String::new();
-        while (told.len() as u64) < lines {
+        while (reported.len() as u64) < lines {
             line.clear();
             assert!(
                 out.read_line(&mut line).expect("read") > 0,
                 "round {round}: the child ended"
             );
             if line.starts_with("submitted") || line.starts_with("claimed") {
-                told.push(line.trim().to_owned());
+                reported.push(line.trim().to_owned());
             }
         }
         let pause =
@@ -116,8 +116,8 @@ fn no_kill_loses_or_doubles_a_command() {
         }
         child.kill().expect("kill");
         child.wait().expect("wait");
-        told.extend(out.lines().map(|line| line.expect("read")));
-        for line in told {
+        reported.extend(out.lines().map(|line| line.expect("read")));
+        for line in reported {
             match line.split_once(' ') {
                 Some(("submitted", id)) => drop(acknowledged.insert(id.to_owned(), false)),
                 Some(("claimed", id)) => drop(acknowledged.insert(id.to_owned(), true)),

@@ -153,12 +153,12 @@ fn a_node_that_is_left_behind_ends_with_what_to_do() {
         ..Options::new(home.path())
     };
     let replica = Replica::open(options.clone()).expect("new");
-    let (tell, told) = std::sync::mpsc::sync_channel(64);
+    let (tell, reported) = std::sync::mpsc::sync_channel(64);
     replica.on_end(move |ended| tell.send(ended.to_string()).expect("heard"));
     replica
         .propose_blocking(command(1, Op::Level(3)))
         .expect_err("it ends");
-    let ended = told.recv().expect("an end");
+    let ended = reported.recv().expect("an end");
     assert!(ended.contains("knows levels up to 2: update"), "{ended}");
     replica.shutdown();
     // A newer program reads the command from the log, and continues.

@@ -63,13 +63,13 @@ fn amounts_of_attempts_add_up_for_each_kind_of_end() {
     };
     state.job(10, backoff).expect("backoff");
     let attempts = state.reader.attempts("job").expect("attempts");
-    let told: Vec<Moved> = attempts.iter().map(|attempt| attempt.moved).collect();
+    let reported: Vec<Moved> = attempts.iter().map(|attempt| attempt.moved).collect();
     let figures = |bytes, files, again| Moved {
         bytes,
         files,
         bytes_again: again,
     };
-    assert_eq!(told, [figures(70, 3, 5), figures(20, 1, 1)]);
+    assert_eq!(reported, [figures(70, 3, 5), figures(20, 1, 1)]);
     let sum = JobAmounts(&state.reader).of("job").expect("read");
     assert_eq!(sum, figures(90, 4, 6));
 }

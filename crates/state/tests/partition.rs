@@ -56,8 +56,8 @@ fn propose_at_all(
         })
         .collect();
     let ended = proposing.into_iter().map(|(voter, thread)| {
-        let told = thread.join().expect("no panic");
-        (voter, told.ok().map(|done| done.effect))
+        let reported = thread.join().expect("no panic");
+        (voter, reported.ok().map(|done| done.effect))
     });
     ended
         .filter_map(|(voter, effect)| effect.map(|effect| (voter, effect)))
@@ -120,7 +120,7 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
             (names.join().expect("no panic"), claims)
         });
         for voter in small {
-            let alone = [&named, &claimed].map(|told| told.contains_key(&voter));
+            let alone = [&named, &claimed].map(|reported| reported.contains_key(&voter));
             assert_eq!(alone, [false; 2], "seed {seed}: {voter} decided alone");
         }
         let is_claim = |effect: &&Effect| matches!(effect, Effect::Job { .. });
@@ -130,12 +130,12 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
         cluster.leader(&VOTERS);
         // By now the job has a runner: the voter whose claim succeeded.
         let late = propose_at_all(&cluster.nodes, |voter| claim(voter, &id));
-        let told = claimed.iter().chain(&late);
-        let told: BTreeSet<u64> = told
+        let reported = claimed.iter().chain(&late);
+        let reported: BTreeSet<u64> = reported
             .filter(|(_, effect)| is_claim(effect))
             .map(|(voter, _)| *voter)
             .collect();
-        assert!(told.len() <= 1, "seed {seed}: {told:?}");
+        assert!(reported.len() <= 1, "seed {seed}: {reported:?}");
         let last = cluster.nodes[&1]
             .propose_blocking(by(1, site(&format!("last{seed}")).op))
             .expect("all are together");
@@ -149,9 +149,9 @@ fn both_halves_of_a_partition_decide_nothing_twice_and_end_the_same() {
         for voter in VOTERS {
             let job = cluster.nodes[&voter].reader().job(&id).expect("read");
             let job = job.expect("there");
-            if let Some(told) = told.first() {
+            if let Some(reported) = reported.first() {
                 let runner = job.runner.as_ref().map(|runner| runner.node.as_str());
-                assert_eq!(runner, Some(&*format!("dtn{told}")), "seed {seed}");
+                assert_eq!(runner, Some(&*format!("dtn{reported}")), "seed {seed}");
             }
             for proposer in named.keys() {
                 let name = format!("s{seed}-{proposer}");

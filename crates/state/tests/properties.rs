@@ -208,12 +208,12 @@ fn assert_whole(jobs: &BTreeMap<String, Job>, reader: &Reader) {
             "{job:?} {attempts:?}"
         );
     }
-    let told: BTreeMap<_, _> = reader
+    let reported: BTreeMap<_, _> = reader
         .job_counts(None)
         .expect("counts")
         .into_iter()
         .collect();
-    assert_eq!(told, counts);
+    assert_eq!(reported, counts);
 }
 
 proptest! {

@@ -14,7 +14,7 @@ pub fn thread_cpu_time() -> Duration {
 
 /// How long the calling thread was ready to run without a processor; `None` if the kernel has no figure. Costs a microsecond or two.
 pub fn thread_cpu_waiting() -> Option<Duration> {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let waited = told.split_whitespace().nth(1)?.parse().ok()?;
+    let reported = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let waited = reported.split_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(waited))
 }

@@ -65,7 +65,7 @@ fn write(tree: &Tree, name: &str, meta: &FinalMeta) -> Lost {
 }
 
 /// The attributes that a scan reports, sorted.
-fn told(tree: &Tree, name: &str) -> Extended {
+fn reported(tree: &Tree, name: &str) -> Extended {
     let items = tree.scan(name);
     let mut extended = entry_of(&items[0]).extended.clone();
     assert!(entry_of(&items[0]).lost.is_nothing());
@@ -93,7 +93,7 @@ fn stored_attributes_are_read_back() {
         acls,
     );
     assert!(write(&tree, "file", &wanted).is_nothing());
-    assert_eq!(told(&tree, "file"), wanted.extended);
+    assert_eq!(reported(&tree, "file"), wanted.extended);
     let there = fs::metadata(tree.at("file")).unwrap();
     assert_eq!((there.mode() & 0o7777, there.mtime()), (0o640, 1000));
 
@@ -113,7 +113,7 @@ fn stored_attributes_are_read_back() {
         .unwrap();
     assert!(file.finish(0, &wanted).unwrap().is_nothing());
     tree.storage.commit(&path, &temp, Replace::Never).unwrap();
-    assert_eq!(told(&tree, "sliced"), wanted.extended);
+    assert_eq!(reported(&tree, "sliced"), wanted.extended);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn directories_get_exactly_what_is_given() {
         assert!(lost.is_nothing());
     };
     set_meta(&wanted);
-    assert_eq!(told(&tree, "d"), expected);
+    assert_eq!(reported(&tree, "d"), expected);
 
     // New entries do not inherit attributes from the directory.
     tree.storage.open_directory(&rel("d")).unwrap();
@@ -182,13 +182,13 @@ fn directories_get_exactly_what_is_given() {
         directory: tree.directory,
     };
     assert!(write(&tree, "d/file", &bare).is_nothing());
-    assert_eq!(told(&tree, "d/file"), bare.extended);
+    assert_eq!(reported(&tree, "d/file"), bare.extended);
     let mode = fs::metadata(tree.at("d/file")).unwrap().mode() & 0o7777;
     assert_eq!(mode, 0o640);
 
     let lost = tree.storage.set_directory_meta(&rel("d"), &bare).unwrap();
     assert!(lost.is_nothing());
-    assert_eq!(told(&tree, "d"), bare.extended);
+    assert_eq!(reported(&tree, "d"), bare.extended);
 }
 
 #[test]
@@ -203,7 +203,11 @@ fn names_of_one_file_tell_once_what_goes_with_it() {
         .map(|item| entry_of(item).extended.xattrs.as_ref().map_or(0, Vec::len))
         .collect();
     assert_eq!(with, [0, 1, 0], "the root, the first name, the second one");
-    assert_eq!(told(&tree, "two"), wanted.extended, "as a start of its own");
+    assert_eq!(
+        reported(&tree, "two"),
+        wanted.extended,
+        "as a start of its own"
+    );
 }
 
 #[test]
@@ -214,7 +218,10 @@ fn privileged_attributes_need_a_grant() {
     );
     let tree = Tree::with(reads_all);
     assert_eq!(write(&tree, "file", &wanted), Lost::PRIVILEGED_XATTRS);
-    assert_eq!(told(&tree, "file").xattrs.unwrap(), [xattr("user.a", b"2")]);
+    assert_eq!(
+        reported(&tree, "file").xattrs.unwrap(),
+        [xattr("user.a", b"2")]
+    );
 
     let tree = Tree::with(|options| {
         reads_all(options);
@@ -234,9 +241,9 @@ fn privileged_attributes_need_a_grant() {
             .make_symlink(&path, b"nowhere", &link, &temp_of(&path), Replace::Never);
     if is_root() {
         assert!(lost.is_nothing());
-        assert_eq!(told(&tree, "file"), wanted.extended);
+        assert_eq!(reported(&tree, "file"), wanted.extended);
         assert!(lost_link.unwrap().is_nothing());
-        assert_eq!(told(&tree, "link"), link.extended);
+        assert_eq!(reported(&tree, "link"), link.extended);
     } else {
         assert_eq!(lost, Lost::PRIVILEGED_XATTRS);
         assert_eq!(lost_link.unwrap(), Lost::PRIVILEGED_XATTRS);
@@ -328,10 +335,10 @@ fn reading_attributes_follows_no_link() {
         &given(vec![xattr("user.a", b"1")], Acls::default()),
     );
     symlink("file", tree.at("link")).unwrap();
-    assert_eq!(told(&tree, "link").xattrs, Some(Vec::new()));
+    assert_eq!(reported(&tree, "link").xattrs, Some(Vec::new()));
     let fifo = tree.at("fifo");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    assert_eq!(told(&tree, "fifo").xattrs, Some(Vec::new()));
+    assert_eq!(reported(&tree, "fifo").xattrs, Some(Vec::new()));
 }
 
 #[test]

@@ -37,8 +37,8 @@ fn every_kind_of_entry_is_found_with_its_state() {
         .unwrap();
     let mut items = tree.scan("");
     // The scan reports them, because they may be a user's data.
-    let told: Vec<_> = items.extract_if(.., is_reserved).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported: Vec<_> = items.extract_if(.., is_reserved).collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     let found: BTreeMap<_, _> = items
         .iter()
         .map(|item| (entry_of(item).path.to_string(), entry_of(item).clone()))

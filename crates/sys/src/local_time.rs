@@ -9,8 +9,8 @@ pub fn offset_at(moment: i64) -> Option<i64> {
     // SAFETY: the struct has integers and a pointer, and zero is valid for each of them.
     let mut parts: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers refer to live values of these types, and no thread of the program changes the environment.
-    let told = unsafe { libc::localtime_r(&raw const moment, &raw mut parts) };
-    (!told.is_null()).then_some(parts.tm_gmtoff)
+    let reported = unsafe { libc::localtime_r(&raw const moment, &raw mut parts) };
+    (!reported.is_null()).then_some(parts.tm_gmtoff)
 }
 
 #[cfg(test)]

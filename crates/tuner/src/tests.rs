@@ -65,7 +65,7 @@ fn changes(run: &Run, from: f64, to: f64) -> usize {
     run.decisions.iter().filter(within).count()
 }
 
-fn told(run: &Run) -> String {
+fn reported(run: &Run) -> String {
     let line = |(when, what): &(f64, String)| format!("\n  {when:6.1} s {what}");
     run.decisions.iter().map(line).collect()
 }
@@ -89,11 +89,11 @@ fn it_comes_near_the_best_fixed_number_on_any_link_and_stays_there() {
         assert!(
             share > 0.6,
             "seed {seed}: {share:.2} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
         // Each failed trial doubles the time to the next one.
         let changed = changes(&own, 15.0, 30.0);
-        assert!(changed <= 9, "seed {seed}: {link:?}{}", told(&own));
+        assert!(changed <= 9, "seed {seed}: {link:?}{}", reported(&own));
     }
     assert!(sum / seeds as f64 > 0.98, "{}", sum / seeds as f64);
     assert!(
@@ -112,9 +112,9 @@ fn it_does_not_go_back_to_two_streams_where_four_win_what_is_left() {
         let mut world = World::new(link, seed);
         let mut own = Run::new(&mut world);
         run(&mut world, &mut [&mut own], 14.0);
-        assert!(own.tuner.target() > 2, "seed {seed}: {}", told(&own));
+        assert!(own.tuner.target() > 2, "seed {seed}: {}", reported(&own));
         let share = rate_of(&own, 2, 14) / link.capacity;
-        assert!(share > 0.78, "seed {seed}: {share:.2}{}", told(&own));
+        assert!(share > 0.78, "seed {seed}: {share:.2}{}", reported(&own));
     }
 }
 
@@ -136,7 +136,7 @@ fn it_makes_up_for_small_buffers_at_once_and_says_why() {
         assert!(
             share > 0.9,
             "seed {seed}: {share:.2} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
     }
     // The start cannot know the windows, so the reason of the first step names them.
@@ -151,7 +151,7 @@ fn it_makes_up_for_small_buffers_at_once_and_says_why() {
     assert!(
         rate_of(&own, 15, 20) > 0.9 * link.capacity,
         "{}",
-        told(&own)
+        reported(&own)
     );
 }
 
@@ -171,7 +171,7 @@ fn a_way_that_small_buffers_fill_is_not_flooded() {
         assert!(
             f64::from(most) <= 2.0 * enough,
             "seed {seed}: {most}, {enough} fill it{}",
-            told(&own)
+            reported(&own)
         );
     }
 }
@@ -187,7 +187,7 @@ fn buffers_that_nearly_fill_a_way_are_not_taken_for_enough() {
         let mut own = Run::new(&mut world);
         run(&mut world, &mut [&mut own], 60.0);
         let share = rate_of(&own, 20, 60) / link.capacity;
-        assert!(share > 0.985, "seed {seed}: {share:.3}{}", told(&own));
+        assert!(share > 0.985, "seed {seed}: {share:.3}{}", reported(&own));
     }
 }
 
@@ -215,7 +215,11 @@ fn a_long_fast_way_is_full_after_some_round_trips_however_small_the_buffers() {
         soon += share(40.0).min(1.0);
         let late = share(70.0);
         far += usize::from(late < 0.9);
-        assert!(late > 0.7, "seed {seed}: {late:.2} {link:?}{}", told(&own));
+        assert!(
+            late > 0.7,
+            "seed {seed}: {late:.2} {link:?}{}",
+            reported(&own)
+        );
     }
     let soon = soon / seeds as f64;
     assert!(soon > 0.9, "{soon:.2} after 40 round trips");
@@ -234,14 +238,14 @@ fn streams_refused_during_an_outage_are_tried_again() {
         let mut own = Run::beginning(&mut world, owner, 2);
         run(&mut world, &mut [&mut own], 30.0);
         // Each failed trial doubles the time to the next one.
-        assert!(own.decisions.len() <= 4, "seed {seed}{}", told(&own));
+        assert!(own.decisions.len() <= 4, "seed {seed}{}", reported(&own));
         world.admitted = u32::MAX;
         run(&mut world, &mut [&mut own], 120.0);
         let share = rate_of(&own, 90, 119) / link.capacity;
         assert!(
             share > 0.9,
             "seed {seed}: {share:.2} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
     }
 }
@@ -260,10 +264,14 @@ fn losses_on_a_long_way_are_made_up_for_in_seconds() {
             .map(|streams| fixed(link, seed, streams, 30.0))
             .fold(0.0, f64::max);
         let late = rate_of(&own, 15, 30) / best;
-        assert!(late > 0.9, "seed {seed}: {late:.2} {link:?}{}", told(&own));
+        assert!(
+            late > 0.9,
+            "seed {seed}: {late:.2} {link:?}{}",
+            reported(&own)
+        );
         if link.loss >= 1e-3 {
             let target = own.seconds[9].1;
-            assert!(target >= 32, "seed {seed}: {target}{}", told(&own));
+            assert!(target >= 32, "seed {seed}: {target}{}", reported(&own));
         }
     }
 }
@@ -316,8 +324,10 @@ fn steady_state_is_steady_and_near_the_best() {
         let streams = || own.seconds[180..].iter().map(|second| second.1);
         let (least, most) = (streams().min(), streams().max());
         let which = || {
-            let told = told(&own);
-            format!("seed {seed}: {share:.2}, {late} changes, {least:?} to {most:?} {link:?}{told}")
+            let reported = reported(&own);
+            format!(
+                "seed {seed}: {share:.2}, {late} changes, {least:?} to {most:?} {link:?}{reported}"
+            )
         };
         sum += share.min(1.0);
         far += usize::from(share < 0.9);
@@ -355,13 +365,13 @@ fn a_stage_that_is_not_the_network_gets_no_streams() {
         assert!(
             own.tuner.target() <= 4,
             "seed {seed}: {link:?}{}",
-            told(&own)
+            reported(&own)
         );
         let share = rate_of(&own, 30, 60) / most;
         assert!(
             share > 0.9,
             "seed {seed}: {share:.2} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
     }
 }
@@ -412,7 +422,7 @@ fn on_a_short_way_what_idle_processors_have_won_is_kept() {
             round_trip_min: Duration::from_micros(50),
             ..ChannelSample::default()
         };
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut changed = 0;
         let (mut moved, mut won) = (0.0, 0.0_f64);
         for tick in 0..3000 {
@@ -431,14 +441,14 @@ fn on_a_short_way_what_idle_processors_have_won_is_kept() {
             }
             if let Some(decision) = tuner.step(now, &sample, holdup) {
                 changed += u32::from(tick >= 600);
-                told += &format!("{now:?} {decision}\n");
+                reported += &format!("{now:?} {decision}\n");
             }
         }
         // Trials of more and of fewer streams become rarer and rarer.
         let share = moved / won;
         assert!(
             changed <= 12 && share > 0.97,
-            "seed {seed}: {changed} changes, {share:.2} of what was won\n{told}"
+            "seed {seed}: {changed} changes, {share:.2} of what was won\n{reported}"
         );
     }
 }

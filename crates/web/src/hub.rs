@@ -180,7 +180,7 @@ pub(crate) fn follow(app: &App, handle: &Handle, mut stopping: watch::Receiver<b
 pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut ticks = interval(PROGRESS_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told: HashMap<String, Timestamp> = HashMap::new();
+    let mut reported: HashMap<String, Timestamp> = HashMap::new();
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
@@ -188,14 +188,14 @@ pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<b
         }
         // One receiver belongs to the hub itself.
         if app.hub.moved_sender.receiver_count() <= 1 {
-            told.clear();
+            reported.clear();
             continue;
         }
         let running = app.run_for(None, |app| Ok(app.jobs.progress_everywhere()));
         let running = running.await.unwrap_or_default();
-        let is_new = |one: &&JobProgress| told.get(&one.id) != Some(&one.progress.at);
+        let is_new = |one: &&JobProgress| reported.get(&one.id) != Some(&one.progress.at);
         let moved: Vec<JobProgress> = running.iter().filter(is_new).cloned().collect();
-        told = running
+        reported = running
             .into_iter()
             .map(|one| (one.id, one.progress.at))
             .collect();

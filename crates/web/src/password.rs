@@ -50,7 +50,7 @@ impl Hasher {
         compute: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let turn = self.turns.take(turns::holder()).await?;
-        let (tell, told) = oneshot::channel();
+        let (tell, reported) = oneshot::channel();
         let job = move || {
             // The caller may have stopped waiting. The turn ends only now all the same.
             let _ = tell.send(compute());
@@ -59,7 +59,7 @@ impl Hasher {
         let fault = "internal error: the thread for passwords is gone. Please report it";
         let sent = self.jobs.try_send(Box::new(job));
         sent.map_err(|_error| ApiError::internal(fault))?;
-        told.await.map_err(|_error| ApiError::internal(fault))
+        reported.await.map_err(|_error| ApiError::internal(fault))
     }
 }
 

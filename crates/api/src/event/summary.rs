@@ -117,8 +117,8 @@ impl Encryption {
     /// The cipher and its library in words, if a summary of a job names them.
     #[must_use]
     pub fn words_of(summary: &Value) -> Option<String> {
-        let told = Self::deserialize(summary.get("encryption")?).ok()?;
-        (!told.cipher.is_empty()).then(|| told.to_string())
+        let reported = Self::deserialize(summary.get("encryption")?).ok()?;
+        (!reported.cipher.is_empty()).then(|| reported.to_string())
     }
 }
 

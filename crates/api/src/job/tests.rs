@@ -87,7 +87,7 @@ fn settings_are_those_of_the_table() {
     for name in ["json", "log-file", "pin"] {
         let refusal = refused(name, "true");
         assert!(
-            matches!(&refusal, JobError::NotOfAJob { name: told, .. } if told == name),
+            matches!(&refusal, JobError::NotOfAJob { name: reported, .. } if reported == name),
             "{refusal}"
         );
     }

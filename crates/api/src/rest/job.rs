@@ -284,19 +284,21 @@ impl ChannelView {
         format!("path {number}")
     }
 
-    /// The current paths of a transfer. With several paths, `told` has their rates; a single path has the rate of the transfer.
+    /// The current paths of a transfer. With several paths, `reported` has their rates; a single path has the rate of the transfer.
     #[must_use]
-    pub fn of(progress: &Progress, told: &[Channel]) -> Vec<Self> {
+    pub fn of(progress: &Progress, reported: &[Channel]) -> Vec<Self> {
         let alone = progress.channels.len() == 1;
         let view = |channel: &Channel| {
-            let told = told.iter().find(|told| told.number == channel.number);
-            let told = told.and_then(|told| told.bytes_per_second);
+            let reported = reported
+                .iter()
+                .find(|reported| reported.number == channel.number);
+            let reported = reported.and_then(|reported| reported.bytes_per_second);
             Self {
                 number: channel.number,
                 name: channel.name.clone(),
                 streams: channel.streams,
                 bytes: channel.bytes,
-                bytes_per_second: told.or_else(|| progress.bytes_per_second.filter(|_| alone)),
+                bytes_per_second: reported.or_else(|| progress.bytes_per_second.filter(|_| alone)),
                 round_trip_seconds: channel.round_trip_seconds,
                 resent_bytes: channel.resent_bytes,
                 cuts: channel.cuts,

@@ -78,7 +78,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
         }
         false => None,
     };
-    let (told, taking) = (control.clone(), list.clone());
+    let (reported, taking) = (control.clone(), list.clone());
     std::thread::Builder::new()
         .name("gw-stdin".to_owned())
         .spawn(move || {
@@ -88,7 +88,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
             // No more input comes except the end.
             let mut rest = [0; 64];
             while matches!(input.read(&mut rest), Ok(1..)) {}
-            told.cancel();
+            reported.cancel();
         })
         .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
     let targets: Vec<SocketAddr> = errand

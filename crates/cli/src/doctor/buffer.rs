@@ -88,7 +88,7 @@ mod tests {
     use super::super::findings::Level;
     use super::*;
 
-    fn told(view: &BufferView) -> Vec<(Level, String)> {
+    fn reported(view: &BufferView) -> Vec<(Level, String)> {
         let directory = Directory {
             path: PathBuf::from("/proc"),
             must_take: true,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_full_buffer_and_a_failing_volume_are_named() {
-        assert!(told(&BufferView::default()).is_empty());
+        assert!(reported(&BufferView::default()).is_empty());
         let mut view = BufferView {
             bytes_total: 1000,
             bytes_free: 500,
@@ -120,7 +120,7 @@ mod tests {
             volumes: vec![volume("well")],
             ..BufferView::default()
         };
-        let found = told(&view);
+        let found = reported(&view);
         let [(level, text)] = found.as_slice() else {
             panic!("{found:?}")
         };
@@ -130,11 +130,11 @@ mod tests {
         view.bytes_kept = 200;
         view.volumes.push(volume("slow"));
         view.volumes.push(volume("out"));
-        let told = told(&view);
-        let texts: Vec<&str> = told.iter().map(|(_, text)| text.as_str()).collect();
+        let reported = reported(&view);
+        let texts: Vec<&str> = reported.iter().map(|(_, text)| text.as_str()).collect();
         assert!(
-            told.iter().all(|(level, _)| *level == Level::Note),
-            "{told:?}"
+            reported.iter().all(|(level, _)| *level == Level::Note),
+            "{reported:?}"
         );
         assert!(
             texts[0].contains("slower") && texts[1].contains("out"),

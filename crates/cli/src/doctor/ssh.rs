@@ -235,13 +235,13 @@ impl Patience {
     fn new(time: Duration) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (done, is_done) = sync_channel(1);
-        let told = Arc::clone(&over);
+        let reported = Arc::clone(&over);
         // Without the thread, the user ends ssh.
         let _ = std::thread::Builder::new()
             .name("gw-patience".to_owned())
             .spawn(move || {
                 if is_done.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
-                    told.store(true, Ordering::Relaxed);
+                    reported.store(true, Ordering::Relaxed);
                 }
             });
         Self {

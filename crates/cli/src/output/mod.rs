@@ -282,8 +282,8 @@ impl EventSink for Output {
                 true => Line::Beside(PlainLines.tuning(tuning)),
                 false => Line::Nothing,
             }),
-            Event::Channels(told) => self.render(seen, |_| match told.at_end {
-                true => Line::Printed(channels::table(&told.channels)),
+            Event::Channels(reported) => self.render(seen, |_| match reported.at_end {
+                true => Line::Printed(channels::table(&reported.channels)),
                 false => Line::Nothing,
             }),
             // Each progress event repeats a lasting loss. People see it once.

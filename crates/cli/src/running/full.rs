@@ -90,7 +90,10 @@ impl Seen {
 impl EventSink for StopsWhenFull {
     fn tell(&self, event: Event) {
         let is = |failed: &Failed, code: FailureCode| {
-            failed.code.as_ref().is_some_and(|told| *told == code)
+            failed
+                .code
+                .as_ref()
+                .is_some_and(|reported| *reported == code)
         };
         match event {
             Event::Failed(failed) if is(&failed, FailureCode::NoSpace) => {

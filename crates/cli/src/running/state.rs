@@ -62,8 +62,8 @@ impl Steered {
             let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
             running.transfer.clone_from(&started.transfer);
             running.pid = std::process::id();
-            let told = started.sources.iter().take(SOURCES_TOLD_MAX);
-            running.sources = told.map(text).collect();
+            let reported = started.sources.iter().take(SOURCES_TOLD_MAX);
+            running.sources = reported.map(text).collect();
             if let Some(more) = started.sources.len().checked_sub(SOURCES_TOLD_MAX + 1) {
                 running.sources.push(format!("and {} more", more + 1));
             }

@@ -39,7 +39,7 @@ fn rule(subject: &str, path: &str, expires: Option<Timestamp>) -> NewAccess {
 }
 
 #[track_caller]
-fn told(rig: &Rig, line: &[&str]) -> Outcome {
+fn output_of(rig: &Rig, line: &[&str]) -> Outcome {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome
@@ -140,7 +140,7 @@ fn a_grant_opens_its_path_for_its_right_and_its_time_and_nothing_else() {
     fs::write(rig.daemon_home.join("grants"), "").expect("written");
     let url = rig.url("run%204/a");
     rig.cp(&["--force", &url, "got"]).expect(4, "failed");
-    told(
+    output_of(
         &rig,
         &[
             "access",
@@ -193,7 +193,7 @@ fn rules_of_the_state_count_beside_the_file_and_end_what_runs() {
         rig.write(&format!("{source}/large"), vec![7; 16 << 20]);
     }
     let us = us(&rig);
-    told(&rig, &["access", "deny", &us]);
+    output_of(&rig, &["access", "deny", &us]);
     let client = Client::local(rig.daemon_home.clone()).expect("a client");
     for ends in rig.push_and_pull() {
         let path = "run42 and what is made beside it";
@@ -229,7 +229,7 @@ fn a_push_ends_with_the_right_to_see_its_destination() {
     rig.start(&[]);
     rig.write("run42/large", vec![7; 16 << 20]);
     let us = us(&rig);
-    told(&rig, &["access", "deny", &us]);
+    output_of(&rig, &["access", "deny", &us]);
     let client = Client::local(rig.daemon_home.clone()).expect("a client");
     let allow = |rights: &[RightName]| {
         let rule = NewAccess {
@@ -314,7 +314,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
         .access()
         .put("three", &rule(&us, "run4/b", None))
         .expect("allowed");
-    let list = told(&rig, &["access", "list"]).out;
+    let list = output_of(&rig, &["access", "list"]).out;
     for words in [
         "WHO",
         "data:/run4",
@@ -328,7 +328,7 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
     ] {
         assert!(list.contains(words), "{words}: {list}");
     }
-    let json = told(&rig, &["access", "list", "--json"]).out;
+    let json = output_of(&rig, &["access", "list", "--json"]).out;
     let views: Vec<Value> = json
         .lines()
         .map(|line| serde_json::from_str(line).expect("a document"))
@@ -347,14 +347,14 @@ fn the_commands_say_what_they_change_where_and_for_whom() {
         .says("may no longer write export data:/run4")
         .says("may no longer read and write export data:/run4/b")
         .says("may still read export data, by a wider grant");
-    let outcome = told(&rig, &["access", "deny", &us]);
+    let outcome = output_of(&rig, &["access", "deny", &us]);
     outcome.says("may no longer read export data");
-    let left = told(&rig, &["access", "list", "--json"]).out;
+    let left = output_of(&rig, &["access", "list", "--json"]).out;
     assert!(
         left.lines().count() == 1 && left.contains("user:otto"),
         "{left}"
     );
-    told(&rig, &["access", "deny", &us]).says("did not have this access");
+    output_of(&rig, &["access", "deny", &us]).says("did not have this access");
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn files_that_root_writes_belong_to_the_owner_of_the_home() {
     fs::create_dir(&rig.daemon_home).expect("made");
     std::os::unix::fs::chown(&rig.daemon_home, Some(NOBODY), Some(NOBODY)).expect("root");
     let us = us(&rig);
-    told(&rig, &["access", "allow", &us, "--all-exports"]);
+    output_of(&rig, &["access", "allow", &us, "--all-exports"]);
     for name in ["grants", ".lock"] {
         let file = fs::metadata(rig.daemon_home.join(name)).expect(name);
         assert_eq!((file.uid(), file.mode() & 0o777), (NOBODY, 0o600), "{name}");
@@ -394,7 +394,7 @@ fn a_rule_of_the_state_counts_at_once() {
     rig.write("export/a", "alpha");
     rig.start(&[]);
     let us = us(&rig);
-    told(&rig, &["access", "deny", &us]);
+    output_of(&rig, &["access", "deny", &us]);
     let client = Client::local(rig.daemon_home.clone()).expect("a client");
     let url = rig.url("a");
     for _ in 0..3 {
@@ -473,20 +473,20 @@ fn a_client_that_may_only_write_sees_no_names_of_deleted_or_kept_entries() {
     let kept = &["--exclude", "secret-inside"][..];
     for (from, flags) in [("empty", &["--max-delete", "0"][..]), ("new", kept)] {
         let outcome = sync("write", from, flags);
-        let told = format!("{outcome:?}");
-        assert_eq!(outcome.code, Some(3), "{told}");
-        assert!(told.contains("was deleted"), "{told}");
-        assert!(!told.contains("secret-name"), "{told}");
+        let output_of = format!("{outcome:?}");
+        assert_eq!(outcome.code, Some(3), "{output_of}");
+        assert!(output_of.contains("was deleted"), "{output_of}");
+        assert!(!output_of.contains("secret-name"), "{output_of}");
         // The client's command line has the pattern.
         assert!(
-            !told.contains("drop/secret-directory/secret-inside"),
-            "{told}"
+            !output_of.contains("drop/secret-directory/secret-inside"),
+            "{output_of}"
         );
         assert!(
-            !told.contains("and secret-directory/secret-inside"),
-            "{told}"
+            !output_of.contains("and secret-directory/secret-inside"),
+            "{output_of}"
         );
-        assert!(!told.contains("would be 3 entries"), "{told}");
+        assert!(!output_of.contains("would be 3 entries"), "{output_of}");
     }
     let outcome = sync("write,list", "empty", &["--max-delete", "0"]);
     assert!(format!("{outcome:?}").contains("3 entries"), "{outcome:?}");

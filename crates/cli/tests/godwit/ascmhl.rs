@@ -75,9 +75,9 @@ fn a_sealed_copy_is_the_same_until_it_changes() {
     let [generation] = &generations(&rig.path("copy"))[..] else {
         panic!("{}", outcome.said());
     };
-    let told = &outcome.summary()["manifest"];
-    assert_eq!(told["path"], generation.to_str().expect("text"));
-    assert_eq!(told["entries"], 3);
+    let reported = &outcome.summary()["manifest"];
+    assert_eq!(reported["path"], generation.to_str().expect("text"));
+    assert_eq!(reported["entries"], 3);
     let text = fs::read_to_string(generation).expect("read");
     assert!(text.contains("<process>transfer</process>"), "{text}");
     assert!(text.contains("<xxh64 action=\"original\""), "{text}");

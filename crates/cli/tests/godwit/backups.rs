@@ -12,7 +12,7 @@ use super::process::Outcome;
 use super::rig::Rig;
 
 #[track_caller]
-fn told(rig: &Rig, line: &[&str]) -> String {
+fn output_of(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
@@ -29,16 +29,16 @@ fn a_restored_node_has_the_state_of_its_backup() {
     let mut rig = Rig::new();
     rig.serve(&[]);
     rig.write("export/run42", "data");
-    let identity = told(&rig, &["id"]);
-    told(&rig, &["user", "add", "alice", "--role", "operator"]);
+    let identity = output_of(&rig, &["id"]);
+    output_of(&rig, &["user", "add", "alice", "--role", "operator"]);
     let submit = |label: &str| {
         let line = ["job", "submit", "here:/data/run42", "here:/data/copy"];
-        told(&rig, &[&line[..], &["--label", label, "--wait"]].concat())
+        output_of(&rig, &[&line[..], &["--label", label, "--wait"]].concat())
     };
     submit("before");
     let backup = rig.path("backup");
     let backup = backup.to_str().expect("text");
-    let said = told(&rig, &["backup", backup]);
+    let said = output_of(&rig, &["backup", backup]);
     assert!(said.contains("the backup holds keys"), "{said}");
     let mode = fs::metadata(backup).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
@@ -62,19 +62,19 @@ fn a_restored_node_has_the_state_of_its_backup() {
     );
     rig.end_daemon(Signal::TERM);
     fs::remove_dir_all(&rig.daemon_home).expect("lost");
-    let said = told(&rig, &["restore", backup]);
+    let said = output_of(&rig, &["restore", backup]);
     assert!(!said.contains("the earlier files are"), "{said}");
-    assert_eq!(told(&rig, &["id"]), identity);
+    assert_eq!(output_of(&rig, &["id"]), identity);
     rig.serve(&[]);
-    let jobs = told(&rig, &["job", "list", "--all"]);
+    let jobs = output_of(&rig, &["job", "list", "--all"]);
     assert!(jobs.contains("before") && !jobs.contains("after"), "{jobs}");
-    assert!(told(&rig, &["user", "list"]).contains("alice"));
+    assert!(output_of(&rig, &["user", "list"]).contains("alice"));
 
     // Existing files move aside and are kept.
     rig.end_daemon(Signal::TERM);
     rig.write("daemon/config.toml", "[serve]\njobs = 3\n");
     fs::write(format!("{backup}/config.toml"), "[serve]\njobs = 4\n").expect("written");
-    let said = told(&rig, &["restore", backup]);
+    let said = output_of(&rig, &["restore", backup]);
     let kept = said
         .trim()
         .rsplit(' ')
@@ -85,7 +85,7 @@ fn a_restored_node_has_the_state_of_its_backup() {
     assert_eq!(earlier, "[serve]\njobs = 3\n");
     assert_eq!(rig.read("daemon/config.toml"), b"[serve]\njobs = 4\n");
     rig.serve(&[]);
-    assert!(told(&rig, &["job", "list", "--all"]).contains("before"));
+    assert!(output_of(&rig, &["job", "list", "--all"]).contains("before"));
 }
 
 /// The owner of a home replaces names in it by links to files of root, and waits for a command of root.
@@ -96,7 +96,7 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     }
     let mut rig = Rig::new();
     rig.serve(&[]);
-    let id = told(&rig, &["id"]);
+    let id = output_of(&rig, &["id"]);
     rig.end_daemon(Signal::TERM);
     let home = rig.daemon_home.clone();
     let open = fs::Permissions::from_mode(0o755);
@@ -128,7 +128,7 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     assert_ne!(rig.admin(&allow).code, Some(0));
     intact("access allow");
     fs::remove_file(home.join(".lock")).expect("gone");
-    told(&rig, &allow);
+    output_of(&rig, &allow);
     let grants = fs::metadata(home.join("grants")).expect("written");
     assert_eq!(grants.uid(), 12_345);
 
@@ -140,14 +140,14 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     );
 
     linked("cluster.json.new");
-    told(&rig, &["cluster", "recover", "--yes"]);
+    output_of(&rig, &["cluster", "recover", "--yes"]);
     intact("cluster recover");
 
     linked("known_peers");
     assert_ne!(rig.admin(&["backup", backup]).code, Some(0));
     intact("backup");
     fs::remove_file(home.join("known_peers")).expect("gone");
-    told(&rig, &["backup", backup]);
+    output_of(&rig, &["backup", backup]);
     let saved = fs::metadata(rig.path("backup/state.db")).expect("saved");
     assert_eq!((saved.uid(), saved.mode() & 0o777), (0, 0o600));
 
@@ -155,7 +155,7 @@ fn root_follows_no_link_in_the_home_of_another_user() {
     assert_ne!(rig.admin(&["restore", backup]).code, Some(0));
     intact("restore");
     fs::remove_file(home.join("state/state.lock")).expect("gone");
-    told(&rig, &["restore", backup]);
+    output_of(&rig, &["restore", backup]);
     for name in ["state/state.db", "grants", "identity.pem"] {
         let meta = fs::metadata(home.join(name)).expect(name);
         assert_eq!(meta.uid(), 12_345, "{name}");
@@ -177,7 +177,7 @@ fn a_backup_that_another_user_could_have_changed_is_not_restored() {
     fs::create_dir(&theirs).expect("made");
     lchown(&theirs, Some(OTHER), Some(OTHER)).expect("root");
     let (below, own) = (theirs.join("backup"), rig.path("backup"));
-    told(&rig, &["backup", own.to_str().expect("text")]);
+    output_of(&rig, &["backup", own.to_str().expect("text")]);
     fs::rename(&own, &below).expect("moved");
     rig.end_daemon(Signal::TERM);
     let restored = |place: &std::path::Path| rig.admin(&["restore", place.to_str().expect("text")]);
@@ -199,7 +199,7 @@ fn a_backup_that_another_user_could_have_changed_is_not_restored() {
     fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).expect("ours");
     refused(&restored(&own), 2, "mode 777");
     fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).expect("ours");
-    told(&rig, &["restore", own.to_str().expect("text")]);
+    output_of(&rig, &["restore", own.to_str().expect("text")]);
 }
 
 /// The owner of a directory could replace what root makes in it by a link, while root writes there.
@@ -224,7 +224,7 @@ fn root_makes_no_backup_where_another_user_could_lead_it_elsewhere() {
     let names = fs::read_dir(&theirs).expect("listed").count();
     assert_eq!(names, 1, "the link alone");
     assert!(!rig.path("backup").exists() && !rig.path("backup.draft").exists());
-    told(
+    output_of(
         &rig,
         &["backup", rig.path("backup").to_str().expect("text")],
     );
@@ -240,7 +240,7 @@ fn an_invalid_backup_is_refused_and_changes_nothing() {
     );
     rig.serve(&[]);
     let backup = rig.path("backup");
-    told(&rig, &["backup", backup.to_str().expect("text")]);
+    output_of(&rig, &["backup", backup.to_str().expect("text")]);
     rig.end_daemon(Signal::TERM);
     let line = ["restore", backup.to_str().expect("text")];
     let label = backup.join("backup.json");
@@ -255,5 +255,5 @@ fn an_invalid_backup_is_refused_and_changes_nothing() {
     fs::write(&state, &whole[..whole.len() / 2]).expect("cut");
     refused(&rig.admin(&line), 1, "the file is damaged");
     rig.serve(&[]);
-    told(&rig, &["job", "list"]);
+    output_of(&rig, &["job", "list"]);
 }

@@ -164,14 +164,14 @@ fn changed_throughout(first: u64, change: impl Fn(u64) -> u64) {
             let mut lengths = vec![first];
             let line = ends.line(&["--limit", "4MB", "--block-size", "64KiB"]);
             let mut client = rig.begin_cp(&rig.path(""), &line);
-            let mut told = 0;
+            let mut statement = 0;
             while !client.has_ended() {
                 let (events, bytes) = client.progress();
-                if events == told || bytes == 0 {
+                if events == statement || bytes == 0 {
                     std::thread::yield_now();
                     continue;
                 }
-                told = events;
+                statement = events;
                 let now = lengths[lengths.len() - 1];
                 let next = change(now);
                 if next > now {

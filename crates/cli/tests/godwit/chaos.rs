@@ -46,16 +46,16 @@ fn jobs_complete_whichever_node_is_hurt() {
                     .arg(logs.path())
                     .output()
                     .expect("xtask was built");
-                let told = String::from_utf8_lossy(&output.stdout);
-                assert!(output.status.success(), "{told}\n{output:?}");
-                assert!(told.contains("\tidentical"), "{told}");
-                assert!(told.contains("stuck: 0"), "{told}");
-                let mut lines = told.lines().map(|line| line.split('\t'));
+                let reported = String::from_utf8_lossy(&output.stdout);
+                assert!(output.status.success(), "{reported}\n{output:?}");
+                assert!(reported.contains("\tidentical"), "{reported}");
+                assert!(reported.contains("stuck: 0"), "{reported}");
+                let mut lines = reported.lines().map(|line| line.split('\t'));
                 let mut line = lines
                     .find(|line| line.clone().next() == Some(seed))
                     .expect("the line of the seed");
                 let below = line.nth(BELOW).and_then(|text| text.parse::<f64>().ok());
-                assert!(below.is_some_and(|below| below < BELOW_MAX), "{told}");
+                assert!(below.is_some_and(|below| below < BELOW_MAX), "{reported}");
             }
         },
     );

@@ -49,8 +49,8 @@ fn check(pair: &Pair, machines: &Machines) {
             "{}\n{}\n{}{}",
             pair.title,
             pair.ours,
-            told(&pair.theirs, &theirs),
-            told(&pair.ours, &ours)
+            output_of(&pair.theirs, &theirs),
+            output_of(&pair.ours, &ours)
         )
     };
     assert_eq!(
@@ -63,6 +63,6 @@ fn check(pair: &Pair, machines: &Machines) {
         .unwrap_or_else(|what| panic!("{what}\n{}", said()));
 }
 
-fn told(command: &str, outcome: &Outcome) -> String {
+fn output_of(command: &str, outcome: &Outcome) -> String {
     format!("--- {command}: {:?}\n{}\n", outcome.code, outcome.said())
 }

@@ -428,8 +428,11 @@ fn counterparts_of_what_limits_pass_over_stay_as_they_are() {
         assert_eq!(paths(&to), expected, "{way:?}");
         let items = items(&outcome);
         assert_eq!(of(&items, "delete"), ["gone"], "{way:?}");
-        let told: Vec<&str> = items.iter().map(|(_, path)| path.as_str()).collect();
-        assert!(!told.iter().any(|path| path.ends_with("big")), "{told:?}");
+        let reported: Vec<&str> = items.iter().map(|(_, path)| path.as_str()).collect();
+        assert!(
+            !reported.iter().any(|path| path.ends_with("big")),
+            "{reported:?}"
+        );
         let manifest = String::from_utf8(world.read("m")).expect("text");
         assert!(manifest.contains("small") && !manifest.contains("big"));
         assert_eq!(outcome.number("excluded"), 3);

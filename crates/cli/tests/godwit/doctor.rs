@@ -140,10 +140,10 @@ fn a_healthy_node_is_found_healthy_and_nothing_changes() {
         }
         assert_eq!(names(&rig.path("")), before);
         // The same for people.
-        let told = rig.client(&["doctor", &rig.url("")]);
-        assert_eq!(told.code, Some(0), "{told:?}");
-        assert!(told.out.contains("Sending at most about "), "{told:?}");
-        assert!(!told.out.contains("STOP"), "{told:?}");
+        let shown = rig.client(&["doctor", &rig.url("")]);
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        assert!(shown.out.contains("Sending at most about "), "{shown:?}");
+        assert!(!shown.out.contains("STOP"), "{shown:?}");
     });
 }
 
@@ -435,7 +435,7 @@ fn the_library_that_encrypts_is_named() {
     assert!(chosen.checks("processor")[0].to_string().contains(&words));
 }
 
-/// Memory to memory, in the direction of the data. Nothing is written, and no reported bound exceeds real machines.
+/// Memory to memory, in the direction of the data. Nothing is written, and no shown bound exceeds real machines.
 #[test]
 fn the_path_to_a_node_is_measured_where_the_user_asks_for_it() {
     let mut rig = Rig::new();

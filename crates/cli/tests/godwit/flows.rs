@@ -131,7 +131,7 @@ fn all_are(flow: &Value, state: &str) -> bool {
 }
 
 #[track_caller]
-fn told(rig: &Rig, line: &[&str]) -> String {
+fn output_of(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     outcome.out
@@ -146,13 +146,13 @@ fn files_reach_the_partner_while_a_large_one_is_on_its_way_to_the_centre() {
     world.add(&["--hop", "1:limit=1MB/s", "--label", "night"]);
     assert_eq!(world.arrived("early"), b"early");
     // One run takes the large file and the small ones.
-    told(centre, &["flow", "pause", "night"]);
+    output_of(centre, &["flow", "pause", "night"]);
     wait(centre, |flow| all_are(flow, "paused"));
     telescope.write("export/raw/large", vec![7; LARGE]);
     for number in 0..20 {
         telescope.write(&format!("export/raw/small{number}"), number.to_string());
     }
-    told(centre, &["flow", "resume", "night"]);
+    output_of(centre, &["flow", "resume", "night"]);
     for number in 0..20 {
         let content = world.arrived(&format!("small{number}"));
         assert_eq!(content, number.to_string().as_bytes());
@@ -165,27 +165,27 @@ fn files_reach_the_partner_while_a_large_one_is_on_its_way_to_the_centre() {
         flow["hops"][0]["backlog_bytes"].as_u64() > Some(0)
     });
     assert!(flow["hops"][0]["oldest"].is_string(), "{flow}");
-    let list = told(centre, &["flow", "list"]);
+    let list = output_of(centre, &["flow", "list"]);
     assert!(
         list.contains("telescope:/data/raw/. -> here:/data/archive/ -> partners:/data/in/"),
         "{list}"
     );
     // A file that is still on its way is neither passed on nor missed.
-    let jobs = told(centre, &["job", "list", "--all", "--json"]);
+    let jobs = output_of(centre, &["job", "list", "--all", "--json"]);
     for job in jobs.lines() {
         let job: Value = serde_json::from_str(job).expect("a job");
         let state = job["state"].as_str().expect("a state");
         assert!(!["partial", "failed"].contains(&state), "{job}");
     }
     let run = flow["hops"][0]["run"].as_str().expect("a run");
-    told(centre, &["job", "limit", run, "none"]);
+    output_of(centre, &["job", "limit", run, "none"]);
     world.assert_all_arrive();
     // New files go on, too.
     telescope.write("export/raw/late", "late");
     assert_eq!(world.arrived("late"), b"late");
     let flow = wait(centre, |flow| files(flow, 1) >= 23);
     assert!(files(&flow, 0) >= 23, "{flow}");
-    told(centre, &["flow", "pause", "night"]);
+    output_of(centre, &["flow", "pause", "night"]);
     wait(centre, |flow| all_are(flow, "paused"));
     assert_no_temporaries(&world.partner.export);
     // A change does not start a paused flow.
@@ -195,8 +195,8 @@ fn files_reach_the_partner_while_a_large_one_is_on_its_way_to_the_centre() {
         (&changed["paused"], &changed["comment"]),
         (&json!(true), &json!("later"))
     );
-    told(centre, &["flow", "remove", "night"]);
-    assert!(told(centre, &["flow", "list"]).contains("there are no flows"));
+    output_of(centre, &["flow", "remove", "night"]);
+    assert!(output_of(centre, &["flow", "list"]).contains("there are no flows"));
     world.assert_all_arrive();
 }
 

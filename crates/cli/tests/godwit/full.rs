@@ -135,9 +135,9 @@ fn assert_one_message(end: &Outcome) {
         .expect_code(FailureCode::NoSpace)
         .says("more are needed")
         .says("are free there");
-    let told = |of: &str| end.out.lines().filter(|line| line.contains(of)).count();
-    assert_eq!(told("\"failed\",\"path"), 0, "{}", end.said());
-    assert_eq!(told("the destination is full"), 1, "{}", end.said());
+    let reported = |of: &str| end.out.lines().filter(|line| line.contains(of)).count();
+    assert_eq!(reported("\"failed\",\"path"), 0, "{}", end.said());
+    assert_eq!(reported("the destination is full"), 1, "{}", end.said());
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn a_destination_without_room_for_one_more_directory_says_what_is_missing_and_wh
         .expect_code(FailureCode::NoSpace)
         .says("room for names is missing")
         .says("are free there");
-    let told = |of: &str| end.out.lines().filter(|line| line.contains(of)).count();
-    assert_eq!(told("the destination is full"), 1, "{}", end.said());
+    let reported = |of: &str| end.out.lines().filter(|line| line.contains(of)).count();
+    assert_eq!(reported("the destination is full"), 1, "{}", end.said());
 }
 
 #[test]

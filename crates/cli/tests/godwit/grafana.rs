@@ -242,21 +242,21 @@ fn the_alert_rules_are_sound_and_a_failed_job_fires_one() {
     assert!(wait_until(|| prometheus.value(failed)).is_some());
     some_jobs(&here);
     let firing = wait_until(|| {
-        let told = prometheus.get("/api/v1/alerts")?;
-        let told = told["data"]["alerts"].as_array()?;
+        let reported = prometheus.get("/api/v1/alerts")?;
+        let reported = reported["data"]["alerts"].as_array()?;
         let ours = |one: &&Value| one["labels"]["alertname"] == "GodwitJobFailed";
-        let ours = told.iter().find(ours)?;
+        let ours = reported.iter().find(ours)?;
         (ours["state"] == "firing").then(|| ours.clone())
     });
     let firing = firing.unwrap_or_else(|| panic!("{:?}", prometheus.get("/api/v1/alerts")));
     let summary = firing["annotations"]["summary"].as_str();
     let summary = summary.expect("a summary");
     assert!(summary.ends_with(": a job ended as failed"), "{summary}");
-    let told = prometheus.get("/api/v1/rules").expect("rules");
-    let told = told["data"]["groups"][0]["rules"].as_array();
-    let told = told.expect("a list");
-    assert!(told.len() > 5, "{told:?}");
-    for rule in told {
+    let reported = prometheus.get("/api/v1/rules").expect("rules");
+    let reported = reported["data"]["groups"][0]["rules"].as_array();
+    let reported = reported.expect("a list");
+    assert!(reported.len() > 5, "{reported:?}");
+    for rule in reported {
         assert_eq!(rule["health"], "ok", "{rule}");
         let query = rule["query"].as_str().expect("a query");
         for selector in selectors_of(query) {

@@ -17,7 +17,7 @@ use super::sites::third::Three;
 use super::sites::{DEADLINE, fill, submit, two_sites, wait_for};
 
 #[track_caller]
-fn told(rig: &Rig, line: &[&str]) -> String {
+fn output_of(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
@@ -52,9 +52,9 @@ fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
     early.says("has no manifest yet");
     here.kill_daemon();
     here.serve(&[]);
-    told(&here, &["job", "limit", &id, "none"]);
+    output_of(&here, &["job", "limit", &id, "none"]);
     let job = complete(&here, &id);
-    let manifest = told(&here, &["job", "manifest", &id]);
+    let manifest = output_of(&here, &["job", "manifest", &id]);
     let command = [
         "manifest",
         "--manifest-sorted",
@@ -63,7 +63,7 @@ fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
         "export/run42",
         "expected",
     ];
-    told(&here, &command);
+    output_of(&here, &command);
     assert_eq!(manifest.as_bytes(), here.read("expected"));
     let kept = &job["summary"]["manifest"];
     assert_eq!(kept["bytes"], manifest.len(), "{kept}");
@@ -73,16 +73,16 @@ fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
         manifest.contains(digest.trim_start_matches("blake3:")),
         "{digest}"
     );
-    let html = told(&here, &["job", "report", &id, "--html", "-"]);
+    let html = output_of(&here, &["job", "report", &id, "--html", "-"]);
     assert!(html.contains(digest), "{digest}");
     let home = here.daemon_home.display().to_string();
-    for text in [html, told(&here, &["job", "report", &id, "--json"])] {
+    for text in [html, output_of(&here, &["job", "report", &id, "--json"])] {
         assert!(!text.contains(&home), "the report names the node's home");
     }
 
     // A copy is checked by this manifest.
     fs::write(here.export.join("list"), &manifest).expect("written");
-    told(
+    output_of(
         &here,
         &[
             "job",
@@ -113,7 +113,7 @@ fn a_signed_manifest_has_the_signature_of_the_node() {
     let line = ["--manifest", "--setting", "sign"];
     let id = submit(&rig, "here:/data/run42", "here:/data/copy", &line);
     complete(&rig, &id);
-    rig.write("list", told(&rig, &["job", "manifest", &id]));
+    rig.write("list", output_of(&rig, &["job", "manifest", &id]));
     let by_node = [
         "verify",
         "--signed-by",
@@ -173,9 +173,9 @@ fn the_site_that_runs_a_job_for_another_node_keeps_its_manifest() {
     let asked = three.asked.admin(&["job", "manifest", &id]);
     assert_eq!(asked.code, Some(1), "{asked:?}");
     asked.says("the site that ran the job keeps the manifest");
-    let list = told(&three.source, &["job", "list", "--all", "--json"]);
+    let list = output_of(&three.source, &["job", "list", "--all", "--json"]);
     let there: Value = serde_json::from_str(&list).expect("one job");
-    let manifest = told(
+    let manifest = output_of(
         &three.source,
         &["job", "manifest", there["id"].as_str().expect("an id")],
     );
@@ -192,7 +192,7 @@ fn manifests_of_jobs_for_another_site_make_way_and_one_without_end_ends_its_job(
     fill(&three.source, 3, 1_000);
     complete(&three.asked, &three.submit(&["--manifest"]));
     let ids = || -> Vec<String> {
-        let list = told(&three.source, &["job", "list", "--all", "--json"]);
+        let list = output_of(&three.source, &["job", "list", "--all", "--json"]);
         let jobs = list
             .lines()
             .map(|line| serde_json::from_str(line).expect("a job"));
@@ -307,11 +307,11 @@ fn a_job_that_checks_a_copy_tells_how_far_it_is() {
     complete(&here, &id);
     fs::write(
         here.export.join("list"),
-        told(&here, &["job", "manifest", &id]),
+        output_of(&here, &["job", "manifest", &id]),
     )
     .expect("written");
     let gate = Gate::before(there.address());
-    told(
+    output_of(
         &here,
         &[
             "site",
@@ -336,8 +336,8 @@ fn a_job_that_checks_a_copy_tells_how_far_it_is() {
     gate.open.store(true, Ordering::SeqCst);
     let ended = complete(&here, &id);
     assert_eq!(ended["summary"]["files"], FILES, "{ended}");
-    let report = told(&here, &["job", "report", &id, "--json"]);
+    let report = output_of(&here, &["job", "report", &id, "--json"]);
     let report: Value = serde_json::from_str(&report).expect("a report");
     assert_eq!(report["attempts"][0]["files"], FILES, "{report}");
-    assert!(told(&here, &["job", "show", &id]).contains("checked     35.0 kB in 5000 files"));
+    assert!(output_of(&here, &["job", "show", &id]).contains("checked     35.0 kB in 5000 files"));
 }

@@ -111,13 +111,13 @@ fn a_job_that_may_not_be_tried_again_names_what_found_no_room() {
     let line = ["here:/source/.", "here:/data/to", "--retries", "0"];
     let id = submit(&rig, &line);
     let done = wait_for(&rig, &id, ended);
-    let told = (done["state"].as_str(), done["reason"]["code"].as_str());
+    let reported = (done["state"].as_str(), done["reason"]["code"].as_str());
     // Stopped before the storage was full, or by it.
     let whole = [
         (Some("partial"), Some("entries_failed")),
         (Some("failed"), Some("retries_exhausted")),
     ];
-    assert!(whole.contains(&told), "{done}");
+    assert!(whole.contains(&reported), "{done}");
     let report = at(&rig, &["job", "report", &id]).out;
     assert!(
         report.contains("space") || report.contains("room"),

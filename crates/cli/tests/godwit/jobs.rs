@@ -21,7 +21,7 @@ fn node() -> Rig {
 
 /// Runs a command at the node, which must succeed; returns the output.
 #[track_caller]
-fn told(rig: &Rig, line: &[&str]) -> String {
+fn output_of(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
@@ -44,7 +44,7 @@ fn waiting(rig: &Rig) -> String {
         "--after",
         FAR,
     ];
-    told(rig, &line).trim().to_owned()
+    output_of(rig, &line).trim().to_owned()
 }
 
 /// A command at the node, not yet waited for.
@@ -78,32 +78,32 @@ fn a_job_is_submitted_watched_listed_and_reported() {
     assert_eq!(id.len(), 11, "{outcome:?}");
     outcome.says("state       complete");
 
-    let list = told(&rig, &["job", "list"]);
+    let list = output_of(&rig, &["job", "list"]);
     assert!(list.contains("--all lists those that have ended"), "{list}");
-    let list = told(&rig, &["job", "list", "--all"]);
+    let list = output_of(&rig, &["job", "list", "--all"]);
     let row = list.lines().nth(1).expect("a row");
     assert!(row.starts_with(&format!("{id}  complete")), "{list}");
     assert!(
         row.ends_with("night  here:/data/run42 -> here:/data/copy"),
         "{list}"
     );
-    let none = told(&rig, &["job", "list", "--all", "--label", "day"]);
+    let none = output_of(&rig, &["job", "list", "--all", "--label", "day"]);
     assert_eq!(none, "no job fits\n");
 
     // The first ten signs are a beginning that no other job has.
-    let shown = told(&rig, &["job", "show", &id[..10]]);
+    let shown = output_of(&rig, &["job", "show", &id[..10]]);
     assert!(shown.contains("copied      6 B in 2 files"), "{shown}");
-    let shown = document(&told(&rig, &["job", "show", &id, "--json"]));
+    let shown = document(&output_of(&rig, &["job", "show", &id, "--json"]));
     assert_eq!(shown["state"], "complete");
     assert_eq!(shown["label"], "night");
     let watched = rig.admin(&["job", "watch", &id]);
     assert_eq!(watched.code, Some(0), "{watched:?}");
-    let log = told(&rig, &["job", "log", "--follow", &id]);
+    let log = output_of(&rig, &["job", "log", "--follow", &id]);
     assert!(
         log.contains("#1 ended complete: 2 files and 6 B, 0 failed"),
         "{log}"
     );
-    let report = told(&rig, &["job", "report", &id]);
+    let report = output_of(&rig, &["job", "report", &id]);
     assert!(report.contains("ATTEMPT"), "{report}");
 }
 
@@ -111,27 +111,27 @@ fn a_job_is_submitted_watched_listed_and_reported() {
 fn a_job_that_waits_says_why_and_can_be_changed() {
     let rig = node();
     let id = waiting(&rig);
-    let list = told(&rig, &["job", "list"]);
+    let list = output_of(&rig, &["job", "list"]);
     assert!(list.contains(&format!("{id}  scheduled")), "{list}");
     assert!(list.contains("    waits since "), "{list}");
 
-    let told = |line: &[&str]| told(&rig, line);
-    assert!(told(&["job", "limit", &id, "300MB"]).contains("limit 300 MB/s"));
-    assert!(told(&["job", "limit", &id, "none"]).contains("no limit"));
-    assert!(told(&["job", "priority", &id, "-3"]).contains("priority -3"));
-    assert!(told(&["job", "label", &id, "other"]).contains("label other"));
-    let shown = document(&told(&["job", "show", &id, "--json"]));
+    let output_of = |line: &[&str]| output_of(&rig, line);
+    assert!(output_of(&["job", "limit", &id, "300MB"]).contains("limit 300 MB/s"));
+    assert!(output_of(&["job", "limit", &id, "none"]).contains("no limit"));
+    assert!(output_of(&["job", "priority", &id, "-3"]).contains("priority -3"));
+    assert!(output_of(&["job", "label", &id, "other"]).contains("label other"));
+    let shown = document(&output_of(&["job", "show", &id, "--json"]));
     assert_eq!(shown["priority"], -3);
     assert_eq!(shown["label"], "other");
-    assert!(told(&["job", "pause", &id]).starts_with(&format!("{id} paused")));
-    let resumed = told(&["job", "resume", &id]);
+    assert!(output_of(&["job", "pause", &id]).starts_with(&format!("{id} paused")));
+    let resumed = output_of(&["job", "resume", &id]);
     assert!(!resumed.contains("paused"), "{resumed}");
-    let top = told(&["top"]);
+    let top = output_of(&["top"]);
     assert!(
         top.contains("0 running, 1 waiting") && top.contains(&id),
         "{top}"
     );
-    let cancelled = told(&["job", "cancel", &id, "--comment", "wrong run"]);
+    let cancelled = output_of(&["job", "cancel", &id, "--comment", "wrong run"]);
     assert!(
         cancelled.starts_with(&format!("{id} cancelled")),
         "{cancelled}"
@@ -187,16 +187,16 @@ fn a_name_steers_no_terminal_and_stays_what_it_is_in_documents() {
     let line = [&line[..], &["--label", label, "--wait"]].concat();
     let outcome = rig.admin(&line);
     assert_eq!(outcome.code, Some(3), "{outcome:?}");
-    let id = document(&told(&rig, &["job", "list", "--all", "--json"]))["id"].clone();
+    let id = document(&output_of(&rig, &["job", "list", "--all", "--json"]))["id"].clone();
     let id = id.as_str().expect("an id").to_owned();
-    let job = |what: &str, more: &[&str]| told(&rig, &[&["job", what], more].concat());
+    let job = |what: &str, more: &[&str]| output_of(&rig, &[&["job", what], more].concat());
     let texts = [
         outcome.said(),
         job("show", &[&id]),
         job("report", &[&id]),
         job("report", &[&id, "--html", "-"]),
         job("log", &[&id]),
-        told(&rig, &["ls", from]),
+        output_of(&rig, &["ls", from]),
         rig.daemon().said(),
     ];
     for text in texts {
@@ -223,16 +223,19 @@ fn a_repeated_key_submits_once() {
             "--idempotency-key",
             "night-42",
         ];
-        told(&rig, &line)
+        output_of(&rig, &line)
     };
     assert_eq!(submit(), submit());
-    assert_eq!(told(&rig, &["job", "list", "--json"]).lines().count(), 1);
+    assert_eq!(
+        output_of(&rig, &["job", "list", "--json"]).lines().count(),
+        1
+    );
 }
 
 #[test]
 fn sites_users_and_tokens_are_kept_by_the_node() {
     let rig = node();
-    let told = |line: &[&str]| told(&rig, line);
+    let output_of = |line: &[&str]| output_of(&rig, line);
     let line = [
         "site",
         "add",
@@ -241,14 +244,14 @@ fn sites_users_and_tokens_are_kept_by_the_node() {
         "--identity",
         &rig.identity,
     ];
-    told(&line);
-    let sites = told(&["site", "list"]);
+    output_of(&line);
+    let sites = output_of(&["site", "list"]);
     assert!(
         sites.contains("siteB") && sites.contains("dtn1.siteb.org"),
         "{sites}"
     );
-    told(&["site", "remove", "siteB"]);
-    assert!(told(&["site", "list"]).contains("no other site"));
+    output_of(&["site", "remove", "siteB"]);
+    assert!(output_of(&["site", "list"]).contains("no other site"));
 
     rig.write("password", "correct horse battery\n");
     let password = rig.path("password");
@@ -265,8 +268,8 @@ fn sites_users_and_tokens_are_kept_by_the_node() {
     set_mode(password, 0o644);
     refused(&rig, &line, 2, "chmod 600");
     set_mode(password, 0o600);
-    assert!(told(&line).contains("alice is operator and has a password"));
-    assert!(told(&["user", "list"]).contains("alice  operator  yes"));
+    assert!(output_of(&line).contains("alice is operator and has a password"));
+    assert!(output_of(&["user", "list"]).contains("alice  operator  yes"));
 
     let line = [
         "token",
@@ -278,20 +281,20 @@ fn sites_users_and_tokens_are_kept_by_the_node() {
         "--expires",
         "90d",
     ];
-    let secret = told(&line);
+    let secret = output_of(&line);
     assert!(
         secret.starts_with("gwt_") && secret.lines().count() == 1,
         "{secret}"
     );
-    let tokens = told(&["token", "list", "--json"]);
+    let tokens = output_of(&["token", "list", "--json"]);
     let token = document(&tokens);
     assert!(!tokens.contains(secret.trim()), "{tokens}");
     let id = token["id"].as_str().expect("an id");
-    told(&["token", "revoke", id]);
-    assert!(told(&["token", "list"]).contains("revoked"));
-    told(&["user", "remove", "alice"]);
+    output_of(&["token", "revoke", id]);
+    assert!(output_of(&["token", "list"]).contains("revoked"));
+    output_of(&["user", "remove", "alice"]);
 
-    let status = told(&["node", "status"]);
+    let status = output_of(&["node", "status"]);
     assert!(
         status.contains(&rig.identity) && status.contains("export      data"),
         "{status}"
@@ -315,12 +318,12 @@ fn a_watcher_outlives_its_node() {
         "--limit",
         "256KiB",
     ];
-    let id = told(&rig, &line).trim().to_owned();
+    let id = output_of(&rig, &line).trim().to_owned();
     let mut watcher = begin(&rig, &["job", "watch", &id]);
     watcher.wait_for("running");
     rig.end_daemon(Signal::KILL);
     rig.serve(&[]);
-    told(&rig, &["job", "limit", &id, "none"]);
+    output_of(&rig, &["job", "limit", &id, "none"]);
     let outcome: Outcome = watcher.wait();
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert_eq!(rig.read("export/copy"), vec![7; 8 << 20]);

@@ -200,13 +200,13 @@ fn names_of_a_file_that_cannot_be_read_are_reported_with_it() {
         world.assert_failed(&outcome, &["a", "b", "c"], "ermission denied");
         let old = Some(OLD.to_owned());
         assert_eq!(contents(&world.to("")), [old.clone(), old, None]);
-        let told = fs::read_to_string(&manifest).expect("written");
+        let reported = fs::read_to_string(&manifest).expect("written");
         for name in ["a", "b", "c"] {
-            let line = told.lines().find(|line| {
+            let line = reported.lines().find(|line| {
                 let mut fields = line.split('\t');
                 fields.any(|field| field == name || field.ends_with(&format!("/{name}")))
             });
-            assert_eq!(line, None, "{way:?}: {told}");
+            assert_eq!(line, None, "{way:?}: {reported}");
         }
         let mut listed: Vec<_> = fs::read_to_string(&list)
             .expect("written")

@@ -17,12 +17,12 @@ fn cached_bytes(path: &Path) -> Option<u64> {
     if kind.stdout.starts_with(b"tmpfs") {
         return None;
     }
-    let told = Command::new("fincore")
+    let reported = Command::new("fincore")
         .args(["--bytes", "--noheadings", "--output=RES"])
         .arg(path)
         .output()
         .expect("fincore");
-    let text = String::from_utf8(told.stdout).expect("a number");
+    let text = String::from_utf8(reported.stdout).expect("a number");
     Some(text.trim().parse().expect("a number"))
 }
 

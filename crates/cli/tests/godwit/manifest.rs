@@ -101,21 +101,21 @@ fn sorted_manifests_are_equal_byte_for_byte_and_their_digest_is_told() {
         outcome.complete();
         outcome.summary()["manifest"].clone()
     };
-    let told = line("one", &world.url(""));
-    assert_eq!(line("two", "copy")["digest"], told["digest"]);
+    let reported = line("one", &world.url(""));
+    assert_eq!(line("two", "copy")["digest"], reported["digest"]);
     assert_eq!(world.read("one"), world.read("two"));
-    assert_eq!(told["path"], "one");
+    assert_eq!(reported["path"], "one");
     let names: Vec<String> = lines(&world, "one")
         .iter()
         .map(|line| line.split('\t').nth(5).expect("a name").to_owned())
         .collect();
-    assert_eq!(told["entries"], names.len());
+    assert_eq!(reported["entries"], names.len());
     assert_eq!(names[0], ".");
     // Another program comes to the same digest.
     let text = String::from_utf8(world.read("one")).expect("text");
     let (above, last) = text.trim_end().rsplit_once('\n').expect("lines");
     let digest = blake3::hash(format!("{above}\n").as_bytes()).to_hex();
-    assert_eq!(told["digest"], format!("blake3:{digest}"));
+    assert_eq!(reported["digest"], format!("blake3:{digest}"));
     assert_eq!(last, format!("#digest\tblake3\t{digest}"));
     // For people, the last line has the same facts.
     let outcome = world.client(&["cp", "--manifest", "three", "tree", "copy2"]);

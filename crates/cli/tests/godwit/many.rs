@@ -80,8 +80,8 @@ fn both_lines_fit_the_terminal() {
             let is_name = name.split('/').all(|part| part.parse::<u64>().is_ok());
             let rate = columns < 60 || second.contains("files/s");
             // The first line is drawn before anything is known.
-            let told = first.contains(" kB") && second.starts_with("scanning, ");
-            (told && rate && is_name).then(|| second.clone())
+            let reported = first.contains(" kB") && second.starts_with("scanning, ");
+            (reported && rate && is_name).then(|| second.clone())
         });
         // A line that is too long for a row would wrap into the next one.
         let second = drawn.unwrap_or_else(|| panic!("{columns}: {:#?}", terminal.screen()));

@@ -28,8 +28,8 @@ pub(crate) fn wait_for_event(
     is_it: impl Fn(&Value) -> bool,
 ) -> (usize, Value) {
     let found = wait_until(|| {
-        let mut told = events(process).into_iter().enumerate().skip(from);
-        told.find(|(_, event)| is_it(event))
+        let mut reported = events(process).into_iter().enumerate().skip(from);
+        reported.find(|(_, event)| is_it(event))
     });
     found.unwrap_or_else(|| panic!("it is not told: {}", process.said()))
 }
@@ -46,16 +46,16 @@ pub(crate) fn wait_for_loss(process: &Process, from: usize, silent: bool) -> usi
     assert_eq!(lost.get("channel"), None, "{lost}");
     wait_for_event(process, at + 1, |event| event["event"] == "progress");
     let after = events(process).into_iter().skip(at + 1);
-    let mut told = 0;
+    let mut reported = 0;
     for event in after.take_while(|event| event["event"] != "connection_regained") {
         if event["event"] == "progress" {
             assert!(event["bytes_per_second"].is_null(), "{event}");
             assert!(event["files_per_second"].is_null(), "{event}");
             assert!(event["bottleneck"].is_null(), "{event}");
-            told += 1;
+            reported += 1;
         }
     }
-    assert!(told > 0, "no progress meanwhile: {}", process.said());
+    assert!(reported > 0, "no progress meanwhile: {}", process.said());
     at
 }
 
@@ -70,8 +70,8 @@ pub(crate) fn wait_for_return(process: &Process, from: usize) -> usize {
 
 /// The only transfer that `godwit limit` lists, and the line for people.
 fn listed(rig: &Rig) -> (Value, String) {
-    let told = rig.client(&["limit", "--json"]);
-    let event = serde_json::from_str(told.out.trim()).expect("one transfer");
+    let reported = rig.client(&["limit", "--json"]);
+    let event = serde_json::from_str(reported.out.trim()).expect("one transfer");
     (event, rig.client(&["limit"]).out)
 }
 
@@ -97,9 +97,9 @@ fn a_node_that_stands_still_does_not_answer_and_a_killed_one_is_lost() {
 
         rig.daemon().signal(Signal::STOP);
         let at = wait_for_loss(&client, 0, true);
-        let (told, shown) = listed(&rig);
-        assert_eq!(told["silent"], true, "{told}");
-        assert!(told["lost_seconds"].as_f64() >= Some(5.0), "{told}");
+        let (reported, shown) = listed(&rig);
+        assert_eq!(reported["silent"], true, "{reported}");
+        assert!(reported["lost_seconds"].as_f64() >= Some(5.0), "{reported}");
         assert!(shown.contains("no answer for"), "{shown}");
         rig.daemon().signal(Signal::CONT);
         let at = wait_for_return(&client, at);
@@ -109,9 +109,9 @@ fn a_node_that_stands_still_does_not_answer_and_a_killed_one_is_lost() {
 
         rig.kill_daemon();
         let at = wait_for_loss(&client, at, false);
-        let (told, shown) = listed(&rig);
-        assert_eq!(told["silent"], false, "{told}");
-        assert!(told["lost_seconds"].is_number(), "{told}");
+        let (reported, shown) = listed(&rig);
+        assert_eq!(reported["silent"], false, "{reported}");
+        assert!(reported["lost_seconds"].is_number(), "{reported}");
         assert!(shown.contains("connection lost for"), "{shown}");
         rig.start(&[]);
         wait_for_return(&client, at);

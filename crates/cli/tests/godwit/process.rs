@@ -97,12 +97,12 @@ impl Process {
     /// Number of progress events, and the bytes of the last one.
     pub(crate) fn progress(&self) -> (usize, u64) {
         let out = self.out.lock().expect("no reader panics");
-        let told = |line: &&str| line.starts_with("{\"event\":\"progress\"");
-        let last = out.lines().rfind(told).map_or(0, |line| {
+        let reported = |line: &&str| line.starts_with("{\"event\":\"progress\"");
+        let last = out.lines().rfind(reported).map_or(0, |line| {
             let event: Value = serde_json::from_str(line).expect("JSON");
             event["bytes"].as_u64().expect("a number")
         });
-        (out.lines().filter(told).count(), last)
+        (out.lines().filter(reported).count(), last)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

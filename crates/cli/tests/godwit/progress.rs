@@ -194,11 +194,11 @@ fn files_count_as_soon_as_they_have_their_names() {
         client.signal(Signal::INT);
         let cut = client.wait();
         assert_eq!(cut.code, Some(5), "{}", cut.said());
-        let told = sound(&cut)
+        let reported = sound(&cut)
             .last()
             .and_then(|event| event["files"].as_u64())
             .expect("progress is told");
-        assert!(told > 0, "{line:?}: {}", cut.said());
+        assert!(reported > 0, "{line:?}: {}", cut.said());
         let place = match line[1].strip_prefix(&rig.url("")) {
             Some(name) => rig.export.join(name),
             None => rig.path(&line[1]),
@@ -210,7 +210,7 @@ fn files_count_as_soon_as_they_have_their_names() {
             .count() as u64;
         let files = cut.number("files");
         assert!(
-            told <= files && files <= named,
+            reported <= files && files <= named,
             "{line:?}: {named} named, {}",
             cut.said()
         );
@@ -245,14 +245,14 @@ fn files_are_counted_once_when_the_node_is_restarted() {
         rig.start(&[]);
         let outcome = client.wait();
         outcome.complete();
-        let mut told = 0;
+        let mut reported = 0;
         for event in sound(&outcome) {
             let files = event["files"].as_u64().expect("a number");
-            assert!(files >= told, "{line:?}: it falls: {}", outcome.said());
-            told = files;
+            assert!(files >= reported, "{line:?}: it falls: {}", outcome.said());
+            reported = files;
         }
         let (files, skipped) = (outcome.number("files"), outcome.number("skipped"));
-        assert_eq!(told, files, "{line:?}: {}", outcome.said());
+        assert_eq!(reported, files, "{line:?}: {}", outcome.said());
         assert_eq!(files + skipped, count, "{line:?}: {}", outcome.said());
         // Files that had their names when the node was killed, but were not reported: at most one sync's worth.
         assert!(files >= 4, "{line:?}: {}", outcome.said());

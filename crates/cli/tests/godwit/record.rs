@@ -108,11 +108,11 @@ fn each_transfer_has_two_lines_and_a_record_and_each_refusal_a_command() {
         (&began["transfer"], &300_005.into())
     );
     assert_eq!(records[0]["identity"], us.as_str());
-    let told = &records[0]["encryption"];
-    let cipher = told["cipher"].as_str().expect("a cipher");
+    let reported = &records[0]["encryption"];
+    let cipher = reported["cipher"].as_str().expect("a cipher");
     assert!(
-        matches!(told["library"].as_str(), Some("aws-lc" | "ring")),
-        "{told}"
+        matches!(reported["library"].as_str(), Some("aws-lc" | "ring")),
+        "{reported}"
     );
     let table = rig.admin(&["accounting", "--since", "1h"]);
     table.says("data/in/run42").says("complete").says("receive");

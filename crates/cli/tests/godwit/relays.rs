@@ -37,7 +37,7 @@ impl World {
     }
 
     #[track_caller]
-    fn told(&self, line: &[&str]) -> String {
+    fn output_of(&self, line: &[&str]) -> String {
         let outcome = self.here.admin(line);
         assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
         outcome.out
@@ -65,7 +65,7 @@ impl World {
             "--setting",
             "retry-for=0s",
         ];
-        let id = self.told(&[&line, more].concat()).trim().to_owned();
+        let id = self.output_of(&[&line, more].concat()).trim().to_owned();
         self.ends(&id, "partial");
         self.c.serve(&[]);
         id
@@ -82,13 +82,13 @@ impl World {
     #[track_caller]
     fn child(&self, id: &str, number: usize) -> Value {
         let shown: Value =
-            serde_json::from_str(&self.told(&["job", "show", id, "--json"])).expect("a job");
+            serde_json::from_str(&self.output_of(&["job", "show", id, "--json"])).expect("a job");
         shown["jobs"][number].clone()
     }
 
     /// All relays so far.
     fn relays(&self) -> Vec<Value> {
-        let list = self.told(&["job", "list", "--all", "--json"]);
+        let list = self.output_of(&["job", "list", "--all", "--json"]);
         let jobs = list.lines().map(serde_json::from_str::<Value>);
         let jobs = jobs.map(|job| job.expect("a document"));
         let is_relay = |job: &Value| {
@@ -110,7 +110,7 @@ fn a_destination_that_was_away_takes_its_data_from_another_one() {
     let mut world = World::new(&["--read", "--write"]);
     let id = world.half(&["--relay", "auto", "--label", "night-42"]);
     let before = world.here.daemon().read().expect("it runs");
-    world.told(&["job", "retry", &id]);
+    world.output_of(&["job", "retry", &id]);
     world.ends(&id, "complete");
     let read = world.here.daemon().read().expect("it runs") - before;
     assert!(read < ALL / 4, "{read} of {ALL} were read at the source");
@@ -127,7 +127,7 @@ fn a_destination_that_was_away_takes_its_data_from_another_one() {
     let relay = relay["id"].as_str().expect("an id");
     assert!(why.contains("siteB") && why.contains(relay), "{why}");
     let child = child["id"].as_str().expect("an id");
-    let report = world.told(&["job", "report", child]);
+    let report = world.output_of(&["job", "report", child]);
     assert!(report.contains("siteB"), "{report}");
     // The parent counts its two destinations only.
     let parent = world.ends(&id, "complete");
@@ -138,7 +138,7 @@ fn a_destination_that_was_away_takes_its_data_from_another_one() {
 fn without_the_word_all_data_comes_from_the_source() {
     let mut world = World::new(&["--read", "--write"]);
     let id = world.half(&[]);
-    world.told(&["job", "retry", &id]);
+    world.output_of(&["job", "retry", &id]);
     world.ends(&id, "complete");
     world.assert_identical();
     assert_eq!(world.relays(), Vec::<Value>::new());
@@ -160,7 +160,7 @@ fn a_copy_that_was_changed_since_is_not_passed_on() {
         .expect("open");
     file.set_modified(time.expect("a time")).expect("set");
     fs::write(world.b.export.join("copy/foreign"), b"foreign").expect("written");
-    world.told(&["job", "retry", &id]);
+    world.output_of(&["job", "retry", &id]);
     world.ends(&id, "complete");
     world.assert_identical();
     let relays = world.relays();
@@ -182,7 +182,7 @@ fn a_file_that_only_looks_right_is_replaced_and_the_giver_is_not_blamed() {
     fs::write(&wrong, vec![99; BYTES]).expect("written");
     let file = fs::File::options().append(true).open(&wrong).expect("open");
     file.set_modified(time.expect("a time")).expect("set");
-    world.told(&["job", "retry", &id]);
+    world.output_of(&["job", "retry", &id]);
     world.ends(&id, "complete");
     let relays = world.relays();
     assert_eq!(relays.len(), 1, "{relays:?}");
@@ -208,7 +208,7 @@ fn a_paused_destination_goes_on_where_it_was() {
         "--setting",
         "memory=8MiB",
     ];
-    let id = world.told(&line).trim().to_owned();
+    let id = world.output_of(&line).trim().to_owned();
     let child = |number: usize| {
         let child = world.child(&id, number)["id"].clone();
         child.as_str().expect("an id").to_owned()
@@ -217,9 +217,9 @@ fn a_paused_destination_goes_on_where_it_was() {
     wait_for(&world.here, &second, |job| {
         job["progress"]["bytes"].as_u64() > Some(0)
     });
-    world.told(&["job", "pause", &second]);
+    world.output_of(&["job", "pause", &second]);
     world.ends(&first, "complete");
-    world.told(&["job", "resume", &second]);
+    world.output_of(&["job", "resume", &second]);
     world.ends(&id, "complete");
     world.assert_identical();
     assert_eq!(world.relays(), Vec::<Value>::new());
@@ -237,7 +237,7 @@ fn wrong_data_on_the_way_is_found_named_and_replaced_from_the_source() {
         "memory=8MiB",
     ];
     let id = world.half(&slow);
-    world.told(&["job", "retry", &id]);
+    world.output_of(&["job", "retry", &id]);
     let child = world.child(&id, 1)["id"]
         .as_str()
         .expect("an id")
@@ -269,7 +269,7 @@ fn a_user_who_may_not_read_at_a_destination_gets_nothing_from_it() {
     let mut world = World::new(&["--read", "--write"]);
     let user = |more: &[&str]| {
         let line = [&["access", "allow", "user:alice"], more].concat();
-        world.told(&line);
+        world.output_of(&line);
     };
     let alice = Caller::user(&world.here, "alice", "operator");
     user(&["--export", "data", "--read"]);
@@ -285,7 +285,7 @@ fn a_user_who_may_not_read_at_a_destination_gets_nothing_from_it() {
     world.ends(id, "partial");
     world.c.serve(&[]);
     // The node itself may read there, and so may the admin that lets the job run again.
-    world.told(&["job", "retry", id]);
+    world.output_of(&["job", "retry", id]);
     world.ends(id, "complete");
     world.assert_identical();
     assert_eq!(world.relays(), Vec::<Value>::new());

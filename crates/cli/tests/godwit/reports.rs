@@ -34,16 +34,16 @@ fn failures_are_listed_by_names_that_nothing_can_confuse() {
         outcome
             .expect(3, "partial")
             .expect_code(FailureCode::NotRegular);
-        let told = outcome.events();
-        let told = told.iter().filter(|event| event["event"] == "failed");
-        let told: Vec<_> = told
+        let reported = outcome.events();
+        let reported = reported.iter().filter(|event| event["event"] == "failed");
+        let reported: Vec<_> = reported
             .map(|event| {
                 assert!(event["entry"].as_u64().is_none_or(|entry| entry > 0));
                 (&event["root"], &event["side"], &event["code"])
             })
             .collect();
         let expected = (&json!(0), &json!("source"), &json!("not_regular"));
-        assert_eq!(told, [expected; 3], "{destination}");
+        assert_eq!(reported, [expected; 3], "{destination}");
         let mut names: Vec<String> = String::from_utf8(world.read("list"))
             .expect("text")
             .split_terminator('\0')
@@ -226,13 +226,14 @@ fn reports_of_transfers_and_jobs_name_the_cipher_and_its_library() {
         let outcome = world.cp(line);
         outcome.complete().summary()["encryption"].clone()
     };
-    let library = |told: &Value| matches!(told["library"].as_str(), Some("aws-lc" | "ring"));
+    let library =
+        |reported: &Value| matches!(reported["library"].as_str(), Some("aws-lc" | "ring"));
     let [push, pull] = [world.url("pushed"), world.url("pushed")];
     for line in [["file", push.as_str()], [pull.as_str(), "pulled"]] {
-        let told = encryption(&[&["--cipher", "chacha20-poly1305"], &line[..]].concat());
-        assert_eq!(told["cipher"], "chacha20-poly1305", "{told}");
-        assert!(library(&told), "{told}");
-        assert!(told.get("plain_contents").is_none(), "{told}");
+        let reported = encryption(&[&["--cipher", "chacha20-poly1305"], &line[..]].concat());
+        assert_eq!(reported["cipher"], "chacha20-poly1305", "{reported}");
+        assert!(library(&reported), "{reported}");
+        assert!(reported.get("plain_contents").is_none(), "{reported}");
     }
     let plain = encryption(&["--encryption", "none", "file", &world.url("plain")]);
     assert_eq!(plain["plain_contents"], true, "{plain}");
@@ -258,12 +259,15 @@ fn reports_of_transfers_and_jobs_name_the_cipher_and_its_library() {
         let to = format!("siteB:/data/{to}");
         id = submit(&here, "here:/data/file", &to, &["--divide", divide]);
         let ended = wait_for(&here, &id, |job| !job["ended"].is_null());
-        let told = &ended["summary"]["encryption"];
-        assert!(library(told) && told["cipher"].is_string(), "{ended}");
+        let reported = &ended["summary"]["encryption"];
+        assert!(
+            library(reported) && reported["cipher"].is_string(),
+            "{ended}"
+        );
         let records = here.admin(&["accounting", "--json"]).out;
         let last = records.lines().last().expect("a record");
         let last: Value = serde_json::from_str(last).expect("a record");
-        assert_eq!(&last["encryption"], told, "{records}");
+        assert_eq!(&last["encryption"], reported, "{records}");
     }
     let shown = here.admin(&["job", "show", &id]).out;
     assert!(shown.contains("encrypted"), "{shown}");

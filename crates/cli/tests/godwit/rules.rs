@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::rig::Rig;
 
 #[track_caller]
-fn told(rig: &Rig, line: &[&str]) -> String {
+fn output_of(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
@@ -23,7 +23,7 @@ fn refused(rig: &Rig, line: &[&str], words: &str) {
 fn limits_and_shares_are_set_listed_and_removed() {
     let mut rig = Rig::new();
     rig.serve(&[]);
-    assert!(told(&rig, &["node", "limits"]).contains("there are no limits"));
+    assert!(output_of(&rig, &["node", "limits"]).contains("there are no limits"));
     let window = "mon-fri 08:00-18:00 100MB/s";
     let zone = ["--time-zone", "Europe/Berlin"];
     let line = [
@@ -40,11 +40,11 @@ fn limits_and_shares_are_set_listed_and_removed() {
         ),
         "{site}"
     );
-    told(&rig, &["user", "limit", "alice", "none", "--jobs", "4"]);
-    told(&rig, &["node", "limit", "20Gbit/s"]);
-    told(&rig, &["node", "limit", "--each-job", "2Gbit/s"]);
-    told(&rig, &["user", "share", "alice", "3"]);
-    let list = told(&rig, &["node", "limits"]);
+    output_of(&rig, &["user", "limit", "alice", "none", "--jobs", "4"]);
+    output_of(&rig, &["node", "limit", "20Gbit/s"]);
+    output_of(&rig, &["node", "limit", "--each-job", "2Gbit/s"]);
+    output_of(&rig, &["user", "share", "alice", "3"]);
+    let list = output_of(&rig, &["node", "limits"]);
     for row in [
         "user alice",
         "at most 4 jobs at once",
@@ -57,13 +57,13 @@ fn limits_and_shares_are_set_listed_and_removed() {
     ] {
         assert!(list.contains(row), "{row}: {list}");
     }
-    let json = told(&rig, &["node", "limits", "--json"]);
+    let json = output_of(&rig, &["node", "limits", "--json"]);
     let of_site = json.lines().find(|line| line.contains("siteB"));
     let of_site: Value = serde_json::from_str(of_site.expect("its limit")).expect("JSON");
     assert_eq!(of_site["windows"][0]["rate"], 100_000_000, "{of_site}");
 
-    assert!(told(&rig, &["site", "limit", "siteB", "none"]).contains("no limit any more"));
-    assert!(!told(&rig, &["node", "limits"]).contains("siteB"));
+    assert!(output_of(&rig, &["site", "limit", "siteB", "none"]).contains("no limit any more"));
+    assert!(!output_of(&rig, &["node", "limits"]).contains("siteB"));
     for (line, words) in [
         (&["site", "limit", "siteB", "none"][..], "siteB"),
         (&["node", "limit", "fast"], "is not a rate"),
@@ -89,7 +89,7 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
     let mut rig = Rig::new();
     rig.write("export/run42/a", "alpha");
     rig.serve(&[]);
-    assert!(told(&rig, &["schedule", "list"]).contains("there are no schedules"));
+    assert!(output_of(&rig, &["schedule", "list"]).contains("there are no schedules"));
     let places = ["here:/data/run42", "here:/data/nightly/"];
     let options = [
         "--exclude",
@@ -105,9 +105,9 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
         &options,
     ]
     .concat();
-    assert!(told(&rig, &line).contains("the schedule night submits its next job at"));
+    assert!(output_of(&rig, &line).contains("the schedule night submits its next job at"));
     let one = |rig: &Rig| -> Value {
-        let list = told(rig, &["schedule", "list", "--json"]);
+        let list = output_of(rig, &["schedule", "list", "--json"]);
         serde_json::from_str(list.trim()).expect("one schedule")
     };
     let added = one(&rig);
@@ -117,15 +117,15 @@ fn a_schedule_is_added_disabled_enabled_and_removed() {
     );
     assert_eq!(added["job"]["label"], "nightly", "{added}");
 
-    let off = told(&rig, &["schedule", "disable", "night"]);
+    let off = output_of(&rig, &["schedule", "disable", "night"]);
     assert!(off.contains("submits no jobs"), "{off}");
     let disabled = one(&rig);
     assert_eq!(disabled["disabled"], true, "{disabled}");
     assert_eq!(disabled["job"], added["job"]);
-    assert!(told(&rig, &["schedule", "list"]).contains("disabled"));
-    told(&rig, &["schedule", "enable", "night"]);
+    assert!(output_of(&rig, &["schedule", "list"]).contains("disabled"));
+    output_of(&rig, &["schedule", "enable", "night"]);
     assert_eq!(one(&rig)["disabled"], false);
-    told(&rig, &["schedule", "remove", "night"]);
+    output_of(&rig, &["schedule", "remove", "night"]);
     let ages = ["--newer", "2d"];
     let way = ["--from", "here:/data/a", "--to", "here:/data/b"];
     for (line, words) in [
@@ -163,7 +163,7 @@ fn a_webhook_is_added_listed_and_removed() {
         made.out.starts_with("whsec_") && made.out.lines().count() == 1,
         "{made:?}"
     );
-    let list = told(&rig, &["webhook", "list"]);
+    let list = output_of(&rig, &["webhook", "list"]);
     assert!(
         list.contains("failed,partial") && list.contains(url),
         "{list}"
@@ -173,20 +173,20 @@ fn a_webhook_is_added_listed_and_removed() {
     let again = rig.admin(&["webhook", "add", "chat", url, "--disabled"]);
     assert_eq!((again.code, again.out.as_str()), (Some(0), ""), "{again:?}");
     assert!(again.complaint.contains("is disabled"), "{again:?}");
-    assert!(told(&rig, &["webhook", "list"]).contains("yes"));
+    assert!(output_of(&rig, &["webhook", "list"]).contains("yes"));
     // Events and address stay.
-    let enabled = told(&rig, &["webhook", "enable", "chat"]);
+    let enabled = output_of(&rig, &["webhook", "enable", "chat"]);
     assert!(enabled.contains("job events are sent to"), "{enabled}");
-    let list = told(&rig, &["webhook", "list"]);
+    let list = output_of(&rig, &["webhook", "list"]);
     assert!(list.contains(url) && !list.contains("yes"), "{list}");
-    let disabled = told(&rig, &["webhook", "disable", "chat"]);
+    let disabled = output_of(&rig, &["webhook", "disable", "chat"]);
     assert!(disabled.contains("sends nothing"), "{disabled}");
-    assert!(told(&rig, &["webhook", "list"]).contains("yes"));
+    assert!(output_of(&rig, &["webhook", "list"]).contains("yes"));
     let none = rig.admin(&["webhook", "enable", "other"]);
     assert!(none.complaint.contains("no webhook other"), "{none:?}");
-    assert!(told(&rig, &["webhook", "deliveries", "chat"]).contains("no messages were sent"));
-    told(&rig, &["webhook", "remove", "chat"]);
-    assert!(told(&rig, &["webhook", "list"]).contains("there are no webhooks"));
+    assert!(output_of(&rig, &["webhook", "deliveries", "chat"]).contains("no messages were sent"));
+    output_of(&rig, &["webhook", "remove", "chat"]);
+    assert!(output_of(&rig, &["webhook", "list"]).contains("there are no webhooks"));
     rig.write("open", "whsec_c2VjcmV0IHRoYXQgaXMgbG9uZyBlbm91Z2g=\n");
     let open = rig.path("open").display().to_string();
     for (line, words) in [

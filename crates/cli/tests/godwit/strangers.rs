@@ -205,9 +205,12 @@ fn a_stranger_hears_the_same_whatever_it_asks_for() {
     ] {
         let outcome = rig.cp(&line);
         assert_eq!(outcome.code, Some(4), "{line:?}: {outcome:?}");
-        let told = format!("{outcome:?}");
-        assert!(told.contains("does not know you"), "{line:?}: {told}");
-        assert!(!told.contains("encrypts"), "{line:?}: {told}");
+        let reported = format!("{outcome:?}");
+        assert!(
+            reported.contains("does not know you"),
+            "{line:?}: {reported}"
+        );
+        assert!(!reported.contains("encrypts"), "{line:?}: {reported}");
     }
 }
 

@@ -39,12 +39,12 @@ fn expect_threads(process: &Process, name: &str, count: usize) {
 pub(crate) fn decisions(outcome: &Outcome) -> Vec<String> {
     let mut events = outcome.complete().events();
     events.retain(|event| event["event"] == "tuning" && event["what"] != "streams");
-    let told = events.iter().map(|event| {
+    let reported = events.iter().map(|event| {
         let text = |name: &str| event[name].as_str().expect("text").to_owned();
         let (what, reason) = (text("what"), text("reason"));
         format!("{what} {} -> {}: {reason}", event["from"], event["to"])
     });
-    told.collect()
+    reported.collect()
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn bounds_that_were_given_are_told_and_a_number_is_not() {
     // Two ends in one process report the same as two ends in separate processes.
     assert_eq!(local, [readers, writers]);
     for way in ways("fixed") {
-        let told = run(&["--readers", "2", "--writers", "4"], &way);
-        assert_eq!(told, [""; 0], "{way:?}");
+        let reported = run(&["--readers", "2", "--writers", "4"], &way);
+        assert_eq!(reported, [""; 0], "{way:?}");
     }
 }
 
@@ -138,8 +138,8 @@ fn the_client_tells_what_the_other_end_decides() {
     }
     // On the screen for interested people.
     let line = ["cp", "--force", "--readers", "0", "file", &rig.url("")];
-    let told = |more: &[&str]| rig.client(&[&line[..], more].concat()).said();
-    let (quiet, verbose) = (told(&[]), told(&["-v"]));
+    let reported = |more: &[&str]| rig.client(&[&line[..], more].concat()).said();
+    let (quiet, verbose) = (reported(&[]), reported(&["-v"]));
     assert!(!quiet.contains(theirs[0]), "{quiet}");
     assert!(verbose.contains(theirs[0]), "{verbose}");
 }

@@ -26,14 +26,19 @@ fn assert_not_kept(outcome: &Outcome, expected: [u64; 6]) {
     ];
     let counts = kinds.map(|kind| summary["not_kept"][kind].as_u64().expect("a number"));
     assert_eq!(counts, expected, "{}", outcome.said());
-    let told = outcome
+    let reported = outcome
         .events()
         .iter()
         .filter(|event| event["event"] == "note")
         .filter(|event| event["message"].to_string().contains("arrived without"))
         .count();
     let kinds = expected.into_iter().filter(|count| *count > 0).count();
-    assert_eq!(told, kinds, "each kind is told once: {}", outcome.said());
+    assert_eq!(
+        reported,
+        kinds,
+        "each kind is told once: {}",
+        outcome.said()
+    );
 }
 
 fn labelled(rig: &Rig) {

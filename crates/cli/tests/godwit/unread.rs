@@ -101,9 +101,9 @@ fn a_dry_run_does_not_read_the_input_and_knows_no_size() {
                 end.says(r#""action":"send","kind":"file","path":"-","bytes":null"#);
                 let mut command = rig.client_command();
                 command.args(["cp", "--dry-run", "-", &there]);
-                let told = given(command, input);
-                assert_eq!(told.code, Some(0), "{}", told.said());
-                told.says("to deliver  1 file of unknown size\n");
+                let reported = given(command, input);
+                assert_eq!(reported.code, Some(0), "{}", reported.said());
+                reported.says("to deliver  1 file of unknown size\n");
                 assert_untouched(&at);
             }
         }

@@ -61,7 +61,7 @@ fn a_log_that_is_not_read_stops_nothing_and_says_later_what_is_missing() {
     // A reader comes back.
     rustix::fs::fcntl_setfl(&pipe, rustix::fs::OFlags::NONBLOCK).expect("set");
     let mut said = String::new();
-    let told = wait_until(|| {
+    let reported = wait_until(|| {
         let mut bytes = vec![0; 1 << 16];
         match pipe.read(&mut bytes) {
             Ok(count) => said.push_str(&String::from_utf8_lossy(&bytes[..count])),
@@ -69,7 +69,7 @@ fn a_log_that_is_not_read_stops_nothing_and_says_later_what_is_missing() {
         }
         said.contains("lines were dropped here").then_some(())
     });
-    assert!(told.is_some(), "{} bytes: {said:.2000}", said.len());
+    assert!(reported.is_some(), "{} bytes: {said:.2000}", said.len());
     assert!(
         said.len() < 1 << 20,
         "the buffer is bounded: {}",

@@ -63,7 +63,7 @@ impl Net {
             }
             let now = self.rates(&running);
             sums.push(now.iter().sum());
-            let told = now.iter().enumerate().map(|(at, rate)| {
+            let reported = now.iter().enumerate().map(|(at, rate)| {
                 let wave = if (second * 7 + at * 3) % 2 == 0 {
                     1.0
                 } else {
@@ -77,7 +77,7 @@ impl Net {
                     ..Traffic::default()
                 }
             });
-            rates.saw(told.collect());
+            rates.saw(reported.collect());
         }
         (sums, changes)
     }
@@ -164,7 +164,7 @@ fn each_node_has_its_part_whatever_was_seen() {
         let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
         let mut rates = Rates::default();
         for _ in 0..next(30) {
-            let told = (0..next(9)).map(|_| Traffic {
+            let reported = (0..next(9)).map(|_| Traffic {
                 node: format!("s{}", next(8)),
                 to: format!("d{}", next(7)),
                 #[expect(clippy::cast_precision_loss, reason = "a small number")]
@@ -172,7 +172,7 @@ fn each_node_has_its_part_whatever_was_seen() {
                 streams: 1,
                 ..Traffic::default()
             });
-            rates.saw(told.collect());
+            rates.saw(reported.collect());
         }
         let before: Vec<Option<usize>> = sources
             .iter()
@@ -203,16 +203,16 @@ fn each_node_has_its_part_whatever_was_seen() {
 #[test]
 fn a_destination_that_stalls_while_others_do_not_is_passed_over_for_a_while() {
     let mut rates = Rates::default();
-    let mut tell = |seconds: u32, told: [f64; 2]| {
+    let mut tell = |seconds: u32, reported: [f64; 2]| {
         for _ in 0..seconds {
-            let told = told.iter().enumerate().map(|(at, rate)| Traffic {
+            let reported = reported.iter().enumerate().map(|(at, rate)| Traffic {
                 node: format!("s{at}"),
                 to: format!("d{at}"),
                 bytes_per_second: *rate,
                 streams: 4,
                 ..Traffic::default()
             });
-            rates.saw(told.collect());
+            rates.saw(reported.collect());
         }
         rates.spread(&["s0", "s1"], &["d0", "d1"], &[Some(0), Some(1)])
     };

@@ -53,27 +53,28 @@ impl Nodes {
     }
 
     fn traffic(&self) -> Vec<Traffic> {
-        let told = (0..self.names.len()).filter(|at| !self.is_silent[*at]);
-        told.map(|at| Traffic {
-            node: self.names[at].clone(),
-            #[expect(clippy::cast_precision_loss, reason = "a small number")]
-            bytes_per_second: self.rate(at) as f64,
-            ..Traffic::default()
-        })
-        .collect()
+        let reported = (0..self.names.len()).filter(|at| !self.is_silent[*at]);
+        reported
+            .map(|at| Traffic {
+                node: self.names[at].clone(),
+                #[expect(clippy::cast_precision_loss, reason = "a small number")]
+                bytes_per_second: self.rate(at) as f64,
+                ..Traffic::default()
+            })
+            .collect()
     }
 
     /// A tenth of a second. The nodes may follow no more than the limit together.
     fn look(&mut self) {
         self.now += LOOK;
         if self.now.subsec_millis() == 0 {
-            let told = self.traffic();
+            let reported = self.traffic();
             let (names, holds) = (&self.names, &self.holds);
             let holds = |node: &str| {
                 let mut all = names.iter().zip(holds);
                 all.any(|(name, holds)| name == node && *holds)
             };
-            self.shares.look(self.now, &told, holds);
+            self.shares.look(self.now, &reported, holds);
         }
         let here = self.names.iter().zip(&self.is_here);
         let here = here.filter(|(_, is_here)| **is_here).map(|(name, _)| name);

@@ -70,14 +70,14 @@ fn run(watch: &mut Watch, path: &mut Path, crew: &[String], seconds: std::ops::R
     let mut brought = 0.0;
     for second in seconds {
         let sends = sending(watch, crew);
-        let mut told = path.second(&sends);
-        brought += told.iter().map(|one| one.bytes_per_second).sum::<f64>();
-        told.extend(watch.resting().map(|node| Traffic {
+        let mut reported = path.second(&sends);
+        brought += reported.iter().map(|one| one.bytes_per_second).sum::<f64>();
+        reported.extend(watch.resting().map(|node| Traffic {
             node: node.clone(),
             ..Traffic::default()
         }));
         let holds = |node: &str| sends.iter().any(|one| one == node);
-        watch.look(Duration::from_secs(second), crew, || told, holds);
+        watch.look(Duration::from_secs(second), crew, || reported, holds);
     }
     brought
 }
@@ -130,15 +130,15 @@ fn losses_that_are_not_of_the_nodes_making_cost_little() {
         let (mut watch, crew) = (Watch::new(), crew(count));
         let mut brought = 0.0;
         for second in 0..3_600_u64 {
-            let told = lossy(&watch, &crew, second);
-            brought += told.iter().map(|one| one.bytes_per_second).sum::<f64>();
-            let sends: Vec<String> = told
+            let reported = lossy(&watch, &crew, second);
+            brought += reported.iter().map(|one| one.bytes_per_second).sum::<f64>();
+            let sends: Vec<String> = reported
                 .iter()
                 .filter(|one| one.streams > 0)
                 .map(|one| one.node.clone())
                 .collect();
             let holds = |node: &str| sends.iter().any(|one| one == node);
-            watch.look(Duration::from_secs(second), &crew, || told, holds);
+            watch.look(Duration::from_secs(second), &crew, || reported, holds);
         }
         #[allow(clippy::cast_precision_loss, reason = "a few nodes")]
         let all = 1e8 * count as f64 * 3_600.0;
@@ -150,8 +150,8 @@ fn losses_that_are_not_of_the_nodes_making_cost_little() {
 fn a_node_that_goes_on_sending_while_it_should_rest_proves_nothing() {
     let (mut watch, crew) = (Watch::new(), crew(4));
     for second in 0..3_600_u64 {
-        let told = lossy(&Watch::new(), &crew, second);
-        watch.look(Duration::from_secs(second), &crew, || told, |_| true);
+        let reported = lossy(&Watch::new(), &crew, second);
+        watch.look(Duration::from_secs(second), &crew, || reported, |_| true);
     }
     assert!(watch.decided().is_empty(), "nothing was measured");
 }
@@ -178,9 +178,9 @@ fn when_those_that_send_are_lost_those_that_rest_send() {
         ..Traffic::default()
     };
     for second in 300..330 {
-        let told = vec![alive.clone()];
+        let reported = vec![alive.clone()];
         // The node has lost its lease.
-        watch.look(Duration::from_secs(second), &two, || told, |_| false);
+        watch.look(Duration::from_secs(second), &two, || reported, |_| false);
     }
     let rests = |node: &String| watch.resting().any(|one| one == node);
     assert!(!rests(&alive.node));
@@ -190,11 +190,11 @@ fn when_those_that_send_are_lost_those_that_rest_send() {
     run(&mut watch, &mut path, &two, 0..300);
     assert_eq!(watch.resting().count(), 1);
     for second in 300..330 {
-        let told = vec![alive.clone()];
+        let reported = vec![alive.clone()];
         watch.look(
             Duration::from_secs(second),
             &two,
-            || told,
+            || reported,
             |node| node != alive.node,
         );
     }
@@ -215,7 +215,7 @@ fn where_the_path_widens_nodes_that_rest_send_again() {
 #[test]
 fn a_silent_node_without_work_rests_until_it_answers() {
     let (mut watch, crew) = (Watch::new(), crew(3));
-    let told = |nodes: &[String]| {
+    let reported = |nodes: &[String]| {
         let of = |node: &String| Traffic {
             node: node.clone(),
             ..Traffic::default()
@@ -224,8 +224,8 @@ fn a_silent_node_without_work_rests_until_it_answers() {
     };
     let mut look = |seconds: std::ops::Range<u64>, count: usize, holds: bool| {
         for second in seconds {
-            let told = told(&crew[..count]);
-            watch.look(Duration::from_secs(second), &crew, || told, |_| holds);
+            let reported = reported(&crew[..count]);
+            watch.look(Duration::from_secs(second), &crew, || reported, |_| holds);
         }
         watch.resting().count()
     };
@@ -238,8 +238,8 @@ fn a_silent_node_without_work_rests_until_it_answers() {
 #[test]
 fn a_stream_is_not_silent_while_no_stream_sends() {
     let (mut watch, crew) = (Watch::new(), crew(2));
-    let told = |second| lossy(&Watch::new(), &crew, second);
-    watch.look(Duration::from_secs(1), &crew, || told(1), |_| false);
+    let reported = |second| lossy(&Watch::new(), &crew, second);
+    watch.look(Duration::from_secs(1), &crew, || reported(1), |_| false);
     // The destination is away for a minute.
     watch.pause();
     watch.look(Duration::from_secs(61), &crew, Vec::new, |_| false);
@@ -251,8 +251,8 @@ fn with_older_programs_no_node_rests() {
     let (mut watch, crew) = (Watch::new(), crew(4));
     watch.may_rest(false);
     for second in 0..600 {
-        let told = lossy(&watch, &crew, second);
-        watch.look(Duration::from_secs(second), &crew, || told, |_| true);
+        let reported = lossy(&watch, &crew, second);
+        watch.look(Duration::from_secs(second), &crew, || reported, |_| true);
     }
     assert_eq!(watch.resting().count(), 0);
 }

@@ -331,9 +331,9 @@ impl AskSites for Asker {
         let identity = identity(site)?;
         let until = Instant::now() + within;
         // All addresses are tried at once, so a dead address delays none of the others.
-        let (told, outcomes) = sync_channel(site.addresses.len());
+        let (reported, outcomes) = sync_channel(site.addresses.len());
         for text in &site.addresses {
-            let (told, text, site) = (told.clone(), text.clone(), site.clone());
+            let (reported, text, site) = (reported.clone(), text.clone(), site.clone());
             let mut options = DialOptions::new(Expect::Identity(identity));
             options.deadline = DIAL_WITHIN.min(within);
             let tls = self.tls.clone();
@@ -344,11 +344,11 @@ impl AskSites for Asker {
                     greeted.map(|_| ()).map_err(|refusal| refusal.message)
                 });
                 // The receiver is gone once another address was reached.
-                let _ = told.send(connected);
+                let _ = reported.send(connected);
             });
             dials.map_err(|error| Refusal::later(code::IO, format!("a thread: {error}")))?;
         }
-        drop(told);
+        drop(reported);
         let mut tried = Vec::new();
         loop {
             match outcomes.recv_timeout(until.saturating_duration_since(Instant::now())) {

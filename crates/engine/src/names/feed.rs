@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn a_list_whose_reader_panics_has_failed_and_ends() {
-        let (told, words) = std::sync::mpsc::sync_channel(64);
-        let told = Arc::new(Watcher(Mutex::new(told)));
-        let feed = NameFeed::start(TransferId([1; 16]), Box::new(Panicking), told).unwrap();
+        let (reported, words) = std::sync::mpsc::sync_channel(64);
+        let reported = Arc::new(Watcher(Mutex::new(reported)));
+        let feed = NameFeed::start(TransferId([1; 16]), Box::new(Panicking), reported).unwrap();
         assert_eq!(words.recv().unwrap(), PANICKED);
         assert_eq!(words.recv().unwrap(), "ready");
         let last = feed.take(0).unwrap();

@@ -23,11 +23,11 @@ impl Peer {
     /// Stores the sender's counters and decisions. Reports on different streams may arrive out of order; returns
     /// whether this one is the latest.
     pub(super) fn take(&self, status: &Status, announced: Option<u64>) -> bool {
-        let told = entry::snapshot_from_status(status);
+        let reported = entry::snapshot_from_status(status);
         let mut peer = lock(&self.counters);
-        let is_latest = peer.is_none_or(|known| known.elapsed_ns <= told.elapsed_ns);
+        let is_latest = peer.is_none_or(|known| known.elapsed_ns <= reported.elapsed_ns);
         if is_latest {
-            *peer = Some(told);
+            *peer = Some(reported);
             *lock(&self.announced) = announced;
         }
         is_latest

@@ -276,7 +276,7 @@ pub(super) fn open_watched(
 ) -> Opening {
     let stops = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tell, reported) = mpsc::sync_channel(1);
         let stops = &stops;
         let builder = std::thread::Builder::new().name("gw-open".to_owned());
         let opens = builder.spawn_scoped(scope, move || {
@@ -289,7 +289,7 @@ pub(super) fn open_watched(
             return open_transfer(client, open, stops);
         }
         loop {
-            match told.recv_timeout(WATCH_EVERY) {
+            match reported.recv_timeout(WATCH_EVERY) {
                 Ok(opening) => return opening,
                 Err(RecvTimeoutError::Timeout) if goes_on() => {}
                 Err(_) => stops.store(true, Ordering::Relaxed),

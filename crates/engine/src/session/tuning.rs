@@ -280,7 +280,7 @@ impl ChannelTuning {
     fn count<'a>(&mut self, streams: impl Iterator<Item = &'a StreamFigures>, sends: bool) {
         let sample = &mut self.sample;
         let mut alive = HashMap::with_capacity(self.seen.len());
-        let (mut carriers, mut told) = (0, 0);
+        let (mut carriers, mut reported) = (0, 0);
         let (mut round_trips, mut least) = (0_u64, u64::MAX);
         for stream in streams.filter(|stream| stream.carries_blocks) {
             carriers += 1;
@@ -313,7 +313,7 @@ impl ChannelTuning {
                 sample.segment_bytes = u32::try_from(segment).unwrap_or(u32::MAX);
             }
             if sending.round_trip_ns > 0 {
-                told += 1;
+                reported += 1;
                 round_trips = round_trips.saturating_add(sending.round_trip_ns);
                 least = least.min(sending.round_trip_min_ns.max(1));
             }
@@ -321,7 +321,7 @@ impl ChannelTuning {
         }
         self.seen = alive;
         sample.streams = carriers;
-        if let Some(mean) = round_trips.checked_div(told) {
+        if let Some(mean) = round_trips.checked_div(reported) {
             sample.round_trip = Duration::from_nanos(mean);
             sample.round_trip_min = Duration::from_nanos(least);
         }

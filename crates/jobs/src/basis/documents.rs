@@ -67,8 +67,8 @@ pub(crate) fn job(
 }
 
 /// The fields of a summary that the program knows; None if it is no whole summary.
-pub(crate) fn summary_of_program(told: &Value) -> Option<Value> {
-    let known = Summary::deserialize(told).ok()?;
+pub(crate) fn summary_of_program(reported: &Value) -> Option<Value> {
+    let known = Summary::deserialize(reported).ok()?;
     serde_json::to_value(known).ok()
 }
 

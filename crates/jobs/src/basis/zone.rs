@@ -80,10 +80,10 @@ mod tests {
             assert!(check_time_zone(name).is_ok());
         }
         for name in ["Nowhere/Land", "Berlin", "UTC+1", " ", "Europe/Berlin "] {
-            let told = check_time_zone(name).expect_err(name).to_string();
+            let reported = check_time_zone(name).expect_err(name).to_string();
             assert!(
-                told.contains(name) && told.contains("Europe/Berlin"),
-                "{told}"
+                reported.contains(name) && reported.contains("Europe/Berlin"),
+                "{reported}"
             );
         }
     }

@@ -303,8 +303,8 @@ fn group(group: FailureGroup) -> FailureGroup {
     }
 }
 
-fn reason(told: Reason) -> Reason {
-    let Reason { code, text } = told;
+fn reason(reported: Reason) -> Reason {
+    let Reason { code, text } = reported;
     let (code, text) = said(&code, &text);
     Reason::new(code, text)
 }

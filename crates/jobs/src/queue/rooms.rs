@@ -32,7 +32,7 @@ impl Rooms {
         if !lock(&self.0).insert(export.clone()) {
             return None;
         }
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tell, reported) = mpsc::sync_channel(1);
         let (looking, own) = (Arc::clone(&self.0), export.clone());
         let spawned = Builder::new().name("gw-room".to_owned()).spawn(move || {
             let free = look();
@@ -44,7 +44,7 @@ impl Rooms {
             lock(&self.0).remove(&export);
             return None;
         }
-        told.recv_timeout(LOOK_WITHIN).ok().flatten()
+        reported.recv_timeout(LOOK_WITHIN).ok().flatten()
     }
 }
 

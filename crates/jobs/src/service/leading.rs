@@ -283,10 +283,10 @@ fn a_hop_that_may_not_start_stops_no_other() {
     assert_eq!(owners, [("otto", "flow b, hop 1")]);
     let spec = reader.job_spec(&jobs[0].id).expect("read").expect("there");
     assert!(spec.contains(".godwit-[0-9a-f]"), "{spec}");
-    let told = lines.lock().expect("unspoilt").clone();
+    let reported = lines.lock().expect("unspoilt").clone();
     assert!(
-        matches!(told.as_slice(), [line] if line.starts_with("flow a: hop 1 does not start")),
-        "{told:?}"
+        matches!(reported.as_slice(), [line] if line.starts_with("flow a: hop 1 does not start")),
+        "{reported:?}"
     );
     let flow: Flow = reader.object("a").expect("read").expect("there");
     let hops = parts_of(&parts).hops(&flow).expect("read");

@@ -111,7 +111,7 @@ fn a_job_ends_whatever_the_site_says_that_ran_it() {
     };
     groups.failures = vec![group; 65];
     let mut stuck = Vec::new();
-    for (name, told) in [
+    for (name, reported) in [
         ("what makes sense", sane()),
         ("a long summary", long),
         ("a code of two lines", word),
@@ -119,7 +119,7 @@ fn a_job_ends_whatever_the_site_says_that_ran_it() {
         ("many groups", groups),
     ] {
         let world = World::new();
-        let jobs = world.start_among(faithless(told));
+        let jobs = world.start_among(faithless(reported));
         let view = end_of(&jobs);
         if view.ended.is_none() && view.next_attempt.is_none() {
             stuck.push(format!("{name}: {:?} {:?}", view.state, view.reason));
@@ -162,15 +162,15 @@ fn end_of(jobs: &Jobs) -> JobView {
 /// Texts of a site are never texts of the program, with any code.
 #[test]
 fn an_outline_has_no_words_of_the_site_that_ran_the_job() {
-    let mut told = sane();
-    told.view.state = JobState::Failed;
-    told.view.reason = Some(Reason {
+    let mut reported = sane();
+    reported.view.state = JobState::Failed;
+    reported.view.reason = Some(Reason {
         code: FailureCode::NodeLost.into(),
         text: "secret.txt".to_owned(),
     });
-    told.view.summary = Some(json!({"status": "secret.txt"}));
+    reported.view.summary = Some(json!({"status": "secret.txt"}));
     let world = World::new();
-    let jobs = world.start_among(faithless(told));
+    let jobs = world.start_among(faithless(reported));
     let id = end_of(&jobs).id;
     let outline = Seen::by(&jobs, "vera", Role::Viewer).expect("a viewer");
     let outline = outline.job(&id).expect("the job");

@@ -372,7 +372,7 @@ fn decisions_keep_their_bounds_wherever_counters_are_told() {
             }),
         ]
     };
-    let told = |frame: Frame| match frame {
+    let reported = |frame: Frame| match frame {
         Frame::Status(status) => status.tuned,
         Frame::Finish(finish) => finish.counters.unwrap().tuned,
         Frame::Finished(finished) => finished.counters.unwrap().tuned,
@@ -384,7 +384,7 @@ fn decisions_keep_their_bounds_wherever_counters_are_told() {
         most + 3,
         &format!("x{}", "ä".repeat(TUNED_REASON_BYTES_MAX)),
     ) {
-        let tuned = told(changed(&frame, |_| {}).unwrap());
+        let tuned = reported(changed(&frame, |_| {}).unwrap());
         let numbers: Vec<u64> = tuned.iter().map(|tuned| tuned.number).collect();
         assert_eq!(numbers, (4..=most + 3).collect::<Vec<_>>());
         let longest = tuned.iter().map(|tuned| tuned.reason.len()).max();

@@ -212,8 +212,8 @@ impl Keeper {
             touched: None,
             threads,
         };
-        let told = Box::new(move |checked| own.take_digests(round, checked));
-        let verifier = Verifier::start(config, Arc::new(Counters::default()), told)
+        let reported = Box::new(move |checked| own.take_digests(round, checked));
+        let verifier = Verifier::start(config, Arc::new(Counters::default()), reported)
             .map_err(|error| self.options.trouble(error))?;
         let verifier = Arc::new(verifier);
         locked(&self.state).verifier = Some(Arc::clone(&verifier));

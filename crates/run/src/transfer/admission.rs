@@ -65,13 +65,13 @@ pub(super) fn admit<'a>(
         Needs::of_receiver(settings.block_bytes, streams, writers)
     });
     let needs: Vec<Needs> = sender.into_iter().chain(receiver).collect();
-    let mut told = false;
+    let mut reported = false;
     let admitted = job
         .env
         .process
         .governor
         .admit(Class::Own, &needs, &mut |ahead| {
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 job.run.events.note(&format!(
                     "as many transfers run in this process as its memory, threads and open files allow; this transfer waits, with {ahead} before it"
                 ));

@@ -185,13 +185,13 @@ mod tests {
 
     /// Reports about channel 1 of two, with a look each second. Each look contains the streams of both and the cuts of that
     /// second.
-    fn told(looks: &[(u32, u32, u64)]) -> Vec<Vec<String>> {
-        let mut told = ChannelReports::default();
+    fn statement(looks: &[(u32, u32, u64)]) -> Vec<Vec<String>> {
+        let mut statement = ChannelReports::default();
         let began = Instant::now();
         let seen = (0..).zip(looks).map(|(second, (first, streams, cuts))| {
             let channels = [channel(0, *first, 0), channel(1, *streams, *cuts)];
             let now = began + Duration::from_secs(second);
-            let events = told.changes(&channels, now, Duration::from_secs(300));
+            let events = statement.changes(&channels, now, Duration::from_secs(300));
             let names = events.into_iter().map(|event| match event {
                 Event::ConnectionLost(lost) => {
                     format!("{} lost", lost.channel.expect("of a channel").number)
@@ -227,7 +227,7 @@ mod tests {
             &none,
             &["1 lost"],
         ];
-        assert_eq!(told(&looks), expected);
+        assert_eq!(statement(&looks), expected);
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         let looks = [(1, 1, 0), (1, 0, 0), (1, 0, 0), (1, 0, 0), (1, 1, 0)];
         let none: [&str; 0] = [];
         let expected = [&none[..], &none, &none, &["1 lost"], &["1 back"]];
-        assert_eq!(told(&looks), expected);
+        assert_eq!(statement(&looks), expected);
     }
 
     #[test]
@@ -243,6 +243,6 @@ mod tests {
         let looks = [(1, 1, 0), (0, 0, 1), (0, 0, 1), (1, 0, 1), (1, 1, 1)];
         let none: [&str; 0] = [];
         let expected = [&none[..], &none, &none, &["1 lost"], &["1 back"]];
-        assert_eq!(told(&looks), expected);
+        assert_eq!(statement(&looks), expected);
     }
 }

@@ -183,11 +183,11 @@ mod tests {
     }
 
     /// The events for these looks, one each fifth of a second; each event is a name and a time in whole seconds.
-    fn told(looks: impl IntoIterator<Item = (bool, Option<Look>)>) -> Vec<String> {
+    fn statement(looks: impl IntoIterator<Item = (bool, Option<Look>)>) -> Vec<String> {
         let began = Instant::now();
         let mut following = Following::default();
         let mut outage: Option<Outage> = None;
-        let mut told = Vec::new();
+        let mut statement = Vec::new();
         for (step, (reached, look)) in (0..).zip(looks) {
             let now = began + STEP * step;
             outage = (!reached).then(|| {
@@ -198,25 +198,26 @@ mod tests {
                 })
             });
             match following.follow(now, outage.as_ref(), look, RETRY_FOR) {
-                Some(Event::ConnectionLost(lost)) => told.push(format!(
+                Some(Event::ConnectionLost(lost)) => statement.push(format!(
                     "{} {:.0} of {:.0}",
                     if lost.silent { "silent" } else { "lost" },
                     lost.lost_seconds,
                     lost.retry_for_seconds
                 )),
                 Some(Event::ConnectionRegained(regained)) => {
-                    told.push(format!("regained {:.0}", regained.lost_seconds));
+                    statement.push(format!("regained {:.0}", regained.lost_seconds));
                 }
                 Some(other) => panic!("{other:?}"),
                 None => {}
             }
             assert_eq!(
                 following.is_lost(),
-                told.last()
+                statement
+                    .last()
                     .is_some_and(|last| !last.starts_with("regained"))
             );
         }
-        told
+        statement
     }
 
     #[test]
@@ -225,7 +226,7 @@ mod tests {
         let away = (0..60).map(|_| (false, None));
         let again = (30..40).map(|step| (true, look(step, step)));
         assert_eq!(
-            told(there.chain(away).chain(again)),
+            statement(there.chain(away).chain(again)),
             [
                 "lost 0 of 300",
                 "lost 5 of 300",
@@ -241,12 +242,12 @@ mod tests {
         let silent = (0..60).map(|_| (true, look(19, 19)));
         let cut = (0..5).map(|_| (false, look(19, 19)));
         assert_eq!(
-            told(there.clone().chain(silent.clone()).chain(cut)),
+            statement(there.clone().chain(silent.clone()).chain(cut)),
             ["silent 5 of 300", "silent 10 of 300", "lost 0 of 300"]
         );
         let back = (20..22).map(|step| (true, look(step, step)));
         assert_eq!(
-            told(there.chain(silent).chain(back)),
+            statement(there.chain(silent).chain(back)),
             ["silent 5 of 300", "silent 10 of 300", "regained 12"]
         );
     }
@@ -254,8 +255,8 @@ mod tests {
     #[test]
     fn a_block_that_takes_long_is_no_silence_and_a_full_kernel_is() {
         let slow = |bytes: u64| (0..90).map(move |step| (true, look(7, step * bytes)));
-        assert!(told(slow(10)).is_empty());
-        assert_eq!(told(slow(100))[0], "silent 5 of 300");
+        assert!(statement(slow(10)).is_empty());
+        assert_eq!(statement(slow(100))[0], "silent 5 of 300");
     }
 
     #[test]
@@ -272,6 +273,6 @@ mod tests {
     #[test]
     fn no_engine_is_neither_a_loss_nor_its_end() {
         let begins = (0..60).map(|_| (true, None));
-        assert!(told(begins).is_empty());
+        assert!(statement(begins).is_empty());
     }
 }

@@ -25,7 +25,7 @@ impl ListSender {
     /// Starts to send. Earlier data on `socket` is sent first.
     pub(super) fn start(list: Arc<dyn ListBytes>, socket: &UnixStream) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        let (mut out, told) = (socket.try_clone()?, Arc::clone(&over));
+        let (mut out, reported) = (socket.try_clone()?, Arc::clone(&over));
         let thread = std::thread::Builder::new()
             .name("gw-list".to_owned())
             .spawn(move || {
@@ -35,7 +35,7 @@ impl ListSender {
                 };
                 let socket = out.try_clone();
                 let _panic = IfPanicking(|| socket.iter().for_each(give_up));
-                let error = send(&*list, &mut out, &told).err()?;
+                let error = send(&*list, &mut out, &reported).err()?;
                 give_up(&out);
                 Some(error)
             })?;

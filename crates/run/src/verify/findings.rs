@@ -234,7 +234,9 @@ mod tests {
         let findings = Findings::new(Arc::clone(&heard) as _, start, Whole { bytes, files });
         let after = |millis| start + Duration::from_millis(millis);
         let last = || match locked(&heard.0).last() {
-            Some(Event::Progress(told)) => (told.bytes, told.files, told.bytes_per_second),
+            Some(Event::Progress(reported)) => {
+                (reported.bytes, reported.files, reported.bytes_per_second)
+            }
             other => panic!("{other:?}"),
         };
         findings.progress(after(100));

@@ -73,12 +73,12 @@ pub(super) fn check(
         false => None,
     };
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Checked>(CHECKED_MAX);
-    let told = Box::new(move |checked| {
+    let reported = Box::new(move |checked| {
         // After an interrupt the receiver is gone.
         let _ = sender.send(checked);
     });
     let verifier =
-        Verifier::start(config, Arc::clone(findings.counters()), told).map_err(|error| {
+        Verifier::start(config, Arc::clone(findings.counters()), reported).map_err(|error| {
             Failure::new(FailureCode::OutOfResources, format!("no thread: {error}"))
         })?;
     let tell = |checked: Checked| {

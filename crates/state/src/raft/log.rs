@@ -229,11 +229,11 @@ impl RaftLogStorage<Types> for Log {
             })
         })
         .await;
-        let told = match &result {
+        let reported = match &result {
             Ok(()) => Ok(()),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
-        callback.io_completed(told);
+        callback.io_completed(reported);
         result
     }
 

@@ -261,9 +261,9 @@ impl Replica {
     }
 
     /// Calls `told` once the consensus has ended, after a fault or by `shutdown`.
-    pub fn on_end(&self, told: impl FnOnce(Ended) + Send + 'static) {
+    pub fn on_end(&self, reported: impl FnOnce(Ended) + Send + 'static) {
         let ended = self.ended();
-        self.handle().spawn(async move { told(ended.await) });
+        self.handle().spawn(async move { reported(ended.await) });
     }
 
     /// Writes a copy of the state as one file, readable by its owner only, complete or not at all. Blocks.

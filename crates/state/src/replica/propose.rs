@@ -147,14 +147,14 @@ impl Proposal {
     async fn pass_on(&mut self, to: (u64, &str), until: Instant) -> Tried {
         let within = until.saturating_duration_since(Instant::now());
         let said = say(&*self.peers, to, PROPOSE, &self.command, within);
-        let told = match timeout_at(until, said).await {
-            Ok(Ok(told)) => told,
+        let reported = match timeout_at(until, said).await {
+            Ok(Ok(reported)) => reported,
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotConnected => {
                 return Tried::Again(ProposeError::NotLeader { leader: None });
             }
             Ok(Err(_)) | Err(_) => return Tried::Ended(Err(ProposeError::Unknown)),
         };
-        Tried::Ended(match told {
+        Tried::Ended(match reported {
             LeaderReply::Done { index, effect } => {
                 // Later reads here must see the change. If this takes long, the command is applied
                 // nevertheless.
@@ -229,7 +229,7 @@ pub(super) async fn hear(
     let checked = (admission.stamp(from, &mut command))
         .and_then(|()| admission.check_follower(from, &command))
         .and_then(|()| admission.check(&command));
-    let told = match checked {
+    let reported = match checked {
         Ok(()) => {
             let proposal = Proposal::of(replica, command);
             match proposal.try_here().await {
@@ -249,5 +249,5 @@ pub(super) async fn hear(
         Err(ProposeError::Ended(Ended(what))) => return Err(io::Error::other(what)),
         Err(error) => return Err(io::Error::other(error.to_string())),
     };
-    Ok(serde_json::to_vec(&told)?)
+    Ok(serde_json::to_vec(&reported)?)
 }

@@ -207,12 +207,12 @@ impl World<'_> {
         };
         if !self.nodes[at].untold.is_empty() {
             let (number, find) = self.nodes[at].untold[0].clone();
-            let told = self.work(WorkOp::Found {
+            let reported = self.work(WorkOp::Found {
                 number,
                 lease,
                 finds: vec![find],
             });
-            if told.is_some() {
+            if reported.is_some() {
                 self.nodes[at].untold.remove(0);
             }
             return;
@@ -235,8 +235,8 @@ impl World<'_> {
         if let Effect::Settled { items: settled } = effect {
             let all = settled == outcomes.len() as u64;
             assert!(all || settled == 0, "half of a lease was settled");
-            for (item, told) in items.iter().zip(&outcomes) {
-                if all && told.outcome != (Settlement::Back {}) && !is_close(item) {
+            for (item, reported) in items.iter().zip(&outcomes) {
+                if all && reported.outcome != (Settlement::Back {}) && !is_close(item) {
                     self.settled += 1;
                     let identity = format!("{:?}", item.task);
                     assert!(

@@ -61,15 +61,15 @@ mod tests {
     #[test]
     fn a_disk_seeks_unless_it_does_not_turn_or_reads_far_ahead() {
         let queue = tempfile::tempdir().unwrap();
-        let told = |rotational: &str, read_ahead_kib: &str| {
+        let reported = |rotational: &str, read_ahead_kib: &str| {
             fs::write(queue.path().join("rotational"), rotational).unwrap();
             fs::write(queue.path().join("read_ahead_kb"), read_ahead_kib).unwrap();
             seeks(queue.path())
         };
-        assert!(told("1\n", "128\n"));
-        assert!(!told("1\n", "8192\n"));
-        assert!(!told("0\n", "128\n"));
-        assert!(told("", ""));
+        assert!(reported("1\n", "128\n"));
+        assert!(!reported("1\n", "8192\n"));
+        assert!(!reported("0\n", "128\n"));
+        assert!(reported("", ""));
         assert!(seeks(&queue.path().join("none")));
     }
 

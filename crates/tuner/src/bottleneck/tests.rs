@@ -49,7 +49,7 @@ fn with(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> Option<Finding> {
     end_counters.finding(&[], &Chosen::default())
 }
 
-fn told(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> (&'static str, String) {
+fn reported(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> (&'static str, String) {
     let finding = with(change).unwrap();
     (finding.stage.as_str(), finding.figure)
 }
@@ -139,7 +139,7 @@ fn nothing_measured_names_nothing() {
 #[test]
 fn each_stage_is_named_with_its_figure() {
     assert_eq!(
-        told(|source, _| {
+        reported(|source, _| {
             source.round_trip_ns = 50_400_000;
             source.round_trip_min_ns = 4_900_000;
             source.tcp_bytes_sent = 10_000;
@@ -151,7 +151,7 @@ fn each_stage_is_named_with_its_figure() {
         )
     );
     assert_eq!(
-        told(|source, _| {
+        reported(|source, _| {
             source.blocked_sending_ns = 0;
             source.storage_reading_ns = 19 * SECOND;
             source.cpu_ns = SECOND;
@@ -162,7 +162,7 @@ fn each_stage_is_named_with_its_figure() {
         )
     );
     assert_eq!(
-        told(|source, _| {
+        reported(|source, _| {
             source.blocked_sending_ns = SECOND;
             source.storage_reading_ns = 8 * SECOND;
             source.cpu_ns = 14 * SECOND;
@@ -175,7 +175,7 @@ fn each_stage_is_named_with_its_figure() {
         )
     );
     assert_eq!(
-        told(|_, destination| {
+        reported(|_, destination| {
             destination.waiting_ns = SECOND;
             destination.storage_writing_ns = 19 * SECOND;
             destination.cpu_ns = SECOND;
@@ -186,7 +186,7 @@ fn each_stage_is_named_with_its_figure() {
         )
     );
     assert_eq!(
-        told(|_, destination| {
+        reported(|_, destination| {
             destination.waiting_ns = 0;
             destination.undurable_ns = 12 * SECOND;
             destination.syncing_ns = 10 * SECOND;
@@ -198,7 +198,7 @@ fn each_stage_is_named_with_its_figure() {
         )
     );
     assert_eq!(
-        told(|_, destination| {
+        reported(|_, destination| {
             destination.waiting_ns = SECOND;
             destination.cpu_ns = 19 * SECOND;
         }),
@@ -208,7 +208,7 @@ fn each_stage_is_named_with_its_figure() {
         )
     );
     assert_eq!(
-        told(|source, _| {
+        reported(|source, _| {
             source.limited_ns = 5 * SECOND;
             source.blocked_sending_ns = 0;
             source.limit_bytes_per_second = 100_000_000;
@@ -338,11 +338,11 @@ fn a_small_limit_is_named_while_a_block_waits() {
         destination.waiting_ns = 20 * SECOND;
     };
     assert_eq!(
-        told(waits),
+        reported(waits),
         ("limit", "the next block waits, 1 B/s allowed".to_owned())
     );
     // The last block waits on one stream; the three other streams have no block.
-    let stage = told(|source, destination| {
+    let stage = reported(|source, destination| {
         waits(source, destination);
         source.streams_ns = 40 * SECOND;
         source.limited_ns = 9 * SECOND;
@@ -354,7 +354,7 @@ fn a_small_limit_is_named_while_a_block_waits() {
 #[test]
 fn a_peer_that_does_not_tell_what_it_has_sent_is_judged_by_what_arrives() {
     assert_eq!(
-        told(|source, _| {
+        reported(|source, _| {
             source.bytes_sent = 0;
             source.limited_ns = 5 * SECOND;
             source.blocked_sending_ns = 0;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::world::{Dice, Run, World, run};
 use super::super::{Bounds, ChannelSample, Holdup, StreamTuner};
-use super::{any, rate_of, told};
+use super::{any, rate_of, reported};
 
 /// The median number of streams in these seconds.
 fn usual_number(run: &Run, seconds: Range<usize>) -> f64 {
@@ -53,7 +53,7 @@ fn times_in_which_nothing_moves_win_nothing_for_more_streams() {
         assert!(
             after <= 2.0 * before && with > 0.5 * without,
             "seed {seed}: {before}, then {after}, {with:.0} instead of {without:.0} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
         sum += (with / without).min(1.0);
     }
@@ -71,7 +71,7 @@ fn decided(holdup: Holdup, streams: u32, away: impl Fn(u64) -> u32) -> (u32, Str
     };
     let mut coming = (0, streams);
     let mut there = streams;
-    let mut told = String::new();
+    let mut reported = String::new();
     for tick in 0..500 {
         if tick == coming.0 {
             there = coming.1;
@@ -88,10 +88,10 @@ fn decided(holdup: Holdup, streams: u32, away: impl Fn(u64) -> u32) -> (u32, Str
         let now = Duration::from_millis(tick * 100);
         if let Some(decision) = tuner.step(now, &sample, holdup) {
             coming = (tick + 60, decision.to);
-            told += &format!("{now:?} {decision}\n");
+            reported += &format!("{now:?} {decision}\n");
         }
     }
-    (tuner.target(), told)
+    (tuner.target(), reported)
 }
 
 #[test]
@@ -100,9 +100,12 @@ fn a_stream_that_is_away_for_a_moment_ends_no_trial() {
     for when in 0..400 {
         let away = |tick| u32::from(tick == when);
         for (holdup, streams) in [(Holdup::Network, 2), (disk, 8)] {
-            let (target, told) = decided(holdup, streams, away);
-            assert!(!told.contains("no more come about"), "{when}: {told}");
-            assert_ne!(target, streams, "{when}: {told}");
+            let (target, reported) = decided(holdup, streams, away);
+            assert!(
+                !reported.contains("no more come about"),
+                "{when}: {reported}"
+            );
+            assert_ne!(target, streams, "{when}: {reported}");
         }
     }
 }
@@ -111,8 +114,11 @@ fn a_stream_that_is_away_for_a_moment_ends_no_trial() {
 fn streams_that_are_lost_while_fewer_are_tried_are_not_said_to_be_refused() {
     let disk = Holdup::Elsewhere("destination storage");
     for when in 1..400 {
-        let (target, told) = decided(disk, 8, |tick| u32::from(tick >= when));
-        assert!(!told.contains("no more come about"), "{when}: {told}");
-        assert!(target < 8, "{when}: {told}");
+        let (target, reported) = decided(disk, 8, |tick| u32::from(tick >= when));
+        assert!(
+            !reported.contains("no more come about"),
+            "{when}: {reported}"
+        );
+        assert!(target < 8, "{when}: {reported}");
     }
 }

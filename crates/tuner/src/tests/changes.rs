@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::world::{Dice, Run, World, fixed, run};
 use super::super::{Bounds, ChannelSample, Holdup, StreamTuner};
-use super::{KINDS, MBIT, clean, rate_of, told};
+use super::{KINDS, MBIT, clean, rate_of, reported};
 
 #[test]
 fn it_follows_a_sudden_change() {
@@ -31,11 +31,15 @@ fn it_follows_a_sudden_change() {
         assert!(
             squeezed > 0.9,
             "seed {seed}: {squeezed:.2} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
         // The time of the next trial depends on the trials that failed while the path was narrow.
         late += u32::from(wide <= 0.9);
-        assert!(wide > 0.8, "seed {seed}: {wide:.2} {link:?}{}", told(&own));
+        assert!(
+            wide > 0.8,
+            "seed {seed}: {wide:.2} {link:?}{}",
+            reported(&own)
+        );
     }
     assert!(late <= 4, "{late}");
 }
@@ -80,7 +84,7 @@ fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
         assert!(
             share > 0.8,
             "seed {seed}: {change} at {when:.0} s, {share:.2} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
     }
     assert!(shown >= 100, "{shown} changes showed");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::world::{Dice, Kind, Run, World, run};
 use super::super::{Bounds, ChannelSample, Holdup, StreamTuner};
-use super::{MBIT, clean, rate_of, told};
+use super::{MBIT, clean, rate_of, reported};
 
 #[test]
 fn streams_come_down_to_what_a_slow_disk_takes() {
@@ -21,10 +21,10 @@ fn streams_come_down_to_what_a_slow_disk_takes() {
         assert!(
             target <= (needed + 1).max(2) * 3 / 2,
             "seed {seed}: {target}, {needed} needed{}",
-            told(&own)
+            reported(&own)
         );
         let share = rate_of(&own, 40, 60) / link.storage;
-        assert!(share > 0.93, "seed {seed}: {share:.2}{}", told(&own));
+        assert!(share > 0.93, "seed {seed}: {share:.2}{}", reported(&own));
     }
 }
 
@@ -82,12 +82,12 @@ fn streams_come_down_to_what_a_disk_takes_that_syncs_batches() {
         assert!(
             usual <= needed.max(2),
             "seed {seed}: {usual} streams, {needed} needed {link:?}{}",
-            told(&own)
+            reported(&own)
         );
         // The measured time may begin after a burst and end before one.
         let moved = rate_of(&own, 20, 60) + link.batch / 40.0;
         let share = moved / link.storage;
-        assert!(share > 0.95, "seed {seed}: {share:.2}{}", told(&own));
+        assert!(share > 0.95, "seed {seed}: {share:.2}{}", reported(&own));
     }
 }
 
@@ -105,6 +105,6 @@ fn a_disk_of_300_mbits_is_left_two_streams_in_half_a_minute() {
         let mut own = Run::new(&mut world);
         run(&mut world, &mut [&mut own], 35.0);
         let most = own.seconds[26..].iter().map(|&(_, streams)| streams).max();
-        assert_eq!(most, Some(2), "seed {seed}: {link:?}{}", told(&own));
+        assert_eq!(most, Some(2), "seed {seed}: {link:?}{}", reported(&own));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::world::{Dice, Kind, Run, World, run};
 use super::super::{Bounds, ChannelSample, Holdup, StreamTuner};
-use super::{KINDS, MBIT, clean, rate_of, told};
+use super::{KINDS, MBIT, clean, rate_of, reported};
 
 #[test]
 fn two_copies_share_a_link_as_their_first_streams_would_and_fill_it() {
@@ -41,7 +41,7 @@ fn two_copies_share_a_link_as_their_first_streams_would_and_fill_it() {
         let second = rate_of(&two, 30, 100);
         let sum = (first + second) / link.capacity;
         let share = second / (first + second);
-        let both = format!("{link:?}{}\n{}", told(&one), told(&two));
+        let both = format!("{link:?}{}\n{}", reported(&one), reported(&two));
         assert!(sum > 0.85, "seed {seed}: {sum:.2} {both}");
         // Streams of the rate model keep for long to the rate found at their start. If losses do not come from the queue,
         // the transfer that was alone may have found many streams useful. It removes them only step by step.
@@ -106,7 +106,7 @@ fn a_plain_connection_keeps_a_fair_part() {
         assert!(
             share > 0.1,
             "seed {seed}: {share:.2} {link:?}{}",
-            told(&own)
+            reported(&own)
         );
     }
 }
@@ -146,7 +146,7 @@ struct Sharer {
     luck: f64,
     /// Share of the time in which its streams wait for their buffers.
     held_up: f64,
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
 impl Sharer {
@@ -161,7 +161,7 @@ impl Sharer {
             begun,
             luck: 0.0,
             held_up: 0.0,
-            told: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Sharer {
         self.sample.buffer_limited += busy.mul_f64(self.held_up);
         let now = Duration::from_millis((tick - self.begun) * 100);
         if let Some(decision) = self.tuner.step(now, &self.sample, Holdup::Network) {
-            self.told.push(format!("{now:?} {decision}"));
+            self.reported.push(format!("{now:?} {decision}"));
         }
     }
 }
@@ -221,12 +221,12 @@ fn the_one_that_joins_in_a_queue_comes_down_to_half_though_moments_differ() {
         let miss = (late[0] / (late[0] + late[1]) - 0.5).abs() * 2.0;
         off += miss;
         far += u64::from(miss > 0.15);
-        let told = two.map(|one| one.told.join("\n  "));
+        let reported = two.map(|one| one.reported.join("\n  "));
         assert!(
             miss < 0.5,
             "seed {seed}: {miss:.2}\n  {}\n\n  {}",
-            told[0],
-            told[1]
+            reported[0],
+            reported[1]
         );
     }
     let mean = off / seeds as f64;
@@ -245,9 +245,9 @@ fn streams_yielded_to_others_do_not_return_when_the_queue_is_briefly_empty() {
         let round_trip = Duration::from_millis(if is_gone { 52 } else { 85 });
         own.look(tick, ours / (ours + 3.0), round_trip);
     }
-    let told = own.told.join("\n");
-    assert!(own.tuner.target() <= 4, "{told}");
-    assert!(!told.contains("went through before"), "{told}");
+    let reported = own.reported.join("\n");
+    assert!(own.tuner.target() <= 4, "{reported}");
+    assert!(!reported.contains("went through before"), "{reported}");
 }
 
 /// BBR sends almost nothing for a moment every ten seconds, to measure the RTT without a queue.
@@ -272,13 +272,13 @@ fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
             };
             own.look(tick, share, Duration::from_millis(round_trip));
         }
-        let told = own.told.join("\n");
-        assert!(own.tuner.target() <= 4, "{phase}: {told}");
+        let reported = own.reported.join("\n");
+        assert!(own.tuner.target() <= 4, "{phase}: {reported}");
         let kept = own
-            .told
+            .reported
             .iter()
             .filter(|line| line.contains("streams 4 -> 5"));
-        assert_eq!(kept.count(), 0, "{phase}: {told}");
+        assert_eq!(kept.count(), 0, "{phase}: {reported}");
     }
 }
 
@@ -299,10 +299,10 @@ fn the_rate_of_a_lone_transfer_is_not_wanted_back_when_the_queue_is_briefly_empt
             let share = if joined { ours / (ours + 3.0) } else { 1.0 };
             own.look(tick, share, Duration::from_millis(round_trip));
         }
-        let told = own.told.join("\n");
+        let reported = own.reported.join("\n");
         assert!(
-            !told.contains("1.00 Gbit/s went through before"),
-            "{phase}: {told}"
+            !reported.contains("1.00 Gbit/s went through before"),
+            "{phase}: {reported}"
         );
     }
 }

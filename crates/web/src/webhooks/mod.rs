@@ -178,7 +178,7 @@ impl Webhooks {
             status: ended.status.clone(),
         });
         let gone = ended.gone.clone();
-        let told = self.app.run(move |app| {
+        let reported = self.app.run(move |app| {
             app.propose(Actor::node("webhooks"), op)?;
             let Some(gone) = gone else {
                 return Ok(());
@@ -189,7 +189,7 @@ impl Webhooks {
             }
             Ok(())
         });
-        match told.await {
+        match reported.await {
             Ok(()) => {}
             Err(error) if is_final(&error) => {}
             Err(_) => return Err(()),

@@ -223,7 +223,7 @@ fn the_progress_of_a_parent_is_whole_for_those_who_see_all_destinations() {
     world.grant("vera", "archive:/one list");
     let new = job(&["here:/archive/two/"]);
     let made = world.client().post("/api/v1/jobs", &new).expect(201).json();
-    let told = JobProgress {
+    let reported = JobProgress {
         id: made["id"].as_str().unwrap().to_owned(),
         progress: ProgressView {
             bytes: 7,
@@ -233,10 +233,10 @@ fn the_progress_of_a_parent_is_whole_for_those_who_see_all_destinations() {
     };
     let seen = || {
         let vera = Seen::by(&world.jobs, "vera", Role::Viewer).unwrap();
-        vera.progress(told.clone()).unwrap().unwrap().progress
+        vera.progress(reported.clone()).unwrap().unwrap().progress
     };
     let outline = seen();
     assert_eq!((outline.bytes, outline.bottleneck_text), (7, None));
     world.grant("vera", "archive:/two list");
-    assert_eq!(seen(), told.progress);
+    assert_eq!(seen(), reported.progress);
 }

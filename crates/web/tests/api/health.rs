@@ -270,15 +270,15 @@ fn an_unknown_time_zone_is_refused_and_an_old_one_is_shown() {
     assert_eq!(schedules[0]["reason"]["code"], "unknown_time_zone");
     let until = Instant::now() + Duration::from_secs(60);
     for what in ["limit site/old: ", "schedule old: "] {
-        let told = || {
+        let reported = || {
             let log = world.log.lock().unwrap();
             log.iter().filter(|line| line.starts_with(what)).count()
         };
-        while told() == 0 {
+        while reported() == 0 {
             assert!(Instant::now() < until, "{what}: nothing in the log");
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(told(), 1, "{what}");
+        assert_eq!(reported(), 1, "{what}");
     }
     // A corrected limit is like any other.
     let limit = json!({"rate": 1000, "time_zone": "Europe/Berlin"});

@@ -73,8 +73,8 @@ fn a_job_of_a_token_reads_no_names_that_the_token_may_not() {
     });
     assert!(!world.path("archive/theirs-name").exists());
     for part in ["", "/log", "/report", "/failures", "/attempts"] {
-        let told = text(&ada.operator, &format!("{at}{part}"));
-        assert!(!told.contains("theirs-"), "{part}: {told}");
+        let reported = text(&ada.operator, &format!("{at}{part}"));
+        assert!(!reported.contains("theirs-"), "{part}: {reported}");
     }
     assert!(text(&ada.operator, &format!("{at}/log")).contains("own-name"));
 }
@@ -164,8 +164,8 @@ fn a_token_sees_no_names_of_jobs_of_a_larger_role() {
     for narrow in [&ada.operator, &ada.viewer] {
         let at = format!("/api/v1/jobs/{of_admin}");
         for path in [&at, "/api/v1/jobs", "/api/v1/schedules"] {
-            let told = text(narrow, path);
-            assert!(!told.contains("secret"), "{path}: {told}");
+            let reported = text(narrow, path);
+            assert!(!reported.contains("secret"), "{path}: {reported}");
         }
         for part in ["log", "report", "manifest"] {
             narrow
@@ -195,9 +195,9 @@ fn a_token_that_steers_a_job_of_a_larger_role_reads_no_names() {
     let at = format!("/api/v1/jobs/{id}");
     let answers = |method: &str, part: &str, body: &Value, status: u16| {
         let answer = ada.operator.json(method, &format!("{at}{part}"), body);
-        let told = String::from_utf8_lossy(&answer.body).into_owned();
-        assert_eq!(answer.status.as_u16(), status, "{part}: {told}");
-        assert!(!told.contains("secret"), "{method} {part}: {told}");
+        let reported = String::from_utf8_lossy(&answer.body).into_owned();
+        assert_eq!(answer.status.as_u16(), status, "{part}: {reported}");
+        assert!(!reported.contains("secret"), "{method} {part}: {reported}");
     };
     answers("PATCH", "", &json!({}), 200);
     answers("PATCH", "", &json!({"label": "seen"}), 200);

@@ -321,8 +321,12 @@ fn a_proxy_is_not_who_sends_it_a_request() {
     ] {
         let behind = || world.client().with(header, "127.0.0.1");
         for path in ["/metrics", "/api/v1/users"] {
-            let told = behind().get(path).expect_problem(401, "no_credentials");
-            assert!(told["detail"].to_string().contains("a proxy or a browser"));
+            let reported = behind().get(path).expect_problem(401, "no_credentials");
+            assert!(
+                reported["detail"]
+                    .to_string()
+                    .contains("a proxy or a browser")
+            );
         }
         let (secret, _) = token(&world, "vera", "viewer");
         behind().token(&secret).get("/metrics").expect(200);
@@ -341,8 +345,8 @@ fn a_proxy_is_not_who_sends_it_a_request() {
         raw.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         raw.read_to_string(&mut answer).unwrap();
-        let told = answer.split(' ').nth(1).unwrap();
-        assert_eq!(told, status, "HTTP/{version} {host}: {answer}");
+        let reported = answer.split(' ').nth(1).unwrap();
+        assert_eq!(reported, status, "HTTP/{version} {host}: {answer}");
     }
 }
 

@@ -108,17 +108,17 @@ fn a_viewer_reads_no_name_of_another_users_job_in_any_answer() {
     for caller in [&viewer, &other] {
         for path in routes(&id) {
             let answer = caller.get(&path);
-            let told = String::from_utf8_lossy(&answer.body);
+            let reported = String::from_utf8_lossy(&answer.body);
             // A refusal repeats the names that the caller asked for.
-            let told = told
+            let reported = reported
                 .replace("secret-run; an admin", "")
                 .replace("/secret-run --read", "");
-            let told = told.replace("here:/data/secret-run", "");
-            assert!(!told.contains(SECRET), "{path}: {told}");
+            let reported = reported.replace("here:/data/secret-run", "");
+            assert!(!reported.contains(SECRET), "{path}: {reported}");
             if path.starts_with(&job) {
                 let refused = ["/log", "/report", "/report.html", "/manifest"];
                 let is_refused = refused.iter().any(|part| path == format!("{job}{part}"));
-                assert_eq!(answer.status == 403, is_refused, "{path}: {told}");
+                assert_eq!(answer.status == 403, is_refused, "{path}: {reported}");
             }
         }
     }
@@ -164,8 +164,8 @@ fn a_viewer_who_may_list_all_places_of_a_job_sees_all_of_it() {
     world.grant("vera", "archive list");
     for part in NAMES.iter().filter(|part| **part != "/attempts") {
         let path = format!("{job}{part}");
-        let told = text(&viewer, &path);
-        assert!(told.contains(SECRET), "{path}: {told}");
+        let reported = text(&viewer, &path);
+        assert!(reported.contains(SECRET), "{path}: {reported}");
         assert_eq!(
             viewer.get(&path).body.len(),
             owner.get(&path).body.len(),
@@ -285,11 +285,11 @@ fn an_owner_who_may_only_write_sees_no_names_of_deleted_entries() {
             .map(|path| String::from_utf8_lossy(&otto.get(path).body).into_owned())
             .collect::<String>()
     };
-    let told = deleted("archive write");
-    assert!(told.contains("own-name"), "{told}");
-    assert!(!told.contains("theirs-"), "{told}");
-    let told = deleted("archive list");
-    assert!(told.contains("theirs-inside"), "{told}");
+    let reported = deleted("archive write");
+    assert!(reported.contains("own-name"), "{reported}");
+    assert!(!reported.contains("theirs-"), "{reported}");
+    let reported = deleted("archive list");
+    assert!(reported.contains("theirs-inside"), "{reported}");
 }
 
 /// Two jobs cannot write to one place at once. The waiting job learns that another one writes, and no more.
@@ -334,10 +334,10 @@ fn a_job_that_waits_for_its_destination_does_not_reveal_the_other_job() {
     });
     let machine = world.directory.path().to_string_lossy().into_owned();
     for path in routes(&own) {
-        let told = text(&otto, &path);
+        let reported = text(&otto, &path);
         assert!(
-            !told.contains("theirs-run") && !told.contains(&machine),
-            "{path}: {told}"
+            !reported.contains("theirs-run") && !reported.contains(&machine),
+            "{path}: {reported}"
         );
     }
     let reason = otto.get(&format!("/api/v1/jobs/{own}")).json()["reason"].to_string();
@@ -371,8 +371,8 @@ fn only_admins_read_paths_of_the_machine() {
         };
         assert_eq!(ended["reason"]["code"], "into_itself", "{ended}");
         for path in ["", "/log", "/report"] {
-            let told = text(&otto, &format!("{at}{path}"));
-            assert!(!told.contains(&machine), "{told}");
+            let reported = text(&otto, &format!("{at}{path}"));
+            assert!(!reported.contains(&machine), "{reported}");
         }
     }
     let schedule = json!({"cron": "* * * * * *", "job": {
@@ -387,12 +387,12 @@ fn only_admins_read_paths_of_the_machine() {
         "/api/v1/schedules",
         "/api/v1/places?place=here:/data",
     ] {
-        let told = otto.get(path).expect_problem(500, "grants_unreadable");
-        assert!(!told.to_string().contains(&machine), "{told}");
+        let reported = otto.get(path).expect_problem(500, "grants_unreadable");
+        assert!(!reported.to_string().contains(&machine), "{reported}");
     }
-    let told = world.client().get("/api/v1/access");
-    let told = told.expect_problem(500, "grants_unreadable");
-    assert!(told.to_string().contains("grants:3"), "{told}");
+    let reported = world.client().get("/api/v1/access");
+    let reported = reported.expect_problem(500, "grants_unreadable");
+    assert!(reported.to_string().contains("grants:3"), "{reported}");
     let until = Instant::now() + DEADLINE;
     let reason = loop {
         let reader = world.replica.reader();
@@ -446,10 +446,10 @@ fn no_outline_of_progress_has_addresses_or_words_of_another_site() {
     );
     assert_eq!(shown.channels[0].name, "path 3");
     assert_eq!(shown.nodes[0].node, "node1");
-    let told = viewer.progress(running.clone()).unwrap().unwrap();
-    assert_eq!(told.progress, shown);
-    let told = seen(godwit_state::Role::Admin).progress(running.clone());
-    assert_eq!(told.unwrap().as_ref(), Some(&running));
+    let reported = viewer.progress(running.clone()).unwrap().unwrap();
+    assert_eq!(reported.progress, shown);
+    let reported = seen(godwit_state::Role::Admin).progress(running.clone());
+    assert_eq!(reported.unwrap().as_ref(), Some(&running));
     let unknown = godwit_api::rest::JobProgress {
         id: "nosuchjob".to_owned(),
         ..running
@@ -472,12 +472,12 @@ fn a_stream_tells_the_progress_of_others_as_an_outline() {
         let until = Instant::now() + DEADLINE;
         loop {
             let stream = text(client, &format!("/api/v1/events?job={id}&limit=3"));
-            let told = stream
+            let reported = stream
                 .split("\n\n")
                 .filter(|event| event.contains("event: progress"));
-            let data = told.filter_map(|event| event.split_once("data: "));
+            let data = reported.filter_map(|event| event.split_once("data: "));
             let mut data = data.map(|(_, data)| serde_json::from_str::<Value>(data).unwrap());
-            let of_bottleneck = |told: &Value| told["progress"]["bottleneck"].is_string();
+            let of_bottleneck = |reported: &Value| reported["progress"]["bottleneck"].is_string();
             if let Some(found) = data.find(of_bottleneck) {
                 assert_eq!(found["id"], *id);
                 return found["progress"].clone();

@@ -73,8 +73,8 @@ fn every_operation_answers_every_subject_as_the_table_says() {
                 ));
             }
             // A refusal names the place that the subject requested.
-            let told = OF_OTTO.iter().find(|word| body.contains(**word));
-            if let Some(word) = told.filter(|_| subject == OTHER && status == 200) {
+            let reported = OF_OTTO.iter().find(|word| body.contains(**word));
+            if let Some(word) = reported.filter(|_| subject == OTHER && status == 200) {
                 wrong.push(format!("{method} {path}, {name}: {word} in {body}"));
             }
         }

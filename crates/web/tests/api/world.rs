@@ -102,7 +102,7 @@ impl World {
         let file_grants = Arc::new(Mutex::new(Vec::new()));
         let grants_fault: Arc<Mutex<Option<String>>> = Arc::default();
         let lines = Arc::clone(&log);
-        let told: Arc<dyn Fn(&str) + Send + Sync> =
+        let reported: Arc<dyn Fn(&str) + Send + Sync> =
             Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
         let cluster = settings.cluster.then(|| {
             let identity = home.identity().unwrap().id().to_string();
@@ -121,7 +121,7 @@ impl World {
                 left_behind: Arc::new(|_| {}),
                 resources: Arc::new(NodeResources::default),
                 look: Arc::new(BTreeMap::new),
-                log: Arc::clone(&told),
+                log: Arc::clone(&reported),
             })
         });
         let config = JobsConfig {
@@ -151,7 +151,7 @@ impl World {
                 ..surroundings(home.path())
             }),
             tells: Arc::new(|_| {}),
-            log: Arc::clone(&told),
+            log: Arc::clone(&reported),
         };
         let jobs = Jobs::start(config, Arc::clone(&replica)).unwrap();
         let web = Web::start(WebConfig {
@@ -199,7 +199,7 @@ impl World {
             patience: settings.patience,
             pace: settings.pace,
             webhook_networks: settings.webhook_networks,
-            log: told,
+            log: reported,
         })
         .unwrap();
         Self {

@@ -99,9 +99,9 @@ fn row(record: &TransferRecord, clock: &Clock) -> Vec<String> {
     let cipher = start
         .encryption
         .as_ref()
-        .map(|told| match told.plain_contents {
-            true => format!("{}, contents plain", told.cipher),
-            false => told.cipher.clone(),
+        .map(|reported| match reported.plain_contents {
+            true => format!("{}, contents plain", reported.cipher),
+            false => reported.cipher.clone(),
         });
     vec![
         clock.show(record.ended),

@@ -363,12 +363,15 @@ mod tests {
         for text in [
             "", "90", "24:00", "22:60", "1:2:3:4", "soon", "fr", "22:00h",
         ] {
-            let told = clock.parse("--after", text).expect_err(text).message;
-            assert!(told.contains("is not a time; write 22:00"), "{told}");
+            let reported = clock.parse("--after", text).expect_err(text).message;
+            assert!(
+                reported.contains("is not a time; write 22:00"),
+                "{reported}"
+            );
         }
         for text in ["2026-11-24T12:00Z", "2025-01-01", "@0", "0min"] {
-            let told = clock.parse("--after", text).expect_err(text).message;
-            assert!(told.contains("is in the past"), "{told}");
+            let reported = clock.parse("--after", text).expect_err(text).message;
+            assert!(reported.contains("is in the past"), "{reported}");
         }
     }
 

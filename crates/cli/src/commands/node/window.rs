@@ -152,8 +152,8 @@ mod tests {
             "mon 08:60-18:00 1MB",
             "mon 65535:00-18:00 1MB",
         ] {
-            let told = parse(text).expect_err(text).message;
-            assert!(told.contains("write DAYS FROM-TO RATE"), "{told}");
+            let reported = parse(text).expect_err(text).message;
+            assert!(reported.contains("write DAYS FROM-TO RATE"), "{reported}");
         }
         assert!(parse("mon 08:00-18:00 fast").is_err());
     }

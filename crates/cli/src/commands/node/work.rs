@@ -357,7 +357,10 @@ mod tests {
 
     #[test]
     fn speeds_are_as_people_name_them() {
-        let told = [100_000_000, 1_000_000_000, 2_500_000_000, 400_000_000_000].map(line_rate);
-        assert_eq!(told, ["100 Mbit/s", "1 Gbit/s", "2.5 Gbit/s", "400 Gbit/s"]);
+        let reported = [100_000_000, 1_000_000_000, 2_500_000_000, 400_000_000_000].map(line_rate);
+        assert_eq!(
+            reported,
+            ["100 Mbit/s", "1 Gbit/s", "2.5 Gbit/s", "400 Gbit/s"]
+        );
     }
 }

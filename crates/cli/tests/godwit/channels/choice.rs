@@ -100,10 +100,10 @@ fn a_channel_that_cannot_be_used_is_an_error_that_names_it() {
             let paths = Paths::new(2);
             let world = World::new(&paths, "10.11.0.2:0", &["--announce", "eth9"]);
             let rig = &world.rig;
-            let told = rig.daemon().said();
+            let reported = rig.daemon().said();
             assert!(
-                told.contains("--announce eth9: this machine has no such interface"),
-                "{told}"
+                reported.contains("--announce eth9: this machine has no such interface"),
+                "{reported}"
             );
             rig.write("tree/file", "content");
             let url = world.url("10.11.0.2", "to");

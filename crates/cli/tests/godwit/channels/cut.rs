@@ -14,8 +14,8 @@ use super::paths::{Paths, World, content};
 /// The bytes carried by the channel, from the last event.
 fn carried(process: &Process, number: u64) -> Option<u64> {
     let said = process.said();
-    let told = |line: &&str| line.starts_with("{\"event\":\"channels\"");
-    let event: Value = serde_json::from_str(said.lines().rfind(told)?).expect("JSON");
+    let reported = |line: &&str| line.starts_with("{\"event\":\"channels\"");
+    let event: Value = serde_json::from_str(said.lines().rfind(reported)?).expect("JSON");
     let channels = event["channels"].as_array().expect("an array");
     let channel = channels
         .iter()
@@ -178,10 +178,11 @@ fn a_path_without_anything_on_its_way_is_missed_as_well() {
 /// The progress events after the first `after` ones.
 fn progress(process: &Process, after: usize) -> Vec<Value> {
     let said = process.said();
-    let told = said
+    let reported = said
         .lines()
         .filter(|line| line.starts_with("{\"event\":\"progress\""));
-    told.skip(after)
+    reported
+        .skip(after)
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect()
 }

@@ -60,8 +60,8 @@ impl Paths {
         for namespace in [&self.near, &self.far] {
             let (name, end) = (namespace.name(), format!("c{number}"));
             let up = wait_until(|| {
-                let told = run("ip", &["-n", name, "-o", "link", "show", &end]);
-                told.contains(" state UP ").then_some(())
+                let reported = run("ip", &["-n", name, "-o", "link", "show", &end]);
+                reported.contains(" state UP ").then_some(())
             });
             assert!(up.is_some(), "{end} of {name} does not come up");
         }
@@ -86,8 +86,8 @@ impl Paths {
         self.ip(&self.middle, &["link", "set", &port, "down"]);
         let (name, end) = (self.near.name(), format!("c{number}"));
         let is_down = wait_until(|| {
-            let told = run("ip", &["-n", name, "-o", "link", "show", &end]);
-            (!told.contains(" state UP ")).then_some(())
+            let reported = run("ip", &["-n", name, "-o", "link", "show", &end]);
+            (!reported.contains(" state UP ")).then_some(())
         });
         assert!(is_down.is_some(), "{end} of {name} keeps its carrier");
     }

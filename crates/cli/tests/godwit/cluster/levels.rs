@@ -41,10 +41,10 @@ fn nodes_are_updated_one_after_another_while_a_job_runs() {
     assert_eq!(ended["state"], "complete", "{ended}");
     assert_identical_to_rsync("-aH", &source, &there.export.join("copy"));
     assert_no_temporaries(&there.export);
-    let told = site.nodes[2].admin(&["cluster", "status"]).out;
+    let reported = site.nodes[2].admin(&["cluster", "status"]).out;
     assert!(
-        told.contains("LEVEL") && told.contains("the cluster uses level 6"),
-        "{told}"
+        reported.contains("LEVEL") && reported.contains("the cluster uses level 6"),
+        "{reported}"
     );
     // The older program is started again, but the level of the cluster is now too high for it.
     site.nodes[2].kill_daemon();

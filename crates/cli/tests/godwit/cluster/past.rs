@@ -86,8 +86,8 @@ fn any_node_tells_what_the_nodes_wrote_that_ran_a_job() {
         for line in &lines {
             let by = ran(&line["attempt"]);
             let is_own = site.place_of(by.as_str().expect("a node")) == place;
-            let told = if is_own { Value::Null } else { by };
-            assert_eq!(line["node"], told, "{line}");
+            let reported = if is_own { Value::Null } else { by };
+            assert_eq!(line["node"], reported, "{line}");
         }
         let samples = report(node, &id)["samples"].clone();
         let samples = samples.as_array().expect("samples");

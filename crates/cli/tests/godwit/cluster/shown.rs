@@ -10,14 +10,14 @@ use super::super::rig::Rig;
 use super::super::sites::{submit, wait_for};
 use super::{DEADLINE, Site, archive, runner, state_of, up};
 
-fn told(rig: &Rig, line: &[&str]) -> String {
+fn output_of(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
 }
 
 fn document(rig: &Rig, line: &[&str]) -> Value {
-    serde_json::from_str(&told(rig, line)).expect("JSON")
+    serde_json::from_str(&output_of(rig, line)).expect("JSON")
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn any_node_shows_the_nodes_and_who_does_what_of_a_divided_job() {
     let open = work["open"].as_array().expect("open items");
     assert!(open.iter().any(|open| open["kind"] == "close"), "{work}");
 
-    let text = told(asked, &["job", "show", &id]);
+    let text = output_of(asked, &["job", "show", &id]);
     assert!(
         text.contains(&format!("divided: controlled by {controller};")),
         "{text}"
     );
-    let top = told(asked, &["top", "--once"]);
+    let top = output_of(asked, &["top", "--once"]);
     assert!(top.contains("3 nodes, 1 running"), "{top}");
     assert!(top.contains(&format!("{id} is divided")), "{top}");
     for number in 2..=3 {
@@ -75,7 +75,7 @@ fn any_node_shows_the_nodes_and_who_does_what_of_a_divided_job() {
     assert_eq!(top["jobs"][0]["id"], *id, "{top}");
     assert_eq!(top["work"][0]["controller"], *controller, "{top}");
 
-    told(asked, &["job", "cancel", &id]);
+    output_of(asked, &["job", "cancel", &id]);
     let ended = document(asked, &["job", "show", &id, "--json"]);
     assert_eq!(ended["state"], "cancelled", "{ended}");
     assert!(

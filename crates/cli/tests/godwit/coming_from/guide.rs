@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::told;
+use super::output_of;
 use super::world::{Machines, Place, World};
 
 /// The sections with commands to run, and the least number of commands in each.
@@ -56,7 +56,7 @@ fn the_commands_of_the_guide_do_what_they_say() {
                 .replace("50000-50100", "any")
                 .replace("~/bin/godwit", env!("CARGO_BIN_EXE_godwit"));
             let outcome = world.run(Place::Ours, &line);
-            assert_eq!(outcome.code, Some(0), "{}", told(&line, &outcome));
+            assert_eq!(outcome.code, Some(0), "{}", output_of(&line, &outcome));
         }
     }
 }

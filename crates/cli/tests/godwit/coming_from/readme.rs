@@ -9,7 +9,7 @@ use std::process::Command;
 use super::super::process::{Outcome, Process};
 use super::super::rig::Rig;
 use super::super::sites::allow;
-use super::told;
+use super::output_of;
 use super::world::{Machines, Place, World};
 
 /// All sections with commands, and the number of commands in each.
@@ -83,7 +83,7 @@ fn the_first_copy_does_what_it_says() {
     for command in commands("First copy") {
         let line = command.replace("alice@", &format!("{}@", machines.user()));
         let outcome = world.run(Place::Ours, &line);
-        assert_eq!(outcome.code, Some(0), "{}", told(&line, &outcome));
+        assert_eq!(outcome.code, Some(0), "{}", output_of(&line, &outcome));
     }
     let copied = fs::read(there.join("run42/sub/deep/x.h5")).expect("it arrived");
     assert_eq!(copied, b"x\n");
@@ -110,7 +110,7 @@ fn run(rig: &Rig, home: &Path, line: &str) -> Outcome {
 #[track_caller]
 fn succeeds(rig: &Rig, home: &Path, line: &str) -> Outcome {
     let outcome = run(rig, home, line);
-    assert_eq!(outcome.code, Some(0), "{}", told(line, &outcome));
+    assert_eq!(outcome.code, Some(0), "{}", output_of(line, &outcome));
     outcome
 }
 

@@ -78,8 +78,8 @@ fn a_slow_destination_falls_behind_and_the_others_end_before_it() {
             event["event"] == "summary" && event["each"] == fast && event["status"] == "complete"
         });
     }
-    let told = events(&client);
-    let last = told
+    let reported = events(&client);
+    let last = reported
         .iter()
         .rfind(|event| event["event"] == "progress" && event["each"] == slow.as_str());
     let last = last.expect("progress is told");
@@ -89,7 +89,7 @@ fn a_slow_destination_falls_behind_and_the_others_end_before_it() {
     );
     let is_behind =
         |event: &serde_json::Value| event["each"] == slow.as_str() && event["behind"] == true;
-    assert!(told.iter().any(is_behind), "it is behind");
+    assert!(reported.iter().any(is_behind), "it is behind");
     limit("none");
     let outcome = client.wait();
     assert_eq!(outcome.code, Some(0), "{}", outcome.said());

@@ -41,16 +41,16 @@ fn leftovers_of_a_cancelled_job_are_reported_and_removed_at_once() {
                 count => format!("leaves {count} temporary files with "),
             };
             assert!(log.contains(&said), "{said}: {log}");
-            let told = here.admin(&["clean", "--job", &id]);
-            assert_eq!(told.code, Some(0), "{told:?}");
-            assert_eq!(temporary(), 0, "{told:?}");
+            let reported = here.admin(&["clean", "--job", &id]);
+            assert_eq!(reported.code, Some(0), "{reported:?}");
+            assert_eq!(temporary(), 0, "{reported:?}");
         } else {
             assert!(log.contains("leaves 1 temporary file with "), "{log}");
             assert!(log.contains("at siteB:/data/copy"), "{log}");
             assert!(log.contains(&format!("godwit clean --job {id}")), "{log}");
-            let told = here.admin(&["clean", "--dry-run", "--job", &id]);
+            let reported = here.admin(&["clean", "--dry-run", "--job", &id]);
             let line = "would remove 1 temporary file";
-            assert!(told.out.contains(line), "{told:?}\n{log}");
+            assert!(reported.out.contains(line), "{reported:?}\n{log}");
             // The job means the site that had the name then.
             let rename = |identity: &str| {
                 let line = ["site", "add", "siteB", there.address(), "--identity"];
@@ -67,8 +67,8 @@ fn leftovers_of_a_cancelled_job_are_reported_and_removed_at_once() {
         otto.post("places/clean", &json!({"job": id})).expect(403);
         // The site may need a moment to learn that the transfer is over.
         let is_clean = wait_until(|| {
-            let told = here.admin(&["clean", "--job", &id]);
-            assert_eq!(told.code, Some(0), "{told:?}");
+            let reported = here.admin(&["clean", "--job", &id]);
+            assert_eq!(reported.code, Some(0), "{reported:?}");
             let mut files = files_below(&there.export).into_iter();
             (!files.any(|path| is_temporary(&path))).then_some(())
         });

@@ -37,12 +37,12 @@ fn a_viewer_reads_an_outline_of_a_divided_job_that_runs() {
     let read = |caller: &Caller<'_>, path: &str| caller.get(path).expect(200).to_string();
     let mut whole = String::new();
     for path in &paths {
-        let told = read(&vera, path);
+        let reported = read(&vera, path);
         for word in HIDDEN {
-            assert!(!told.contains(word), "{path}: {told}");
+            assert!(!reported.contains(word), "{path}: {reported}");
         }
         if path.starts_with("events") {
-            assert!(told.contains("event: progress"), "{told}");
+            assert!(reported.contains("event: progress"), "{reported}");
         }
         whole.push_str(&read(&admin, path));
     }

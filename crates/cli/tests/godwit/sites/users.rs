@@ -11,7 +11,7 @@ use super::third::Three;
 use super::{fill, know, moved, two_sites, wait_for};
 
 #[track_caller]
-fn told(rig: &Rig, line: &[&str]) -> String {
+fn output_of(rig: &Rig, line: &[&str]) -> String {
     let outcome = rig.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
@@ -41,11 +41,11 @@ fn a_user_reaches_at_a_site_what_a_rule_names_and_nothing_else() {
     }
     space().expect(403);
     // The admin of the node is not held back.
-    assert!(told(&here, &["ls", "siteB:/data"]).contains("run42"));
+    assert!(output_of(&here, &["ls", "siteB:/data"]).contains("run42"));
 
     let allow = |more: &[&str]| {
         let line = [&["access", "allow", "user:alice"], more].concat();
-        told(&here, &line)
+        output_of(&here, &line)
     };
     let words = allow(&["--site", "siteB:/data/run4", "--read"]);
     assert!(
@@ -98,10 +98,10 @@ fn a_user_reaches_at_a_site_what_a_rule_names_and_nothing_else() {
     assert!(there.export.join("run4/secret/file").exists());
     assert!(!there.export.join("run4/new").exists());
 
-    let shown = told(&here, &["access", "list"]);
+    let shown = output_of(&here, &["access", "list"]);
     assert!(shown.contains("siteB:/data/run4"), "{shown}");
     // Deny with `--site` removes the rule for the site; the rule for this node stays.
-    let words = told(&here, &["access", "deny", "user:alice", "--site", "siteB"]);
+    let words = output_of(&here, &["access", "deny", "user:alice", "--site", "siteB"]);
     assert!(
         words.contains("may no longer read siteB:/data/run4"),
         "{words}"
@@ -122,7 +122,7 @@ fn a_user_who_may_only_write_at_a_site_reads_no_file_there_by_a_further_name_of_
         ["--export", "data", "--read"],
         ["--site", "siteB:/data", "--write"],
     ] {
-        told(
+        output_of(
             &here,
             &[&["access", "allow", "user:alice"], &area[..]].concat(),
         );
@@ -165,12 +165,16 @@ fn a_rule_ends_with_its_site_and_with_the_identity_of_the_site() {
     let other = Rig::new();
     let list = || alice.get("places?place=siteB:/data").status;
     let allow = || {
-        told(
+        output_of(
             &here,
             &["access", "allow", "user:alice", "--site", "siteB", "--list"],
         )
     };
-    let rules = || told(&here, &["access", "list", "--json"]).lines().count();
+    let rules = || {
+        output_of(&here, &["access", "list", "--json"])
+            .lines()
+            .count()
+    };
     allow();
     assert_eq!((list(), rules()), (200, 1));
     // The same identity at another address is the same site.
@@ -184,12 +188,12 @@ fn a_rule_ends_with_its_site_and_with_the_identity_of_the_site() {
         "--identity",
         &other_identity(&other),
     ];
-    told(&here, &line);
+    output_of(&here, &line);
     assert_eq!((list(), rules()), (403, 0));
     know(&here, "siteB", &there);
     assert_eq!(list(), 403);
     allow();
-    told(&here, &["site", "remove", "siteB"]);
+    output_of(&here, &["site", "remove", "siteB"]);
     assert_eq!((list(), rules()), (404, 0));
     know(&here, "siteB", &there);
     assert_eq!(list(), 403);
@@ -220,7 +224,7 @@ fn a_rule_ends_with_its_site_and_with_the_identity_of_the_site() {
 
 /// The identity of a node that was never started.
 fn other_identity(rig: &Rig) -> String {
-    told(rig, &["id"]).trim().to_owned()
+    output_of(rig, &["id"]).trim().to_owned()
 }
 
 #[test]
@@ -228,7 +232,7 @@ fn a_running_job_ends_when_the_rule_at_its_site_is_taken_back() {
     let (here, _there) = two_sites();
     fill(&here, 10, 400_000);
     let alice = Caller::user(&here, "alice", "operator");
-    told(
+    output_of(
         &here,
         &[
             "access",
@@ -247,13 +251,13 @@ fn a_running_job_ends_when_the_rule_at_its_site_is_taken_back() {
         "siteB:/data/copy",
         "--write",
     ];
-    told(&here, &rule);
+    output_of(&here, &rule);
     let new = json!({"sources": ["here:/data/run42"], "destination": "siteB:/data/copy", "limit": 100_000});
     let schedule = json!({"cron": "* * * * * *", "job": new});
     let job = alice.post("jobs", &new).expect(201);
     let id = job["id"].as_str().expect("an id");
     wait_for(&here, id, |job| moved(job) > 0);
-    told(&here, &["access", "deny", "user:alice", "--site", "siteB"]);
+    output_of(&here, &["access", "deny", "user:alice", "--site", "siteB"]);
     let ended = wait_for(&here, id, |job| !job["ended"].is_null());
     assert_eq!(ended["reason"]["code"], "access_denied", "{ended}");
     let text = ended["reason"]["text"].as_str().unwrap_or_default();
@@ -267,9 +271,9 @@ fn a_running_job_ends_when_the_rule_at_its_site_is_taken_back() {
         .post(&format!("jobs/{id}/retry"), &json!({}))
         .expect(403);
     alice.put("schedules/often", &schedule).expect(403);
-    told(&here, &rule);
+    output_of(&here, &rule);
     alice.put("schedules/often", &schedule).expect(200);
-    told(
+    output_of(
         &here,
         &["access", "deny", "user:alice", "--site", "siteB:/data/copy"],
     );
@@ -288,7 +292,7 @@ fn a_job_between_two_sites_takes_a_rule_at_each() {
     let alice = Caller::user(&three.asked, "alice", "operator");
     let new = json!({"sources": ["siteS:/data/run42"], "destination": "siteD:/data/copy", "limit": 100_000});
     let allow = |place: &str, right: &str| {
-        told(
+        output_of(
             &three.asked,
             &["access", "allow", "user:alice", "--site", place, right],
         );
@@ -304,7 +308,7 @@ fn a_job_between_two_sites_takes_a_rule_at_each() {
     let job = alice.post("jobs", &new).expect(201);
     let id = job["id"].as_str().expect("an id");
     three.wait_for(id, |job| moved(job) > 0);
-    told(
+    output_of(
         &three.asked,
         &["access", "deny", "user:alice", "--site", "siteS"],
     );
@@ -324,7 +328,7 @@ fn a_directory_is_not_made_above_the_place_of_a_rule() {
     ];
     for rule in rules {
         let line = ["access", "allow", "user:alice", rule[0], rule[1], "--write"];
-        told(&here, &line);
+        output_of(&here, &line);
     }
     // A peer with such a rule.
     let peer = Rig::new();
@@ -339,7 +343,7 @@ fn a_directory_is_not_made_above_the_place_of_a_rule() {
             "data:/m/deep",
             "--write",
         ];
-        told(rig, &line);
+        output_of(rig, &line);
     }
     let mut peer = peer;
     peer.serve(&[]);
@@ -361,5 +365,5 @@ fn a_directory_is_not_made_above_the_place_of_a_rule() {
         make("m/deep/er/x").expect(200);
         assert!(rig.export.join("m/deep/er/x").is_dir());
     }
-    told(&peer, &["mkdir", "-p", "siteA:/data/m/deep/by/peer"]);
+    output_of(&peer, &["mkdir", "-p", "siteA:/data/m/deep/by/peer"]);
 }

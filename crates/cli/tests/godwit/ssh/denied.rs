@@ -14,11 +14,12 @@ fn a_denied_key_is_said_in_one_line_that_names_the_host() {
     let far = Far::new();
     far.write("file", "content");
     fs::write(far.path("etc/authorized"), "").expect("ours");
-    let told = far.cp(&["file", "far:"]);
-    told.expect(4, "failed")
+    let reported = far.cp(&["file", "far:"]);
+    reported
+        .expect(4, "failed")
         .expect_code(FailureCode::SshDenied)
         .says("far: Permission denied: ");
-    assert!(!told.said().contains("\\r"), "{}", told.said());
+    assert!(!reported.said().contains("\\r"), "{}", reported.said());
     let shown = far.run(&["cp", "file", "far:"]);
     assert_eq!(shown.code, Some(4), "{}", shown.said());
     shown

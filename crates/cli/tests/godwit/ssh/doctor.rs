@@ -88,9 +88,9 @@ fn a_healthy_machine_is_found_healthy_and_nothing_changes() {
         found.object
     );
     assert_eq!(there(&far), before.0);
-    let told = far.run(&["doctor", "far:"]);
-    assert_eq!(told.code, Some(0), "{}", told.said());
-    told.says("Sending at most about ");
+    let reported = far.run(&["doctor", "far:"]);
+    assert_eq!(reported.code, Some(0), "{}", reported.said());
+    reported.says("Sending at most about ");
     let left = || far.processes("agent --").is_empty().then_some(());
     assert!(
         super::super::process::wait_until(left).is_some(),
@@ -121,9 +121,9 @@ fn a_word_that_is_no_path_here_is_the_machine_beside_one_that_is() {
         (["run", "run/f"], "at most one local path"),
         (["far:", "far:x"], "at most one local path"),
     ] {
-        let told = far.run(&["doctor", line[0], line[1]]);
-        assert_eq!(told.code, Some(2), "{}", told.said());
-        told.says(words);
+        let reported = far.run(&["doctor", line[0], line[1]]);
+        assert_eq!(reported.code, Some(2), "{}", reported.said());
+        reported.says(words);
     }
 }
 

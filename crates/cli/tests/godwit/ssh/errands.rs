@@ -215,13 +215,13 @@ fn figures_of_both_other_machines_are_shown_here() {
         .expect("told");
     assert_eq!(stats["source"]["bytes_read"], 3_000_000, "{stats}");
     assert_eq!(stats["destination"]["bytes_durable"], 3_000_000, "{stats}");
-    let told: Vec<_> = events
+    let reported: Vec<_> = events
         .iter()
         .filter_map(|event| event["event"].as_str())
         .collect();
     assert!(
-        !told.contains(&"ended") && !told.contains(&"entry"),
-        "{told:?}"
+        !reported.contains(&"ended") && !reported.contains(&"entry"),
+        "{reported:?}"
     );
 }
 
@@ -314,9 +314,12 @@ fn sync_between_two_other_machines_makes_a_counterpart() {
     fs::remove_file(other.home().join("copy/new")).expect("removed");
     let outcome = sync(&flags);
     outcome.complete();
-    let (told, before) = (items(&outcome), items(&dry));
-    assert_eq!(of(&told, "delete"), ["stray", "stray/deep", "stray/deep/f"]);
-    assert_eq!(of(&told, "delete"), of(&before, "delete"));
+    let (reported, before) = (items(&outcome), items(&dry));
+    assert_eq!(
+        of(&reported, "delete"),
+        ["stray", "stray/deep", "stray/deep/f"]
+    );
+    assert_eq!(of(&reported, "delete"), of(&before, "delete"));
     assert_eq!(of(&before, "send"), ["new"]);
     assert_eq!(outcome.number("deleted"), 3);
     same(&here.home().join("tree"), &other.home().join("copy"));

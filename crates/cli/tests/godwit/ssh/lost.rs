@@ -19,7 +19,7 @@ fn begin(far: &Far, from: &str, to: &str) -> Process {
 }
 
 /// Stops the agents of `machine`, lets them continue, then kills them. Each loss is reported here.
-fn told(process: &mut Process, machine: &Far) {
+fn output_of(process: &mut Process, machine: &Far) {
     kill(&machine.agents(), Signal::STOP);
     let at = wait_for_loss(process, 0, true);
     kill(&machine.agents(), Signal::CONT);
@@ -36,7 +36,7 @@ fn an_agent_that_stands_still_or_is_killed() {
     let far = Far::new();
     far.write("file", random(BYTES, 3));
     let mut process = begin(&far, "file", "far:");
-    told(&mut process, &far);
+    output_of(&mut process, &far);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_receiving_one_of_two_other_machines() {
     let (here, other) = two();
     here.write("home/file", random(BYTES, 3));
     let mut process = begin(&here, "far:file", "other:");
-    told(&mut process, &other);
+    output_of(&mut process, &other);
 }
 
 #[test]
@@ -52,5 +52,5 @@ fn the_sending_one_of_two_other_machines() {
     let (here, _other) = two();
     here.write("home/file", random(BYTES, 3));
     let mut process = begin(&here, "far:file", "other:");
-    told(&mut process, &here);
+    output_of(&mut process, &here);
 }

@@ -54,11 +54,11 @@ fn thread_decisions_of_both_machines_are_reported_here() {
     here.write("home/file", "content");
     other.write("home/.godwit/config.toml", "writers = '2..3'\n");
     let outcome = here.cp(&["--readers", "4..5", "far:file", "other:copy"]);
-    let told = [
+    let reported = [
         "readers 0 -> 4: at least 4 were requested",
         "writers 0 -> 2: at least 2 were requested",
     ];
-    assert_eq!(decisions(&outcome), told);
+    assert_eq!(decisions(&outcome), reported);
     nobody_is_left([&here, &other]);
 }
 

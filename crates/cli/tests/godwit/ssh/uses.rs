@@ -232,12 +232,17 @@ fn a_tree_there_is_made_equal_to_one_here_and_the_other_way_round() {
     same(&far.path("tree"), &far.home().join("copy"));
     fs::write(far.home().join("copy/d 3/extra"), "not wanted").expect("ours");
     fs::write(far.home().join("copy/large"), "changed").expect("ours");
-    let told = sync(&["--dry-run", "tree", "far:copy"]);
-    assert_eq!(told.complete().number("deleted"), 1, "{}", told.said());
+    let reported = sync(&["--dry-run", "tree", "far:copy"]);
+    assert_eq!(
+        reported.complete().number("deleted"),
+        1,
+        "{}",
+        reported.said()
+    );
     assert!(
         far.home().join("copy/d 3/extra").exists(),
         "{}",
-        told.said()
+        reported.said()
     );
     let done = sync(&["tree", "far:copy"]);
     assert_eq!(done.complete().number("deleted"), 1, "{}", done.said());

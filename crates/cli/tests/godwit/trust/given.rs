@@ -209,19 +209,19 @@ fn a_job_names_nothing_at_its_destination_that_its_asker_may_not_list() {
     };
     // Another peer has the right to list, but the owner of its job does not.
     let list = ["--write", "--read"];
-    let told = |may_list: bool| {
+    let reported = |may_list: bool| {
         allow(&trust.a, &trust.c.identity, "data:/in", &list);
         run(&format!("owner-{may_list}"), ("5", "true"), may_list)
     };
-    assert!(!told(false).contains("secret-name"), "of the owner");
-    assert!(told(true).contains("secret-name"), "a dry run names it");
+    assert!(!reported(false).contains("secret-name"), "of the owner");
+    assert!(reported(true).contains("secret-name"), "a dry run names it");
     let denied = trust.a.admin(&["access", "deny", &trust.c.identity]);
     assert_eq!(denied.code, Some(0), "{denied:?}");
     allow(&trust.a, &trust.c.identity, "data:/empty", &["--read"]);
     allow(&trust.a, &trust.c.identity, "data:/in", &["--write"]);
     for most in ["0", "5"] {
-        let told = run(&format!("j{most}"), (most, "false"), true);
-        assert!(!told.contains("secret-name"), "{told}");
+        let reported = run(&format!("j{most}"), (most, "false"), true);
+        assert!(!reported.contains("secret-name"), "{reported}");
     }
     let left = std::fs::read_dir(trust.a.export.join("in")).expect("there");
     assert_eq!(left.count(), 0, "it was deleted");

@@ -45,17 +45,20 @@ fn a_client_that_may_only_write_reads_no_file_by_a_hard_link() {
         );
         (format!("{}{}", one.0, other.0), [one.1, other.1])
     };
-    let (told, public) = both("US data write\nUS PUBLIC read\n");
-    assert!(!public.contains(&b"secret".to_vec()), "{told}");
-    assert!(told.contains("the sender may not read it"), "{told}");
+    let (reported, public) = both("US data write\nUS PUBLIC read\n");
+    assert!(!public.contains(&b"secret".to_vec()), "{reported}");
+    assert!(
+        reported.contains("the sender may not read it"),
+        "{reported}"
+    );
     // A sender that may read it anyway gets the name.
     for place in ["ab", "ba"] {
         for from in [&rig.export, &rig.path("")] {
             fs::remove_dir_all(from.join(place)).expect("removed");
         }
     }
-    let (told, public) = both("US data read,write\n");
-    assert!(public.contains(&b"secret".to_vec()), "{told}");
+    let (reported, public) = both("US data read,write\n");
+    assert!(public.contains(&b"secret".to_vec()), "{reported}");
     // A delivered file gets its further names, and keeps them when nothing differs.
     fs::write(rig.daemon_home.join("grants"), "").expect("written");
     let us = rig.client(&["id"]).out.trim().to_owned();

@@ -22,7 +22,7 @@ const ROWS: [(&[&str], &[&str], bool); 4] = [
 ];
 
 #[track_caller]
-fn told(trust: &Trust, line: &[&str]) -> String {
+fn output_of(trust: &Trust, line: &[&str]) -> String {
     let outcome = trust.a.admin(line);
     assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
     outcome.out
@@ -53,12 +53,12 @@ fn a_destination_gives_its_data_only_where_both_sites_let_the_asker_read() {
             "--setting",
             "retry-for=0s",
         ];
-        let id = told(&trust, &line).trim().to_owned();
+        let id = output_of(&trust, &line).trim().to_owned();
         wait_for(&trust.a, &id, |job| job["state"] == "partial");
         trust.c.serve(&[]);
-        told(&trust, &["job", "retry", &id]);
+        output_of(&trust, &["job", "retry", &id]);
         wait_for(&trust.a, &id, |job| job["state"] == "complete");
-        let shown = told(&trust, &["job", "show", &id, "--json"]);
+        let shown = output_of(&trust, &["job", "show", &id, "--json"]);
         let shown: Value = serde_json::from_str(&shown).expect("a job");
         let code = if may { "relayed" } else { "complete" };
         let child = &shown["jobs"][1];
@@ -68,7 +68,7 @@ fn a_destination_gives_its_data_only_where_both_sites_let_the_asker_read() {
             let there = fs::read(trust.c.export.join(&name)).expect("it arrived");
             assert!(there == vec![n; BYTES], "{name}");
         }
-        let list = told(&trust, &["job", "list", "--all", "--json"]);
+        let list = output_of(&trust, &["job", "list", "--all", "--json"]);
         let jobs = list
             .lines()
             .map(|job| -> Value { serde_json::from_str(job).expect("a job") });

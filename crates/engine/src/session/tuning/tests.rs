@@ -58,8 +58,8 @@ fn a_transfer_at_its_own_pace_gets_no_streams() {
         sample.segments += pace / 10 / 1448;
         sample.retransmitted += pace / 10 / 1448 / 1000;
         sample.busy += Duration::from_millis(100) * sample.streams;
-        let told = holdup(&waiting(101_000_000));
-        let decision = tuner.step(Duration::from_millis(tick * 100), &sample, told);
+        let reported = holdup(&waiting(101_000_000));
+        let decision = tuner.step(Duration::from_millis(tick * 100), &sample, reported);
         assert_eq!(decision, None, "at {} ms", tick * 100);
     }
     assert_eq!(tuner.target(), 2);

@@ -37,7 +37,7 @@ mod tests {
     fn a_count_that_hangs_holds_no_attempt_up() {
         let counted = Counted::default();
         let (go, hangs) = mpsc::sync_channel::<()>(1);
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tell, reported) = mpsc::sync_channel(1);
         // As an attempt does: its thread ends although the count has not.
         let attempt = std::thread::spawn(move || {
             counted.begin(move || {
@@ -50,7 +50,7 @@ mod tests {
         let counted = attempt.join().expect("it ends");
         assert_eq!(counted.found(), None);
         go.send(()).expect("it counts still");
-        told.recv().expect("it ends");
+        reported.recv().expect("it ends");
         while counted.found().is_none() {
             std::thread::yield_now();
         }

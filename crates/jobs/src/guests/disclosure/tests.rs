@@ -6,7 +6,7 @@ use godwit_state::reason;
 
 use super::*;
 
-fn told(event: Value) -> Value {
+fn reported(event: Value) -> Value {
     line(LogLine {
         seq: 1,
         at: Timestamp(0),
@@ -23,19 +23,20 @@ fn the_log_of_a_job_tells_its_asker_nothing_of_an_address_without_proof() {
     for code in ["unreachable", "not_godwit", "tls_failed"] {
         let code = FailureCode::parse(code).expect("a code");
         let failure = Failure::new(code, "192.0.2.1:22 said SSH-2.0");
-        let told = told(serde_json::to_value(Event::Error((&failure).into())).expect("JSON"));
-        assert_eq!(told["code"], "unreachable");
-        assert!(!told.to_string().contains("SSH"), "{told}");
-        serde_json::from_value::<Event>(told).expect("still an event");
+        let reported =
+            reported(serde_json::to_value(Event::Error((&failure).into())).expect("JSON"));
+        assert_eq!(reported["code"], "unreachable");
+        assert!(!reported.to_string().contains("SSH"), "{reported}");
+        serde_json::from_value::<Event>(reported).expect("still an event");
     }
     let lost = json!({"event": "connection_lost", "why": "192.0.2.1: Connection refused"});
-    assert!(!told(lost).to_string().contains("refused"));
+    assert!(!reported(lost).to_string().contains("refused"));
     let met = note("node dtn2 is not used: 192.0.2.1: Connection refused");
-    assert!(!told(met).to_string().contains("refused"));
+    assert!(!reported(met).to_string().contains("refused"));
     let own = note("submitted by request 0123456789abcdef");
-    assert_eq!(told(own.clone()), own);
+    assert_eq!(reported(own.clone()), own);
     let other = json!({"event": "error", "code": "no_source", "message": "run42 is gone"});
-    assert_eq!(told(other.clone()), other);
+    assert_eq!(reported(other.clone()), other);
 }
 
 #[test]
@@ -58,13 +59,13 @@ fn names_of_nodes_and_interfaces_do_not_pass() {
         json!({"event": "error", "code": "local_failure", "message": secret, "detail": secret}),
         json!({"event": "error", "code": "no_source", "message": "gone", "detail": secret}),
     ] {
-        let told = told(event.clone());
-        assert!(!told.to_string().contains(secret), "{told}");
-        assert_eq!(told["event"], event["event"]);
-        let parsed: Event = serde_json::from_value(told).expect("still an event");
+        let reported = reported(event.clone());
+        assert!(!reported.to_string().contains(secret), "{reported}");
+        assert_eq!(reported["event"], event["event"]);
+        let parsed: Event = serde_json::from_value(reported).expect("still an event");
         assert_ne!(parsed, Event::Unknown);
     }
-    let channels = told(json!({
+    let channels = reported(json!({
         "event": "channels", "channels": [{"number": 3, "name": secret, "bytes": 5}], "seconds": 1.0,
     }));
     assert_eq!(channels["channels"][0]["name"], "path 3");
@@ -73,9 +74,9 @@ fn names_of_nodes_and_interfaces_do_not_pass() {
 
 #[test]
 fn unlisted_events_and_fields_do_not_pass() {
-    let new = told(json!({"event": "a_newer_event", "node": "dtn1"}));
+    let new = reported(json!({"event": "a_newer_event", "node": "dtn1"}));
     assert_eq!(new, note(FOR_OPERATOR));
-    let field = told(json!({
+    let field = reported(json!({
         "event": "item", "action": "send", "kind": "file", "path": "a", "bytes": 1, "by": "dtn1",
         "more": {"by": "dtn1"}, "list": [{"by": "dtn1"}, "dtn1"],
     }));
@@ -83,7 +84,7 @@ fn unlisted_events_and_fields_do_not_pass() {
     assert_eq!(field["path"], "a");
     let sources = json!({"event": "started", "transfer": "1", "sources": ["a", "b"],
         "destination": "c", "resumed": false});
-    assert_eq!(told(sources.clone()), sources);
+    assert_eq!(reported(sources.clone()), sources);
 }
 
 #[test]
@@ -108,9 +109,9 @@ fn a_summary_passes_as_one() {
     let event = Event::Summary(Summary::Transfer(Box::new(summary)));
     let mut of_node = serde_json::to_value(&event).expect("JSON");
     of_node["manifest"]["path"] = json!("dtn1:manifest");
-    let told = told(of_node);
+    let reported = reported(of_node);
     assert_eq!(
-        serde_json::from_value::<Event>(told).expect("an event"),
+        serde_json::from_value::<Event>(reported).expect("an event"),
         event
     );
 }
@@ -168,7 +169,7 @@ fn samples_carry_no_interfaces_and_no_names_of_nodes() {
         stages: figures(&["write_busy", "eth0_busy"]),
         ..NodeProgress::default()
     };
-    let told = sample(SampleView {
+    let reported = sample(SampleView {
         host,
         nodes: vec![node],
         node: Some("dtn1".to_owned()),
@@ -176,11 +177,11 @@ fn samples_carry_no_interfaces_and_no_names_of_nodes() {
         ..SampleView::default()
     });
     // A forecast follows the limits of the coming week, and earlier jobs of others.
-    assert_eq!(told.forecast, None);
-    assert_eq!(told.host, figures(&["cpu_user"]));
-    assert_eq!(told.nodes[0].host, figures(&["cpu_user"]));
-    assert_eq!(told.nodes[0].stages, figures(&["write_busy"]));
-    let text = serde_json::to_string(&told).expect("JSON");
+    assert_eq!(reported.forecast, None);
+    assert_eq!(reported.host, figures(&["cpu_user"]));
+    assert_eq!(reported.nodes[0].host, figures(&["cpu_user"]));
+    assert_eq!(reported.nodes[0].stages, figures(&["write_busy"]));
+    let text = serde_json::to_string(&reported).expect("JSON");
     assert!(!text.contains("dtn1") && !text.contains("gw1-b"), "{text}");
 }
 
@@ -189,7 +190,7 @@ fn the_other_end_hears_figures_of_interfaces_without_their_names() {
     let figures = |names: &[&str]| -> BTreeMap<String, f64> {
         names.iter().map(|name| ((*name).to_owned(), 1.0)).collect()
     };
-    let told = host(figures(&[
+    let reported = host(figures(&[
         "cpu_core_0",
         "interface_bond0-5_received_bytes_per_second",
         "interface_bond0-5_sent_bytes_per_second",
@@ -203,5 +204,5 @@ fn the_other_end_hears_figures_of_interfaces_without_their_names() {
         "interface_2_sent_bytes_per_second",
         "memory_available_bytes",
     ]);
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }

@@ -13,11 +13,11 @@ impl Seen {
     ///
     /// # Errors
     /// The state cannot be read.
-    pub fn progress(&self, mut told: JobProgress) -> Result<Option<JobProgress>, JobsError> {
+    pub fn progress(&self, mut reported: JobProgress) -> Result<Option<JobProgress>, JobsError> {
         if self.granted.is_admin() {
-            return Ok(Some(told));
+            return Ok(Some(reported));
         }
-        let Some(job) = self.jobs.parts.this.reader().job(&told.id)? else {
+        let Some(job) = self.jobs.parts.this.reader().job(&reported.id)? else {
             return Ok(None);
         };
         let of = self.of_job(&job.owner, &job.id);
@@ -26,9 +26,9 @@ impl Seen {
             || (self.sees_all(of, stored.map(|place| documents::parts(place).ok()))
                 && self.lists_all(&job.id));
         if !is_whole {
-            told.progress = outline(told.progress, may_run_elsewhere(&job));
+            reported.progress = outline(reported.progress, may_run_elsewhere(&job));
         }
-        Ok(Some(told))
+        Ok(Some(reported))
     }
 }
 
@@ -90,14 +90,14 @@ mod tests {
             other_host: figures(),
             ..NodeProgress::default()
         };
-        let told = ProgressView {
+        let reported = ProgressView {
             bottleneck_text: Some("network at secret".to_owned()),
             other_host: figures(),
             nodes: vec![node],
             ..ProgressView::default()
         };
-        let told = outline(told, false);
-        assert!(!format!("{told:?}").contains("secret"), "{told:?}");
-        assert_eq!(told.nodes.len(), 1);
+        let reported = outline(reported, false);
+        assert!(!format!("{reported:?}").contains("secret"), "{reported:?}");
+        assert_eq!(reported.nodes.len(), 1);
     }
 }

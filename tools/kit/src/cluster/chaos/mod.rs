@@ -235,14 +235,14 @@ impl Chaos<'_> {
             is_stuck: still > STILL_MAX,
             wrong,
         };
-        let told = match outcome.wrong.as_slice() {
+        let reported = match outcome.wrong.as_slice() {
             [] => format!(
                 "identical; {journals} journals, best {:.1} MB/s before",
                 before / 1e6
             ),
             wrong => format!("WRONG: {}", wrong.join("; ")),
         };
-        (self.say)(&line(plan, &label, seconds, &outcome, &told));
+        (self.say)(&line(plan, &label, seconds, &outcome, &reported));
         if outcome.wrong.is_empty() {
             fs::remove_dir_all(&copy).context("cannot remove the copy")?;
         } else {
@@ -275,11 +275,11 @@ impl Chaos<'_> {
 /// Sorts the times in seconds; returns their median, 99th percentile and maximum.
 fn spread(seconds: &mut [f64]) -> String {
     seconds.sort_by(f64::total_cmp);
-    let told = |part| {
+    let reported = |part| {
         let value = quantile(seconds, part);
         value.map_or_else(|| "-".to_owned(), |s| format!("{s:.2} s"))
     };
-    let [median, late, longest] = [0.5, 0.99, 1.0].map(told);
+    let [median, late, longest] = [0.5, 0.99, 1.0].map(reported);
     format!("median {median}, p99 {late}, longest {longest}")
 }
 
@@ -362,10 +362,10 @@ fn found_later(
 }
 
 /// The row of one run.
-fn line(plan: &Plan, label: &str, seconds: f64, outcome: &Outcome, told: &str) -> String {
+fn line(plan: &Plan, label: &str, seconds: f64, outcome: &Outcome, reported: &str) -> String {
     let back = outcome.back.map(|seconds| format!("{seconds:.2}"));
     format!(
-        "{}\t{label} {}\t{}\t{}\t{}\t{seconds:.1}\t{}\t{:.1}\t{told}",
+        "{}\t{label} {}\t{}\t{}\t{}\t{seconds:.1}\t{}\t{:.1}\t{reported}",
         plan.seed,
         plan.role,
         plan.fault,

@@ -21,8 +21,8 @@ fn linked(announced: Option<&str>, comparison: Option<Comparison>) -> (Option<Ve
     }
     let link = run.record(EntryKind::HARD_LINK, "public", "secret");
     assert_eq!(run.plan(&link), Verdict::Done);
-    let told = run.finish();
-    let fault = told.get("out/public");
+    let reported = run.finish();
+    let fault = reported.get("out/public");
     let fault = fault.map_or_else(String::new, |fault| {
         assert_eq!(fault.code, FaultCode::PERMISSION, "{fault:?}");
         fault.message.clone()
@@ -119,8 +119,8 @@ fn an_empty_file_gets_no_further_name_by_its_digest() {
     assert_eq!(run.plan(&file), Verdict::Skip, "it gets no further name");
     let link = run.record(EntryKind::HARD_LINK, "public", "secret");
     assert_eq!(run.plan(&link), Verdict::Done);
-    let told = run.finish();
-    assert_eq!(storage.content(&at("out/public")), None, "{told:?}");
+    let reported = run.finish();
+    assert_eq!(storage.content(&at("out/public")), None, "{reported:?}");
     // The sender claims that the file has contents; the empty file that it sends replaces the existing one.
     let mut run = Run::blind(Arc::new(storage), Some(by_digest));
     let mut file = run.record(EntryKind::FILE, "secret", "");
@@ -144,6 +144,6 @@ fn a_further_name_of_a_file_without_room_has_the_code_of_the_file() {
     );
     let link = run.record(EntryKind::HARD_LINK, "b", "a");
     assert_eq!(run.plan(&link), Verdict::Done);
-    let told = run.finish();
-    assert_eq!(told["out/b"].code, FaultCode::NO_SPACE, "{told:?}");
+    let reported = run.finish();
+    assert_eq!(reported["out/b"].code, FaultCode::NO_SPACE, "{reported:?}");
 }

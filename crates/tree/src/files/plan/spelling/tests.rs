@@ -28,7 +28,7 @@ impl Observer for FailedEntries {
 /// A transfer into one destination, driven step by step.
 pub(crate) struct Run {
     pub(crate) sink: Arc<TreeSink>,
-    told: Arc<FailedEntries>,
+    reported: Arc<FailedEntries>,
     next: u64,
     _journals: tempfile::TempDir,
 }
@@ -78,10 +78,10 @@ impl Run {
         let mut prepared = request.prepare().unwrap();
         prepared.config.hides_contents = is_blind;
         let counters = Arc::new(Counters::default());
-        let told = Arc::new(FailedEntries::default());
+        let reported = Arc::new(FailedEntries::default());
         let acks = Arc::new(Acks::new(
             TransferId([0; 16]),
-            Arc::clone(&told) as Arc<dyn Observer>,
+            Arc::clone(&reported) as Arc<dyn Observer>,
             Arc::clone(&counters),
         ));
         let sink = TreeSink::start(
@@ -93,7 +93,7 @@ impl Run {
         );
         Self {
             sink: sink.unwrap(),
-            told,
+            reported,
             next: 1,
             _journals: journals,
         }
@@ -158,7 +158,7 @@ impl Run {
             goes_on: &|| true,
         };
         self.sink.finish(&mut ending).unwrap();
-        std::mem::take(&mut *lock(&self.told.0))
+        std::mem::take(&mut *lock(&self.reported.0))
     }
 }
 
@@ -201,9 +201,9 @@ fn of_two_new_files_the_first_keeps_the_name_and_every_later_run_tells_of_the_ot
     run.file("README", "bigger");
     run.file("readme", "x");
     run.file("other", "small");
-    let told = run.finish();
-    assert_eq!(told.len(), 1, "{told:?}");
-    let fault = &told["out/readme"];
+    let reported = run.finish();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    let fault = &reported["out/readme"];
     assert_eq!(fault.code, FaultCode::COLLISION);
     let words = "another entry already has this name at the destination";
     assert!(fault.message.contains(words), "{}", fault.message);
@@ -320,9 +320,13 @@ fn a_further_name_replaces_nothing_of_another_spelling() {
         for link in [&links[1], &links[2], &fine] {
             assert_eq!(run.plan(link), Verdict::Done);
         }
-        let told = run.finish();
+        let reported = run.finish();
         for name in ["out/FILE", "out/wrong"] {
-            assert_eq!(told[name].code, FaultCode::COLLISION, "{name}: {told:?}");
+            assert_eq!(
+                reported[name].code,
+                FaultCode::COLLISION,
+                "{name}: {reported:?}"
+            );
         }
         has(&storage, "out/Taken", "theirs");
         has(&storage, "out/fine", "one");

@@ -44,7 +44,7 @@ impl Observer for Faults {
 /// The closer of a region of `out`.
 struct Closer {
     sink: Arc<TreeSink>,
-    told: Arc<Faults>,
+    reported: Arc<Faults>,
     next: u64,
     _journals: tempfile::TempDir,
 }
@@ -83,10 +83,10 @@ impl Closer {
         };
         let prepared = request.prepare().unwrap();
         let counters = Arc::new(Counters::default());
-        let told = Arc::new(Faults::default());
+        let reported = Arc::new(Faults::default());
         let acks = Acks::new(
             TransferId([0; 16]),
-            Arc::clone(&told) as Arc<dyn Observer>,
+            Arc::clone(&reported) as Arc<dyn Observer>,
             Arc::clone(&counters),
         );
         let sink = TreeSink::start(
@@ -98,7 +98,7 @@ impl Closer {
         );
         Self {
             sink: sink.unwrap(),
-            told,
+            reported,
             next: 1,
             _journals: journals,
         }
@@ -145,7 +145,7 @@ impl Closer {
             goes_on: &|| true,
         };
         self.sink.finish(&mut ending).unwrap();
-        std::mem::take(&mut *lock(&self.told.0))
+        std::mem::take(&mut *lock(&self.reported.0))
     }
 }
 
